@@ -23,7 +23,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches
 
     names = sorted(known)
-    same = {each.lower(): each for each in names}.get(name.lower())
+    same = {name.lower(): name for name in names}.get(name.lower())
     swapped = (each for each in names if sorted(each) == sorted(name))
     return same or next(swapped, None) or next(iter(get_close_matches(name, names, n=1, cutoff=0.7)), None)
 

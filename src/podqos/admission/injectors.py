@@ -192,7 +192,7 @@ _VAULT_AGENT = Injector(
     ),
 )
 
-INJECTORS: dict[str, Injector] = {each.name: each for each in (_ISTIO, _LINKERD, _VAULT_AGENT)}
+INJECTORS: dict[str, Injector] = {injector.name: injector for injector in (_ISTIO, _LINKERD, _VAULT_AGENT)}
 """The injectors known by name."""
 
 _YES = ("y", "yes", "true", "on")
@@ -352,20 +352,20 @@ def _add_custom(pod: Pod, injector: CustomInjector) -> Injection:
 
 def _resources(pod: Pod, injector: Injector) -> tuple[ResourceRequirements, tuple[str, ...]]:
     """Return what the injected containers ask for, and the annotations that say so."""
-    given = [each for each in injector.annotations if each.key in pod.metadata.annotations]
+    given = [annotation for annotation in injector.annotations if annotation.key in pod.metadata.annotations]
     if not given:
         return injector.resources, ()
     start = NO_RESOURCES if injector.replaces_defaults else injector.resources
     amounts = {"requests": dict(start.requests), "limits": dict(start.limits)}
-    for each in given:
-        text = pod.metadata.annotations[each.key]
+    for annotation in given:
+        text = pod.metadata.annotations[annotation.key]
         if text:
-            amounts[each.side][each.resource] = _amount(text, each.key)
+            amounts[annotation.side][annotation.resource] = _amount(text, annotation.key)
         else:
             # An empty annotation takes a default away.
-            amounts[each.side].pop(each.resource, None)
+            amounts[annotation.side].pop(annotation.resource, None)
     resources = ResourceRequirements(requests=amounts["requests"], limits=amounts["limits"])
-    return resources, tuple(each.key for each in given)
+    return resources, tuple(annotation.key for annotation in given)
 
 
 def _customised(pod: Pod, name: str, resources: ResourceRequirements) -> ResourceRequirements:

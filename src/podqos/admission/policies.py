@@ -111,8 +111,8 @@ class NamespacePolicies:
 
 def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:
     found: dict[str, list[T]] = {}
-    for each in objects:
-        found.setdefault(each.metadata.namespace_or_default, []).append(each)
+    for limit_range in objects:
+        found.setdefault(limit_range.metadata.namespace_or_default, []).append(limit_range)
     return found
 
 

@@ -114,7 +114,7 @@ def rejected(workload: Workload, of_pod: Iterable[FieldError]) -> tuple[FieldErr
 def with_names(pod: Pod) -> Pod:
     """Return a pod whose containers all have a name to know them by: one without is named by its place."""
     spec = pod.spec
-    if all(each.name for each in (*spec.containers, *spec.init_containers)):
+    if all(container.name for container in (*spec.containers, *spec.init_containers)):
         return pod
     return replace(
         pod,
@@ -128,7 +128,8 @@ def with_names(pod: Pod) -> Pod:
 
 def _named(containers: tuple[Container, ...], field: str) -> tuple[Container, ...]:
     return tuple(
-        each if each.name else replace(each, name=f"{field}[{index}]") for index, each in enumerate(containers)
+        container if container.name else replace(container, name=f"{field}[{index}]")
+        for index, container in enumerate(containers)
     )
 
 
@@ -151,11 +152,15 @@ def _is_ordinary(workload: Workload) -> bool:
     metadata, spec = pod.metadata, pod.spec
     if workload.needs_selector and not _is_selected(workload):
         return False
-    names = (metadata.name, *(each.name for each in spec.volumes), *(each.name for each in spec.containers))
+    names = (
+        metadata.name,
+        *(volume.name for volume in spec.volumes),
+        *(container.name for container in spec.containers),
+    )
     return (
         all(map(_LABEL.fullmatch, names))
-        and len({each.name for each in spec.volumes}) == len(spec.volumes)
-        and not any(each.empty_dir is not None and each.empty_dir.size_limit is not None for each in spec.volumes)
+        and len({volume.name for volume in spec.volumes}) == len(spec.volumes)
+        and not any(volume.empty_dir is not None and volume.empty_dir.size_limit is not None for volume in spec.volumes)
         and not metadata.generate_name
         and (not metadata.namespace or _LABEL.fullmatch(metadata.namespace) is not None)
         and _are_labels(metadata.labels)

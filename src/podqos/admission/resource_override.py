@@ -160,7 +160,7 @@ def apply_override(
 
 
 def _range(resource: str, floor: Quantity, limit_ranges: Sequence[LimitRange]) -> _Range:
-    items = [item for each in limit_ranges for item in each.spec.limits if item.type == CONTAINER]
+    items = [item for limit_range in limit_ranges for item in limit_range.spec.limits if item.type == CONTAINER]
     least = min((item.min[resource] for item in items if resource in item.min), default=floor)
     most = max((item.max[resource] for item in items if resource in item.max), default=None)
     return _Range(least, most)

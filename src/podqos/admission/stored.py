@@ -109,7 +109,9 @@ class PodStore:
 
         policies, unknown = with_assumed_classes(given, pod)
         admission = admit(pod, replace(policies, resource_quotas=()), self._profile, question=Question.CLASS)
-        quotas = (Unapplied("ResourceQuota", each.metadata.name, WhyNot.NOT_CHARGED) for each in given.resource_quotas)
+        quotas = (
+            Unapplied("ResourceQuota", quota.metadata.name, WhyNot.NOT_CHARGED) for quota in given.resource_quotas
+        )
         return Stored(
             admission.pod,
             _of_policies([change for result in admission.steps for change in result.changes], unknown),
@@ -149,7 +151,7 @@ def _assumed_classes(
             assumed.append(PriorityClass(metadata, spec.priority or 0, preemption_policy=spec.preemption_policy))
             unknown.append(Missing(found.message, _PRIORITY_CLASS, metadata.name))
     name = spec.runtime_class_name
-    if name and all(each.metadata.name != name for each in runtime_classes):
+    if name and all(runtime_class.metadata.name != name for runtime_class in runtime_classes):
         overhead = Overhead(spec.overhead) if spec.overhead else None
         assumed.append(RuntimeClass(ObjectMeta(name), overhead=overhead))
         unknown.append(Missing(f'RuntimeClass "{name}" not found', _RUNTIME_CLASS, name))
@@ -163,7 +165,7 @@ def _concerns(pod: Pod, policies: Policies) -> bool:
     namespace, name = policies.namespace, pod.spec.runtime_class_name
     if namespace is None or namespace.status.phase == "Terminating":
         return True
-    return bool(name) and any(each.metadata.name == name for each in policies.runtime_classes)
+    return bool(name) and any(runtime_class.metadata.name == name for runtime_class in policies.runtime_classes)
 
 
 # What only says that there was nothing to say, or follows from the manifest alone.

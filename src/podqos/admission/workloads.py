@@ -82,7 +82,7 @@ class WorkloadAdmission(Struct, frozen=True):
             for change in result.changes
             if isinstance(change, Change) and change.why in _LIMIT_RANGE_DEFAULTS
         }
-        return tuple(each for each in self.first.conflicts if (each.side, each.resource) in got)
+        return tuple(conflict for conflict in self.first.conflicts if (conflict.side, conflict.resource) in got)
 
     @property
     def holder_is_stored(self) -> bool:
@@ -127,7 +127,9 @@ class Admissions:
         if not errors or not (first.allowed or first.refused_by is Step.VALIDATION):
             return first
         if first.refusal is not None:
-            errors += tuple(replace(each, path=workload.at(each.path)) for each in first.refusal.field_errors)
+            errors += tuple(
+                replace(field_error, path=workload.at(field_error.path)) for field_error in first.refusal.field_errors
+            )
         before = takewhile(lambda result: result.step is not Step.VALIDATION, first.steps)
         return replace(
             first, steps=tuple(before), refused_by=Step.VALIDATION, refusal=invalid_holder(workload, errors), quotas=()
@@ -143,7 +145,7 @@ class Admissions:
 
     def _now(self, policies: Policies) -> Policies:
         """Return policies with what is used of the quotas."""
-        quotas = tuple(self._used.get(id(each), each) for each in policies.resource_quotas)
+        quotas = tuple(self._used.get(id(quota), quota) for quota in policies.resource_quotas)
         return replace(policies, resource_quotas=quotas) if quotas else policies
 
     def _count(self, outcome: WorkloadAdmission, policies: Policies, old: Pod | None = None) -> WorkloadAdmission:

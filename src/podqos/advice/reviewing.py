@@ -185,10 +185,10 @@ class Reviewer:
             return replace(decision, findings=findings)
         first = view.admission.first
         refusal = None if first.refusal is None else Denied(first.refusal.message)
-        drift = tuple(each for each in first.drift if each.step in _OF_POLICIES)
+        drift = tuple(step_result for step_result in first.drift if step_result.step in _OF_POLICIES)
         said = {limit_range_changes_class.id} if drift else set[str]()
         said |= {refused_by_limit_range.id} if refusal else set()
-        findings = tuple(each for each in findings if each.check not in said)
+        findings = tuple(finding for finding in findings if finding.check not in said)
         return replace(decision, findings=findings, drift=drift, refusal=refusal)
 
     def _unchanged(self, holder: PodHolder, value: dict[str, Plain], request: AdmissionRequest) -> NotJudged | None:
@@ -208,11 +208,13 @@ class Reviewer:
 
     def _findings(self, view: View) -> tuple[Finding, ...]:
         found = [
-            each
-            for each in findings_about(view)
-            if each.suppression is None and self._warn_on.fails(each.severity) and self._options.runs(each.check)
+            finding
+            for finding in findings_about(view)
+            if finding.suppression is None
+            and self._warn_on.fails(finding.severity)
+            and self._options.runs(finding.check)
         ]
-        found.sort(key=lambda each: (each.severity.rank, each.check))
+        found.sort(key=lambda finding: (finding.severity.rank, finding.check))
         return tuple(found)
 
     # ---- mutating ----------------------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ class Reviewer:
         pod = pod if kept is None else kept.pod
         # What is changed twice counts as it is at last.
         changes = {(each.path, each.resource): each for each in record if isinstance(each, Change)}
-        edits = [((*parse_path(each.path), each.resource), str(each.after)) for each in changes.values()]
+        edits = [((*parse_path(change.path), change.resource), str(change.after)) for change in changes.values()]
         patch = patch_of(new, edits)
         if patch:
             self._verify(holder, apply_patch(new, patch), pod, request)
@@ -286,7 +288,7 @@ def _live_pod(request: AdmissionRequest) -> Workload | None:
     except REFUSALS:
         return None
     metadata, spec = pod.metadata, pod.spec
-    names = [each.name for each in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)]
+    names = [container.name for container in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)]
     is_plain = (
         metadata.is_live
         and metadata.namespace == request.namespace
@@ -326,7 +328,7 @@ def _readable(holder: PodHolder, value: dict[str, Plain], namespace: str, field:
     workload = _workload(holder, value, namespace)
     if workload is not None:
         return workload
-    wrong = next(each for each in workload_in(holder, value).findings if each.severity is Severity.ERROR)
+    wrong = next(finding for finding in workload_in(holder, value).findings if finding.severity is Severity.ERROR)
     raise InvalidReview(wrong.what, where=format_path(("request", field, *wrong.path)), fix=wrong.fix)
 
 

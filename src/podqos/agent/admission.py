@@ -44,7 +44,7 @@ def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[
         f"Node didn't have enough resource: {first.resource}, "
         f"requested: {first.requested}, used: {first.used}, capacity: {first.capacity}"
     )
-    lacking = {each.resource: each.requested - (each.capacity - each.used) for each in missing}
+    lacking = {left.resource: left.requested - (left.capacity - left.used) for left in missing}
     return KubeletRefusal(f"OutOf{first.resource}", message, first, lacking)
 
 
@@ -65,4 +65,7 @@ def _too_little_left(config: AgentConfig, state: AgentState, requests: Mapping[s
     if active >= config.max_pods:
         active = sum(record.is_active for record in state.pods.values())
     missing = lacking(asked, state.requested, config.known_plans.allocatable, active, config.max_pods)
-    return [TooLittleLeft(each.resource, each.requested, each.used, each.capacity) for each in missing]
+    return [
+        TooLittleLeft(insufficient.resource, insufficient.requested, insufficient.used, insufficient.capacity)
+        for insufficient in missing
+    ]

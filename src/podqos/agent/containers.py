@@ -106,9 +106,9 @@ def remember(turn: Turn, uid: str, known: Mapping[str, Remembered]) -> None:
         )
     )
     restarts = list(turn.state.restarts)
-    for name, each in known.items():
-        if each.stage == ContainerStage.BACKING_OFF:
-            insort(restarts, Restart(each.due_us, uid, name))
+    for name, remembered in known.items():
+        if remembered.stage == ContainerStage.BACKING_OFF:
+            insort(restarts, Restart(remembered.due_us, uid, name))
     turn.change(restarts=tuple(restarts))
 
 

@@ -40,7 +40,7 @@ def victims(preemptor: Pod, pods: Iterable[Pod], lacking: Lacking, config: Agent
         if _may_preempt(preemptor, pod):
             by_class[config.plan_of(pod).qos_class].append(pod)
     best_effort, burstable, guaranteed = (
-        by_class[each] for each in (QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED)
+        by_class[qos_class] for qos_class in (QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED)
     )
     profile = config.profile
     still = _without(lacking, (*best_effort, *burstable, *guaranteed), profile)

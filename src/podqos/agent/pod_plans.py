@@ -70,7 +70,7 @@ class PodPlans:
             if len(self._changed) >= _MOST_KEPT:
                 self._changed.clear()
             old, new = self._tiers_of(before), self._tiers_of(after)
-            known = self._changed[before, after] = tuple(each for each in new if each not in old)
+            known = self._changed[before, after] = tuple(cgroup for cgroup in new if cgroup not in old)
         return known
 
     def _tiers_of(self, requests: TierRequests) -> tuple[Cgroup, ...]:

@@ -55,7 +55,7 @@ def bind(turn: Turn, pod: Pod) -> None:
         except NoVictims as none:
             refused = without_victims(refused, none.lacking)
         else:
-            _preempt(turn, Preempting(pod, refused.lacking, tuple(each.metadata.uid for each in chosen), 0))
+            _preempt(turn, Preempting(pod, refused.lacking, tuple(pod.metadata.uid for pod in chosen), 0))
             return
     if refused is not None:
         turn.note(Kind.REJECTED, pod=pod.key, because=refused.because)

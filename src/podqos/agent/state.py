@@ -167,7 +167,7 @@ class PodRecord(Struct, frozen=True, gc=False):
     @property
     def is_ready(self) -> bool:
         """Whether it runs with all containers that should."""
-        lasting = (each.stage for each in self.containers if each.role in {Role.REGULAR, Role.SIDECAR})
+        lasting = (container.stage for container in self.containers if container.role in {Role.REGULAR, Role.SIDECAR})
         return self.stage is Stage.RUNNING and all(stage is ContainerStage.RUNNING for stage in lasting)
 
 

@@ -237,7 +237,7 @@ def _override(admission: Admission) -> OverrideReport | None:
         return None
     if use.exempt is not None:
         return OverrideReport(use.profile.name, applied=False, message=words.exempt(use, use.exempt))
-    step = next((each for each in admission.steps if each.step is Step.CLUSTER_RESOURCE_OVERRIDE), None)
+    step = next((step for step in admission.steps if step.step is Step.CLUSTER_RESOURCE_OVERRIDE), None)
     if step is None:
         return None
     message = words.applied(use, changes=bool(step.changes))

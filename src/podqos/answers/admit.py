@@ -192,7 +192,7 @@ class AdmissionRun:
         return AdmissionList(
             items=tuple(items),
             kubernetes_version=self._profile.version_text,
-            override_profile=next((each.override_profile.name for each in self._overriding()), None),
+            override_profile=next((policies.override_profile.name for policies in self._overriding()), None),
             assumptions=self.assumptions,
         )
 

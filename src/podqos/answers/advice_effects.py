@@ -89,7 +89,7 @@ def effect_of(
 
 def total_of(effects: Iterable[Effect]) -> Amounts:
     """Return what all workloads free or add together, as far as it is known."""
-    return sum((each.total for each in effects if each.total is not None), Amounts())
+    return sum((effect.total for effect in effects if effect.total is not None), Amounts())
 
 
 def pod_amounts(pod: Pod) -> PodAmounts:

@@ -143,13 +143,14 @@ def without_owned(found: Iterable[FoundWorkload]) -> Iterator[FoundWorkload]:
     """Yield the workloads that no other of them has made: of a Deployment, its ReplicaSets and pods are left out."""
     every = list(found)
     names = {
-        (each.workload.kind, each.workload.metadata.namespace_or_default, each.workload.metadata.name) for each in every
+        (workload.workload.kind, workload.workload.metadata.namespace_or_default, workload.workload.metadata.name)
+        for workload in every
     }
-    for each in every:
-        metadata = each.workload.metadata
+    for workload in every:
+        metadata = workload.workload.metadata
         makers = controllers(metadata)
         if not any((kind, metadata.namespace_or_default, name) in names for kind, name in makers):
-            yield each
+            yield workload
 
 
 def crew_of(members: Iterable[Member], nodes: Sequence[Node], profile: Profile) -> Crew:

@@ -70,13 +70,13 @@ class Climbed(Struct, frozen=True):
 
 def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Identity, Pod], store: Store) -> Climbed:
     """Try all advice together, and raise or take back what does not pass, until the rest does."""
-    tops = {each.identity: each for each in candidates}
+    tops = {candidate.identity: candidate for candidate in candidates}
     sized = dict(tops)
-    if not any(each.changes for each in candidates):
+    if not any(candidate.changes for candidate in candidates):
         return Climbed(tops, {}, None, None)
-    for identity, each in tops.items():
-        if each.refusal:
-            tops[identity] = _withheld(each, (Reason.REFUSED,), None)
+    for identity, top in tops.items():
+        if top.refusal:
+            tops[identity] = _withheld(top, (Reason.REFUSED,), None)
     tried = trials.run(_pods(tops, others))
     for _ in range(_ROUNDS):
         failing = _failing(tops, tried, trials.before)
@@ -86,29 +86,29 @@ def climb(candidates: Sequence[Candidate], trials: Trials, others: Mapping[Ident
             tops[identity] = _next(tops[identity], reasons, tried.fates[identity], store)
         tried = trials.run(_pods(tops, others))
     own = {
-        identity: _trial(each, sized[identity], tried, trials)
-        for identity, each in tops.items()
-        if each.changes or each.is_withheld
+        identity: _trial(top, sized[identity], tried, trials)
+        for identity, top in tops.items()
+        if top.changes or top.is_withheld
     }
     return Climbed(tops, own, _whole(tops, others, tried, trials), tried)
 
 
 def _pods(tops: Mapping[Identity, Candidate], others: Mapping[Identity, Pod]) -> dict[Identity, Pod]:
-    return {**others, **{identity: each.after for identity, each in tops.items()}}
+    return {**others, **{identity: top.after for identity, top in tops.items()}}
 
 
 def _failing(tops: Mapping[Identity, Candidate], tried: Tried, before: Tried) -> dict[Identity, tuple[Reason, ...]]:
     """Return the advice that did not pass, and why."""
     failing = {}
-    for identity, each in tops.items():
+    for identity, top in tops.items():
         reasons = tuple(_reasons(tried.fates[identity], before.fates.get(identity)))
-        if each.changes and not each.is_withheld and reasons:
+        if top.changes and not top.is_withheld and reasons:
             failing[identity] = reasons
     if not failing and _hurts_others(tops, tried, before):
         failing = {
             identity: (Reason.EVICTED,)
-            for identity, each in tops.items()
-            if each.changes and each.before is not None and _memory(each.after) < _memory(each.before)
+            for identity, top in tops.items()
+            if top.changes and top.before is not None and _memory(top.after) < _memory(top.before)
         }
     return failing
 
@@ -146,7 +146,7 @@ def _next(candidate: Candidate, reasons: tuple[Reason, ...], fate: Fate, store: 
     )
     failed = tuple(dict.fromkeys((*candidate.failed, *reasons)))
     for rung in range(candidate.rung, _RUNGS):
-        containers = tuple(_raised(each, candidate, short, rung) for each in candidate.advice.containers)
+        containers = tuple(_raised(container, candidate, short, rung) for container in candidate.advice.containers)
         if containers != candidate.advice.containers:
             advice = with_containers(candidate.advice, containers)
             after, refusal = store(candidate.identity, advice.pod)
@@ -168,8 +168,10 @@ def _withheld(candidate: Candidate, reasons: tuple[Reason, ...], fate: Fate | No
     if candidate.before is None:
         return replace(candidate, is_withheld=True, failed=failed, worst=fate)
     containers = tuple(
-        with_amounts(each, candidate.usages.get(each.container), each.requests_before, each.limits_before)
-        for each in candidate.advice.containers
+        with_amounts(
+            container, candidate.usages.get(container.container), container.requests_before, container.limits_before
+        )
+        for container in candidate.advice.containers
     )
     advice = PodAdvice(candidate.written, candidate.advice.qos_class, containers)
     return replace(
@@ -223,8 +225,8 @@ def _pending(tried: Tried, before: Tried) -> Iterator[tuple[str, int]]:
 def _whole(
     tops: Mapping[Identity, Candidate], others: Mapping[Identity, Pod], tried: Tried, trials: Trials
 ) -> AdviceTrial:
-    untried = {each for identity in tops for each in trials.untried(identity)}
-    has_samples = any(each.usages for each in tops.values())
+    untried = {untried for identity in tops for untried in trials.untried(identity)}
+    has_samples = any(top.usages for top in tops.values())
     made = AdviceTrial(
         nodes=0 if trials.ground is None else len(trials.ground.nodes),
         pods=len(tried.fates) if tried.crew is None else len(tried.crew.pods),

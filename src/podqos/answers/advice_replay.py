@@ -179,18 +179,18 @@ def replay(
         workloads=tuple(
             ScenarioWorkload(
                 kind=POD,
-                namespace=each.pod.metadata.namespace_or_default,
-                name=each.pod.metadata.name or each.pod.metadata.generate_name,
-                pod=_as_simulated(each.pod),
-                demands=(each.demands,),
-                nodes=(each.node,),
+                namespace=pod.pod.metadata.namespace_or_default,
+                name=pod.pod.metadata.name or pod.pod.metadata.generate_name,
+                pod=_as_simulated(pod.pod),
+                demands=(pod.demands,),
+                nodes=(pod.node,),
                 recreate=False,
             )
-            for each in pods
+            for pod in pods
         ),
         profile=profile,
     )
-    owners = {each.pod.key: each.identity for each in pods}
+    owners = {pod.pod.key: pod.identity for pod in pods}
     kills: Counter[Identity] = Counter()
     evictions: Counter[Identity] = Counter()
     throttled: Counter[Identity] = Counter()
@@ -201,7 +201,9 @@ def replay(
         evictions[identity] += row.evictions
         throttled[identity] += row.throttled_us
         never_ran[identity] += row.never_ran
-    return {each: Fared(kills[each], evictions[each], throttled[each], never_ran[each]) for each in owners.values()}
+    return {
+        owner: Fared(kills[owner], evictions[owner], throttled[owner], never_ran[owner]) for owner in owners.values()
+    }
 
 
 def machines_of(nodes: Iterable[Node], config: KubeletConfiguration) -> list[MachineSpec]:
@@ -237,7 +239,9 @@ def room_for_all(pods: Iterable[tuple[Pod, Identity, Demands]]) -> tuple[list[Ru
     """Return the pods on a machine with room for all of them, where nothing but their own limits can stop them."""
     running = [RunningPod(pod, identity, _ALONE, demands) for pod, identity, demands in pods]
     most_bytes = sum(
-        max(value for _, value in demand.anon_bytes.knots) for each in running for demand in each.demands.values()
+        max(value for _, value in demand.anon_bytes.knots)
+        for running_pod in running
+        for demand in running_pod.demands.values()
     )
     machine = MachineSpec(
         name=_ALONE,

@@ -84,13 +84,13 @@ def steps_of(
     """Return the steps in order; ``grow_first``: whether workloads that need more fit before others need less."""
     steps: list[Step] = []
     if classes:
-        names = tuple(each.name for each in classes)
+        names = tuple(qos_class.name for qos_class in classes)
         text = f"create the priority classes {listed(names)}: pods that name a missing one are refused"
         steps.append(Step(StepKind.CREATE_CLASSES, names, text))
     pools = () if trial is None else trial.pools
-    missing = [each for each in pools if (each.needed or 0) > max(each.nodes, each.needed_before or 0)]
+    missing = [pool for pool in pools if (pool.needed or 0) > max(pool.nodes, pool.needed_before or 0)]
     if missing:
-        steps.append(Step(StepKind.ADD_NODES, tuple(each.pool for each in missing), nodes_to_add(missing)))
+        steps.append(Step(StepKind.ADD_NODES, tuple(pool_need.pool for pool_need in missing), nodes_to_add(missing)))
     grow = tuple(str(each.identity) for each in rolled if _grows(each))
     shrink = tuple(str(each.identity) for each in rolled if not _grows(each))
     growing = Step(StepKind.GROW, grow, f"apply increases, one workload at a time: {listed(grow)}")
@@ -98,13 +98,13 @@ def steps_of(
     ordered = (growing, shrinking) if grow_first else (shrinking, growing)
     if grow and shrink and not grow_first:
         ordered = (replace(shrinking, text=f"{shrinking.text} (increases need the room)"), growing)
-    steps += [each for each in ordered if each.names]
+    steps += [step for step in ordered if step.names]
     if rolled:
         text = "watch OOM kills, evictions and throttling for a normal day, then ask again with the new samples"
         steps.append(Step(StepKind.WATCH, (), text))
-    saved = [each for each in pools if each.spared > 0]
+    saved = [pool for pool in pools if pool.spared > 0]
     if saved and not missing:
-        steps.append(Step(StepKind.REMOVE_NODES, tuple(each.pool for each in saved), nodes_to_remove(saved)))
+        steps.append(Step(StepKind.REMOVE_NODES, tuple(pool_need.pool for pool_need in saved), nodes_to_remove(saved)))
     return tuple(steps)
 
 

@@ -87,11 +87,11 @@ class Trials:
         scale: Scale = lambda *_: None,
     ) -> None:
         self._scale = scale
-        self._workloads = {each.identity: each for each in workloads}
+        self._workloads = {workload.identity: workload for workload in workloads}
         self._recording = recording
         self._profile = profile
         self.is_too_large = ground is not None and not ground.holds(
-            sum(replicas_on(each.workload, ground.nodes, profile) or 0 for each in workloads)
+            sum(replicas_on(workload.workload, ground.nodes, profile) or 0 for workload in workloads)
         )
         self.ground = None if self.is_too_large else ground
 
@@ -113,7 +113,9 @@ class Trials:
 
     @property
     def _standing(self) -> dict[Identity, Pod]:
-        return {each.identity: each.before for each in self._workloads.values() if each.before is not None}
+        return {
+            workload.identity: workload.before for workload in self._workloads.values() if workload.before is not None
+        }
 
     def run(self, pods: Mapping[Identity, Pod], nodes: Sequence[Node] | None = None) -> Tried:
         """Return what becomes of the workloads with these pods, perhaps on fewer nodes."""
@@ -181,11 +183,11 @@ class Trials:
         settled = self._settled
         if self.ground is None or settled is None:
             return None
-        own = [each.key for each in settled.pods if settled.owners[each.key] == identity]
+        own = [pod.key for pod in settled.pods if settled.owners[pod.key] == identity]
         left = {*own[:count]} if instead else set()
         more = [_numbered(pod, identity, number) for number in range(count)]
-        stay = [each for each in settled.pods if each.key not in left]
-        whole = Crew((*stay, *more), {**settled.owners, **{each.key: identity for each in more}})
+        stay = [pod for pod in settled.pods if pod.key not in left]
+        whole = Crew((*stay, *more), {**settled.owners, **{pod.key: identity for pod in more}})
         return not self.ground.land(whole).pending
 
     @cached_property
@@ -258,7 +260,7 @@ class Trials:
                 if pod.key in landing.nodes:
                     demands = self._demands(identity, pod, number)
                     running.append(RunningPod(pod, identity, landing.nodes[pod.key], demands))
-            used = {each.node for each in running}
+            used = {running_pod.node for running_pod in running}
             machines = machines_of([node for node in self.ground.nodes if node.name in used], self.ground.config)
             return replay(running, machines, self._profile, duration_us) if running else {}
         alone, machines = room_for_all(

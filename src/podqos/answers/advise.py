@@ -125,7 +125,7 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     ground = ground_of(objects, request.placing)
     trials = advising.trials(sized, others, ground, request.samples)
     climbed = advising.tried(sized, others, trials)
-    results = [_after(each, climbed) for each in sized]
+    results = [_after(result, climbed) for result in sized]
     nodes = objects.of(Node) if ground is None else ground.nodes
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, nodes)
     kubelet = request.kubelet or DEFAULT_KUBELET
@@ -139,19 +139,19 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     workloads = tuple(
         _with_effect(
             advising.surrounded(
-                each,
+                result,
                 replace(
-                    _workload_advice(each, drifts[each.subject.identity]),
-                    replicas=replicas_on(each.subject.found.workload, nodes, profile),
-                    pool_scores=pool_scores(nodes, each.older, each.after, profile),
+                    _workload_advice(result, drifts[result.subject.identity]),
+                    replicas=replicas_on(result.subject.found.workload, nodes, profile),
+                    pool_scores=pool_scores(nodes, result.older, result.after, profile),
                 ),
             ),
-            each,
+            result,
             request.prices,
         )
-        for each in results
+        for result in results
     )
-    named = {each.priority_class for each in workloads}
+    named = {workload.priority_class for workload in workloads}
     classes = tuple(tier for name, tier in advising.to_create.items() if name in named)
     rolled = list(advising.rolled(results, workloads, drifts))
     budgets = tuple(budget for _, budget in objects.disruption_budgets())
@@ -160,12 +160,12 @@ def advise(objects: Objects, request: AdviceRequest) -> AdviceReport:
     return AdviceReport(
         kubernetes_version=profile.version_text,
         node_memory_bytes=memory_bytes,
-        workloads=tuple(replace(each, rollout=by_name.get(each.workload)) for each in workloads),
+        workloads=tuple(replace(workload, rollout=by_name.get(workload.workload)) for workload in workloads),
         priority_classes=classes,
         assumptions=(*rules_of(kubelet, profile), *assumptions, *cluster_assumptions(objects), *request.assumptions),
         goal=request.goal,
         tried=climbed.whole,
-        total=total_of(each.effect for each in workloads if each.effect is not None),
+        total=total_of(workload.effect for workload in workloads if workload.effect is not None),
         prices=request.prices,
         settings=advising.settings(results, others, climbed, trials),
         steps=steps_of(rolled, classes, climbed.whole, grow_first=not growing or trials.can_come_first(growing)),
@@ -191,9 +191,9 @@ def advised_manifests(
 
     With ``patches`` only what changes, as strategic merge patches; a new workload is whole all the same.
     """
-    found = {str(identity_of(each)): each for each in objects.latest(warn=False)}
-    new = {str(identity_of(each.found)): each for each in map(_created, descriptions)}
-    manifests = [priority_class_object(each) for each in report.priority_classes]
+    found = {str(identity_of(workload)): workload for workload in objects.latest(warn=False)}
+    new = {str(identity_of(new.found)): new for new in map(_created, descriptions)}
+    manifests = [priority_class_object(priority_class) for priority_class in report.priority_classes]
     for advice in report.workloads:
         own = found.get(advice.workload)
         value = new[advice.workload].value if own is None else objects.plain(own)
@@ -289,14 +289,14 @@ class _Adviser:
 
     def subjects(self, request: AdviceRequest) -> list[_Subject]:
         """Return the workloads that something is known about, by name."""
-        described = {each.name: each for each in request.descriptions}
+        described = {description.name: description for description in request.descriptions}
         # A dump of a cluster has Deployments and the pods they have made: advice is about what made them.
-        found = {identity_of(each): each for each in without_owned(self._objects.latest())}
-        for each in found.values():
-            self._objects.tolerate(each, tolerated(each.workload, Question.SURVIVAL))
+        found = {identity_of(workload): workload for workload in without_owned(self._objects.latest())}
+        for workload in found.values():
+            self._objects.tolerate(workload, tolerated(workload.workload, Question.SURVIVAL))
         by_identity = {identity: _described(identity, described) for identity in found}
         existing = set(found)
-        used = {each.name for each in by_identity.values() if each is not None}
+        used = {workload.name for workload in by_identity.values() if workload is not None}
         for name, entry in described.items():
             if name not in used:
                 created = _created(entry).found
@@ -305,7 +305,9 @@ class _Adviser:
         if not found:
             fix = "name manifests with " + naming("files") + ", or descriptions with " + naming("describe")
             raise InputError("nothing to advise about", fix=fix)
-        matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, request.samples)
+        matched = match_samples(
+            {identity: workload.workload.pod for identity, workload in found.items()}, request.samples
+        )
         for problem in _unmatched(matched.unmatched, request.samples):
             self._objects.note(problem)
         subjects = [
@@ -317,12 +319,12 @@ class _Adviser:
             )
             for identity in sorted(found)
         ]
-        chosen = [each for each in subjects if self._objects.takes(each.found)]
+        chosen = [subject for subject in subjects if self._objects.takes(subject.found)]
         is_about_all = self._goal is not None
-        known = [each for each in chosen if is_about_all or each.description is not None or each.usages]
+        known = [subject for subject in chosen if is_about_all or subject.description is not None or subject.usages]
         if not known:
             self._refuse_all(len(chosen))
-        return [replace(each, is_new=each.identity not in existing) for each in known]
+        return [replace(subject, is_new=subject.identity not in existing) for subject in known]
 
     def _subject(
         self,
@@ -354,7 +356,7 @@ class _Adviser:
 
     def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
         """Yield the other workloads of the files, which have places in the orders too."""
-        known = {each.subject.identity for each in advised}
+        known = {result.subject.identity for result in advised}
         for found in without_owned(self._objects.latest(warn=False)):
             identity = identity_of(found)
             if identity not in known:
@@ -410,19 +412,19 @@ class _Adviser:
         samples: Sequence[ContainerSamples],
     ) -> Trials:
         """Return what tries versions of all workloads, on nodes if there are any."""
-        found = {each.subject.identity: each.subject.found for each in sized}
-        found.update((identity_of(each), each) for each in without_owned(self._objects.latest(warn=False)))
+        found = {result.subject.identity: result.subject.found for result in sized}
+        found.update((identity_of(workload), workload) for workload in without_owned(self._objects.latest(warn=False)))
         workloads = [
-            TriedWorkload(each.subject.identity, each.subject.found.workload, each.older, each.subject.usages)
-            for each in sized
+            TriedWorkload(result.subject.identity, result.subject.found.workload, result.older, result.subject.usages)
+            for result in sized
         ]
-        workloads += [TriedWorkload(each.identity, found[each.identity].workload, each.before) for each in others]
-        recording = recording_of(samples, {identity: each.workload.pod for identity, each in found.items()})
+        workloads += [TriedWorkload(other.identity, found[other.identity].workload, other.before) for other in others]
+        recording = recording_of(samples, {identity: workload.workload.pod for identity, workload in found.items()})
         return Trials(workloads, ground, recording, self._profile, self._scale(sized))
 
     def _scale(self, sized: Sequence[_Result]) -> Scale:
         """Return what says how many replicas autoscalers make of other requests."""
-        by_identity = {each.subject.identity: each for each in sized}
+        by_identity = {result.subject.identity: result for result in sized}
 
         def scaled(identity: Identity, pod: Pod) -> int | None:
             result = by_identity.get(identity)
@@ -437,23 +439,23 @@ class _Adviser:
 
     def tried(self, sized: Sequence[_Result], others: Sequence[Advised], trials: Trials) -> Climbed:
         """Try what was sized, among all other workloads."""
-        found = {each.subject.identity: each.subject.found for each in sized}
+        found = {result.subject.identity: result.subject.found for result in sized}
         candidates = [
             Candidate(
-                identity=each.subject.identity,
-                written=each.subject.found.workload.pod,
-                before=each.older,
-                advice=each.advice,
-                after=each.after,
-                refusal=each.refusal,
-                usages=each.subject.usages,
+                identity=result.subject.identity,
+                written=result.subject.found.workload.pod,
+                before=result.older,
+                advice=result.advice,
+                after=result.after,
+                refusal=result.refusal,
+                usages=result.subject.usages,
             )
-            for each in sized
+            for result in sized
         ]
         return climb(
             candidates,
             trials,
-            {each.identity: each.after for each in others},
+            {other.identity: other.after for other in others},
             lambda identity, pod: self._stored(pod, found[identity]),
         )
 
@@ -463,10 +465,14 @@ class _Adviser:
         """Return the settings of kubelets and of the cluster that would help."""
         if climbed.tried is None:
             return ()
-        pods = {each.identity: each.after for each in others}
-        pods.update((each.subject.identity, each.after) for each in results)
-        sized = (each for each in results if each.subject.usages and not each.is_withheld and each.trial is not None)
-        measured = frozenset(each.subject.identity for each in sized)
+        pods = {other.identity: other.after for other in others}
+        pods.update((result.subject.identity, result.after) for result in results)
+        sized = (
+            result
+            for result in results
+            if result.subject.usages and not result.is_withheld and result.trial is not None
+        )
+        measured = frozenset(result.subject.identity for result in sized)
         return settings_of(Settled(pods, measured, climbed.tried, self._profile), trials)
 
     def rolled(
@@ -600,7 +606,7 @@ def _advised(result: _Result) -> Advised:
 
 def _unmatched(names: Sequence[str], samples: Sequence[ContainerSamples]) -> Iterator[Problem]:
     """Yield what samples are of no workload; monitoring may see thousands of pods that are none of ours."""
-    places = {f"{each.pod} {each.container}".strip(): each.where for each in reversed(samples)}
+    places = {f"{sample.pod} {sample.container}".strip(): sample.where for sample in reversed(samples)}
     for name in names[:_UNMATCHED_TOLD]:
         yield Problem(places[name], 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
     if len(names) > _UNMATCHED_TOLD:

@@ -50,7 +50,7 @@ def edits_of(workload: Workload, advice: WorkloadAdvice) -> list[FieldEdit]:
         edits.append(FieldEdit(workload.at("spec.priorityClassName"), advice.priority_class or None))
         if spec.priority is not None:
             edits.append(FieldEdit(workload.at("spec.priority"), None))
-    by_name = {each.container: each for each in advice.containers}
+    by_name = {container.container: container for container in advice.containers}
     for field, containers in zip(_LISTS, (spec.containers, spec.init_containers), strict=True):
         for index, container in enumerate(containers):
             path = workload.at(f"spec.{field}[{index}].resources")
@@ -78,21 +78,21 @@ def _resource_edits(path: str, advice: ContainerAdvice) -> Iterator[FieldEdit]:
 
 def changed_workloads(objects: Objects, report: AdviceReport) -> list[tuple[FoundWorkload, WorkloadAdvice]]:
     """Return the workloads of files that advice changes."""
-    advised = {each.workload: each for each in report.workloads}
+    advised = {workload.workload: workload for workload in report.workloads}
     found = []
-    for each in objects.latest(warn=False):
-        key = f"{each.workload.kind} {each.workload.pod.key}"
-        if key in advised and edits_of(each.workload, advised[key]):
-            found.append((each, advised[key]))
+    for workload in objects.latest(warn=False):
+        key = f"{workload.workload.kind} {workload.workload.pod.key}"
+        if key in advised and edits_of(workload.workload, advised[key]):
+            found.append((workload, advised[key]))
     return found
 
 
 def edited_files(objects: Objects, report: AdviceReport, sources: Sequence[str]) -> list[EditedFile]:
     """Return the files with the advice about their workloads written into them; only the lines that change do."""
     by_source: dict[str, list[tuple[FoundWorkload, WorkloadAdvice]]] = {source: [] for source in sources}
-    for each, advice in changed_workloads(objects, report):
-        if each.source in by_source:
-            by_source[each.source].append((each, advice))
+    for workload, advice in changed_workloads(objects, report):
+        if workload.source in by_source:
+            by_source[workload.source].append((workload, advice))
     texts = {source.path: source.data for source in objects.sources}
     files = []
     for source, own in by_source.items():
@@ -144,17 +144,17 @@ def _values(found: FoundWorkload, advice: WorkloadAdvice) -> Iterator[str]:
     """Yield what to write into a chart's values: the keys are the chart's own, the amounts are these."""
     yield f"# {advice.workload}: most charts have resources: at the top, or below the name of the component"
     workload = found.workload
-    changed = [each for each in advice.containers if list(_resource_edits("", each))]
+    changed = [container for container in advice.containers if list(_resource_edits("", container))]
     values: dict[str, Plain] = {}
     names = {container.name for container in workload.pod.running_containers}
     many = len(names) > 1
-    for each in changed:
+    for container_advice in changed:
         resources: dict[str, Plain] = {}
-        for side, amounts in (("requests", each.requests), ("limits", each.limits)):
+        for side, amounts in (("requests", container_advice.requests), ("limits", container_advice.limits)):
             if amounts:
                 resources[side] = _texts(amounts)
         if many:
-            values[each.container] = {"resources": resources}
+            values[container_advice.container] = {"resources": resources}
         else:
             values["resources"] = resources
     if advice.priority_class:

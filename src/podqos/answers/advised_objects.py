@@ -39,7 +39,7 @@ def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAd
         spec.pop("priority", None)
         if advice.priority_class:
             spec["priorityClassName"] = advice.priority_class
-    by_name = {each.container: each for each in advice.containers}
+    by_name = {container.container: container for container in advice.containers}
     for name in _LISTS:
         for container in _items(spec, name):
             _write(container, by_name[str(container["name"])])
@@ -52,7 +52,7 @@ def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvi
     spec: dict[str, Plain] = {}
     if advice.priority_class is not None and advice.priority_class != (old.get("priorityClassName") or ""):
         spec["priorityClassName"] = advice.priority_class or None
-    by_name = {each.container: each for each in advice.containers}
+    by_name = {container.container: container for container in advice.containers}
     for name in _LISTS:
         patches: list[Plain] = []
         for container in _items(old, name):

@@ -125,10 +125,13 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     bare = replace(
         found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
     )
-    yield from (replace(bare, kills=(each,)) for each in found.kills)
-    yield from (replace(bare, evictions=(each,)) for each in found.evictions)
-    yield from (replace(bare, terminations=(replace(each, kill=None, eviction=None),)) for each in found.terminations)
-    yield from (replace(bare, node_events=(replace(each, kill=None),)) for each in found.node_events)
+    yield from (replace(bare, kills=(kill,)) for kill in found.kills)
+    yield from (replace(bare, evictions=(eviction,)) for eviction in found.evictions)
+    yield from (
+        replace(bare, terminations=(replace(termination, kill=None, eviction=None),))
+        for termination in found.terminations
+    )
+    yield from (replace(bare, node_events=(replace(node_event, kill=None),)) for node_event in found.node_events)
 
 
 def is_about(pod: str, namespace: str, name: str) -> bool:
@@ -145,18 +148,24 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     is_meant = partial(is_about, namespace=namespace, name=name)
     kept = [number for number, kill in enumerate(found.kills) if is_meant(kill.pod)]
     numbers = {number: place for place, number in enumerate(kept)}
-    evicted = [number for number, each in enumerate(found.evictions) if is_meant(each.pod)]
+    evicted = [number for number, eviction in enumerate(found.evictions) if is_meant(eviction.pod)]
     places = {number: place for place, number in enumerate(evicted)}
     return replace(
         found,
         kills=tuple(found.kills[number] for number in kept),
         evictions=tuple(found.evictions[number] for number in evicted),
         terminations=tuple(
-            replace(each, kill=numbers.get(_number(each.kill)), eviction=places.get(_number(each.eviction)))
-            for each in found.terminations
-            if is_meant(each.pod)
+            replace(
+                termination,
+                kill=numbers.get(_number(termination.kill)),
+                eviction=places.get(_number(termination.eviction)),
+            )
+            for termination in found.terminations
+            if is_meant(termination.pod)
         ),
-        node_events=tuple(replace(each, kill=numbers.get(_number(each.kill))) for each in found.node_events),
+        node_events=tuple(
+            replace(node_event, kill=numbers.get(_number(node_event.kill))) for node_event in found.node_events
+        ),
     )
 
 
@@ -169,7 +178,7 @@ def _named(kill: OOMAutopsy, pods: Mapping[str, Pod], profile: Profile) -> OOMAu
     pod = pods.get(kill.pod_uid) if kill.pod_uid else None
     if pod is None:
         return kill
-    names = [each.name for each in (*pod.spec.init_containers, *pod.spec.containers)]
+    names = [container.name for container in (*pod.spec.init_containers, *pod.spec.containers)]
     # Without a status only the runtime knows which of several the id in the path belongs to.
     known = containers_by_id([pod]) if isinstance(pod, FatedPod) else {}
     _, name = known.get(kill.container_id, (pod, names[0] if len(names) == 1 else ""))

@@ -115,12 +115,12 @@ def snapshot_ground(source: Snapshot | NodeState, request: BlastRequest) -> Grou
 
 def blast(ground: Ground, request: BlastRequest, workers: Workers) -> BlastRadius:
     """Let each pod leak in turn, slowly and fast, and return which other pods die, how soon and what kills them."""
-    nodes = [each for each in ground.nodes if each.pods]
+    nodes = [node for node in ground.nodes if node.pods]
     every = partial(_every, rates=_rates(request), growing=_growing(request.growing, nodes))
     many = len(nodes) >= workers.cores > 1
     found = (_at_once if many else _one_by_one)(ground.set_up, nodes, every, workers)
     blasts = [each for of_node, _ in found for each in of_node]
-    evicted_before = [each for _, evicted in found for each in evicted]
+    evicted_before = [before for _, evicted in found for before in evicted]
     if not blasts and not evicted_before:
         raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
     radius = radius_of(
@@ -130,7 +130,7 @@ def blast(ground: Ground, request: BlastRequest, workers: Workers) -> BlastRadiu
         assumptions=ground.assumptions,
         evicted_before=evicted_before,
     )
-    return replace(radius, leaks=tuple(each for each in radius.leaks if each.pod not in ground.neighbours))
+    return replace(radius, leaks=tuple(leak for leak in radius.leaks if leak.pod not in ground.neighbours))
 
 
 def _rates(request: BlastRequest) -> tuple[int, ...]:
@@ -203,7 +203,7 @@ def _growing(name: str | None, nodes: Sequence[NodePods]) -> frozenset[str] | No
 
 
 def _count(nodes: Sequence[NodePods], every: Leaks) -> int:
-    return sum(len(list(every(each))) for each in nodes)
+    return sum(len(list(every(node))) for node in nodes)
 
 
 def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:

@@ -114,8 +114,8 @@ class Checked:
         for source in objects.sources:
             objects.note(*_misspelt(source), *_unknown_checks(source))
         objects.check_policies()
-        for each in objects.workloads:
-            objects.tolerate(each, tolerated(each.workload, Question.CLASS))
+        for workload in objects.workloads:
+            objects.tolerate(workload, tolerated(workload.workload, Question.CLASS))
         resizes = self._resizes(workloads)
         units = {source.path: source.scope or "" for source in (*objects.sources, *resized.sources)}
         by_scopes: dict[tuple[str, ...], Context] = {}
@@ -130,12 +130,16 @@ class Checked:
             context_of(path)
         context = Context(whole, options, resizes, units)
         found = check_bundle(self._results(workloads, context_of), context, context_of)
-        checked = (*(each.subject for each in workloads), *whole.subjects)
+        checked = (*(workload.subject for workload in workloads), *whole.subjects)
         left_out = _left_out(objects, workloads, whole.subjects)
-        self.subjects = tuple(each for each in checked if each.source in self._sources and each not in left_out)
+        self.subjects = tuple(
+            checked_object
+            for checked_object in checked
+            if checked_object.source in self._sources and checked_object not in left_out
+        )
         """Everything that was checked."""
-        have_pods = {each.subject for each in workloads}
-        self.with_pods = tuple(each for each in self.subjects if each in have_pods)
+        have_pods = {workload.subject for workload in workloads}
+        self.with_pods = tuple(subject for subject in self.subjects if subject in have_pods)
         """Of these, what has pods."""
         self.left_out = len(left_out)
         """How many count and are not judged."""
@@ -151,7 +155,9 @@ class Checked:
             *added_containers({found.workload.kind for found in objects.workloads}),
             *as_written(objects),
         )
-        about_files = [each for each in found if each.subject.source in self._sources and each.subject not in left_out]
+        about_files = [
+            finding for finding in found if finding.subject.source in self._sources and finding.subject not in left_out
+        ]
         compared = compare(_without_ignored(about_files, request), gate.baseline, self.object_keys)
         self.findings = compared.findings
         """All of them; known and ignored ones are marked."""
@@ -171,12 +177,12 @@ class Checked:
     @property
     def named_subjects(self) -> tuple[CheckedObject, ...]:
         """Everything that was checked, with what people know its source by."""
-        return tuple(replace(each, source=self._sources[each.source].name) for each in self.subjects)
+        return tuple(replace(subject, source=self._sources[subject.source].name) for subject in self.subjects)
 
     @property
     def object_keys(self) -> set[ObjectKey]:
         """What was checked, as a baseline names it."""
-        return {(each.kind, each.namespace, each.name) for each in self.subjects}
+        return {(subject.kind, subject.namespace, subject.name) for subject in self.subjects}
 
     @property
     def open(self) -> list[Finding]:
@@ -192,7 +198,7 @@ class Checked:
             summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
             kubernetes_version=self.options.profile.version_text,
             fail_on=self.gate.fail_on,
-            notes=tuple(each.worded(published) for each in self.problems if each.severity is Severity.WARNING),
+            notes=tuple(problem.worded(published) for problem in self.problems if problem.severity is Severity.WARNING),
             assumptions=self.assumptions,
             verdict=verdict(items),
             cluster=self.cluster,
@@ -203,7 +209,7 @@ class Checked:
 
         def report_file(path: str) -> list[FindingReport]:
             name = self._sources[path].name
-            return [finding_report(each, name, self._position(each)) for each in by_source[path]]
+            return [finding_report(finding, name, self._position(finding)) for finding in by_source[path]]
 
         for reports in self._spread(report_file, list(by_source)):
             yield from reports
@@ -248,9 +254,9 @@ class Checked:
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
         return [
-            () if self._sources[path].cluster else _replacements(each, self.text(path))
+            () if self._sources[path].cluster else _replacements(finding, self.text(path))
             for path, group in self._reported().items()
-            for each in group
+            for finding in group
         ]
 
     def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
@@ -279,20 +285,20 @@ class Checked:
         keep_pods = len(workloads) <= self.options.compare_up_to
         tries = tries_of_each(len(workloads), is_asked=self._request.tries_all)
         by_source: dict[str, list[LocatedWorkload]] = {}
-        for each in workloads:
-            by_source.setdefault(each.subject.source, []).append(each)
+        for workload in workloads:
+            by_source.setdefault(workload.subject.source, []).append(workload)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
             context = context_of(group[0].subject.source)
             return [
                 check_workload(
-                    each,
+                    workload,
                     context,
                     keep_pod=keep_pods,
-                    written=self._written(each.subject),
+                    written=self._written(workload.subject),
                     tries=tries,
                 )
-                for each in group
+                for workload in group
             ]
 
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
@@ -316,7 +322,7 @@ class Checked:
 
     def _resizes(self, workloads: Iterable[LocatedWorkload]) -> list[Resize]:
         """Return what is to be resized: the new version of each workload beside the pod as it is."""
-        running = {_key(each): each for each in workloads}
+        running = {_key(workload): workload for workload in workloads}
         resizes = []
         for found in self.resized.workloads:
             new = _located(found, Autoscalers(self.resized))
@@ -336,8 +342,8 @@ def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:
         return ()
     from podqos.objects.kubelet_node import later_rules
 
-    rules = (later_rules(each.settings.notation, profile) for each in objects.kubelets)
-    return tuple(dict.fromkeys(assumed for each in rules for assumed in each))
+    rules = (later_rules(kubelet.settings.notation, profile) for kubelet in objects.kubelets)
+    return tuple(dict.fromkeys(assumed for rule in rules for assumed in rule))
 
 
 def _located(found: FoundWorkload, autoscalers: Autoscalers) -> LocatedWorkload:
@@ -357,8 +363,10 @@ def _left_out(
     selection = objects.selection
     if selection is None:
         return set()
-    neighbours = {each.subject for each in workloads if not selection.takes(each.workload)}
-    return neighbours | {each for each in others if not selection.takes_object(each.kind, each.namespace, each.name)}
+    neighbours = {workload.subject for workload in workloads if not selection.takes(workload.workload)}
+    return neighbours | {
+        other for other in others if not selection.takes_object(other.kind, other.namespace, other.name)
+    }
 
 
 class _Around:
@@ -367,15 +375,17 @@ class _Around:
     def __init__(self, objects: Objects, node_memory_bytes: int) -> None:
         self._objects = objects
         namespace = objects.namespace
-        self._services = _by_scope((found, _in_namespace(each, namespace)) for found, each in objects.found(Service))
+        self._services = _by_scope(
+            (found, _in_namespace(service, namespace)) for found, service in objects.found(Service)
+        )
         self._routes = _by_scope((*_routes(objects, Ingress), *_routes(objects, GatewayRoute)))
         self._budgets = _by_scope(
-            (found, FoundBudget(_in_namespace(each, namespace), _other(found, namespace)))
-            for found, each in objects.disruption_budgets()
+            (found, FoundBudget(_in_namespace(budget, namespace), _other(found, namespace)))
+            for found, budget in objects.disruption_budgets()
         )
         self._nodes = _by_scope(objects.found(Node))
-        self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)
-        self._demands = _by_scope((each.found, each.policy) for each in objects.own_policies)
+        self._kubelets = _by_scope((kubelet.found, _kubelet(kubelet, namespace)) for kubelet in objects.kubelets)
+        self._demands = _by_scope((policy.found, policy.policy) for policy in objects.own_policies)
         self._subjects = _by_scope(
             (found, _other(found, namespace))
             for found in objects.others
@@ -397,7 +407,7 @@ class _Around:
             return ()
         folder = self._objects.folder(path)
         if folder not in self._of_folders:
-            own = (each for each in self._scopes if is_within(folder, each))
+            own = (scope for scope in self._scopes if is_within(folder, scope))
             self._of_folders[folder] = tuple(sorted({*own, *self._objects.scopes(path)}))
         return self._of_folders[folder]
 
@@ -427,9 +437,11 @@ class _Around:
             demands=here(self._demands),
             node_memory_bytes=node_memory_bytes,
             subjects=tuple(
-                each
-                for each in here(self._subjects)
-                if policies is None or each.kind not in POLICY_GROUPS or (each.source, each.place) in policies
+                checked_object
+                for checked_object in here(self._subjects)
+                if policies is None
+                or checked_object.kind not in POLICY_GROUPS
+                or (checked_object.source, checked_object.place) in policies
             ),
         )
 

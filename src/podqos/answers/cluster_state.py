@@ -66,7 +66,9 @@ def node_capacities(cluster: ClusterSnapshot, node: str) -> NodeCapacities:
         cluster.kubelet(name),
         capacity[MEMORY].value if MEMORY in capacity else None,
         capacity.get(CPU),
-        {} if summary is None else {signal: each.capacity for signal, each in observe(summary).signals.items()},
+        {}
+        if summary is None
+        else {signal: observation.capacity for signal, observation in observe(summary).signals.items()},
         None if summary is None else swap_of(summary),
         (*cluster.assumptions, *((KUBELET_SETTINGS,) if cluster.kubelet(name) is None else ())),
     )

@@ -21,8 +21,10 @@ class ContainerAmounts(Struct, frozen=True):
 def container_amounts(pod: Pod) -> tuple[ContainerAmounts, ...]:
     """Return the requests and limits of every container, in the order of ``typed_containers``."""
     return tuple(
-        ContainerAmounts(each.name, kind, amounts(each.resources.requests), amounts(each.resources.limits))
-        for kind, each in typed_containers(pod)
+        ContainerAmounts(
+            container.name, kind, amounts(container.resources.requests), amounts(container.resources.limits)
+        )
+        for kind, container in typed_containers(pod)
     )
 
 

@@ -62,4 +62,4 @@ def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     assumed = (*rules_of(kubelet, profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
     report = cpu_report(result, profile, assumed)
     chosen = {entry.pod.key for entry in pods if entry.is_chosen}
-    return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))
+    return replace(report, pods=tuple(pod for pod in report.pods if pod.pod in chosen))

@@ -116,9 +116,18 @@ class DriftReport(Listing[WorkloadDrift], Struct, frozen=True, rename="camel"):
     @property
     def changed(self) -> tuple[WorkloadDrift, ...]:
         """The workloads that changed in any way, worst first."""
-        shown = [each for each in self.workloads if each.status is not DriftStatus.UNCHANGED]
+        shown = [workload for workload in self.workloads if workload.status is not DriftStatus.UNCHANGED]
         order = {status: place for place, status in enumerate(_WORST_FIRST)}
-        return tuple(sorted(shown, key=lambda each: (not each.fails, order[each.status], each.workload)))
+        return tuple(
+            sorted(
+                shown,
+                key=lambda workload_drift: (
+                    not workload_drift.fails,
+                    order[workload_drift.status],
+                    workload_drift.workload,
+                ),
+            )
+        )
 
 
 _WORST_FIRST = (
@@ -137,12 +146,12 @@ def drift(old: Objects, new: Objects, request: DriftRequest) -> DriftReport:
     """Compare two versions of manifests, workload by workload."""
     rows, profile = request.usage, request.profile
     named = [row.pod for row in rows]
-    before, after = (version_workloads(each, request.injectors, named, profile) for each in (old, new))
+    before, after = (version_workloads(objects, request.injectors, named, profile) for objects in (old, new))
     if not before and not after:
         raise InputError("no workloads in either version", fix="name files or directories with manifests")
     _check_allowed(request.allowed, {*before, *after})
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, new.of(Node) or old.of(Node))
-    of_cluster = dict.fromkeys(assumed for each in (old, new) for assumed in cluster_assumptions(each))
+    of_cluster = dict.fromkeys(assumed for objects in (old, new) for assumed in cluster_assumptions(objects))
     kubelet = request.kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
     versions, of_usage = both_versions(rows, before, after, NodeUsage(memory_bytes))
@@ -166,7 +175,9 @@ def drift(old: Objects, new: Objects, request: DriftRequest) -> DriftReport:
 
 
 def _published(change: WorkloadChange) -> WorkloadDrift:
-    differences = tuple(Difference(**asdict(each), text=difference_words(each)) for each in change.differences)
+    differences = tuple(
+        Difference(**asdict(difference), text=difference_words(difference)) for difference in change.differences
+    )
     return WorkloadDrift(
         **{
             **asdict(change),
@@ -189,6 +200,6 @@ def resize_verdict(resize: ResizeCost) -> ResizeVerdict:
 
 
 def _check_allowed(allowed: Allowed, identities: Iterable[Identity]) -> None:
-    known = {name for each in identities for name in (each.name, f"{each.namespace}/{each.name}")}
+    known = {name for identity in identities for name in (identity.name, f"{identity.namespace}/{identity.name}")}
     for name in sorted(allowed.workloads - known):
         raise InvalidArgument(f"there is no workload {name}", where=naming("allow"), fix="name one of the manifests")

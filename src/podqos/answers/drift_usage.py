@@ -46,7 +46,7 @@ def both_versions(
             for uid in entry.workload.uids
         }
         pods = tuple(with_assumed(entry, older.get(entry.pod.metadata.uid)) for entry in known.pods)
-        unmeasured += [older.get(each.pod.metadata.uid, each.pod) for each in known.pods if is_unmeasured(each, ())]
+        unmeasured += [older.get(pod.pod.metadata.uid, pod.pod) for pod in known.pods if is_unmeasured(pod, ())]
         versions.append(Version(tuple(entry.workload for entry in version.values()), Snapshot(node, pods)))
     usage = replace(USAGE, value=assumed_amounts(unmeasured, USAGE.value))
     return (versions[0], versions[1]), (usage,) if unmeasured else ()

@@ -231,7 +231,7 @@ def explain_objects(
     if objects.selection is not None:
         accepted = [(found, stored) for found, stored in everything if objects.takes(found)]
     own = [nodes.of(stored.pod) for _, stored in accepted]
-    decisions = [decide(stored.pod, each) for (_, stored), each in zip(accepted, own, strict=True)]
+    decisions = [decide(stored.pod, settings) for (_, stored), settings in zip(accepted, own, strict=True)]
     pods = None
     if detail >= Detail.NODE:
         from podqos.survival.node.pod_sets import pod_sets

@@ -242,8 +242,8 @@ def _scaling_notes(vertical: VerticalScaling | None, horizontal: HorizontalScali
 
 def _scaled(pod: ScaledPod, bound: str) -> str:
     scores = ", ".join(
-        f"{each.container} {f'open, no {bound} for memory' if each.oom_score_adj is None else each.oom_score_adj}"
-        for each in pod.containers
+        f"{score.container} {f'open, no {bound} for memory' if score.oom_score_adj is None else score.oom_score_adj}"
+        for score in pod.containers
     )
     return f"{pod.qos_class} (oom_score_adj {scores})"
 

@@ -195,7 +195,7 @@ def forecast(objects: Objects | NodeState, request: GrowthRequest) -> ForecastRe
 
 def _published(growth: GrowthForecast) -> Forecast:
     needed = growth.needed
-    outcomes = tuple(ForecastOutcome(**asdict(each), text=outcome_text(each)) for each in growth.outcomes)
+    outcomes = tuple(ForecastOutcome(**asdict(outcome), text=outcome_text(outcome)) for outcome in growth.outcomes)
     settings = None if needed is None else Needed(**asdict(needed), text=needed_text(needed))
     return Forecast(**{**asdict(growth), "outcomes": outcomes, "needed": settings})
 

@@ -30,7 +30,7 @@ def measured_samples(cluster: ClusterSnapshot) -> tuple[ContainerSamples, ...]:
 
     OOM kills are those that pods still tell of: the last end of each container.
     """
-    sampled = {(each.pod, each.container): each for each in (*_of_metrics(cluster), *_of_kubelets(cluster))}
+    sampled = {(samples.pod, samples.container): samples for samples in (*_of_metrics(cluster), *_of_kubelets(cluster))}
     killed: list[ContainerSamples] = []
     for pod in cluster.fated_pods:
         for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
@@ -107,8 +107,8 @@ def recommended_samples(
     autoscalers = Autoscalers(objects)
     if not autoscalers:
         return (), ()
-    workloads = {identity_of(each): each for each in objects.latest(warn=False)}
-    measured = {owner_of(each.pod, workloads) for each in known}
+    workloads = {identity_of(workload): workload for workload in objects.latest(warn=False)}
+    measured = {owner_of(samples.pod, workloads) for samples in known}
     samples: list[ContainerSamples] = []
     assumptions: list[Assumption] = []
     for identity, found in workloads.items():
@@ -116,12 +116,12 @@ def recommended_samples(
         if autoscaler is None or not autoscaler.recommendations:
             continue
         name = f"VerticalPodAutoscaler {autoscaler.metadata.name}"
-        for each in autoscaler.recommendations:
-            memory, cpu = each.need.get(MEMORY), each.need.get(CPU)
+        for recommendation in autoscaler.recommendations:
+            memory, cpu = recommendation.need.get(MEMORY), recommendation.need.get(CPU)
             samples.append(
                 ContainerSamples(
                     f"{identity.namespace}/{identity.name}",
-                    each.container_name,
+                    recommendation.container_name,
                     memory_bytes=() if memory is None else (memory.value,),
                     cpu_milli=() if cpu is None else (cpu.milli_value,),
                     where=name,

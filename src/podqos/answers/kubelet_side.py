@@ -58,11 +58,13 @@ def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list
     if cluster is not None:
         return list(cluster.fated_pods)
     pods = []
-    for each in () if objects is None else objects.workloads:
-        if each.workload.kind == _POD and objects is not None:
-            known = each.workload.pod
+    for workload in () if objects is None else objects.workloads:
+        if workload.workload.kind == _POD and objects is not None:
+            known = workload.workload.pod
             try:
-                pods.append(replace(convert(objects.plain(each), FatedPod), metadata=known.metadata, spec=known.spec))
+                pods.append(
+                    replace(convert(objects.plain(workload), FatedPod), metadata=known.metadata, spec=known.spec)
+                )
             except msgspec.ValidationError:  # its status is not in order: the rest is
                 pods.append(FatedPod(known.metadata, known.spec))
     return pods
@@ -160,16 +162,16 @@ class KubeletSide:
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         gone: dict[str, set[str]] = {}
-        of_pod = {each.metadata.uid or each.key: each.spec.node_name for each in pods}
-        of_pod |= {each.key: each.spec.node_name for each in pods if each.key not in of_pod}
+        of_pod = {pod.metadata.uid or pod.key: pod.spec.node_name for pod in pods}
+        of_pod |= {pod.key: pod.spec.node_name for pod in pods if pod.key not in of_pod}
         groups = sorted(gathered(self._traces), key=_when)
         self._left_out = max(0, len(groups) - MOST_EVICTIONS)
         for traces in groups[: self._left_out]:
-            gone.setdefault(next((each.node for each in traces if each.node), ""), set()).add(traces[0].uid)
+            gone.setdefault(next((trace.node for trace in traces if trace.node), ""), set()).add(traces[0].uid)
         found = []
         for traces in groups[self._left_out :]:
-            uid = next((each.uid for each in traces if each.uid), "")
-            told = next((each.node for each in traces if each.node), "")
+            uid = next((trace.uid for trace in traces if trace.uid), "")
+            told = next((trace.node for trace in traces if trace.node), "")
             # A host in a log may be the node by another name, and a pod of a StatefulSet may have come back elsewhere.
             node = of_pod.get(uid) or (told if nodes.has(told) else of_pod.get(traces[0].pod)) or told
             before = gone.setdefault(node, set())
@@ -181,12 +183,12 @@ class KubeletSide:
     def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
-        signs = _without_starts(sorted(self._signs, key=lambda each: seconds_of(each.at) or 0.0))
+        signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
         return [
-            replace(each, kill=by_victim[each.pid, each.process])
-            if each.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (each.pid, each.process) in by_victim
-            else each
-            for each in signs
+            replace(sign, kill=by_victim[sign.pid, sign.process])
+            if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim
+            else sign
+            for sign in signs
         ]
 
 
@@ -197,7 +199,7 @@ class _Nodes:
         self._pods: dict[str, list[FatedPod]] = {}
         for pod in pods:
             self._pods.setdefault(pod.spec.node_name, []).append(pod)
-        self._nodes = {each.name: each for each in nodes}
+        self._nodes = {node.name: node for node in nodes}
         self._cluster = cluster
         self._known: dict[str, KnownNode] = {}
 
@@ -216,7 +218,9 @@ class _Nodes:
         summary = None if self._cluster is None or not name else self._cluster.summary(name)
         seen = None if summary is None else observe(summary)
         node = self._nodes.get(name)
-        capacity = {} if seen is None else {signal: each.capacity for signal, each in seen.signals.items()}
+        capacity = (
+            {} if seen is None else {signal: observation.capacity for signal, observation in seen.signals.items()}
+        )
         if node is not None and MEMORY in node.status.capacity:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
@@ -227,14 +231,14 @@ def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     """Return signs once each, without pressure that ended and never began: a kubelet says that when it starts."""
     begun: set[tuple[str, str]] = set()
     kept: dict[NodeSign, None] = {}
-    for each in signs:
-        key = each.node, each.condition
-        if each.kind is SignKind.PRESSURE_BEGAN:
+    for sign in signs:
+        key = sign.node, sign.condition
+        if sign.kind is SignKind.PRESSURE_BEGAN:
             begun.add(key)
-        if each.kind is not SignKind.PRESSURE_ENDED or key in begun:
-            kept[each] = None
+        if sign.kind is not SignKind.PRESSURE_ENDED or key in begun:
+            kept[sign] = None
     return kept
 
 
 def _when(traces: list[EvictionTrace]) -> float:
-    return min((seconds for each in traces if (seconds := seconds_of(each.at)) is not None), default=0.0)
+    return min((seconds for trace in traces if (seconds := seconds_of(trace.at)) is not None), default=0.0)

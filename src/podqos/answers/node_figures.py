@@ -71,7 +71,7 @@ def node_overview(
     report: RankReport | None,
 ) -> NodeOverview:
     """Return a node with its pods; ``watched`` is the memory of ``state``, and ``report`` ranks its pods."""
-    evicted = [] if report is None else [each for each in report.eviction_order if each.spared is None]
+    evicted = [] if report is None else [place for place in report.eviction_order if place.spared is None]
     killed = [] if report is None else report.kill_order
     return NodeOverview(
         name=node.name,

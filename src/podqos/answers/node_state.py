@@ -119,17 +119,17 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
     allocatable_bytes = None if node_memory_bytes is not None else stated_allocatable(nodes, memory_bytes)
     kubelet = options.kubelet or kubelet_among(objects)
     if rows is None:
-        snapshot = Snapshot(machine, tuple(_assumed(each.pod) for each in pods))
-        usage = replace(USAGE, value=assumed_amounts(each.pod for each in pods))
+        snapshot = Snapshot(machine, tuple(_assumed(pod.pod) for pod in pods))
+        usage = replace(USAGE, value=assumed_amounts(pod.pod for pod in pods))
         state = NodeState(snapshot, (*assumed, usage), kubelet=kubelet, allocatable_bytes=allocatable_bytes)
-        return _of_pods(objects, pods, replace(state, unmeasured=frozenset(each.pod.key for each in pods)))
+        return _of_pods(objects, pods, replace(state, unmeasured=frozenset(pod.pod.key for pod in pods)))
     beyond: list[BeyondLimit] = []
     measured = from_usage(pods, rows, machine, beyond)
     if options.refuse_impossible:
         refuse_beyond(beyond)
     objects.note(*map(_beyond_limit, beyond))
-    unknown = [each.pod for each in measured.pods if is_unmeasured(each, without_process(each.pod))]
-    snapshot = Snapshot(machine, tuple(_completed(each) for each in measured.pods))
+    unknown = [pod.pod for pod in measured.pods if is_unmeasured(pod, without_process(pod.pod))]
+    snapshot = Snapshot(machine, tuple(_completed(pod) for pod in measured.pods))
     assumptions = (
         *assumed,
         *_about_pods("usage", [pod.key for pod in unknown], assumed_amounts(unknown, "what they request")),
@@ -169,7 +169,7 @@ def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, 
     pods = node_pods(objects, node=options.node, profile=options.profile)
     measured = from_summary([entry.pod for entry in pods], summary, machine)
     snapshot = replace(measured, pods=tuple(map(_started, measured.pods)))
-    nodes = [] if node_memory_bytes is not None else [each for each in objects.of(Node) if each.name == machine.name]
+    nodes = [] if node_memory_bytes is not None else [node for node in objects.of(Node) if node.name == machine.name]
     allocatable_bytes = stated_allocatable(nodes, machine.memory_bytes)
     state = NodeState(snapshot, is_kubelets=True, kubelet=options.kubelet, allocatable_bytes=allocatable_bytes)
     return _of_pods(objects, pods, state)
@@ -192,7 +192,7 @@ def cluster_node_state(found: ClusterNode, options: NodePodsOptions) -> NodeStat
     else:
         rows = [
             UsageRow(key, container.name, container.usage.get(MEMORY), is_listed=True)
-            for key in dict.fromkeys(each.workload.pod.key for each in objects.workloads)
+            for key in dict.fromkeys(workload.workload.pod.key for workload in objects.workloads)
             if key in found.pod_metrics
             for container in found.pod_metrics[key].containers
         ]
@@ -214,9 +214,11 @@ def _system_bytes(found: ClusterNode) -> int | None:
     metrics = found.node_metrics
     if metrics is None or MEMORY not in metrics.usage:
         return None
-    pods = [each.workload.pod.key for each in found.objects.workloads]
+    pods = [workload.workload.pod.key for workload in found.objects.workloads]
     measured = (found.pod_metrics[key] for key in pods if key in found.pod_metrics)
-    used = sum(each.usage[MEMORY].value for pod in measured for each in pod.containers if MEMORY in each.usage)
+    used = sum(
+        container.usage[MEMORY].value for pod in measured for container in pod.containers if MEMORY in container.usage
+    )
     return max(0, metrics.usage[MEMORY].value - used)
 
 
@@ -296,15 +298,16 @@ def _started(usage: PodUsage) -> PodUsage:
     if not idle:
         return usage
     containers = (
-        replace(each, processes=0) if each.name in idle and not each.is_measured else each for each in usage.containers
+        replace(container, processes=0) if container.name in idle and not container.is_measured else container
+        for container in usage.containers
     )
     return replace(usage, containers=tuple(containers))
 
 
 def _of_pods(objects: Objects, pods: Sequence[NodePod], state: NodeState) -> NodeState:
     """Return a state that knows whose pods it has, which of them an answer is not about, and what bounds them."""
-    neighbours = frozenset(each.pod.key for each in pods if not each.is_chosen)
-    owners = {each.pod.metadata.uid: (each.kind, each.workload) for each in pods}
+    neighbours = frozenset(pod.pod.key for pod in pods if not pod.is_chosen)
+    owners = {pod.pod.metadata.uid: (pod.kind, pod.workload) for pod in pods}
     return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=_limit_ranges(objects)))
 
 
@@ -349,8 +352,8 @@ _BEYOND_LIMIT_FIX = "check the unit, or whether the manifest is the one that run
 
 def refuse_beyond(beyond: Sequence[BeyondLimit]) -> None:
     """Raise ``InputError`` about usage above a limit."""
-    for each in beyond:
-        raise InputError(_uses(each), where=each.row.where, fix=_BEYOND_LIMIT_FIX)
+    for limit in beyond:
+        raise InputError(_uses(limit), where=limit.row.where, fix=_BEYOND_LIMIT_FIX)
 
 
 def _beyond_limit(beyond: BeyondLimit) -> Problem:

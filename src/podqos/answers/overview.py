@@ -98,7 +98,7 @@ def overview(
         taken_at=cluster.header.taken_at,
         server_version=cluster.header.server_version,
         nodes=tuple(sorted(nodes, key=lambda node: (node.headroom_bytes is None, node.headroom_bytes or 0, node.name))),
-        classes=dict(sorted(Counter(str(each) for each in classes.values()).items())),
+        classes=dict(sorted(Counter(str(qos_class) for qos_class in classes.values()).items())),
         pending=tuple(pod.key for pod in by_node.get("", ())),
         stored_otherwise=tuple(
             pod.key for pod in alive if pod.status.qos_class is not None and pod.status.qos_class != classes[pod.key]
@@ -151,12 +151,12 @@ def _namespaces(
         by_class.setdefault(pod.metadata.namespace, Counter())[str(classes[pod.key])] += 1
     return tuple(
         NamespaceOverview(
-            namespace=each.namespace,
-            classes=dict(sorted(by_class.get(each.namespace, Counter()).items())),
-            score=each.score,
-            errors=each.errors,
-            warnings=each.warnings,
-            objects=each.with_errors + each.with_warnings,
+            namespace=item.namespace,
+            classes=dict(sorted(by_class.get(item.namespace, Counter()).items())),
+            score=item.score,
+            errors=item.errors,
+            warnings=item.warnings,
+            objects=item.with_errors + item.with_warnings,
         )
-        for each in scores.items
+        for item in scores.items
     )

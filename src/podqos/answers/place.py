@@ -112,16 +112,18 @@ class PlacementInput:
     def _about(self, whole: PlacementReport) -> PlacementReport:
         """Return what is said about the pods that the answer is about; nodes are as full as with all."""
         pending = []
-        for each in whole.pending:
-            pods = tuple(pod for pod in each.pods if pod not in self._neighbours)
+        for pending_report in whole.pending:
+            pods = tuple(pod for pod in pending_report.pods if pod not in self._neighbours)
             if pods:
                 workloads = tuple(dict.fromkeys(self._workloads[pod] for pod in pods))
-                pending.append(replace(each, pods=pods, workloads=workloads))
+                pending.append(replace(pending_report, pods=pods, workloads=workloads))
         return replace(
             whole,
-            pods=tuple(each for each in whole.pods if f"{each.namespace}/{each.name}" not in self._neighbours),
+            pods=tuple(pod for pod in whole.pods if f"{pod.namespace}/{pod.name}" not in self._neighbours),
             pending=tuple(pending),
-            displaced=tuple(each for each in whole.displaced if each.pod not in self._neighbours),
+            displaced=tuple(
+                displacement for displacement in whole.displaced if displacement.pod not in self._neighbours
+            ),
         )
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ class PlacementInput:
 
 def _kubelet(objects: Objects, options: PlaceOptions) -> Kubelet | None:
     """Return the one kubelet that was given, which must be one that starts."""
-    given = [kubelet_of(each) for each in objects.kubelets]
+    given = [kubelet_of(kubelet) for kubelet in objects.kubelets]
     if options.kubelet is not None:
         given.append(options.kubelet)
     if len(given) > 1:

@@ -146,7 +146,7 @@ def report(
         pods=tuple(_pod(outcome, workloads, placement.scores.get(outcome.pod, ())) for outcome in placement.outcomes),
         pending=tuple(_pending(placement, workloads)),
         displaced=placement.displacements,
-        soft_thresholds=tuple(each for each in coverage if not each.is_covered),
+        soft_thresholds=tuple(soft_coverage for soft_coverage in coverage if not soft_coverage.is_covered),
         kubernetes_version=profile.version_text,
         assumptions=assumptions,
     )
@@ -190,8 +190,8 @@ def _overcommit(ratio: Overcommit, state: NodeState) -> OvercommitReport:
 def _pod(outcome: Outcome, workloads: Mapping[str, str], scores: tuple[NodeScore, ...]) -> PodReport:
     namespace, _, name = outcome.pod.partition("/")
     workload = workloads.get(outcome.pod, f"Pod/{name}")
-    highest = max((each.total for each in scores), default=0)
-    best = tuple(each.node for each in scores if each.total == highest)
+    highest = max((score.total for score in scores), default=0)
+    best = tuple(score.node for score in scores if score.total == highest)
     equally_good = best if len(best) > 1 else ()
     return PodReport(namespace, name, workload, outcome.status, outcome.node, scores, equally_good)
 

@@ -116,13 +116,13 @@ class JudgedObject(Struct, frozen=True, rename="camel"):
         if self.expected is None:
             return None
         action = Expectation.ALLOW if self.action is None else Expectation(self.action.lower())
-        rules = {each.facts.rule for each in self.violations if isinstance(each.facts, PolicyViolated)}
+        rules = {violation.facts.rule for violation in self.violations if isinstance(violation.facts, PolicyViolated)}
         return action is self.expected and rules.issuperset(self.expected_rules)
 
     @property
     def is_exempt(self) -> bool:
         """Whether exemptions cover all that it violates."""
-        return bool(self.violations) and all(each.exemption is not None for each in self.violations)
+        return bool(self.violations) and all(violation.exemption is not None for violation in self.violations)
 
 
 class PolicySummary(Struct, frozen=True, rename="camel"):
@@ -226,7 +226,7 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
     ``spread`` may judge objects on several cores.
     """
     given = tuple(request.policies)
-    named = [*given, *(each.policy for each in objects.own_policies)]
+    named = [*given, *(policy.policy for policy in objects.own_policies)]
     if not named:
         fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
         raise InputError("no policy", where=naming("files"), fix=fix)
@@ -253,18 +253,18 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
         else:
             violations.setdefault((item.source, item.kind, item.namespace, item.name), []).append(violation)
     chosen = [found for found in objects.workloads if objects.takes(found)]
-    items = list(_judged(objects, chosen, violations, {rule.name for each in named for rule in each.spec.rules}))
+    items = list(_judged(objects, chosen, violations, {rule.name for policy in named for rule in policy.spec.rules}))
     summary = _summary(len(chosen), items)
     return PolicyReport(
         items=tuple(items),
         budgets=tuple(budgets),
         summary=summary,
         verdict=verdict(summary, len(budgets)),
-        policies=tuple(each.name for each in named),
+        policies=tuple(policy.name for policy in named),
         kubernetes_version=report.kubernetes_version,
         fail_on=request.fail_on,
         notes=report.notes,
-        assumptions=tuple(each for each in report.assumptions if each != NODE_MEMORY),
+        assumptions=tuple(assumption for assumption in report.assumptions if assumption != NODE_MEMORY),
     )
 
 
@@ -288,12 +288,14 @@ def _judged(
         source = objects.source_name(found)
         own = sorted(
             violations.get((source, workload.kind, metadata.namespace, name), ()),
-            key=lambda each: (each.exemption is not None, each.action.rank),
+            key=lambda report: (report.exemption is not None, report.action.rank),
         )
         expected, expected_rules = _expectation(objects, found, rules)
         if not own and expected is None:
             continue
-        action = min((each.action for each in own if each.exemption is None), key=lambda each: each.rank, default=None)
+        action = min(
+            (report.action for report in own if report.exemption is None), key=lambda action: action.rank, default=None
+        )
         made_by = identities(workload)[-1] if workload.is_stored else ""
         line, column = objects.position(found)
         yield JudgedObject(

@@ -85,11 +85,13 @@ def _about(report: RankReport, neighbours: Collection[str]) -> RankReport:
     """Return what is said about the other pods; places stay those among all pods."""
     return replace(
         report,
-        eviction_order=tuple(each for each in report.eviction_order if each.pod not in neighbours),
-        kill_order=tuple(each for each in report.kill_order if each.pod not in neighbours),
-        without_process=tuple(each for each in report.without_process if each.pod not in neighbours),
-        remedies=tuple(each for each in report.remedies if each.pod not in neighbours),
+        eviction_order=tuple(place for place in report.eviction_order if place.pod not in neighbours),
+        kill_order=tuple(kill_place for kill_place in report.kill_order if kill_place.pod not in neighbours),
+        without_process=tuple(container for container in report.without_process if container.pod not in neighbours),
+        remedies=tuple(remedy for remedy in report.remedies if remedy.pod not in neighbours),
         disagreements=tuple(
-            each for each in report.disagreements if not {each.evicted_first, each.killed_first} <= {*neighbours}
+            disagreement
+            for disagreement in report.disagreements
+            if not {disagreement.evicted_first, disagreement.killed_first} <= {*neighbours}
         ),
     )

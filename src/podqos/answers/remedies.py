@@ -56,13 +56,13 @@ def _known(turn: Turn, state: NodeState) -> Turn:
     """Return what saves a pod, without "use less" where it is not known what it uses."""
     if turn.pod.key not in state.unmeasured:
         return turn
-    kept = (each for each in turn.counterfactuals if each.change is not PodChange.LESS)
+    kept = (counterfactual for counterfactual in turn.counterfactuals if counterfactual.change is not PodChange.LESS)
     return replace(turn, counterfactuals=tuple(kept))
 
 
 def first_remedies(now: NodeNow, state: NodeState) -> Iterator[PodRemedies]:
     """Yield what saves the pod that is evicted first, and the one that is killed first."""
-    evicted = next((each.pod for each in now.orders.eviction if each.spared is None), None)
+    evicted = next((ranked_pod.pod for ranked_pod in now.orders.eviction if ranked_pod.spared is None), None)
     killed = next(iter(now.orders.kernel_pods), None)
     found = (
         (By.KUBELET, None if evicted is None else now.evicted(evicted.metadata.uid)),
@@ -70,7 +70,9 @@ def first_remedies(now: NodeNow, state: NodeState) -> Iterator[PodRemedies]:
     )
     for by, turn in found:
         if turn is not None and not turn.pod.is_windows:
-            ways = tuple(worded(each, by, turn, state) for each in _known(turn, state).counterfactuals)
+            ways = tuple(
+                worded(counterfactual, by, turn, state) for counterfactual in _known(turn, state).counterfactuals
+            )
             yield PodRemedies(by, turn.pod.key, turn.container, turn.place, ways)
 
 

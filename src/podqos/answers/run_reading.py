@@ -126,7 +126,7 @@ def _kill(found: Hindsight, node: RecordedNode) -> Kill:
         kubelet_place=found.kubelet_place,
         would_evict=None if would_evict is None else would_evict.pod,
         savings=(
-            *(saving(each, Telling(by)) for each in found.counterfactuals),
+            *(saving(counterfactual, Telling(by)) for counterfactual in found.counterfactuals),
             *(() if found.in_time is None else (kubelet_in_time(found.in_time, entry.pod),)),
         ),
         cause=cause(entry),
@@ -187,8 +187,8 @@ def _orders(node: RecordedNode, places: Mapping[str, int], kill_times: set[int])
             time_us=moment.time_us,
             available_bytes=report.node.available_bytes,
             kernel_left_bytes=report.node.kernel_left_bytes,
-            kubelet=tuple(_rank(EvictionRank, each, places) for each in report.eviction_order),
-            kernel=tuple(_rank(KernelRank, each, places) for each in report.kill_order),
+            kubelet=tuple(_rank(EvictionRank, place, places) for place in report.eviction_order),
+            kernel=tuple(_rank(KernelRank, kill_place, places) for kill_place in report.kill_order),
             reversed_pairs=report.reversed_pairs,
         )
 
@@ -227,12 +227,12 @@ def _pod(pod: Pod, qos_class: QOSClass, colour: str, node: RecordedNode) -> PodV
         colour,
         tuple(
             ContainerView(
-                each.name,
-                scores[each.name].value,
-                oom_rule(scores[each.name], memory_bytes),
-                *_amounts(each.resources.requests, each.resources.limits),
+                container.name,
+                scores[container.name].value,
+                oom_rule(scores[container.name], memory_bytes),
+                *_amounts(container.resources.requests, container.resources.limits),
             )
-            for each in pod.running_containers
+            for container in pod.running_containers
         ),
         *_amounts(pod_requests(pod), pod_limits(pod)),
     )

@@ -59,11 +59,15 @@ def _fatal(kill: Kill) -> tuple[str, ...]:
 
 def _short(node: NodeView) -> Iterator[str]:
     """Yield what ran short, or came within twice a threshold of it."""
-    marks = [each.amount for each in node.thresholds if each.signal is Signal.MEMORY]
+    marks = [threshold.amount for threshold in node.thresholds if threshold.signal is Signal.MEMORY]
     if min(node.available_bytes, default=node.memory_bytes) < 2 * max(node.kernel_min_bytes, *marks, 0):
         yield from (MEMORY, LEFT)
     for series in node.signals:
-        if any(min(series.left) < 2 * each.amount for each in node.thresholds if each.signal is series.signal):
+        if any(
+            min(series.left) < 2 * threshold.amount
+            for threshold in node.thresholds
+            if threshold.signal is series.signal
+        ):
             yield series.signal.value
     for pod in node.pods:
         both = zip(pod.cpu_wanted_milli, pod.cpu_granted_milli, strict=True)

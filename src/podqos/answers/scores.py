@@ -63,11 +63,11 @@ def namespace_scores(report: CheckReport, with_pods: Iterable[CheckedObject]) ->
         found.setdefault(item.namespace, []).append(item)
         of_objects = worst.setdefault(item.namespace, {})
         of_objects[item.subject] = min(of_objects.get(item.subject, item.severity), item.severity, key=_rank)
-    for each in with_pods:
-        worst.setdefault(each.namespace, {}).setdefault(f"{each.kind} {each.key}", FindingSeverity.INFO)
+    for with_pod in with_pods:
+        worst.setdefault(with_pod.namespace, {}).setdefault(f"{with_pod.kind} {with_pod.key}", FindingSeverity.INFO)
     items = [_score(name, list(severities.values()), found.get(name, [])) for name, severities in worst.items()]
     return NamespaceScores(
-        items=tuple(sorted(items, key=lambda each: (each.score, -each.errors, -each.warnings, each.namespace))),
+        items=tuple(sorted(items, key=lambda item: (item.score, -item.errors, -item.warnings, item.namespace))),
         score=_mean([severity for severities in worst.values() for severity in severities.values()]),
         kubernetes_version=report.kubernetes_version,
         cluster=report.cluster,
@@ -103,4 +103,4 @@ def _score(namespace: str, severities: list[FindingSeverity], found: list[Findin
 
 def _mean(severities: list[FindingSeverity]) -> int:
     halves = {FindingSeverity.ERROR: 0, FindingSeverity.WARNING: 1, FindingSeverity.INFO: 2}
-    return 50 * sum(halves[each] for each in severities) // len(severities) if severities else 100
+    return 50 * sum(halves[severity] for severity in severities) // len(severities) if severities else 100

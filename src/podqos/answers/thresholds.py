@@ -194,18 +194,27 @@ def _report(
     """Return thresholds in the documented shape."""
     return ThresholdsReport(
         kubernetes_version=profile.version_text,
-        pressure=tuple(PressureReport(each, repelled(each, profile), refused(each, profile)) for each in NodeCondition),
+        pressure=tuple(
+            PressureReport(condition, repelled(condition, profile), refused(condition, profile))
+            for condition in NodeCondition
+        ),
         thresholds=found.thresholds,
         steps=tuple(ExhaustionStep(**asdict(step), text=step_text(step, found.thresholds)) for step in found.steps),
         warnings=tuple(_warnings(found)),
         allocatable=found.divisions,
         soft_coverage=tuple(
             SoftCoverageReport(
-                *(each.resource, each.capacity, each.soft, each.used_by_daemons, each.usable_before_soft),
-                each.allocatable,
-                each.is_covered,
+                *(
+                    coverage.resource,
+                    coverage.capacity,
+                    coverage.soft,
+                    coverage.used_by_daemons,
+                    coverage.usable_before_soft,
+                ),
+                coverage.allocatable,
+                coverage.is_covered,
             )
-            for each in found.coverage
+            for coverage in found.coverage
         ),
         pressure_transition_seconds=found.pressure_transition_period_ns / SECOND_NS,
         node_status_update_seconds=found.node_status_update_ns / SECOND_NS,
@@ -230,4 +239,4 @@ def _warnings(found: Exhaustion) -> Iterator[WarningReport]:
 
 def memory_of(report: ThresholdsReport) -> Division | None:
     """Return how memory is divided; None where the node's is not known."""
-    return next((each for each in report.allocatable if each.resource == MEMORY), None)
+    return next((division for division in report.allocatable if division.resource == MEMORY), None)

@@ -47,7 +47,10 @@ class WatchedMemory(Struct, frozen=True):
     def threshold_bytes(self) -> int:
         """The highest hard threshold of ``memory.available``; 0 where there is none."""
         watched = self.exhaustion.thresholds
-        return max((each.amount or 0 for each in watched if each.is_hard and each.signal is Signal.MEMORY), default=0)
+        return max(
+            (threshold.amount or 0 for threshold in watched if threshold.is_hard and threshold.signal is Signal.MEMORY),
+            default=0,
+        )
 
 
 def watched_memory(

@@ -74,7 +74,7 @@ def node_argument(arguments: argparse.Namespace) -> None:
 
 def object_arguments(arguments: argparse.Namespace) -> None:
     """Take names where files could be for objects of a cluster: ``podqos explain deploy/web``."""
-    given = [(each, object_named(each)) for each in arguments.files or ()]
+    given = [(file, object_named(file)) for file in arguments.files or ()]
     found = [named for each, named in given if named is not None and not os.path.exists(each)]
     if found:
         if len(found) < len(given):

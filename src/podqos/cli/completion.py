@@ -43,7 +43,8 @@ def bash(commands: Mapping[str, Grammar]) -> str:
     """Return the script for bash."""
     everything = dict(_paths(commands))
     paths = "\n".join(
-        f'            "{path.rpartition(" ")[0]} {each.name}") path="{path}" ;;' for path, each in everything.items()
+        f'            "{path.rpartition(" ")[0]} {grammar.name}") path="{path}" ;;'
+        for path, grammar in everything.items()
     )
     values: dict[str, list[str]] = {}
     for path, command in everything.items():
@@ -53,8 +54,8 @@ def bash(commands: Mapping[str, Grammar]) -> str:
     cases = [f"        {'|'.join(names)})\n            {done} ;;" for done, names in values.items()]
     top = f'        "") ((COMP_CWORD == 1)) && words="{" ".join(commands)}" options="-h --help --version" ;;'
     below = [
-        f'        "{path}") words="{_words(each)}" options="{_option_names(each)}" ;;'
-        for path, each in everything.items()
+        f'        "{path}") words="{_words(grammar)}" options="{_option_names(grammar)}" ;;'
+        for path, grammar in everything.items()
     ]
     return _BASH % {
         "paths": paths,
@@ -78,16 +79,19 @@ def _bash_value(option: Argument) -> str:
 
 def _paths(commands: Mapping[str, Grammar], above: str = "") -> Iterator[tuple[str, Grammar]]:
     """Yield every command and subcommand with the words that lead to it."""
-    for each in commands.values():
-        path = f"{above} {each.name}".strip()
-        yield path, each
-        yield from _paths({below.name: below for below in each.below}, path)
+    for command in commands.values():
+        path = f"{above} {command.name}".strip()
+        yield path, command
+        yield from _paths({below.name: below for below in command.below}, path)
 
 
 def _words(command: Grammar) -> str:
     """Return the words that may come next and are known."""
     return " ".join(
-        [*(each.name for each in command.below), *(word for each in command.positionals for word in each.words)]
+        [
+            *(grammar.name for grammar in command.below),
+            *(word for positional in command.positionals for word in positional.words),
+        ]
     )
 
 
@@ -123,18 +127,18 @@ def _zsh_choice(commands: Mapping[str, Grammar], options: list[str], margin: str
     yield f"{margin}_arguments -C {' '.join(options)} '1: :->command' '*:: :->argument'"
     yield f"{margin}case $state in"
     yield f"{margin}command)"
-    described = (_quoted(f"{name}:{each.summary}") for name, each in commands.items())
+    described = (_quoted(f"{name}:{command.summary}") for name, command in commands.items())
     yield f"{margin}    local -a names=({' '.join(described)})"
     yield f"{margin}    _describe -t commands command names ;;"
     yield f"{margin}argument)"
     yield f"{margin}    case $words[1] in"
-    for name, each in commands.items():
+    for name, command in commands.items():
         yield f"{margin}    {name})"
-        specs = [spec for option in each.options for spec in _zsh_option(option)]
-        if each.below:
-            yield from _zsh_choice({below.name: below for below in each.below}, specs, f"{margin}        ")
+        specs = [spec for option in command.options for spec in _zsh_option(option)]
+        if command.below:
+            yield from _zsh_choice({below.name: below for below in command.below}, specs, f"{margin}        ")
         else:
-            specs += [_zsh_positional(positional) for positional in each.positionals]
+            specs += [_zsh_positional(positional) for positional in command.positionals]
             yield f"{margin}        _arguments -s {' '.join(specs)}"
         yield f"{margin}        ;;"
     yield f"{margin}    esac ;;"
@@ -213,8 +217,8 @@ def fish(commands: Mapping[str, Grammar]) -> str:
 
 
 def _fish_commands(path: str, commands: Mapping[str, Grammar]) -> Iterator[str]:
-    for name, each in commands.items():
-        yield f"complete -c podqos -n '__podqos_at \"{path}\" last' -a {name} -d {_fish_quoted(each.summary)}"
+    for name, command in commands.items():
+        yield f"complete -c podqos -n '__podqos_at \"{path}\" last' -a {name} -d {_fish_quoted(command.summary)}"
 
 
 def _fish_values(option: Argument) -> str:

@@ -81,10 +81,10 @@ def grammar(name: str) -> Grammar:
 
 def _grammar(name: str, summary: str, parser: CommandParser) -> Grammar:
     groups = [
-        Group(group.title or "", tuple(_argument(each) for each in group._group_actions if each.option_strings))  # noqa: SLF001 - argparse names none of it
+        Group(group.title or "", tuple(_argument(action) for action in group._group_actions if action.option_strings))  # noqa: SLF001 - argparse names none of it
         for group in parser._action_groups  # noqa: SLF001
     ]
-    positionals = [each for each in parser._actions if not each.option_strings and not subcommands(each)]  # noqa: SLF001
+    positionals = [action for action in parser._actions if not action.option_strings and not subcommands(action)]  # noqa: SLF001
     return Grammar(
         name=name,
         summary=summary,

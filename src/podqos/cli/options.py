@@ -101,12 +101,12 @@ def add_plugins_option(parser: Parser) -> None:
 def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
     from podqos.admission.policies import AdmissionPlugin
 
-    known = [each.value for each in AdmissionPlugin]
+    known = [plugin.value for plugin in AdmissionPlugin]
     for name in filter(None, text.split(",")):
         if name not in known:
             what = f"{name!r} is not a plug-in that podqos knows and that is off by default"
             raise InvalidOption(what, where=option, fix=f"use {', '.join(known)}")
-    return tuple(AdmissionPlugin(each) for each in dict.fromkeys(filter(None, text.split(","))))
+    return tuple(AdmissionPlugin(fromkey) for fromkey in dict.fromkeys(filter(None, text.split(","))))
 
 
 def add_node_memory_option(

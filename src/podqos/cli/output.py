@@ -109,8 +109,8 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
     if assumptions:
         sys.stdout.flush()
         alike: dict[tuple[str, str], list[str]] = {}
-        for each in assumptions:
-            alike.setdefault((each.value, each.state_with), []).append(each.what)
+        for assumption in assumptions:
+            alike.setdefault((assumption.value, assumption.state_with), []).append(assumption.what)
         said = "; ".join(f"{', '.join(whats)}: {value} ({how})" for (value, how), whats in alike.items())
         for line in wrapped(f"assumed: {said}", Style(width=output_columns(sys.stderr)), "  ", ""):
             print(line, file=sys.stderr)

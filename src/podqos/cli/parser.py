@@ -34,11 +34,13 @@ class CommandParser(argparse.ArgumentParser):
         options = [each for each in rest if each.startswith("-") and each not in {"-", "--"}]
         if options:
             name = options[0].partition("=")[0]
-            known = [each for parser in parsers for each in parser._option_string_actions]  # noqa: SLF001
+            known = [action for parser in parsers for action in parser._option_string_actions]  # noqa: SLF001
             raise InvalidOption(f"no option {name}", fix=did_you_mean(name, known, see))
         words = [each for each in rest if each != "--"]
         if words:
-            taken = [each.dest for each in self._actions if each.dest in {FILES, LOGS} and not each.option_strings]
+            taken = [
+                action.dest for action in self._actions if action.dest in {FILES, LOGS} and not action.option_strings
+            ]
             if not taken:
                 raise InvalidOption(f"unexpected argument {words[0]!r}", fix=see)
             setattr(arguments, taken[0], [*getattr(arguments, taken[0]), *words])
@@ -49,7 +51,7 @@ class CommandParser(argparse.ArgumentParser):
         name, colon, what = message.removeprefix("argument ").partition(": ")
         if colon and message.startswith("argument "):
             raise InvalidOption(what, where=name, fix=f"see `{self.prog} --help`")
-        below = [name for each in self._actions for name in subcommands(each)]
+        below = [name for action in self._actions for name in subcommands(action)]
         fix = f"one of {', '.join(below)}" if below else f"see `{self.prog} --help`"
         raise InvalidOption(message, fix=fix)
 
@@ -57,7 +59,7 @@ class CommandParser(argparse.ArgumentParser):
         """Refuse what is none of the choices."""
         if action.choices is None or value in action.choices:
             return
-        choices = [str(each) for each in action.choices]
+        choices = [str(choice) for choice in action.choices]
         listed = f"one of {', '.join(choices)}" if len(choices) <= _MOST_LISTED else f"see `{self.prog} --help`"
         where = "/".join(action.option_strings) or str(action.metavar or action.dest)
         raise InvalidOption(f"no such value: {value!r}", where=where, fix=did_you_mean(str(value), choices, listed))

@@ -66,7 +66,9 @@ def completions(words: Sequence[str]) -> tuple[list[str], bool]:
     found = [word for positional in command.positionals for word in _values(positional, last, before)[0]]
     if command.name in _TAKES_NODE:
         found += _matching(last, _live(before, _nodes))
-    takes_files = any(each.values is Values.FILES or each.value == "SCENARIO" for each in command.positionals)
+    takes_files = any(
+        positional.values is Values.FILES or positional.value == "SCENARIO" for positional in command.positionals
+    )
     return found, takes_files
 
 
@@ -131,8 +133,8 @@ def _objects(kind: str, before: Sequence[str], context: str | None, kubeconfig: 
     """Return the names of the objects of a kind: of the namespace that is stated, of all, or of the context's."""
     from podqos.cluster import resources
 
-    known = (each for each in vars(resources).values() if isinstance(each, resources.Resource))
-    resource = next((each for each in known if each.kind.lower() == kind), None)
+    known = (variable for variable in vars(resources).values() if isinstance(variable, resources.Resource))
+    resource = next((resource for resource in known if resource.kind.lower() == kind), None)
     if resource is None:
         return []
     is_everywhere = not resource.is_namespaced or not {"-A", "--all-namespaces"}.isdisjoint(before)
@@ -150,4 +152,4 @@ def _names(
     hurried = Patience(connect_seconds=1.0, stall_seconds=1.0, total_seconds=2.0, attempts=1)
     with connect(context, kubeconfig=kubeconfig, patience=hurried) as cluster:
         within = cluster.namespace if namespace is None else namespace
-        return [each.metadata.name for page in cluster.pages(resource, within) for each in page.items]
+        return [item.metadata.name for page in cluster.pages(resource, within) for item in page.items]

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     given = given_policies(arguments, objects)
     if print_problems(objects.problems) or given is None:
         return EXIT_BAD_INPUT
-    policies = [*given, *(each.policy for each in objects.own_policies)]
+    policies = [*given, *(policy.policy for policy in objects.own_policies)]
     if not policies:
         fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
         raise InputError("no policy", where="-f", fix=fix)

@@ -66,13 +66,13 @@ def _load(arguments: argparse.Namespace, inputs: Inputs, policies: tuple[Inputs,
     objects = loaded(inputs)
     places = {found.source for found in objects.workloads}
     idle = {
-        each.found.source.path
-        for each in objects.own_policies
-        if not any(objects.is_about(each, path) for path in places)
+        policy.found.source.path
+        for policy in objects.own_policies
+        if not any(objects.is_about(policy, path) for path in places)
     }
     if idle:
         # A directory of policies alone is meant for what is elsewhere.
-        objects = loaded(inputs.only(replace(each, scope=None) if each.path in idle else each for each in inputs.files))
+        objects = loaded(inputs.only(replace(file, scope=None) if file.path in idle else file for file in inputs.files))
     return select(objects, selection)
 
 

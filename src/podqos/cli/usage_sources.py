@@ -52,5 +52,5 @@ def read_metrics(arguments: argparse.Namespace) -> None:
 
 def _namespaces(objects: Objects) -> tuple[str, ...]:
     """Return the namespaces of the workloads: nothing else is asked of Prometheus."""
-    names = {identity_of(each).namespace for each in objects.latest(warn=False) if objects.takes(each)}
+    names = {identity_of(workload).namespace for workload in objects.latest(warn=False) if objects.takes(workload)}
     return () if "" in names else tuple(sorted(names))

@@ -60,7 +60,7 @@ def run_plugin(plugin: ExecConfig, access: Access, *, seconds: float = SECONDS) 
     is_interactive = plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not is_interactive:
         raise ClusterError("needs a terminal (interactiveMode: Always)", where=where, fix="log in at a terminal first")
-    environment = {**os.environ, **{each.name: each.value for each in plugin.env}}
+    environment = {**os.environ, **{variable.name: variable.value for variable in plugin.env}}
     environment["KUBERNETES_EXEC_INFO"] = _exec_info(plugin, access, is_interactive)
     command = plugin.command
     if "/" in command:

@@ -53,7 +53,7 @@ class _Node(Struct, frozen=True):
 
     @property
     def server(self) -> str | None:
-        by_type = {each.type: each.address for each in reversed(self.status.addresses) if each.address}
+        by_type = {address.type: address.address for address in reversed(self.status.addresses) if address.address}
         host = next((by_type[kind] for kind in _ORDER if kind in by_type), None)
         port = self.status.daemon_endpoints.kubelet_endpoint.port or 10250
         return None if host is None else f"https://{f'[{host}]' if ':' in host else host}:{port}"

@@ -211,7 +211,7 @@ class _Gathered:
             key = tuple(sorted(series.metric.items()))
             _, values = self._series.setdefault(key, (series.metric, []))
             until = values[-1][0] if values else -math.inf
-            values += series.values if until == -math.inf else [each for each in series.values if each[0] > until]
+            values += series.values if until == -math.inf else [value for value in series.values if value[0] > until]
             self._total += len(series.values)
         if self._total > _MOST_TOTAL:
             what = f"more than {_MOST_TOTAL:,} samples"

@@ -43,13 +43,13 @@ def merged_settings(
         fields = _fields(file)
         hard = effective_eviction_hard(kubelet_configuration(identity | fields, file.name), profile)
         fields = stated_fields(fields) | {_HARD: hard}
-    for each in drop_ins:
-        fields = _patched(fields, _fields(each))
+    for kubelet_text in drop_ins:
+        fields = _patched(fields, _fields(kubelet_text))
     # Defaults are merged into the file alone: what comes later is taken as it is.
     fields = stated_fields(fields) | {_HARD: fields.get(_HARD) or {}, _MERGED: False}
     flags = fields_from_arguments({name: values for name, values in arguments.items() if name in FLAGS}).fields
     gates = (fields.get(_GATES), flags.get(_GATES))
-    fields |= flags | {_GATES: {name: on for each in gates if isinstance(each, Mapping) for name, on in each.items()}}
+    fields |= flags | {_GATES: {name: on for gate in gates if isinstance(gate, Mapping) for name, on in gate.items()}}
     where = "the kubelet's settings" if file is None else file.name
     settings = KubeletSettings(kubelet_configuration(identity | fields, where, is_defaulted=False), fields=fields)
     try:
@@ -61,7 +61,7 @@ def merged_settings(
 
 def _fields(text: KubeletText) -> dict[str, object]:
     """Return the fields of a file; those that are not known are ignored, as the kubelet does."""
-    documents = [each.value for each in plain_documents(text.name, text.data) if each.value is not None]
+    documents = [document.value for document in plain_documents(text.name, text.data) if document.value is not None]
     value = documents[0] if len(documents) == 1 else None
     if not isinstance(value, dict) or (value.get("kind"), value.get("apiVersion")) != (KIND, API_VERSION):
         what = "not a kubelet's configuration file"

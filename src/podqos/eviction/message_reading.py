@@ -125,7 +125,7 @@ def read_message(text: str) -> EvictionMessage | None:
     for pattern in _CONDITIONS:
         if found := pattern.search(text):
             named = {*found["conditions"].split()}
-            met = tuple(each for each in NodeCondition if each in named)
+            met = tuple(condition for condition in NodeCondition if condition in named)
             return EvictionMessage(MessageKind.NOT_ADMITTED, conditions=met)
     for kind, pattern in _EXCEEDED:
         if found := pattern.search(text):

@@ -112,7 +112,7 @@ def _soft_after_hard(thresholds: list[Threshold], capacities: Mapping[Signal, in
                 continue
             capacity, assumed = ASSUMED_FILESYSTEM.value, ASSUMED_FILESYSTEM
         # Two shares, or two amounts, compare the same at any capacity.
-        of_soft, of_hard = (each.amount(10**9 if capacity is None else capacity) for each in (soft, other))
+        of_soft, of_hard = (threshold.amount(10**9 if capacity is None else capacity) for threshold in (soft, other))
         if of_soft <= of_hard:
             yield ThresholdWarning(WarningKind.SOFT_AFTER_HARD, soft.signal, of_hard, of_soft, assumed)
 

@@ -178,7 +178,7 @@ class Evictor:
         eviction, actions = begin(victim, kill_when)
         running = _OpenEviction(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
         self._running[victim.uid] = running
-        if not any(self._cgroups.has_processes(each.path) for each in self._look(running)):
+        if not any(self._cgroups.has_processes(cgroup.path) for cgroup in self._look(running)):
             self._go(running, self._nothing_runs(eviction, pod.path), ())
             return
         self._go(running, eviction, actions)
@@ -333,11 +333,11 @@ class Evictor:
             self._loop.call_after(_FIRST_POLL_SECONDS, lambda: self._watch(running))
         try:
             there = self._look(running)
-            count = sum(self._cgroups.kill_charged(each.path) for each in there)
+            count = sum(self._cgroups.kill_charged(cgroup.path) for cgroup in there)
         finally:
             self._let_go(running)
         self._note(running, Did.KILLED, count=count)
-        self._loop.call_after(0, lambda: self._free([each.path for each in there]))
+        self._loop.call_after(0, lambda: self._free([cgroup.path for cgroup in there]))
 
     def _free(self, paths: Iterable[str]) -> None:
         """Free what the killed hold: they do so themselves, but only as fast as their pod is given a core."""
@@ -357,8 +357,8 @@ class Evictor:
             is_over, longest = False, _LONG_POLL_SECONDS
         running.poll_seconds = min(2 * running.poll_seconds, longest)
         again = self._loop.call_after(running.poll_seconds, lambda: self._watch(running))
-        there = [each for each in self._look(running) if self._cgroups.has_processes(each.path)]
-        count = sum(self._cgroups.kill_charged(each.path) for each in there)
+        there = [cgroup for cgroup in self._look(running) if self._cgroups.has_processes(cgroup.path)]
+        count = sum(self._cgroups.kill_charged(cgroup.path) for cgroup in there)
         if count and running.eviction.is_gone:
             self._note(running, Did.ENDED, count=count)
         if not there and not running.eviction.is_gone:
@@ -381,10 +381,10 @@ class Evictor:
         pod = pod_at(self._cgroups, running.victim.uid, intent.cgroup)
         if intent.spared_ids is None:
             found = list(containers_to_kill(self._cgroups, pod, intent.known_ids))
-            spared = tuple(each.id for each in pod.containers if each not in found)
+            spared = tuple(container.id for container in pod.containers if container not in found)
             running.intent = replace(intent, spared_ids=spared)
             return found
-        return [each for each in pod.containers if each.id not in intent.spared_ids]
+        return [container for container in pod.containers if container.id not in intent.spared_ids]
 
     def _nothing_runs(self, eviction: Eviction, path: str) -> Eviction:
         """Return what comes of an eviction of a pod without processes; in version 1 they may be out of sight."""

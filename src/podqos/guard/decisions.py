@@ -81,5 +81,5 @@ class Decisions:
             self._again = self._thread.loop.call_after(max(0.0, (free_us - now_us) / 1e6), self._look_again)
 
     def _is_of_victim(self, entry: Entry) -> bool:
-        is_evicted = any(each.pod == entry.pod for each in self._world.reactions.values())
+        is_evicted = any(reaction.pod == entry.pod for reaction in self._world.reactions.values())
         return entry.kind is Kind.STOPPED and is_evicted

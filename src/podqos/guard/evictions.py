@@ -114,7 +114,7 @@ class Evictions:
 
     def rehearse(self, loop: Loop, sender: Sender) -> None:
         """Ask whether the server would take an eviction, now and from then on."""
-        pod = next((each.pod for each in self._world.pods.values() if not each.pod.is_critical), None)
+        pod = next((pod.pod for pod in self._world.pods.values() if not pod.pod.is_critical), None)
         if pod is not None:
             sender.rehearse(self._world.victim(pod, "podqos guard would be allowed to evict this pod"), self._rehearsed)
         seconds = _NO_POD_SECONDS if pod is None else _REHEARSAL_SECONDS

@@ -63,11 +63,17 @@ def what_would_have_saved(config: ManagerConfig, decided: Decided, observation: 
 
     pods = decided.before.active_pods
     moment = KubeletMoment(config, decided.before.manager, decided.now_us, observation, pods)
-    uid = next((each.metadata.uid for each in pods if each.key == decided.entry.pod), "")
+    uid = next((pod.metadata.uid for pod in pods if pod.key == decided.entry.pod), "")
     return WouldHaveSaved(
         tuple(
-            PodSaving(each.change.value, each.resource, each.amount, each.container, each.decision.instead)
-            for each in kubelet_counterfactuals(moment, uid)
-            if each.saves
+            PodSaving(
+                counterfactual.change.value,
+                counterfactual.resource,
+                counterfactual.amount,
+                counterfactual.container,
+                counterfactual.decision.instead,
+            )
+            for counterfactual in kubelet_counterfactuals(moment, uid)
+            if counterfactual.saves
         )
     )

@@ -53,7 +53,7 @@ class WatchedPod:
 
     def found(self, tree: PodCgroup) -> None:
         """Take in which containers there are now."""
-        self.containers = {each.id: each.path for each in tree.containers}
+        self.containers = {container.id: container.path for container in tree.containers}
 
     @property
     def uid(self) -> str:
@@ -112,8 +112,10 @@ class GuardFigures:
         """Return the pods' figures; those of containers, which an eviction's message names, of the largest pods."""
         for pod in pods:
             pod.stats = replace(pod.stats, memory=self._memory.of_cgroup(pod.cgroup, known))
-        for pod in heapq.nlargest(_WITH_CONTAINERS, pods, key=lambda each: memory_bytes(each.stats.memory)):
+        for pod in heapq.nlargest(
+            _WITH_CONTAINERS, pods, key=lambda watched_pod: memory_bytes(watched_pod.stats.memory)
+        ):
             runs = pod.runs.values()
-            containers = (ContainerStats(each.name, self._memory.of_cgroup(each.cgroup, known)) for each in runs)
+            containers = (ContainerStats(run.name, self._memory.of_cgroup(run.cgroup, known)) for run in runs)
             pod.stats = replace(pod.stats, containers=tuple(containers))
         return tuple(pod.stats for pod in pods)

@@ -69,7 +69,7 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
         """The names of its containers by their ids, as in the names of cgroups."""
         status = self.status
         every = (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
-        return {each.container_id.rpartition("/")[2]: each.name for each in every if each.container_id}
+        return {status.container_id.rpartition("/")[2]: status.name for status in every if status.container_id}
 
 
 def never_evicted(pod: GuardedPod, node: str) -> str:
@@ -193,12 +193,12 @@ class KnownPods:
     @property
     def is_switched_off(self) -> bool:
         """Whether the node's annotation says so."""
-        return any(each.metadata.annotations.get(SWITCH, "").strip().lower() == OFF for each in self._nodes())
+        return any(node.metadata.annotations.get(SWITCH, "").strip().lower() == OFF for node in self._nodes())
 
     @property
     def kubelet_says(self) -> object:
         """What the kubelet says of itself: another value where it has started anew, or has other settings."""
-        return tuple(each.status for each in self._nodes())
+        return tuple(node.status for node in self._nodes())
 
     def _nodes(self) -> Iterable[_Node]:
         with self._lock:
@@ -303,6 +303,6 @@ def _kept(item: GuardedPod) -> GuardedPod:
 
 def _without_states(statuses: Iterable[ContainerStatus]) -> Iterator[ContainerStatus]:
     return (
-        ContainerStatus(name=each.name, container_id=each.container_id, restart_count=each.restart_count)
-        for each in statuses
+        ContainerStatus(name=status.name, container_id=status.container_id, restart_count=status.restart_count)
+        for status in statuses
     )

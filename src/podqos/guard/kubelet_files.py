@@ -141,9 +141,9 @@ def _running(node: str, procfs: Procfs) -> _Process | None:
     """Return the kubelet that runs; None where there is none. Of several, the one that is called like the node."""
     found = list(_processes(procfs))
     if len(found) > 1:
-        found = [each for each in found if each.last("hostname-override") == node] or found
+        found = [process for process in found if process.last("hostname-override") == node] or found
     if len(found) > 1:
-        raise HostError(f"{counted(len(found), 'kubelet')} run here: {listed([str(each.pid) for each in found])}")
+        raise HostError(f"{counted(len(found), 'kubelet')} run here: {listed([str(process.pid) for process in found])}")
     return found[0] if found else None
 
 

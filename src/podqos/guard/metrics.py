@@ -102,13 +102,13 @@ class GuardMetrics:
             "podqos_guard_held_back", "gauge", "Why it evicts nothing now; absent where it would.", held_back
         )
         signals = [
-            ({"eviction_signal": each.signal.value, "kind": "hard" if each.hard else "soft"}, each)
-            for each in status.signals
+            ({"eviction_signal": signal.signal.value, "kind": "hard" if signal.hard else "soft"}, signal)
+            for signal in status.signals
         ]
         about = "Eviction threshold by signal: bytes, process ids"
-        thresholds = ((labels, each.threshold) for labels, each in signals)
+        thresholds = ((labels, status.threshold) for labels, status in signals)
         yield from family("podqos_guard_threshold", "gauge", about, thresholds)
-        available = ((labels, each.available) for labels, each in signals)
+        available = ((labels, status.available) for labels, status in signals)
         yield from family("podqos_guard_available", "gauge", "What is available, by eviction signal", available)
         yield from single("podqos_guard_candidates", "gauge", "Pods that may be evicted.", status.candidates)
         yield from single(

@@ -217,7 +217,9 @@ class Guard(AgentShell):
         """Take every step of a decision once, without any effect: what it touches stays in memory from then on."""
         tight = Quantity.of_units(1 << 62, "BinarySI")
         thresholds = tuple(
-            Threshold(each.signal, ThresholdValue(tight)) for each in self.config.eviction.thresholds if each.is_hard
+            Threshold(threshold.signal, ThresholdValue(tight))
+            for threshold in self.config.eviction.thresholds
+            if threshold.is_hard
         )
         config = replace(self.config, shadow=False, eviction=replace(self.config.eviction, thresholds=thresholds))
         self.world.summary(is_urgent=True)

@@ -122,7 +122,7 @@ def eviction_config(settings: GuardSettings, memory_bytes: int) -> ManagerConfig
     """Return the kubelet's thresholds that the guard acts on, or its own in their place, on a machine of this size."""
     config = configure(settings.kubelet, layout=Layout.SINGLE, profile=settings.profile)
     own = None if settings.own_threshold is None else settings.own_threshold.value(memory_bytes)
-    thresholds = [_own(each, own) for each in config.thresholds if each.signal in _SIGNALS]
+    thresholds = [_own(threshold, own) for threshold in config.thresholds if threshold.signal in _SIGNALS]
     return replace(config, thresholds=tuple(thresholds), local_storage_capacity_isolation=False)
 
 

@@ -54,7 +54,7 @@ def guard_status(guard: StatusParts, mode: GuardMode, started_us: int, unprotect
         cgroup=cgroups.version.value,
         signals=tuple(_signals(guard.driver, guard.world)),
         known=len(known),
-        candidates=sum(not each.pod.is_critical for each in guard.world.pods.values()),
+        candidates=sum(not pod.pod.is_critical for pod in guard.world.pods.values()),
         excluded=tuple(ExcludedPod(pod.key, why) for pod in known if (why := never_evicted(pod, node))),
         unknown_cgroups=guard.pods.unknown,
         api=ApiStatus(server.trouble, server.synced_us, server.is_from_disk),

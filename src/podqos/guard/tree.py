@@ -43,7 +43,7 @@ class PodCgroup(Struct, frozen=True):
 
 def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
     """Return the cgroups of a kubelet; the driver may be another one than its configuration says."""
-    paths = sorted({node_path(replace(settings, cgroup_driver=each)) for each in CgroupDriver})
+    paths = sorted({node_path(replace(settings, cgroup_driver=driver)) for driver in CgroupDriver})
     for path in paths:
         cgroups = open_cgroups(path, procfs)
         if cgroups.exists(path):
@@ -79,11 +79,13 @@ def containers_to_kill(cgroups: Cgroups, pod: PodCgroup, known_ids: Iterable[str
     loses its address, and a kubelet its reason.
     """
     known = set(known_ids)
-    unknown = [each for each in pod.containers if each.id not in known]
-    oldest = min(unknown, key=lambda each: _number(cgroups, each.path), default=None)
-    for each in pod.containers:
-        if each.id in known or (each is not oldest and _SANDBOX_NAME not in cgroups.process_names(each.path)):
-            yield each
+    unknown = [container for container in pod.containers if container.id not in known]
+    oldest = min(unknown, key=lambda cgroup: _number(cgroups, cgroup.path), default=None)
+    for container in pod.containers:
+        if container.id in known or (
+            container is not oldest and _SANDBOX_NAME not in cgroups.process_names(container.path)
+        ):
+            yield container
 
 
 def _number(cgroups: Cgroups, path: str) -> int:

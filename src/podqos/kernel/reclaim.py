@@ -94,7 +94,7 @@ class _Plan:
     @property
     def anything_low(self) -> bool:
         """Whether a second round, below ``memory.low``, could gain anything."""
-        return any(each.low_bytes > each.min_bytes for each in self._protection.values())
+        return any(protection.low_bytes > protection.min_bytes for protection in self._protection.values())
 
     def take(self, kind: Kind, wanted_bytes: int, *, below_low: bool) -> int:
         """Take up to that much of one kind; return how much it was."""

@@ -111,7 +111,7 @@ class _ScenarioMaker:
         for node in self._nodes:
             state = cluster_state(self._cluster, node.name) if node.name in busy else None
             if state is not None:
-                used.update((each.pod.key, each) for each in state.snapshot.pods)
+                used.update((pod.pod.key, pod) for pod in state.snapshot.pods)
             nodes.append(self._node(node, state))
         # Of two pods the older came first.
         pods = sorted(self._pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
@@ -164,7 +164,7 @@ class _ScenarioMaker:
         capacity = {CPU: str(node.status.capacity[CPU]), MEMORY: str(node.status.capacity[MEMORY])}
         if machine is not None:
             capacity |= _of_machine(machine)
-        if any(each.type == "Ready" and each.status != "True" for each in node.status.conditions):
+        if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
             self._not_ready.append(node.name)
         system: Part = {}
         if machine is not None and machine.system_bytes:
@@ -200,8 +200,12 @@ class _ScenarioMaker:
     def _demands(self, pod: Pod, used: PodUsage | None) -> Part:
         stats = None if used is None or self._cluster.summary(pod.spec.node_name) is None else used.stats
         metrics = self._cluster.pod_metrics.get(pod.key)
-        requested = {each.name: each for each in assumed_usage(pod).containers}
-        found = {each.name: each for each in used.containers if each.is_measured} if used is not None else {}
+        requested = {container.name: container for container in assumed_usage(pod).containers}
+        found = (
+            {container.name: container for container in used.containers if container.is_measured}
+            if used is not None
+            else {}
+        )
         if stats is not None and found:
             source = UsageSource.KUBELET
         elif metrics is not None and found:
@@ -212,15 +216,15 @@ class _ScenarioMaker:
         missing = [name for name in requested if name not in found]
         if missing:
             self._unmeasured.append(pod.key)
-        measured = {each.name: each for each in (stats.containers or ())} if stats is not None else {}
-        cpu = {} if metrics is None else {each.name: each.usage.get(CPU) for each in metrics.containers}
+        measured = {container.name: container for container in (stats.containers or ())} if stats is not None else {}
+        cpu = {} if metrics is None else {container.name: container.usage.get(CPU) for container in metrics.containers}
         containers = {
             name: _demand(found.get(name, usage), measured.get(name), cpu.get(name))
             for name, usage in requested.items()
         }
         if stats is not None and containers:
             first = next(iter(containers.values()))
-            first |= _volumes(pod, stats, sum(each.tmpfs_bytes for each in found.values()))
+            first |= _volumes(pod, stats, sum(usage.tmpfs_bytes for usage in found.values()))
             if _processes(stats) > len(containers):
                 first["pids"] = _text(_processes(stats) - len(containers) + 1)
         return {name: demand for name, demand in containers.items() if demand}
@@ -268,8 +272,8 @@ def _owner(pod: Pod) -> str:
 
 def _tainted(node: Node) -> Node:
     """Return a node with the taints that say what someone decided; those of its conditions are found anew."""
-    taints = [each for each in node.spec.taints if each.key not in CONDITION_TAINTS]
-    if node.spec.unschedulable and all(each.key != TAINT_UNSCHEDULABLE for each in taints):
+    taints = [taint for taint in node.spec.taints if taint.key not in CONDITION_TAINTS]
+    if node.spec.unschedulable and all(taint.key != TAINT_UNSCHEDULABLE for taint in taints):
         taints.append(Taint(TAINT_UNSCHEDULABLE, effect="NoSchedule"))
     return replace(node, spec=replace(node.spec, taints=tuple(taints)))
 
@@ -312,18 +316,22 @@ def _demand(usage: ContainerUsage, stats: ContainerStats | None, cpu: Quantity |
 
 def _volumes(pod: Pod, stats: PodStats, in_memory_bytes: int) -> Part:
     """Return what a pod's own volumes hold; of those in memory no more than its containers are charged for."""
-    known = {each.name: each for each in pod.spec.volumes if each.empty_dir is not None}
+    known = {volume.name: volume for volume in pod.spec.volumes if volume.empty_dir is not None}
     made: Part = {}
-    for each in stats.volumes or ():
-        volume, used_bytes = known.get(each.name), each.used_bytes or 0
+    for volume_stats in stats.volumes or ():
+        volume, used_bytes = known.get(volume_stats.name), volume_stats.used_bytes or 0
         if volume is None:
             continue
         if volume.is_in_memory:
             used_bytes = min(used_bytes, in_memory_bytes)
             in_memory_bytes -= used_bytes
         if used_bytes:
-            inodes = {"inodes": _text(each.inodes_used)} if each.inodes_used and not volume.is_in_memory else {}
-            made[each.name] = {"bytes": _text(used_bytes), **inodes}
+            inodes = (
+                {"inodes": _text(volume_stats.inodes_used)}
+                if volume_stats.inodes_used and not volume.is_in_memory
+                else {}
+            )
+            made[volume_stats.name] = {"bytes": _text(used_bytes), **inodes}
     return {"volumes": made} if made else {}
 
 
@@ -345,10 +353,10 @@ class _Disks:
         for stats in summary.pods or ():
             pod = pods.get(f"{stats.pod_ref.namespace}/{stats.pod_ref.name}")
             if pod is not None:
-                on_disk = {each.name for each in pod.spec.volumes if each.empty_dir and not each.is_in_memory}
-                layers += [each.rootfs for each in stats.containers or () if each.rootfs is not None]
-                others += [each.logs for each in stats.containers or () if each.logs is not None]
-                others += [each for each in stats.volumes or () if each.name in on_disk]
+                on_disk = {volume.name for volume in pod.spec.volumes if volume.empty_dir and not volume.is_in_memory}
+                layers += [container.rootfs for container in stats.containers or () if container.rootfs is not None]
+                others += [container.logs for container in stats.containers or () if container.logs is not None]
+                others += [volume for volume in stats.volumes or () if volume.name in on_disk]
         self._take("nodefs", node, others if is_apart else [*others, *layers])
         if is_apart:
             self._take("imagefs", image, layers)
@@ -357,13 +365,13 @@ class _Disks:
         if disk is None or not disk.capacity_bytes or disk.available_bytes is None:
             return
         made = {"capacity": _text(disk.capacity_bytes)}
-        of_pods_bytes = sum(each.used_bytes or 0 for each in of_pods)
+        of_pods_bytes = sum(of_pod.used_bytes or 0 for of_pod in of_pods)
         self.system[name] = _text(max(0, disk.capacity_bytes - disk.available_bytes - of_pods_bytes))
         if disk.inodes:
             made["inodes"] = _text(disk.inodes)
             # What runs outside of pods has no inodes on the other filesystem, in a scenario.
             if name == "nodefs" and disk.inodes_free is not None:
-                of_pods_inodes = sum(each.inodes_used or 0 for each in of_pods)
+                of_pods_inodes = sum(of_pod.inodes_used or 0 for of_pod in of_pods)
                 self.system["nodefsInodes"] = _text(max(0, disk.inodes - disk.inodes_free - of_pods_inodes))
         self.filesystems[name] = made
 

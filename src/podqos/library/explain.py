@@ -234,7 +234,7 @@ def _explained_parts(path: str, settings: ExplainSettings) -> list[_Piece]:
 
     parts = cut(path, usable_cores())
     task: Callable[[ListPart], _Piece | None] = partial(_explain_part, settings=settings)
-    explained = [each for each in fan_out(task, parts, len(parts)) if each is not None]
+    explained = [piece for piece in fan_out(task, parts, len(parts)) if piece is not None]
     return explained if len(explained) == len(parts) else []
 
 

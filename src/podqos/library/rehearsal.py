@@ -179,10 +179,10 @@ def unrehearsable(scenario: Scenario) -> list[str]:
     left_out = []
     demands = [demand for workload in scenario.workloads for each in workload.demands for demand in each.values()]
     for what, found in (
-        ("page cache", any(_is_used(each.active_file_bytes, each.inactive_file_bytes) for each in demands)),
-        ("disk", any(_is_used(each.rootfs_bytes, each.logs_bytes) or each.volumes for each in demands)),
-        ("cpu", any(_is_used(each.cpu_milli) for each in demands)),
-        ("containers that end by themselves", any(each.exits_after_us is not None for each in demands)),
+        ("page cache", any(_is_used(demand.active_file_bytes, demand.inactive_file_bytes) for demand in demands)),
+        ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) or demand.volumes for demand in demands)),
+        ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
+        ("containers that end by themselves", any(demand.exits_after_us is not None for demand in demands)),
         ("loss of nodes", bool(scenario.happenings)),
     ):
         if found:
@@ -329,9 +329,12 @@ class RealRun:
             for container in pod.spec.containers
         ]
         sidecars: list[Plain] = [
-            {**self._container(pod, each, demands.get(each.name, ContainerDemand())), "restartPolicy": "Always"}
-            for each in pod.spec.init_containers
-            if each.is_sidecar
+            {
+                **self._container(pod, container, demands.get(container.name, ContainerDemand())),
+                "restartPolicy": "Always",
+            }
+            for container in pod.spec.init_containers
+            if container.is_sidecar
         ]
         grace = pod.spec.termination_grace_period_seconds
         return {

@@ -135,7 +135,7 @@ class Run:
         from podqos.report.simulation.svg import run_svg
 
         report = self.report
-        known = {each.name: each for each in report.nodes}
+        known = {node.name: node for node in report.nodes}
         for name in nodes:
             if name not in known:
                 raise InvalidArgument(f"node {name!r} is not shown", fix="choose others with " + naming("node"))
@@ -148,7 +148,7 @@ class Run:
         if len(known) <= _DRAWN_TOGETHER:
             return run_svg(report, *known.values())
         killed = {kill.node for kill in report.kills}
-        return run_svg(report, min(known.values(), key=lambda each: each.name not in killed))
+        return run_svg(report, min(known.values(), key=lambda node_view: node_view.name not in killed))
 
 
 def built_viewer() -> str:

@@ -54,7 +54,7 @@ def split_run(
             journal.add(run.journal, sum(run.tallies.kinds.values()))
             if progress is not None:
                 reached_us = scenario.duration_us * len(tallies) // count
-                progress(reached_us, sum(each.events for each in tallies))
+                progress(reached_us, sum(tally.events for tally in tallies))
     done = SplitRun(
         scenario, journal.unless_long(), scenario.duration_us, total(tallies), added_up(summaries, scenario)
     )

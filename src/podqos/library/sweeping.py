@@ -97,7 +97,7 @@ def sweep(
         say(f"all {seeds} seeds gave the same results; one would do")
     base = load_scenario(scenario)
     found_combinations = combinations(runs)
-    if not hold_placement and any(each.never_ran.most for each in found_combinations):
+    if not hold_placement and any(combination.never_ran.most for combination in found_combinations):
         _say_displaced(varied, say)
     return Sweep(
         scenario=base.name,

@@ -90,7 +90,7 @@ class CustomResources:
         for each in templates:
             self._read_template(other, value, each, is_whole=_is_whole(known))
         if not templates and not known.group and known.kind in self._kinds:
-            paths = ", ".join(each.path for each in known.templates)
+            paths = ", ".join(template.path for template in known.templates)
             return self._leave(other, f"there is no pod at {paths}", "correct its path under kinds: in .podqos.yaml")
         if not templates and known.built:
             return self._leave(other, f"its pods are made of {known.built}", known.hint)
@@ -286,7 +286,7 @@ def _container(item: Plain, known: Collection[str], index: int, list_name: str) 
     resources = own.get("resources")
     if isinstance(resources, dict) and "claims" in resources:
         # The claims they name may stand elsewhere in the object.
-        own["resources"] = {key: each for key, each in resources.items() if key != "claims"}
+        own["resources"] = {key: resource for key, resource in resources.items() if key != "claims"}
     return own
 
 

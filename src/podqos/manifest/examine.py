@@ -161,7 +161,7 @@ class Examination:
             case inspect.EnumType():
                 return self._member(value, [member.value for member in schema.cls], path)
             case inspect.LiteralType():
-                return self._member(value, [str(each) for each in schema.values], path)
+                return self._member(value, [str(value) for value in schema.values], path)
             case inspect.StrType():
                 if schema.min_length and value == "":
                     self.report(path, "must not be empty")

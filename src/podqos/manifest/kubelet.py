@@ -75,7 +75,7 @@ class KubeletSettings(Struct, frozen=True):
         return Ignored(
             tuple(flag_of(name) or name for name in ignored.fields),
             ignored.gates,
-            tuple(replace(each, field=flag_of(each.field) or each.field) for each in ignored.without_gate),
+            tuple(replace(gated, field=flag_of(gated.field) or gated.field) for gated in ignored.without_gate),
             self.other_flags,
         )
 
@@ -128,7 +128,9 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
     if notation is Notation.ARGUMENTS:
         fields, other_flags = _from_arguments(value)
         given = value if isinstance(value, dict) else {}
-        arguments = {name: [str(each) for each in values] for name, values in given.items() if isinstance(values, list)}
+        arguments = {
+            name: [str(value) for value in values] for name, values in given.items() if isinstance(values, list)
+        }
     elif isinstance(value, dict) or value is None:
         fields, other_flags = dict(value or {}), ()
     else:

@@ -64,7 +64,7 @@ _REPLICATED = Template(
 
 
 def _replicated_jobs(spec: str) -> Template:
-    return Template(_REPLICATED.path.format(spec), tuple(each.format(spec) for each in _REPLICATED.replicas))
+    return Template(_REPLICATED.path.format(spec), tuple(replica.format(spec) for replica in _REPLICATED.replicas))
 
 
 def _ray(spec: str) -> tuple[Template, ...]:

@@ -148,7 +148,9 @@ def _forget_small_talk(pods: Iterable[Any]) -> None:
         if status.reason not in TELLING:
             status.message = UNSET
         if status.conditions:
-            status.conditions = [each for each in status.conditions if each.type == "DisruptionTarget"] or UNSET
+            status.conditions = [
+                condition for condition in status.conditions if condition.type == "DisruptionTarget"
+            ] or UNSET
 
 
 class _Configz(Struct, frozen=True):

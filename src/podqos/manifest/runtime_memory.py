@@ -221,7 +221,7 @@ def memory_settings(container: Plain, path: str, resources: Mapping[str, int]) -
     """
     if not isinstance(container, dict):
         return []
-    variables = {each.name: each for each in _variables(container, path, resources)}
+    variables = {variable.name: variable for variable in _variables(container, path, resources)}
     words = [*_words(container, "command", path), *_words(container, "args", path)]
     said = " ".join(text for _, text in words)
     about = f"{container.get('image', '')} {said}"
@@ -373,8 +373,8 @@ def _counting(settings: list[MemorySetting]) -> Iterator[MemorySetting]:
     A JVM reads JAVA_TOOL_OPTIONS, then its command line, then _JAVA_OPTIONS, and a heap size beats a percentage. One
     that is not known overrides nothing.
     """
-    java = [each for each in settings if each.runtime is Runtime.JAVA and not each.unknown]
-    sizes = [each for each in java if each.share is None] or java
+    java = [setting for setting in settings if setting.runtime is Runtime.JAVA and not setting.unknown]
+    sizes = [setting for setting in java if setting.share is None] or java
     last = max(map(_precedence, sizes), default=0)
     for setting in settings:
         is_overridden = setting in java and (setting not in sizes or _precedence(setting) < last)

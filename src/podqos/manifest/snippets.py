@@ -76,7 +76,7 @@ def _of_version(assumed: PodHolder, api_version: str) -> PodHolder | None:
     if group in assumed.groups:
         return assumed
     holders = POD_HOLDERS.values()
-    return next((each for each in holders if each.pod_path == assumed.pod_path and group in each.groups), None)
+    return next((holder for holder in holders if holder.pod_path == assumed.pod_path and group in holder.groups), None)
 
 
 def _completed(holder: PodHolder, value: dict[str, Plain], omitted: FieldPath, name: Callable[[], str]) -> Snippet:

@@ -173,7 +173,7 @@ def _key_and_value_above(text: str, line: int) -> str:
     """Return the line above where that has both a key and a value, and ``line`` is indented further; else nothing."""
     lines = text.splitlines()[: line + 1]
     here = lines.pop() if lines else ""
-    above = next((each for each in reversed(lines) if each.strip() and not each.lstrip().startswith("#")), "")
+    above = next((line for line in reversed(lines) if line.strip() and not line.lstrip().startswith("#")), "")
     indented = len(here) - len(here.lstrip()) > len(above) - len(above.lstrip())
     return above.strip() if indented and _KEY_AND_VALUE.fullmatch(above.strip()) else ""
 

@@ -151,7 +151,7 @@ def _meant(name: str, columns: Sequence[str]) -> tuple[str, str]:
     column, unit = _column(name)
     if column in columns or column == "value":
         return column, unit
-    return {_letters(each): each for each in columns}.get(_letters(name), ""), ""
+    return {_letters(column): column for column in columns}.get(_letters(name), ""), ""
 
 
 def _check(row: SampleRow, meant: dict[str, tuple[str, str]], columns: Sequence[str]) -> None:

@@ -106,7 +106,10 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
 
     def recommendation_for(self, container: str) -> ContainerRecommendation | None:
         """Return what its recommender found for a container."""
-        return next((each for each in self.recommendations if each.container_name == container), None)
+        return next(
+            (recommendation for recommendation in self.recommendations if recommendation.container_name == container),
+            None,
+        )
 
     @property
     def target(self) -> ScaleTarget:

@@ -232,10 +232,10 @@ def _values(name: str, values: object) -> list[str]:
         raise InvalidConfiguration("expected a list of strings", where=name, fix=f'write {name}: ["{values}"]')
     if not isinstance(values, list | tuple):
         raise InvalidConfiguration("expected a list of strings", where=name, fix=f'write {name}: ["…"]')
-    for each in values:
-        if not isinstance(each, str):
-            fix = f'put it in quotes: "{each}"' if isinstance(each, int | float) else f'write {name}: ["…"]'
-            raise InvalidConfiguration(f"{each!r} is not a string", where=name, fix=fix)
+    for value in values:
+        if not isinstance(value, str):
+            fix = f'put it in quotes: "{value}"' if isinstance(value, int | float) else f'write {name}: ["…"]'
+            raise InvalidConfiguration(f"{value!r} is not a string", where=name, fix=fix)
     return list(values)
 
 

@@ -18,7 +18,7 @@ _JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
 
 def controllers(metadata: ObjectMeta) -> Iterator[tuple[str, str]]:
     """Yield kind and name of an object's controller, and then of what made that."""
-    owner = next((each for each in metadata.owner_references if each.controller), None)
+    owner = next((reference for reference in metadata.owner_references if reference.controller), None)
     if owner is None:
         return
     yield owner.kind, owner.name

@@ -286,10 +286,10 @@ class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
     def idle(self) -> dict[str, str | None]:
         """What keeps containers from having a process, by name; None for those that run. Others are not told of."""
         found: dict[str, str | None] = {}
-        for each in (*self.init_container_statuses, *self.container_statuses):
-            if each.state is not None:
-                why = each.state.waiting or each.state.terminated
-                found[each.name] = None if why is None else why.reason
+        for run_status in (*self.init_container_statuses, *self.container_statuses):
+            if run_status.state is not None:
+                why = run_status.state.waiting or run_status.state.terminated
+                found[run_status.name] = None if why is None else why.reason
         return found
 
 

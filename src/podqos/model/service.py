@@ -85,9 +85,9 @@ class GatewayRoute(Struct, frozen=True, gc=False):
     def backends(self) -> Iterator[tuple[str, str]]:
         """Yield namespace and name of the Services it leads to; no namespace where it is the route's own."""
         for rule in self.spec.rules:
-            for each in rule.backend_refs:
-                if each.kind == "Service":
-                    yield each.namespace, each.name
+            for backend_ref in rule.backend_refs:
+                if backend_ref.kind == "Service":
+                    yield backend_ref.namespace, backend_ref.name
 
 
 class IngressBackend(Struct, frozen=True, gc=False):
@@ -134,6 +134,6 @@ class Ingress(Struct, frozen=True, gc=False):
         """Yield the Services it leads to, which are of its own namespace."""
         spec = self.spec
         of_paths = (path.backend for rule in spec.rules for path in rule.http.paths)
-        for each in (spec.default_backend, spec.backend, *of_paths):
-            if name := each.service.name or each.service_name:
+        for backend in (spec.default_backend, spec.backend, *of_paths):
+            if name := backend.service.name or backend.service_name:
                 yield "", name

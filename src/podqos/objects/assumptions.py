@@ -60,7 +60,7 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
 def nodes_called(name: str, nodes: Iterable[Node]) -> Sequence[Node]:
     """Return the Node of a name, where it states its memory; else all of them, of which the smallest counts."""
     every = list(nodes)
-    return [each for each in every if each.name == name and not node_memory(None, (each,))[1]] or every
+    return [node for node in every if node.name == name and not node_memory(None, (node,))[1]] or every
 
 
 def node_hugepages(nodes: Iterable[Node], memory_bytes: int) -> int:
@@ -127,9 +127,9 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
     from podqos.manifest.pod_kinds import CUSTOM_KINDS
 
     added: dict[str, list[str]] = {}
-    for each in CUSTOM_KINDS.values():
-        if each.adds and each.kind in kinds:
-            added.setdefault(each.adds, []).append(each.kind)
+    for custom_kind in CUSTOM_KINDS.values():
+        if custom_kind.adds and custom_kind.kind in kinds:
+            added.setdefault(custom_kind.adds, []).append(custom_kind.kind)
     return tuple(
         Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
         for adds, of in added.items()
@@ -138,7 +138,7 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
 
 def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
     """Return which policies count for their own directory only, where that leaves a workload out."""
-    own = [each for each in objects.own_policies if each.found.source.scope is not None]
+    own = [policy for policy in objects.own_policies if policy.found.source.scope is not None]
     sources = objects.policy_sources()
     if not sources and not own:
         return ()
@@ -148,7 +148,11 @@ def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
     applied = [
         source.path for source in sources if any(source.scope not in objects.scopes(each) for each in everywhere)
     ]
-    applied += (each.found.source.path for each in own if not all(objects.is_about(each, path) for path in everywhere))
+    applied += (
+        policy_object.found.source.path
+        for policy_object in own
+        if not all(objects.is_about(policy_object, path) for path in everywhere)
+    )
     return scoped_policies(list(dict.fromkeys(applied)), alternatives)
 
 
@@ -175,7 +179,7 @@ def unlabelled_namespaces(objects: Objects, policies: Iterable[Policy]) -> tuple
         return ()
     from podqos.model.policy import Namespace
 
-    known = {each.metadata.name for each in objects.of(Namespace)}
+    known = {namespace.metadata.name for namespace in objects.of(Namespace)}
     unknown = sorted({found.workload.metadata.namespace for found in objects.workloads} - known)
     noun = "namespace" if len(unknown) == 1 else "namespaces"
     return (

@@ -27,7 +27,9 @@ class Autoscalers:
         """Return the one that changes the resources of a workload."""
         chosen = _autoscaler(self._chosen(found, self._vertical))
         containers = found.workload.pod.spec.containers
-        return chosen if chosen is not None and any(chosen.changes(each.name) for each in containers) else None
+        return (
+            chosen if chosen is not None and any(chosen.changes(container.name) for container in containers) else None
+        )
 
     def recommending(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
         """Return the one that is about a workload's resources, whether it changes them or only recommends."""

@@ -133,7 +133,7 @@ class ClusterSnapshot:
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What is assumed because a source did not answer when the snapshot was taken."""
-        return tuple(each.assumption for each in self._missing)
+        return tuple(missing.assumption for missing in self._missing)
 
     @property
     def profile(self) -> Profile:
@@ -157,10 +157,10 @@ class ClusterSnapshot:
         What quotas have counted is of these very pods, and is left out: they would be charged twice.
         """
         known = {
-            (workloads.kind.removesuffix("List"), f"{each.metadata.namespace}/{each.metadata.name}")
+            (workloads.kind.removesuffix("List"), f"{made.metadata.namespace}/{made.metadata.name}")
             for workloads in self._lists
             if workloads.kind in _WORKLOADS
-            for each in self._decoded(workloads, _Made)
+            for made in self._decoded(workloads, _Made)
         }
         own = dict.fromkeys((_PODS, *_WORKLOADS), partial(_without_made, known))
         return self._inputs({**own, "ResourceQuotaList": _uncharged})
@@ -206,8 +206,8 @@ class ClusterSnapshot:
     def by_node(self) -> dict[str, list[FoundWorkload]]:
         """The pods by the name of their node; those without one under an empty name."""
         found: dict[str, list[FoundWorkload]] = {}
-        for each in self.objects.workloads:
-            found.setdefault(each.workload.pod.spec.node_name, []).append(each)
+        for workload in self.objects.workloads:
+            found.setdefault(workload.workload.pod.spec.node_name, []).append(workload)
         return found
 
     @cached_property
@@ -219,19 +219,19 @@ class ClusterSnapshot:
     def pod_metrics(self) -> dict[str, PodMetrics]:
         """What metrics.k8s.io says about pods, by ``namespace/name``; empty where it did not answer."""
         return {
-            f"{each.metadata.namespace}/{each.metadata.name}": each
-            for each in self._items("PodMetricsList", PodMetrics)
+            f"{item.metadata.namespace}/{item.metadata.name}": item
+            for item in self._items("PodMetricsList", PodMetrics)
         }
 
     @cached_property
     def node_metrics(self) -> dict[str, NodeMetrics]:
         """What metrics.k8s.io says about nodes, by name."""
-        return {each.metadata.name: each for each in self._items("NodeMetricsList", NodeMetrics)}
+        return {item.metadata.name: item for item in self._items("NodeMetricsList", NodeMetrics)}
 
     @cached_property
     def fated_pods(self) -> tuple[FatedPod, ...]:
         """The pods with all that nodes say about them, each once."""
-        return tuple({each.metadata.uid or each.key: each for each in self._items("PodList", FatedPod)}.values())
+        return tuple({item.metadata.uid or item.key: item for item in self._items("PodList", FatedPod)}.values())
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
@@ -332,7 +332,9 @@ class ClusterSnapshot:
             except REFUSALS as error:
                 raise self._error(each.number, f"broken: {error}") from None
             files.append(InputFile(f"{self.source}:{each.number}", data=data, cluster=self.source))
-        unread = (each.assumption for each in self._missing if each.list and (each.list not in _WORKLOADS or kept))
+        unread = (
+            missing.assumption for missing in self._missing if missing.list and (missing.list not in _WORKLOADS or kept)
+        )
         return Inputs(files, assumptions=tuple(unread))
 
 

@@ -72,7 +72,7 @@ class Contents:
     def __init__(self, taken: Iterable[TakenFile] = (), rules: ReadingRules | None = None) -> None:
         self.rules = rules = rules or ReadingRules()
         self.taken = tuple(taken)
-        applied = [each.source for each in self.taken if not each.is_stored]
+        applied = [taken_file.source for taken_file in self.taken if not taken_file.is_stored]
         self.sources: tuple[Source, ...] = tuple(applied)
         """Without those that tell what the cluster has."""
         self.workloads: tuple[FoundWorkload, ...] = tuple(
@@ -86,11 +86,11 @@ class Contents:
         )
         """What should be a workload and is not in order."""
         self.others: tuple[FoundObject, ...] = tuple(
-            FoundObject(other, each.source, each.is_stored)
-            for each in self.taken
-            for other in each.source.reading.others
+            FoundObject(other, taken_file.source, taken_file.is_stored)
+            for taken_file in self.taken
+            for other in taken_file.source.reading.others
         )
-        self.by_path: Mapping[str, Source] = {each.source.path: each.source for each in self.taken}
+        self.by_path: Mapping[str, Source] = {taken_file.source.path: taken_file.source for taken_file in self.taken}
         self.problems: tuple[tuple[bool, Problem], ...]
         """What is wrong, each with whether it leaves it open what the policies are."""
         self.policies, self.problems = self._policies()
@@ -102,10 +102,15 @@ class Contents:
         kinds = self.rules.kinds
         return Contents(
             (
-                replace(each, source=Source(each.source.path, texts[each.source.path], None, each.source.scope, kinds))
-                if each.source.path in texts
-                else each
-                for each in self.taken
+                replace(
+                    taken_file,
+                    source=Source(
+                        taken_file.source.path, texts[taken_file.source.path], None, taken_file.source.scope, kinds
+                    ),
+                )
+                if taken_file.source.path in texts
+                else taken_file
+                for taken_file in self.taken
             ),
             self.rules,
         )
@@ -114,16 +119,16 @@ class Contents:
         """Return the policies, if there are any, and what is wrong with them and with the files."""
         policies: PolicyCollector | None = None
         problems: list[tuple[bool, Problem]] = []
-        for each in self.taken:
-            source, reading = each.source, each.source.reading
-            if each.is_stored:
+        for taken_file in self.taken:
+            source, reading = taken_file.source, taken_file.source.reading
+            if taken_file.is_stored:
                 of_workloads = {problem for refused in reading.refused for problem in refused.problems}
                 problems += ((True, problem) for problem in reading.problems if problem not in of_workloads)
             else:
                 problems += ((False, problem) for problem in reading.problems)
             if source.cluster or reading.has_policies:
                 policies = policies or self._no_policies
-                problems += ((True, problem) for problem in policies.take(source, are_stored=each.is_stored))
+                problems += ((True, problem) for problem in policies.take(source, are_stored=taken_file.is_stored))
         return policies, tuple(problems)
 
     @cached_property
@@ -157,7 +162,7 @@ class Contents:
 
     def policies_of(self, model: type[Struct]) -> list[Struct]:
         """Return the policies of one kind."""
-        return [] if self.policies is None else [each for each in self.policies.policies() if type(each) is model]
+        return [] if self.policies is None else [policy for policy in self.policies.policies() if type(policy) is model]
 
     # ---- other kinds -------------------------------------------------------------------------------------------------
 
@@ -226,7 +231,7 @@ class Contents:
 
             source, place = found.source, found.other.place
             reading = read_policy(source.lookup.plain(place))
-            problems += (source.problem(place, each.path, each.what, each.fix) for each in reading.findings)
+            problems += (source.problem(place, finding.path, finding.what, finding.fix) for finding in reading.findings)
             if reading.policy is None:
                 continue
             key = source.scope, reading.policy.name

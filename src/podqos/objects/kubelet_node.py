@@ -66,7 +66,7 @@ def kubelet_among(objects: Objects) -> Kubelet | None:
 
     All of them must start.
     """
-    kubelets = [kubelet_of(each) for each in objects.kubelets]
+    kubelets = [kubelet_of(kubelet) for kubelet in objects.kubelets]
     return kubelets[0] if len(kubelets) == 1 else None
 
 

@@ -33,7 +33,7 @@ def node_pods(
         if pod is not None:
             own = names.get(found.workload.pod.key, ())
             made = numbered(pods_on_node(replace(found.workload, pod=pod), own), taken)
-            pods += made if objects.takes(found) else (replace(each, is_chosen=False) for each in made)
+            pods += made if objects.takes(found) else (replace(node_pod, is_chosen=False) for node_pod in made)
     return pods
 
 

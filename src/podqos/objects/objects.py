@@ -224,9 +224,16 @@ class Objects:
     def unjudged(self) -> list[NotJudged]:
         """Objects that have pods which cannot be read from them."""
         return [
-            NotJudged(each.kind, each.name, each.why, each.hint, source.name, *source.locate(each.place, ()))
+            NotJudged(
+                unjudged.kind,
+                unjudged.name,
+                unjudged.why,
+                unjudged.hint,
+                source.name,
+                *source.locate(unjudged.place, ()),
+            )
             for source in self.sources
-            for each in source.reading.unjudged
+            for unjudged in source.reading.unjudged
         ]
 
     def note_unjudged(self) -> None:
@@ -304,8 +311,12 @@ class Objects:
     @property
     def policy_errors(self) -> list[Problem]:
         """What is wrong with policies that apply to all objects."""
-        named = {each.source.name for each in self._contents.taken if each.source.scope is None}
-        return [each for each in self.policy_problems if each.severity is Severity.ERROR and each.source in named]
+        named = {taken_file.source.name for taken_file in self._contents.taken if taken_file.source.scope is None}
+        return [
+            problem
+            for problem in self.policy_problems
+            if problem.severity is Severity.ERROR and problem.source in named
+        ]
 
     @property
     def has_policies(self) -> bool:

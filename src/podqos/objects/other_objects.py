@@ -144,7 +144,9 @@ def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model |
         cleaned = examination.clean(value, model, ())
         if not examination.findings:
             return convert(cleaned, model), []
-    return None, [source.problem(other.place, each.path, each.what, each.fix) for each in examination.findings]
+    return None, [
+        source.problem(other.place, finding.path, finding.what, finding.fix) for finding in examination.findings
+    ]
 
 
 def budget_problem(source: Source, other: Other, budget: PodDisruptionBudget) -> Problem | None:

@@ -235,14 +235,17 @@ class PolicyCollector:
         keys = self._stated.keys()
         policies = [each.policy for each in found if _key_of(each.policy) not in keys]
         generation = next((each.generation for each in found if each.generation), CURRENT.name)
-        given = (*(each for each in policies if isinstance(each, PriorityClass)), *stated)
-        names = {each.metadata.name for each in given}
+        given = (*(policy for policy in policies if isinstance(policy, PriorityClass)), *stated)
+        names = {priority_class.metadata.name for priority_class in given}
         return Policies(
-            limit_ranges=tuple(each for each in policies if isinstance(each, LimitRange)),
-            resource_quotas=tuple(each for each in policies if isinstance(each, ResourceQuota)),
-            priority_classes=(*(each for each in SYSTEM_CLASSES if each.metadata.name not in names), *given),
-            runtime_classes=(*(each for each in policies if isinstance(each, RuntimeClass)), *runtimes),
-            override=next((each for each in policies if isinstance(each, ClusterResourceOverride)), None),
+            limit_ranges=tuple(policy for policy in policies if isinstance(policy, LimitRange)),
+            resource_quotas=tuple(policy for policy in policies if isinstance(policy, ResourceQuota)),
+            priority_classes=(
+                *(priority_class for priority_class in SYSTEM_CLASSES if priority_class.metadata.name not in names),
+                *given,
+            ),
+            runtime_classes=(*(policy for policy in policies if isinstance(policy, RuntimeClass)), *runtimes),
+            override=next((policy for policy in policies if isinstance(policy, ClusterResourceOverride)), None),
             override_profile=override_profile or PROFILES[generation],
         )
 

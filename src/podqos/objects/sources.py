@@ -92,8 +92,8 @@ class Source:
             reading,
             problems=tuple(renamed.values()),
             refused=tuple(
-                replace(each, problems=tuple(renamed.get(problem, problem) for problem in each.problems))
-                for each in reading.refused
+                replace(refused, problems=tuple(renamed.get(problem, problem) for problem in refused.problems))
+                for refused in reading.refused
             ),
         )
 
@@ -101,15 +101,15 @@ class Source:
         """Return the reading without what can only be a strategic merge patch."""
         reading = self.reading
         patches = [
-            each
-            for each in reading.refused
-            if any(mark in self.data[each.place.chunk.start : each.place.chunk.end] for mark in _OF_PATCHES)
+            refused
+            for refused in reading.refused
+            if any(mark in self.data[refused.place.chunk.start : refused.place.chunk.end] for mark in _OF_PATCHES)
         ]
-        theirs = {problem for each in patches for problem in each.problems}
+        theirs = {problem for patch in patches for problem in patch.problems}
         return replace(
             reading,
-            refused=tuple(each for each in reading.refused if each not in patches),
-            problems=tuple(each for each in reading.problems if each not in theirs),
+            refused=tuple(refused for refused in reading.refused if refused not in patches),
+            problems=tuple(problem for problem in reading.problems if problem not in theirs),
             skipped=reading.skipped + len(patches),
         )
 
@@ -117,7 +117,9 @@ class Source:
         return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None
 
     def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
-        if all(is_kubernetes_own(each.kind, each.api_version) and each.kind not in kinds for each in reading.others):
+        if all(
+            is_kubernetes_own(other.kind, other.api_version) and other.kind not in kinds for other in reading.others
+        ):
             return reading
         from podqos.manifest.custom_objects import CustomResources
         from podqos.manifest.text import normalise
@@ -186,9 +188,9 @@ class Source:
         reading = self.reading
         workloads = zip(reading.places, reading.workloads, strict=True)
         return {
-            **{place: _named(each.kind, each.metadata) for place, each in workloads},
-            **{each.place: _named(each.kind, each.metadata) for each in reading.others},
-            **{each.place: _named(each.kind, each.metadata) for each in reading.refused},
+            **{place: _named(workload.kind, workload.metadata) for place, workload in workloads},
+            **{other.place: _named(other.kind, other.metadata) for other in reading.others},
+            **{refused.place: _named(refused.kind, refused.metadata) for refused in reading.refused},
         }
 
 

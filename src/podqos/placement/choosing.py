@@ -78,7 +78,7 @@ class OneByOne:
             return feasible
         points = totals(view, feasible, self._cluster)
         highest = max(points)
-        return [state for state, each in zip(feasible, points, strict=True) if each == highest]
+        return [state for state, point in zip(feasible, points, strict=True) if point == highest]
 
 
 # From this many questions (pods × nodes) on, setting up columns pays, and scores are too many to read.

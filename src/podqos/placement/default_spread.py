@@ -33,7 +33,9 @@ _OF_ONE_POD = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-ind
 def default_constraints(pod: ObjectMeta, services: Iterable[Service] = ()) -> tuple[TopologySpreadConstraint, ...]:
     """Return the constraints with the pods that they count; none if nothing tells the pod's like."""
     selector = _like(pod, services)
-    return () if selector.is_empty else tuple(replace(each, label_selector=selector) for each in _CONSTRAINTS)
+    return (
+        () if selector.is_empty else tuple(replace(constraint, label_selector=selector) for constraint in _CONSTRAINTS)
+    )
 
 
 def _like(pod: ObjectMeta, services: Iterable[Service]) -> LabelSelector:

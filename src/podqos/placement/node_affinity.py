@@ -79,10 +79,10 @@ def named_nodes(spec: PodSpec) -> frozenset[str] | None:
 def preference(preferred: tuple[PreferredNodes, ...], node: Node) -> int:
     """Return the sum of the weights of the preferred terms that the node meets."""
     return sum(
-        each.weight
-        for each in preferred
-        if (each.preference.match_expressions or each.preference.match_fields)
-        and _first_failing(each.preference, node) is None
+        nodes.weight
+        for nodes in preferred
+        if (nodes.preference.match_expressions or nodes.preference.match_fields)
+        and _first_failing(nodes.preference, node) is None
     )
 
 

@@ -74,8 +74,8 @@ class Shape:
         self.affinity: tuple[PodAffinityTerm, ...] = near.required if near is not None else ()
         self.anti_affinity: tuple[PodAffinityTerm, ...] = away.required if away is not None else ()
         self.preferred: tuple[WeightedTerm, ...] = (
-            *((each.weight, each.pod_affinity_term) for each in (near.preferred if near is not None else ())),
-            *((-each.weight, each.pod_affinity_term) for each in (away.preferred if away is not None else ())),
+            *((pods.weight, pods.pod_affinity_term) for pods in (near.preferred if near is not None else ())),
+            *((-pods.weight, pods.pod_affinity_term) for pods in (away.preferred if away is not None else ())),
         )
         nodes = affinity.node_affinity if affinity is not None else None
         self.preferred_nodes: tuple[PreferredNodes, ...] = nodes.preferred if nodes is not None else ()
@@ -246,7 +246,9 @@ class Views:
 
 
 def _constraints(spec: PodSpec, action: str) -> tuple[TopologySpreadConstraint, ...]:
-    return tuple(each for each in spec.topology_spread_constraints if each.when_unsatisfiable == action)
+    return tuple(
+        constraint for constraint in spec.topology_spread_constraints if constraint.when_unsatisfiable == action
+    )
 
 
 def _with_label_keys(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:

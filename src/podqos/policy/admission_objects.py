@@ -95,8 +95,12 @@ def match_resources(match: Match, shape: Shape) -> dict[str, Plain]:
 
 def _selector(selector: LabelSelector, more: Sequence[Plain]) -> Plain:
     expressions: list[Plain] = [
-        {"key": each.key, "operator": str(each.operator), **({"values": [*each.values]} if each.values else {})}
-        for each in selector.match_expressions
+        {
+            "key": expression.key,
+            "operator": str(expression.operator),
+            **({"values": [*expression.values]} if expression.values else {}),
+        }
+        for expression in selector.match_expressions
     ]
     labels: Mapping[str, str] = selector.match_labels
     found: dict[str, Plain] = {"matchLabels": dict(labels), "matchExpressions": [*expressions, *more]}

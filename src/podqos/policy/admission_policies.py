@@ -126,9 +126,9 @@ def admission_policies(policies: Sequence[Policy], wish: Wish = _PLAIN) -> Admis
     left: dict[tuple[Left, str], list[str]] = {}
     for policy in policies:
         rules = [_RuleObjects(policy, rule, wish) for rule in policy.spec.rules]
-        for what, of, detail in chain(_left_of_policy(policy, wish), *(each.left() for each in rules)):
+        for what, of, detail in chain(_left_of_policy(policy, wish), *(rule.left() for rule in rules)):
             left.setdefault((what, detail), []).append(of)
-        objects += chain.from_iterable(each.objects() for each in rules)
+        objects += chain.from_iterable(rule.objects() for rule in rules)
     not_expressed = (NotExpressed(what, tuple(dict.fromkeys(of)), detail) for (what, detail), of in left.items())
     return AdmissionPolicies(tuple(objects), tuple(not_expressed))
 
@@ -249,7 +249,7 @@ class _RuleObjects:
         if not shape.is_template or action is Action.AUDIT:
             return action
         if self._wish.templates is not None:
-            return max(action, self._wish.templates, key=lambda each: each.rank)
+            return max(action, self._wish.templates, key=lambda action: action.rank)
         return Action.WARN if kinds(self._rule.match, PODS) else action
 
     @property

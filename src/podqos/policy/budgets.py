@@ -84,7 +84,10 @@ def _sides(subject: Subject) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
 
 def _is_exempt(policy: Policy, budget: Budget, subject: Subject, today: date | None) -> bool:
     """Whether a workload does not count. Pods count whole, so what exempts some containers exempts none here."""
-    return any(not each.containers and exempts(each, budget.name, subject, today) for each in policy.spec.exemptions)
+    return any(
+        not exemption.containers and exempts(exemption, budget.name, subject, today)
+        for exemption in policy.spec.exemptions
+    )
 
 
 def over_budget(charged: Iterable[Charge], nodes: Sequence[Node]) -> Iterator[OverBudget]:
@@ -121,10 +124,10 @@ def _exceeded(group: str, charged: Sequence[Charge], nodes: Sequence[Node]) -> I
     for side, times in sides:
         if times is None:
             continue
-        shares = [(_nanos(each, side), each.subject) for each in charged]
+        shares = [(_nanos(charge, side), charge.subject) for charge in charged]
         total, allowed = sum(share for share, _ in shares), Fraction(str(times))
         if total > allowed * allocatable:
-            shares.sort(key=lambda each: (-each[0], each[1]))
+            shares.sort(key=lambda share: (-share[0], share[1]))
             largest = tuple(subject for share, subject in shares[:_SHOWN] if share)
             shown = Quantity(total, notation), Quantity(allocatable, notation)
             ratio = Fraction(total, allocatable)

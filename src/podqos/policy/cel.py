@@ -40,13 +40,13 @@ def list_of(texts: Iterable[str]) -> str:
 
 def any_of(conditions: Iterable[str]) -> str:
     """Return whether one of the conditions holds."""
-    found = [each for each in conditions if each != "false"]
+    found = [condition for condition in conditions if condition != "false"]
     return "true" if "true" in found else f"({' || '.join(found)})" if len(found) > 1 else (found or ["false"])[0]
 
 
 def all_of(conditions: Iterable[str]) -> str:
     """Return whether all conditions hold."""
-    found = [each for each in conditions if each != "true"]
+    found = [condition for condition in conditions if condition != "true"]
     return f"({' && '.join(found)})" if len(found) > 1 else (found or ["true"])[0]
 
 
@@ -110,7 +110,7 @@ def _escaped(char: str) -> str:
 def selected(labels: str, selector: LabelSelector) -> str:
     """Return whether labels, an expression that yields them, meet a selector."""
     equal = (LabelSelectorRequirement(key, "In", (value,)) for key, value in selector.match_labels.items())
-    return all_of(_required(labels, each) for each in (*equal, *selector.match_expressions))
+    return all_of(_required(labels, requirement) for requirement in (*equal, *selector.match_expressions))
 
 
 def _required(labels: str, requirement: LabelSelectorRequirement) -> str:

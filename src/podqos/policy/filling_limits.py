@@ -29,8 +29,8 @@ def filling_spec(rule: Rule, said: RuleExpressions, given: Mapping[str, str]) ->
         can_be = f"({decides} ? {of_pod} : {can_be})"
     conditions.append(can_be)
     mutations: list[Plain] = [
-        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": each}}
-        for each in _mutations(said, given)
+        {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": mutation}}
+        for mutation in _mutations(said, given)
     ]
     variables = (*said.variables(PODS), ("fill", cel.all_of(conditions)))
     return {

@@ -48,7 +48,7 @@ def judge(
             judging = _JudgedObject(policy.name, rule, subject, profile, classified)
             found = list(judging.violations())
             exemptions = policy.spec.exemptions if found else ()
-            applying = [each for each in exemptions if exempts(each, rule.name, subject, today)]
+            applying = [exemption for exemption in exemptions if exempts(exemption, rule.name, subject, today)]
             for violation in found:
                 exemption = judging.exempting(violation, applying) if applying else None
                 if exemption is None:
@@ -56,7 +56,7 @@ def judge(
                 else:
                     exempted.append(Exempted(violation, exemption.reason))
             unknown_priority = unknown_priority or judging.lacks_priority
-    violations.sort(key=lambda each: each.action.rank)
+    violations.sort(key=lambda violation: violation.action.rank)
     return Judgement(tuple(violations), tuple(exempted), unknown_priority)
 
 
@@ -93,18 +93,18 @@ class _JudgedObject:
 
     def exempting(self, violation: Violation, exemptions: Sequence[Exemption]) -> Exemption | None:
         """Return what exempts the pod from a violation."""
-        whole = next((each for each in exemptions if not each.containers), None)
+        whole = next((exemption for exemption in exemptions if not exemption.containers), None)
         if whole is not None:
             return whole
         if violation.why in {Why.CLASS_TOO_LOW, Why.CLASS_TOO_HIGH}:
-            exempt = [glob for each in exemptions for glob in each.containers]
+            exempt = [glob for exemption in exemptions for glob in exemption.containers]
             others = _without(self._pod, tuple(exempt))
             missing = CLASS_RANK[QOSClass(violation.wanted)] - CLASS_RANK[classify(others, self._profile).qos_class]
             is_met = missing <= 0 if violation.why is Why.CLASS_TOO_LOW else missing >= 0
             is_met = is_met or not (others.spec.containers or others.spec.init_containers)
             return exemptions[0] if is_met else None
         held = violation.container
-        return next((each for each in exemptions if held and named(each.containers, (held,))), None)
+        return next((exemption for exemption in exemptions if held and named(exemption.containers, (held,))), None)
 
     @property
     def lacks_priority(self) -> bool:
@@ -234,7 +234,7 @@ def _without(pod: Pod, exempt: Globs) -> Pod:
     """Return a pod without some of its containers."""
 
     def others(containers: tuple[Container, ...]) -> tuple[Container, ...]:
-        return tuple(each for each in containers if not named(exempt, (each.name,)))
+        return tuple(container for container in containers if not named(exempt, (container.name,)))
 
     spec = pod.spec
     left = replace(spec, containers=others(spec.containers), init_containers=others(spec.init_containers))

@@ -22,7 +22,7 @@ def matches(match: Match, subject: Subject) -> bool:
         return False
     if match.object_selector is not None and not any(map(match.object_selector.matches, subject.labels)):
         return False
-    return not match.annotations or any(_annotated(match.annotations, each) for each in subject.annotations)
+    return not match.annotations or any(_annotated(match.annotations, annotation) for annotation in subject.annotations)
 
 
 def exempts(exemption: Exemption, rule: str, subject: Subject, today: date | None) -> bool:

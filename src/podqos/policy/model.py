@@ -208,7 +208,9 @@ class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
             *(budget.match.namespace_selector for budget in spec.budgets),
             *(exemption.namespace_selector for exemption in spec.exemptions),
         ]
-        return any(each is not None for each in selectors) or any(rule.require.class_label for rule in spec.rules)
+        return any(selector is not None for selector in selectors) or any(
+            rule.require.class_label for rule in spec.rules
+        )
 
 
 def policy_of(name: str, spec: PolicySpec) -> Policy:

@@ -47,14 +47,14 @@ class RuleExpressions:
         self._require = rule.require
         self._profile = profile
         exemptions = [
-            each
-            for each in policy.spec.exemptions
-            if (not each.rules or named(each.rules, (rule.name,)))
-            and not (today is not None and has_expired(each, today))
+            exemption
+            for exemption in policy.spec.exemptions
+            if (not exemption.rules or named(exemption.rules, (rule.name,)))
+            and not (today is not None and has_expired(exemption, today))
         ]
-        self.exemptions = [each for each in exemptions if not each.containers]
+        self.exemptions = [exemption for exemption in exemptions if not exemption.containers]
         """Those of whole objects."""
-        self._of_containers = [each for each in exemptions if each.containers]
+        self._of_containers = [exemption for exemption in exemptions if exemption.containers]
         self.is_about_class = bool(self._require.class_label or self._require.min_class or self._require.max_class)
 
     # ---- which objects -----------------------------------------------------------------------------------------------
@@ -113,7 +113,8 @@ class RuleExpressions:
     def excused(self, container: str) -> str:
         """Return whether a container, by its name, is exempt: ``false`` where no exemption names containers."""
         return cel.any_of(
-            cel.all_of((self._exempt(each), cel.fits(container, each.containers))) for each in self._of_containers
+            cel.all_of((self._exempt(of_container), cel.fits(container, of_container.containers)))
+            for of_container in self._of_containers
         )
 
     # ---- variables ---------------------------------------------------------------------------------------------------

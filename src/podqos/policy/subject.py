@@ -73,9 +73,9 @@ class Subject(Struct, frozen=True, dict=True):
         """The containers and init containers of its pod, each with where it stands."""
         spec = self.stored.spec
         return tuple(
-            (Place(f"spec.{field}[{index}]", each.name), each.resources)
+            (Place(f"spec.{field}[{index}]", container.name), container.resources)
             for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers))
-            for index, each in enumerate(containers)
+            for index, container in enumerate(containers)
         )
 
     @cached_property

@@ -59,7 +59,7 @@ class Violation(Struct, frozen=True, gc=False):
     @property
     def container(self) -> str:
         """The container at fault, where it is one."""
-        names = {each.container for each in self.amounts}
+        names = {amount.container for amount in self.amounts}
         return names.pop() if len(names) == 1 else ""
 
 

@@ -74,8 +74,8 @@ def sentence(violation: Violation, longest: int = LONGEST) -> str:
 
 def _by_container(amounts: Iterable[Amounts]) -> list[str]:
     has: dict[tuple[str, str], list[str]] = {}
-    for each in amounts:
-        has.setdefault((each.path, _who(each)), []).append(_both(each))
+    for amount in amounts:
+        has.setdefault((amount.path, _who(amount)), []).append(_both(amount))
     return [f"{who} has {', '.join(all_of_it)}" for (_, who), all_of_it in has.items()]
 
 

@@ -41,7 +41,7 @@ _OWN_PARENT = {
     (Runtime.DOCKER, CgroupDriver.SYSTEMD): "/system.slice",
 }
 
-_CLASS_NAMES = {each.lower(): each for each in (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)}
+_CLASS_NAMES = {qos_class.lower(): qos_class for qos_class in (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT)}
 _SLICE = re.compile(
     rf"(?:[^/]{{1,200}}-)?{_KUBEPODS}(?:-(?P<class>{'|'.join(_CLASS_NAMES)}))?(?:-pod(?P<uid>[0-9A-Za-z_]{{1,64}}))?\.slice"
 )

@@ -22,7 +22,7 @@ def _files(path: str) -> list[str]:
     """Return the files below a directory, without hidden ones."""
     found = []
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
+        folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
         found += [os.path.join(folder, name) for name in sorted(names) if not name.startswith(".")]
     return found
 

@@ -42,7 +42,7 @@ def scene_of_deaths(
             found = read(cluster, node)
             if found.value is not None:
                 logs.append(Log(f"{read.__name__.replace('_', ' ')} of {node}", found.value))
-            lines += (msgspec.json.encode(Missing(each)) for each in found.assumptions)
+            lines += (msgspec.json.encode(Missing(assumption)) for assumption in found.assumptions)
     if nodes[MOST_NODES:]:
         what = f"usage and logs of {len(nodes) - MOST_NODES} more nodes"
         lines.append(msgspec.json.encode(Missing(Assumption(what, "not read", "podqos autopsy POD"))))
@@ -72,7 +72,7 @@ def _nodes_of(found: ClusterSnapshot, name: str) -> dict[str, None]:
         if sign is not None and sign.node and not name:
             nodes[sign.node] = None
     # A node that is gone cannot be asked.
-    return {each: None for each in nodes if each in found.nodes}
+    return {node: None for node in nodes if node in found.nodes}
 
 
 def _around(cluster: Cluster, node: str) -> Iterator[bytes]:

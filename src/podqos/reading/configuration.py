@@ -91,7 +91,9 @@ def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
     if configuration.policy is not None:
         from podqos.policy.reading import nonsense
 
-        yield from ((each.path, each.what, each.fix) for each in nonsense(configuration.policy, ("policy",)))
+        yield from (
+            (finding.path, finding.what, finding.fix) for finding in nonsense(configuration.policy, ("policy",))
+        )
     yield from _amounts(configuration)
 
 

@@ -23,14 +23,14 @@ def find_configuration(paths: Iterable[str]) -> str | None:
         folder = os.path.realpath(start)
         if not os.path.isdir(folder):
             folder = os.path.dirname(folder)
-        for each in _upwards(folder):
-            if each in seen:
+        for upward in _upwards(folder):
+            if upward in seen:
                 break
-            seen.add(each)
-            file = os.path.join(each, FILE_NAME)
+            seen.add(upward)
+            file = os.path.join(upward, FILE_NAME)
             if os.path.isfile(file):
                 return os.path.relpath(file)
-            if os.path.exists(os.path.join(each, ".git")):
+            if os.path.exists(os.path.join(upward, ".git")):
                 break
     return None
 
@@ -49,7 +49,7 @@ def configured_kinds(paths: Iterable[str]) -> dict[str, str]:
         return {}
     value = documents[0].value if documents else None
     kinds = value.get("kinds") if isinstance(value, dict) else None
-    if not isinstance(kinds, dict) or not all(isinstance(each, str) for each in kinds.values()):
+    if not isinstance(kinds, dict) or not all(isinstance(kind, str) for kind in kinds.values()):
         if kinds is not None:
             raise InputError("kinds is not a mapping of kinds to paths", where=path, fix=_EXAMPLE)
         return {}

@@ -112,5 +112,5 @@ def applied_files(given: list[str] | None, verb: str, rendering: Rendering = NO_
     found = [existing_files([each], Rendering(rendering.render)) for each in given]
     if rendering.directories:
         found.append(gather((), rendering))
-    files = [file for each in found for file in sorted(each.files, key=lambda file: file.path)]
-    return Inputs(files, [problem for each in found for problem in each.problems])
+    files = [file for inputs in found for file in sorted(inputs.files, key=lambda file: file.path)]
+    return Inputs(files, [problem for inputs in found for problem in inputs.problems])

@@ -92,7 +92,7 @@ def report_of(
     journals = list(journals)
     deaths = _Deaths(told, names, *_seen(journals))
     found: list[Entry | Death] = sorted(deaths.all(), key=_when)
-    streams: list[Iterable[Entry | Death]] = [*(entries_of(each) for each in journals), found]
+    streams: list[Iterable[Entry | Death]] = [*(entries_of(journal) for journal in journals), found]
     return guard_report(merge(*streams, key=_when), (*assumptions, *deaths.assumptions()))
 
 
@@ -103,7 +103,7 @@ def _seen(journals: Iterable[Path]) -> tuple[dict[str, int], dict[str, list[int]
     """Return when the journal of each node begins, and when guards evicted which pods."""
     nodes: dict[str, int] = {}
     own: dict[str, list[int]] = {}
-    for entry in (entry for each in journals for entry in entries_of(each)):
+    for entry in (entry for journal in journals for entry in entries_of(journal)):
         nodes.setdefault(entry.node, entry.time_us)
         if entry.kind is Kind.EVICTED and entry.by is By.GUARD and entry.pod is not None:
             own.setdefault(entry.pod, []).append(entry.time_us)
@@ -176,7 +176,7 @@ class _Deaths:
     def _node(self, name: str) -> str | None:
         if name in self._nodes:
             return name
-        short = [each for each in self._nodes if name and each.partition(".")[0] == name.partition(".")[0]]
+        short = [node for node in self._nodes if name and node.partition(".")[0] == name.partition(".")[0]]
         if len(short) == 1 or len(self._nodes) == 1:
             return (short or [*self._nodes])[0]
         self._elsewhere += 1

@@ -88,7 +88,7 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: 
     try:
         selected = f"metadata.name={part.node}" if part.node else ""
         for line in list_lines(cluster, resources.NODES, field_selector=selected):
-            nodes += (each.metadata.name for each in msgspec.json.decode(line, type=_Names).items)
+            nodes += (item.metadata.name for item in msgspec.json.decode(line, type=_Names).items)
             yield line
     except Forbidden as error:
         # Who works in a namespace may seldom read nodes; its pods, and what became of them, can be judged without.
@@ -238,13 +238,15 @@ def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress 
             silent.append(node)
         if configz is not None:
             yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
-        for each in assumptions:
-            missing.setdefault(replace(each, what=each.what.removesuffix(f" of node {node}")), []).append(node)
+        for assumption in assumptions:
+            missing.setdefault(replace(assumption, what=assumption.what.removesuffix(f" of node {node}")), []).append(
+                node
+            )
         if progress is not None:
             progress(number, len(nodes))
     told = list(missing.items())
-    for each, nodes_without in told[:_MOST_TOLD]:
-        yield _missing(f"{each.what} of {_nodes(nodes_without)}", each.value, each.state_with)
+    for assumption, nodes_without in told[:_MOST_TOLD]:
+        yield _missing(f"{assumption.what} of {_nodes(nodes_without)}", assumption.value, assumption.state_with)
     if others := sorted({node for _, nodes_without in told[_MOST_TOLD:] for node in nodes_without}):
         yield _missing(f"usage or settings of {_nodes(others)}", "not known", "kubelets that answer")
     if silent:

@@ -46,7 +46,7 @@ class Tool(Enum):
         import shutil
 
         commands = self.value[1:]
-        found = next((each for each in commands if shutil.which(each[0])), commands[0])
+        found = next((command for command in commands if shutil.which(command[0])), commands[0])
         return [*found, directory]
 
 
@@ -128,19 +128,23 @@ class Rendered:
         for asked in self._asked.values():
             yield from self._run(asked, None)
         if self._render:
-            for real, each in self._directories.items():
-                if real not in self._used and real not in self._asked and not each.is_component:
-                    yield from self._run(each, os.path.abspath(each.path))
+            for real, directory in self._directories.items():
+                if real not in self._used and real not in self._asked and not directory.is_component:
+                    yield from self._run(directory, os.path.abspath(directory.path))
 
     def problems(self) -> list[Problem]:
         """Return what could not be rendered, and how to render what was left out."""
-        left = [] if self._render else [each for real, each in self._directories.items() if real not in self._asked]
+        left = (
+            []
+            if self._render
+            else [directory for real, directory in self._directories.items() if real not in self._asked]
+        )
         # What others take in is rendered with them, so they come first.
-        left.sort(key=lambda each: (each.is_component, os.path.realpath(each.path) in self._used))
-        notes = [_left_out(each) for each in left[:_SHOWN]]
+        left.sort(key=lambda directory: (directory.is_component, os.path.realpath(directory.path) in self._used))
+        notes = [_left_out(directory) for directory in left[:_SHOWN]]
         if len(left) > _SHOWN:
             what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
-            where = os.path.commonpath([os.path.abspath(each.path) for each in left])
+            where = os.path.commonpath([os.path.abspath(directory.path) for directory in left])
             notes.append(
                 Problem(
                     os.path.relpath(where),
@@ -155,8 +159,8 @@ class Rendered:
         return [*self._problems, *notes]
 
     def _found(self, *directories: _Directory) -> None:
-        for each in directories:
-            self._directories.setdefault(os.path.realpath(each.path), each)
+        for directory in directories:
+            self._directories.setdefault(os.path.realpath(directory.path), directory)
 
     def _kustomization(self, folder: str, file: str) -> bool:
         """Take in a kustomization and what it names; False where the file is none."""
@@ -234,17 +238,17 @@ def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
         folder, file = os.path.split(name)
         if file == _CHART:
             directories.append(folder)
-            left_out |= {each for each in texts if not folder or each.startswith(f"{folder}/")}
+            left_out |= {text for text in texts if not folder or text.startswith(f"{folder}/")}
         elif file in _KUSTOMIZATIONS:
             value = _value(name, texts[name])
             if "fluxcd.io" in str(value.get("apiVersion", "")):
                 continue
             directories.append(folder)
-            named = {os.path.normpath(os.path.join(folder, each)) for each in _patch_texts(value)}
-            named |= {os.path.normpath(os.path.join(folder, each)) for each in _texts(value, _BASES)}
+            named = {os.path.normpath(os.path.join(folder, patch_text)) for patch_text in _patch_texts(value)}
+            named |= {os.path.normpath(os.path.join(folder, text)) for text in _texts(value, _BASES)}
             claimed = named & texts.keys()
             parts = {os.path.dirname(each) for each in claimed if not folder or each.startswith(f"{folder}/")}
-            left_out |= claimed | {each for each in texts if os.path.dirname(each) in {folder, *parts}}
+            left_out |= claimed | {text for text in texts if os.path.dirname(text) in {folder, *parts}}
     return left_out, directories
 
 

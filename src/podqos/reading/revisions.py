@@ -48,7 +48,8 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
     left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
     fix = "add " + naming("render")
     skipped = [
-        Problem(each, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix) for each in directories
+        Problem(directory, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix)
+        for directory in directories
     ]
     return [text for text in found if text.name not in left_out], skipped
 
@@ -89,7 +90,10 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
                 ManifestText(named(text.name), text.data, text.scope and os.path.abspath(named(text.scope)))
                 for text in texts
             ],
-            [replace(each, source=named(each.source), what=named(each.what), fix=named(each.fix)) for each in problems],
+            [
+                replace(problem, source=named(problem.source), what=named(problem.what), fix=named(problem.fix))
+                for problem in problems
+            ],
         )
 
 
@@ -157,7 +161,7 @@ def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
 
 def _contents(ids: Iterable[str]) -> Iterator[bytes]:
     """Yield the contents of many blobs, which one process reads."""
-    wanted = "".join(f"{each}\n" for each in ids)
+    wanted = "".join(f"{id_}\n" for id_ in ids)
     answer = _output("cat-file", "--batch", given=wanted.encode())
     start = 0
     while start < len(answer):

@@ -275,8 +275,8 @@ class _Fetched:
             if not gathered.files and not gathered.problems:
                 what = "no YAML or JSON files there" if is_there else self._files.missing
                 self._complain(("spec", "manifests", index), f"{path}: {what}", self._files.fix)
-            files.update((each.path, each) for each in gathered.files)
-        return [source_of(InputFile(each.path, data=each.data)) for each in files.values()]
+            files.update((file.path, file) for file in gathered.files)
+        return [source_of(InputFile(file.path, data=file.data)) for file in files.values()]
 
     def _profile(self) -> Profile:
         try:
@@ -329,8 +329,8 @@ class _Fetched:
 
     def _note_rules(self, notation: Notation, index: int) -> None:
         """Warn that a kubelet of OpenShift 3 gets the rules of a later version, unless the scenario states one."""
-        for each in () if self._spec.kubernetes_version else later_rules(notation, self._profile()):
-            what, fix = f"{each.what}: {each.value}", "state spec.kubernetesVersion"
+        for later_rule in () if self._spec.kubernetes_version else later_rules(notation, self._profile()):
+            what, fix = f"{later_rule.what}: {later_rule.value}", "state spec.kubernetesVersion"
             place = ("spec", "nodes", index, "kubelet")
             self.problems.append(self._file.problem(Finding(place, what, fix, Severity.WARNING)))
 

@@ -122,7 +122,7 @@ class _Pod(Struct, frozen=True):
 
     @property
     def times_us(self) -> list[int]:
-        return sorted({time_us for each in self.series for time_us, _ in each.points})
+        return sorted({time_us for series in self.series for time_us, _ in series.points})
 
 
 def replay(
@@ -194,10 +194,10 @@ class _ReplayMaker:
             pods=len(pods),
             workloads=len(identities),
             unmatched=self._unmatched,
-            samples=sum(len(each.points) for pod in pods for each in pod.series),
+            samples=sum(len(series.points) for pod in pods for series in pod.series),
             kept=kept,
             irregular={what: count for what, count in Counter(self._recorded.irregular).items() if count},
-            without_samples=tuple(str(each) for each in sorted(self._specs) if each not in identities),
+            without_samples=tuple(str(spec) for spec in sorted(self._specs) if spec not in identities),
             unplaced=sum(not pod.node for pod in pods),
             tolerance=self._options.tolerance,
         )
@@ -232,15 +232,15 @@ class _ReplayMaker:
 
     def _table(self, pod: _Pod, begin_us: int) -> tuple[str, int]:
         """Return the samples of a pod as CSV, and how many there are."""
-        columns = [_column(each) for each in pod.series]
+        columns = [_column(series) for series in pod.series]
         rows: dict[int, dict[str, str]] = {}
         kept = 0
-        for each, column in zip(pod.series, columns, strict=True):
-            most_off = int(max(value for _, value in each.points) * self._options.tolerance)
-            points = thinned(each.points, most_off, hold=each.hold)
+        for series, column in zip(pod.series, columns, strict=True):
+            most_off = int(max(value for _, value in series.points) * self._options.tolerance)
+            points = thinned(series.points, most_off, hold=series.hold)
             kept += len(points)
             for time_us, value in points:
-                text = str(value) if each.measure is Measure.MEMORY else f"{value}m"
+                text = str(value) if series.measure is Measure.MEMORY else f"{value}m"
                 rows.setdefault(time_us - begin_us, {})[column] = text
         lines = [",".join(["time", *columns])]
         for time_us, values in sorted(rows.items()):
@@ -260,11 +260,11 @@ class _ReplayMaker:
         if pod.node:
             part["nodes"] = [pod.node]
         containers: dict[str, Part] = {}
-        for each in pod.series:
-            samples: Part = {"file": path, "column": _column(each)}
-            if each.hold:
+        for series in pod.series:
+            samples: Part = {"file": path, "column": _column(series)}
+            if series.hold:
                 samples["hold"] = True
-            containers.setdefault(each.container, {})[each.measure.value] = {"samples": samples}
+            containers.setdefault(series.container, {})[series.measure.value] = {"samples": samples}
         if is_gone and pod.identity.kind in _ENDS_BY_ITSELF:
             for container in pod.spec.spec.containers:
                 containers.setdefault(container.name, {})["exits"] = {"after": seconds_text(gone_us - came_us)}

@@ -159,7 +159,7 @@ class NodePods(Struct, frozen=True):
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     """Return the nodes of a scenario at its start, with the pods that run there; no kubelet has looked yet."""
     queue = EventQueue(0)
-    later = (replace(each, spec=replace(each.spec, loop_phase_us=1), phase_step_us=0) for each in scenario.nodes)
+    later = (replace(node, spec=replace(node.spec, loop_phase_us=1), phase_step_us=0) for node in scenario.nodes)
     cluster = SimCluster(replace(scenario, nodes=tuple(later)), queue)
     while queue.next is not None:
         queue.step()
@@ -172,7 +172,7 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
         spec = replace(node.settings.spec, name=node.name, system=still, loop_phase_us=0)
         pods = {pod.key: pod.pod for pod in node.world.pods.values()}
         ended = {pod.key: tuple(_left(pod)) for pod in node.world.memory.keeping.values()}
-        found.append(NodePods(spec, tuple((pods[key], each.containers) for key, each in moment.pods.items()), ended))
+        found.append(NodePods(spec, tuple((pods[key], pod.containers) for key, pod in moment.pods.items()), ended))
     return tuple(found)
 
 
@@ -189,7 +189,7 @@ def system_leak(bytes_per_second: int) -> Leak:
 
 
 def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
-    spec = next(each for each in pod.running_containers if each.name == usage.name)
+    spec = next(container for container in pod.running_containers if container.name == usage.name)
     limit = spec.resources.limits.get(MEMORY)
     return (True, 0) if limit is None else (False, limit.value - usage.working_set_bytes)
 
@@ -231,7 +231,7 @@ class BlastNode:
         """When leaks begin."""
         self._settled = Checkpoint(self._cluster, self._queue)
         there = {pod.key for pod in self._node.world.pods.values() if not pod.is_stopping}
-        self.pods = NodePods(pods.node, tuple(each for each in pods.pods if each[0].key in there))
+        self.pods = NodePods(pods.node, tuple(pod for pod in pods.pods if pod[0].key in there))
         """The node with the pods that are there when a leak begins."""
 
     @property
@@ -288,7 +288,7 @@ class BlastNode:
             self._settled.restore()
 
     def _container(self, leak: Leak) -> SimContainer:
-        pod = next(each for each in self._node.world.pods.values() if each.key == leak.pod)
+        pod = next(pod for pod in self._node.world.pods.values() if pod.key == leak.pod)
         return pod.containers[leak.container]
 
     def _growth(self, leak: Leak, held: int) -> tuple[Curve, int]:
@@ -367,10 +367,10 @@ def radius_of(
     evicted_before: Iterable[EvictedBefore] = (),
 ) -> BlastRadius:
     """Combine the results of all leaks."""
-    leaks = sorted(blasts, key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
+    leaks = sorted(blasts, key=lambda blast: (blast.danger, blast.node, blast.pod, blast.rate_bytes_per_second))
     return BlastRadius(
-        nodes=len({each.node for each in leaks}),
-        pods=len({(each.node, each.pod) for each in leaks}),
+        nodes=len({leak.node for leak in leaks}),
+        pods=len({(leak.node, leak.pod) for leak in leaks}),
         slow_bytes_per_second=slow,
         fast_bytes_per_second=fast,
         leaks=tuple(leaks),

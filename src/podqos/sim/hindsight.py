@@ -117,15 +117,17 @@ def _in_time(time_us: int, node: RecordedNode) -> KubeletInTime | None:
     first = next((place for place in range(before, -1, -1) if not is_met(moments[place])), None)
     if first is None or any(_is_cut(record, one, other) for one, other in pairwise(moments[first:])):
         return None
-    known = [each.amount for each in record.thresholds if each.signal is Signal.MEMORY and each.hard]
+    known = [
+        threshold.amount for threshold in record.thresholds if threshold.signal is Signal.MEMORY and threshold.hard
+    ]
     allocatable = settings.agent.allocatable[MEMORY].value + max(known, default=0) - needed
-    if sum(pod_requests(each).get(MEMORY, ZERO).value for each in pods) > allocatable:
+    if sum(pod_requests(pod).get(MEMORY, ZERO).value for pod in pods) > allocatable:
         return None
     evicted: dict[str, None] = {}
     for moment in _all_along(moments[first:]):
         seen = record.snapshot(moment)
         order = rank([used.pod for used in seen.pods], seen.stats, node.ranking)
-        evicted |= dict.fromkeys([each.pod.key for each in order if each.spared is None][:1])
+        evicted |= dict.fromkeys([ranked_pod.pod.key for ranked_pod in order if ranked_pod.spared is None][:1])
     lost_bytes = _left_at(moments, Signal.MEMORY, since_us) - moments[-1].left[Signal.MEMORY].available
     growth = lost_bytes * SECOND_US // (time_us - since_us)
     return KubeletInTime(needed, growth, tuple(evicted)) if evicted else None
@@ -138,7 +140,7 @@ def _is_cut(record: NodeRecord, one: Moment, other: Moment) -> bool:
 
 def _most_left(moments: Sequence[Moment], signal: Signal, since_us: int, until_us: int) -> int:
     """Return the most that was left at any time from one to another."""
-    inside = (each.left[signal].available for each in moments if since_us < each.time_us < until_us)
+    inside = (moment.left[signal].available for moment in moments if since_us < moment.time_us < until_us)
     return max(_left_at(moments, signal, since_us), _left_at(moments, signal, until_us), *inside)
 
 

@@ -43,7 +43,7 @@ class RecordedNode(Struct, frozen=True):
     def surroundings(self, pod: str) -> Surroundings:
         """Return what a change of a pod's manifest has to respect on this node."""
         name = self.workloads[pod]
-        alike = frozenset(each.metadata.uid for key, each in self.record.pods.items() if self.workloads[key] == name)
+        alike = frozenset(pod.metadata.uid for key, pod in self.record.pods.items() if self.workloads[key] == name)
         return Surroundings(self.settings.agent.known_plans.allocatable, alike)
 
     def snapshot(self, moment: Moment) -> Snapshot:
@@ -55,7 +55,7 @@ class RecordedNode(Struct, frozen=True):
 def recorded_nodes(run: FinishedRun, records: Mapping[str, NodeRecord]) -> dict[str, RecordedNode]:
     """Return the nodes by name, in the order of ``records``."""
     scenario = run.scenario
-    workloads = {f"{each.namespace}/{each.name}": None for each in scenario.workloads}
+    workloads = {f"{workload.namespace}/{workload.name}": None for workload in scenario.workloads}
     settings: dict[str, SimNodeSettings] = {}
     for group in scenario.nodes:
         names = [name for name in map(group.name_of, range(group.count)) if name in records]

@@ -60,7 +60,7 @@ def scaled(scenario: Scenario, scale: Scale) -> Scenario:
     return replace(
         scenario,
         duration_us=scale.moment(scenario.duration_us),
-        happenings=tuple(replace(each, at_us=scale.moment(each.at_us)) for each in scenario.happenings),
+        happenings=tuple(replace(happening, at_us=scale.moment(happening.at_us)) for happening in scenario.happenings),
         nodes=tuple(_group(group, scale) for group in scenario.nodes),
         workloads=tuple(_workload(workload, scale) for workload in scenario.workloads),
     )

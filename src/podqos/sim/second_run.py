@@ -37,12 +37,16 @@ def run_again(run: FinishedRun, found: Iterable[Hindsight]) -> Iterator[Hindsigh
     What a workload's later kills ask for and was not tried is about their moment.
     """
     left, known = MOST_EVENTS, dict[str, _SecondRuns]()
-    size = run.tallies.events + sum(each.replicas for each in run.scenario.workloads)
-    size += sum(each.count for each in run.scenario.nodes)
-    workloads = {f"{each.namespace}/{each.name}": each for each in run.scenario.workloads}
+    size = run.tallies.events + sum(workload.replicas for workload in run.scenario.workloads)
+    size += sum(node.count for node in run.scenario.nodes)
+    workloads = {f"{workload.namespace}/{workload.name}": workload for workload in run.scenario.workloads}
     for hindsight in found:
         name = workload_of(hindsight.entry.pod or "", workloads)
-        tried = [each for each in hindsight.counterfactuals if each.saves and each.pod is not None]
+        tried = [
+            counterfactual
+            for counterfactual in hindsight.counterfactuals
+            if counterfactual.saves and counterfactual.pod is not None
+        ]
         if name is None or (name not in known and left < size * len(tried)):
             yield hindsight
             continue
@@ -58,7 +62,7 @@ class _SecondRuns:
     def __init__(self, run: FinishedRun, name: str, workload: ScenarioWorkload) -> None:
         self._scenario = run.scenario
         self._name, self._workload = name, workload
-        self._names = {f"{each.namespace}/{each.name}" for each in run.scenario.workloads}
+        self._names = {f"{workload.namespace}/{workload.name}" for workload in run.scenario.workloads}
         self._died = set(_victims(run.entries))
         self._waiting = _never_ran(run)
         self._done: list[tuple[_Written, Counterfactual]] = []
@@ -113,14 +117,14 @@ def _victims(entries: Sequence[Entry]) -> list[str]:
 
 def _never_ran(run: FinishedRun) -> dict[str, int]:
     """Return how many pods of each workload found no node."""
-    return {each.workload: each.never_ran for each in run_summary(run).workloads}
+    return {workload.workload: workload.never_ran for workload in run_summary(run).workloads}
 
 
 def _until_saved(tried: Iterable[Counterfactual]) -> Iterator[Counterfactual]:
     """Yield changes up to the first that saves the pod."""
-    for each in tried:
-        yield each
-        if each.saves:
+    for counterfactual in tried:
+        yield counterfactual
+        if counterfactual.saves:
             return
 
 
@@ -170,4 +174,9 @@ def _with(scenario: Scenario, workload: ScenarioWorkload, changed: Pod) -> Scena
     )
     pod = replace(workload.pod, spec=spec, status=replace(workload.pod.status, qos_class=None))
     made = replace(workload, pod=pod)
-    return replace(scenario, workloads=tuple(made if each is workload else each for each in scenario.workloads))
+    return replace(
+        scenario,
+        workloads=tuple(
+            made if scenario_workload is workload else scenario_workload for scenario_workload in scenario.workloads
+        ),
+    )

@@ -106,9 +106,9 @@ def _figures(pod: PodMoment | None) -> tuple[int | None, ...]:
     """Return a pod's part of each of its series; nothing where none of its containers runs."""
     if pod is None or not pod.containers:
         return (None,) * 5
-    anon = pod.kept_bytes + sum(each.anon_bytes + each.tmpfs_bytes for each in pod.containers)
-    active = sum(each.active_file_bytes for each in pod.containers)
-    inactive = sum(each.inactive_file_bytes for each in pod.containers)
+    anon = pod.kept_bytes + sum(container.anon_bytes + container.tmpfs_bytes for container in pod.containers)
+    active = sum(container.active_file_bytes for container in pod.containers)
+    inactive = sum(container.inactive_file_bytes for container in pod.containers)
     return anon, active, inactive, pod.cpu_wanted_milli, pod.cpu_granted_milli
 
 
@@ -136,7 +136,7 @@ def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
     for signal in (Signal.NODEFS, Signal.NODEFS_INODES, *imagefs, Signal.PID) if record.moments else ():
         capacity = record.moments[0].left[signal].capacity
         left = tuple(max(0, moment.left[signal].available) for moment in record.moments)
-        marks = [each.amount for each in record.thresholds if each.signal is signal]
+        marks = [threshold.amount for threshold in record.thresholds if threshold.signal is signal]
         if max(left) - min(left) > capacity // 50 or any(min(left) < 2 * mark for mark in marks):
             yield SignalSeries(signal, capacity, left)
 
@@ -146,7 +146,7 @@ def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
 
 def moments_of_orders(moments: Sequence[Moment], kill_times: set[int]) -> list[Moment]:
     """Return the moments whose orders are kept: those of kills, and as many others as there is room for."""
-    finer = [each for one, other in pairwise(moments) for each in (one, *_between(one, other))] + list(moments[-1:])
+    finer = [moment for one, other in pairwise(moments) for moment in (one, *_between(one, other))] + list(moments[-1:])
     most = max(40, _MOST_RANKS // max(1, *(2 * len(moment.pods) for moment in finer)))
     step = max(1, -(-len(finer) // most))
     return [moment for index, moment in enumerate(finer) if index % step == 0 or moment.time_us in kill_times]

@@ -81,7 +81,7 @@ def shard(scenario: Scenario, names: Collection[str]) -> Scenario:
     return replace(
         scenario,
         only=tuple(name for name in scenario.node_names if name in here),
-        happenings=tuple(each for each in scenario.happenings if each.node in here),
+        happenings=tuple(happening for happening in scenario.happenings if happening.node in here),
     )
 
 
@@ -133,9 +133,9 @@ def total(runs: Iterable[Tallies]) -> Tallies:
     """Add up how much happened in all shards."""
     kinds: Counter[str] = Counter()
     events = 0
-    for each in runs:
-        events += each.events
-        kinds.update(each.kinds)
+    for run in runs:
+        events += run.events
+        kinds.update(run.kinds)
     return Tallies(events, dict(sorted(kinds.items())))
 
 

@@ -149,7 +149,7 @@ def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:
 
 def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
     """Return the workload of every pod in a journal, in the order of the scenario."""
-    workloads = [(f"{each.namespace}/{each.name}", each) for each in scenario.workloads]
+    workloads = [(f"{workload.namespace}/{workload.name}", workload) for workload in scenario.workloads]
     keys = dict.fromkeys(entry.pod for entry in entries if entry.pod is not None)
     found: dict[str, list[str]] = {name: [] for name, _ in workloads}
     for key in keys:
@@ -166,13 +166,13 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
 
 def _owner(name: str, workload: ScenarioWorkload, qos_class: QOSClass) -> Owner:
     spec = workload.pod.spec
-    is_prepared = any(not each.is_sidecar for each in spec.init_containers)
+    is_prepared = any(not container.is_sidecar for container in spec.init_containers)
     return Owner(
         name,
         qos_class,
         spec.priority or 0,
-        regular=frozenset(each.name for each in spec.containers) if is_prepared else None,
-        ephemeral=frozenset(each.name for each in spec.ephemeral_containers),
+        regular=frozenset(container.name for container in spec.containers) if is_prepared else None,
+        ephemeral=frozenset(container.name for container in spec.ephemeral_containers),
         until_us=workload.deleted_us,
     )
 
@@ -236,11 +236,13 @@ def _with_lost_pods(entries: list[Entry]) -> list[Entry]:
 
 def added_up(parts: Sequence[RunSummary], scenario: Scenario) -> RunSummary:
     """Return the summary of a fleet from those of its parts, which have no pods in common."""
-    rows: dict[str, list[WorkloadSummary]] = {f"{each.namespace}/{each.name}": [] for each in scenario.workloads}
+    rows: dict[str, list[WorkloadSummary]] = {
+        f"{workload.namespace}/{workload.name}": [] for workload in scenario.workloads
+    }
     for part in parts:
         for row in part.workloads:
             rows[row.workload].append(row)
-    repeated = (each for part in parts for each in part.repeated_evictions)
+    repeated = (eviction for part in parts for eviction in part.repeated_evictions)
     return RunSummary(
         **{name: sum(getattr(part, name) for part in parts) for name in ("nodes", *_ADDED_UP)},
         oom_kills_by_level=_counts(part.oom_kills_by_level for part in parts),

@@ -176,7 +176,7 @@ def _combination(values: tuple[str, ...], runs: Sequence[RunResult]) -> Combinat
         workloads=tuple(
             _survival(name, [run.workloads[name] for run in runs if name in run.workloads]) for name in names
         ),
-        never_ran=distribution([sum(each.never_ran for each in run.workloads.values()) for run in runs]),
+        never_ran=distribution([sum(workload.never_ran for workload in run.workloads.values()) for run in runs]),
     )
 
 

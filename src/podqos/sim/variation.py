@@ -252,14 +252,14 @@ _OF_MANIFESTS: dict[str, Callable[[Pod, Parameter, str], Pod]] = {"limits": _wit
 
 
 def _targets(scenario: Scenario, parameter: Parameter) -> list[ScenarioWorkload]:
-    return [each for each in scenario.workloads if parameter.target in _names(each.kind, each)]
+    return [workload for workload in scenario.workloads if parameter.target in _names(workload.kind, workload)]
 
 
 def _each_target(
     scenario: Scenario, parameter: Parameter, change: Callable[[ScenarioWorkload], ScenarioWorkload]
 ) -> Scenario:
-    chosen = {id(each) for each in (_targets(scenario, parameter) if parameter.target else scenario.workloads)}
-    workloads = tuple(change(each) if id(each) in chosen else each for each in scenario.workloads)
+    chosen = {id(target) for target in (_targets(scenario, parameter) if parameter.target else scenario.workloads)}
+    workloads = tuple(change(workload) if id(workload) in chosen else workload for workload in scenario.workloads)
     return replace(scenario, workloads=workloads)
 
 
@@ -319,12 +319,14 @@ def _with_loss(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
 
 def _with_replicas(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     count = int(_number(parameter, text, int))
-    return _each_target(scenario, parameter, lambda each: replace(each, replicas=count))
+    return _each_target(scenario, parameter, lambda workload: replace(workload, replicas=count))
 
 
 def _with_priority(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     priority = int(_number(parameter, text, int))
-    return _each_target(scenario, parameter, lambda each: replace(each, pod=with_priority(each.pod, priority)))
+    return _each_target(
+        scenario, parameter, lambda workload: replace(workload, pod=with_priority(workload.pod, priority))
+    )
 
 
 def _each_node(scenario: Scenario, change: Callable[[MachineSpec], MachineSpec]) -> Scenario:

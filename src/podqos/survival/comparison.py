@@ -85,17 +85,17 @@ class Comparison(Struct, frozen=True, gc=False):
     @property
     def same_victims(self) -> bool:
         """Whether the same pods died, however often and in whatever order."""
-        return not any(each.predicted is None or each.real is None for each in self.victims)
+        return not any(victim.predicted is None or victim.real is None for victim in self.victims)
 
     @property
     def same_order(self) -> bool:
         """Whether they died in the predicted order."""
-        return all(each.verdict in {Verdict.SAME, Verdict.OTHER_HAND} for each in self.victims)
+        return all(victim.verdict in {Verdict.SAME, Verdict.OTHER_HAND} for victim in self.victims)
 
     @property
     def flagged(self) -> tuple[ComparedVictim, ...]:
         """The differences without an explanation."""
-        return tuple(each for each in self.victims if each.is_flagged)
+        return tuple(victim for victim in self.victims if victim.is_flagged)
 
 
 class Rehearsal(Struct, frozen=True, rename="camel"):
@@ -149,7 +149,7 @@ def _victim(entry: Entry) -> Victim | None:
 
 def matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[ComparedVictim]:
     """Pair victims: in order where that is possible, the rest by pod."""
-    matcher = SequenceMatcher(None, [each.pod for each in first], [each.pod for each in second], autojunk=False)
+    matcher = SequenceMatcher(None, [victim.pod for victim in first], [each.pod for each in second], autojunk=False)
     left: list[Victim] = []
     right: list[Victim] = []
     rows: list[tuple[float, ComparedVictim]] = []
@@ -162,13 +162,13 @@ def matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[Compa
             left += first[i1:i2]
             right += second[j1:j2]
     for one in left:
-        found = next((each for each in right if each.pod == one.pod), None)
+        found = next((victim for victim in right if victim.pod == one.pod), None)
         if found is not None:
             right.remove(found)
         verdict = Verdict.ONLY_EXPECTED if found is None else Verdict.MOVED
         rows.append((one.at_seconds, ComparedVictim(one, found, verdict)))
     rows += [(rest.at_seconds, ComparedVictim(None, rest, Verdict.ONLY_HAPPENED)) for rest in right]
-    return (row for _, row in sorted(rows, key=lambda each: each[0]))
+    return (row for _, row in sorted(rows, key=lambda row: row[0]))
 
 
 def _explanation(
@@ -177,10 +177,10 @@ def _explanation(
     one, other = row.predicted, row.real
     if row.verdict is Verdict.SAME:
         return None
-    scores = {each.oom_score_adj for each in (one, other) if each is not None} - {None}
+    scores = {victim.oom_score_adj for victim in (one, other) if victim is not None} - {None}
     if len(scores) > 1:
         return Explanation.OTHER_SCORE
-    if any(_is_close(each, tolerance) for each in (one, other)):
+    if any(_is_close(victim, tolerance) for victim in (one, other)):
         return Explanation.CLOSE_CALL
     if row.verdict is Verdict.MOVED and (
         _has_neighbour(one, first, tolerance) or _has_neighbour(other, second, tolerance)

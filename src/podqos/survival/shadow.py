@@ -175,8 +175,8 @@ class _Episode:
 
     def first_decision(self, pod: str, time_us: int) -> GuardDecision | None:
         """Return what the guard would have done first: the pod itself if all it chose before are dead."""
-        before = (each for each in self.decisions.values() if each.time_us <= time_us)
-        return next((each for each in before if each.pod == pod or each.pod not in self.dead), None)
+        before = (decision for decision in self.decisions.values() if decision.time_us <= time_us)
+        return next((decision for decision in before if decision.pod == pod or decision.pod not in self.dead), None)
 
 
 class Hindsight:
@@ -200,7 +200,7 @@ class Hindsight:
                 self._is_watched = not ended
             case Kind.OBSERVED, ThresholdsMet(met=met), _:
                 self._is_watched = True
-                self._pressure({each.signal for each in met}, entry.time_us)
+                self._pressure({figures.signal for figures in met}, entry.time_us)
             case (
                 Kind.WOULD_EVICT | Kind.EVICTED
             ) as kind, UnderPressure() | LocalStorageExceeded() as because, By.GUARD:
@@ -224,18 +224,18 @@ class Hindsight:
 
     def _pressure(self, signals: set[Signal], time_us: int) -> None:
         episode = self._open()
-        if episode is not None and not any(each.signal in signals for each in episode.decisions.values()):
+        if episode is not None and not any(decision.signal in signals for decision in episode.decisions.values()):
             episode.ended_us = time_us
 
     def _decided(self, decision: GuardDecision) -> Iterator[GuardedDeath]:
-        late = [each for each in self._waiting if decision.time_us - each.time_us <= LATE_US]
+        late = [death for death in self._waiting if decision.time_us - death.time_us <= LATE_US]
         for death in late:
             self._waiting.remove(death)
             yield replace(death, verdict=Verdict.LATE, decision=decision)
         episode = self._open()
         if episode is None:
             episode = _Episode()
-            episode.dead = {each.pod for each in late}
+            episode.dead = {death.pod for death in late}
             self._episodes = [*self._episodes[1 - _MOST_EPISODES :], episode]
         episode.decisions.setdefault(decision.pod, decision)
         if decision.signal is None:
@@ -271,11 +271,11 @@ class Hindsight:
             self._waiting.append(death)
 
     def _settled(self, now_us: int) -> Iterator[GuardedDeath | GuardDecision]:
-        due = [each for each in self._waiting if now_us - each.time_us > LATE_US]
+        due = [death for death in self._waiting if now_us - death.time_us > LATE_US]
         for death in due:
             self._waiting.remove(death)
             yield death
-        over = [each for each in self._episodes if not each.takes(now_us)]
+        over = [episode for episode in self._episodes if not episode.takes(now_us)]
         for episode in over:
             self._episodes.remove(episode)
             yield from _for_nothing(episode)
@@ -284,7 +284,7 @@ class Hindsight:
 def _for_nothing(episode: _Episode) -> Iterator[GuardDecision]:
     """Yield the decision that began it, if no pod died, and the guard did not evict one either."""
     first = next(iter(episode.decisions.values()), None)
-    if first is not None and not episode.dead and not any(each.enforced for each in episode.decisions.values()):
+    if first is not None and not episode.dead and not any(decision.enforced for decision in episode.decisions.values()):
         yield first
 
 
@@ -312,7 +312,7 @@ def guard_report(entries: Iterable[Entry | Death], assumptions: tuple[Assumption
     unneeded = sorted((each for each in found if isinstance(each, GuardDecision)), key=_when)
     tallies = tuple(_tally(by, deaths) for by in (By.KERNEL, By.KUBELET))
     return GuardReport(
-        tuple(sorted(nodes.values(), key=lambda each: each.node)),
+        tuple(sorted(nodes.values(), key=lambda node: node.node)),
         tallies,
         tuple(deaths),
         tuple(unneeded),
@@ -351,9 +351,9 @@ def explanation(entries: Iterable[Entry], pod: str) -> GuardExplanation:
                 decisions[-1] = replace(decisions[-1], report=report)
             case _:
                 pass
-    for each in judged.values():
-        deaths += (death for death in each.end() if isinstance(death, GuardedDeath))
-    about = (each for each in deaths if pod in {each.pod, each.decision.pod if each.decision else ""})
+    for hindsight in judged.values():
+        deaths += (death for death in hindsight.end() if isinstance(death, GuardedDeath))
+    about = (death for death in deaths if pod in {death.pod, death.decision.pod if death.decision else ""})
     return GuardExplanation(pod, tuple(decisions), tuple(sorted(about, key=_when)))
 
 
@@ -362,5 +362,5 @@ def _when(each: GuardedDeath | GuardDecision) -> tuple[int, str]:
 
 
 def _tally(by: By, deaths: Iterable[GuardedDeath]) -> Tally:
-    verdicts = [each.verdict for each in deaths if each.by is by]
-    return Tally(by, len(verdicts), {each: verdicts.count(each) for each in Verdict if each in verdicts})
+    verdicts = [death.verdict for death in deaths if death.by is by]
+    return Tally(by, len(verdicts), {verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts})

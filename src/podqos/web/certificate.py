@@ -62,7 +62,7 @@ def make(
         )
         if is_new_authority:
             authority_key = ec.generate_private_key(ec.SECP256R1())
-            living = [each for each in authorities if each.not_valid_after_utc > now]
+            living = [authority for authority in authorities if authority.not_valid_after_utc > now]
             authorities = [
                 _authority_certificate(authority_key, now, max(lifetime * 2, timedelta(_AUTHORITY_DAYS))),
                 *living,

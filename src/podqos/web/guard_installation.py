@@ -175,7 +175,7 @@ def _daemon_set(part: InstalledPart, settings: GuardSettings) -> Object:
         _host("state", STATE_DIRECTORY, "DirectoryOrCreate"),
         _host("run", RUN_DIRECTORY, "DirectoryOrCreate"),
     ]
-    mounts: list[Object] = [{"name": each["name"], "mountPath": each["hostPath"]["path"]} for each in volumes]
+    mounts: list[Object] = [{"name": volume["name"], "mountPath": volume["hostPath"]["path"]} for volume in volumes]
     arguments = [
         "guard",
         "run",

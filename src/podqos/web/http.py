@@ -135,7 +135,7 @@ class Server:
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        for connection in [each for each in self.connections if now >= each.deadline]:
+        for connection in [connection for connection in self.connections if now >= connection.deadline]:
             connection.give_up()
         self._sweeping = loop.call_later(self.limits.sweep_seconds, self._sweep, loop)
 
@@ -148,7 +148,7 @@ class Server:
         if not idle:
             return False
         self.counts.pushed_out += 1
-        min(idle, key=lambda each: each.deadline).close()
+        min(idle, key=lambda connection: connection.deadline).close()
         return True
 
     def drain(self) -> None:

@@ -325,7 +325,7 @@ class InstalledPart(Struct, frozen=True):
 def _watching(resources: Iterable[Resource[Any]]) -> list[Object]:
     by_group = sorted(resources, key=lambda resource: resource.group)
     return [
-        rule(group, sorted({each.plural for each in same}), ["list", "watch"])
+        rule(group, sorted({resource.plural for resource in same}), ["list", "watch"])
         for group, same in groupby(by_group, key=lambda resource: resource.group)
     ]
 

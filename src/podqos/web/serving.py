@@ -74,13 +74,13 @@ async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
     """Load what has changed, beside the requests."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
-        for each in webhook.sources:
-            was_in_order = await asyncio.to_thread(each.look)
+        for source in webhook.sources:
+            was_in_order = await asyncio.to_thread(source.look)
             if was_in_order is None:
                 continue
-            webhook.metrics.reloads.add((("what", each.what), ("in_order", "true" if was_in_order else "false")))
+            webhook.metrics.reloads.add((("what", source.what), ("in_order", "true" if was_in_order else "false")))
             say(
-                f"{each.what}: read again"
+                f"{source.what}: read again"
                 if was_in_order
-                else f"{each.what}: not in order, what was before is used: {each.error}"
+                else f"{source.what}: not in order, what was before is used: {source.error}"
             )

@@ -173,7 +173,7 @@ class Webhook:
         yield from single("podqos_webhook_timed_out_total", "counter", about, counts.timed_out)
         about = "Audit lines that were lost."
         yield from single("podqos_webhook_audit_dropped_total", "counter", about, self.audit.dropped)
-        current = (({"what": each.what}, 0 if each.error else 1) for each in self.sources)
+        current = (({"what": source.what}, 0 if source.error else 1) for source in self.sources)
         about = "Whether the newest state of a file is in use; 0: it is not in order, and what was before is used."
         yield from family("podqos_webhook_is_current", "gauge", about, current)
         if self.certificate is not None and self.certificate.expires is not None:

@@ -34,8 +34,8 @@ def read_rules(paths: Sequence[str]) -> Rules:
     """Read files and directories; raises InputError with the first thing that is not in order."""
     objects = load(policies=paths)
     objects.check_policies()
-    policies = tuple(each.policy for each in objects.own_policies)
-    errors = [each for each in objects.problems if each.severity is Severity.ERROR]
+    policies = tuple(policy.policy for policy in objects.own_policies)
+    errors = [problem for problem in objects.problems if problem.severity is Severity.ERROR]
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InputError(f"{errors[0]}{more}")
@@ -66,7 +66,7 @@ def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
         return ()
     found = []
     if any(_asks_for_namespaces(policy) for policy in rules.policies):
-        known = {each.metadata.name for each in rules.cluster.namespaces}
+        known = {namespace.metadata.name for namespace in rules.cluster.namespaces}
         what = f"labels of namespaces{' not in the files' if known else ''}"
         found.append(
             Assumption(
@@ -89,7 +89,7 @@ def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
 def _asks_for_namespaces(policy: Policy) -> bool:
     spec = policy.spec
     return any(rule.match.namespace_selector is not None or rule.require.class_label for rule in spec.rules) or any(
-        each.namespace_selector is not None for each in spec.exemptions
+        exemption.namespace_selector is not None for exemption in spec.exemptions
     )
 
 

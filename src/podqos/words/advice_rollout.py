@@ -46,11 +46,11 @@ def _rollout(rollout: Rollout) -> Iterator[str]:
 
 def nodes_to_add(pools: Sequence[PoolNeed]) -> str:
     """Return which nodes to add before anything else."""
-    said = listed([f"{(each.needed or 0) - each.nodes} of {each.pool}" for each in pools])
+    said = listed([f"{(pool.needed or 0) - pool.nodes} of {pool.pool}" for pool in pools])
     return f"add nodes, or pods stay pending: {said}"
 
 
 def nodes_to_remove(pools: Sequence[PoolNeed]) -> str:
     """Return which nodes are no longer needed."""
-    said = listed([f"{each.spared} of {each.pool}" for each in pools])
+    said = listed([f"{pool.spared} of {pool.pool}" for pool in pools])
     return f"drain and remove spare nodes, one at a time: {said}"

@@ -33,7 +33,7 @@ def trial_words(trial: WorkloadTrial, *, is_withheld: bool, refusal: str) -> str
     if is_withheld:
         return f"not advised: {_why_not(trial, refusal)}"
     said = [f"tried: {_fate(trial.after, trial.before)}", *_raised(trial)]
-    return "; ".join([*said, *(UNTRIED[each] for each in trial.untried)])
+    return "; ".join([*said, *(UNTRIED[untried] for untried in trial.untried)])
 
 
 def _why_not(trial: WorkloadTrial, refusal: str) -> str:
@@ -48,16 +48,16 @@ def _why_not(trial: WorkloadTrial, refusal: str) -> str:
     if Reason.THROTTLED in trial.failed:
         before = duration(trial.before.throttled_seconds or 0)
         counts.append(f"throttled for {duration(after.throttled_seconds or 0)} ({before} now)")
-    fates = listed([_FAILED[each] for each in trial.failed])
+    fates = listed([_FAILED[reason] for reason in trial.failed])
     return f"at the computed sizes it would be {fates}{f' ({listed(counts)})' if counts else ''}"
 
 
 def _raised(trial: WorkloadTrial) -> Iterator[str]:
-    for each in trial.raised:
-        side, _, resource = each.field.partition(".")
-        at = "without one" if each.sized is None else f"at {each.sized}"
-        what = f"{resource} {side.removesuffix('s')} of {each.container} raised to {each.raised}"
-        yield f"{what} ({at} it would be {_FAILED[each.because]})"
+    for raised in trial.raised:
+        side, _, resource = raised.field.partition(".")
+        at = "without one" if raised.sized is None else f"at {raised.sized}"
+        what = f"{resource} {side.removesuffix('s')} of {raised.container} raised to {raised.raised}"
+        yield f"{what} ({at} it would be {_FAILED[raised.because]})"
 
 
 def whole_words(trial: AdviceTrial) -> str:
@@ -65,7 +65,7 @@ def whole_words(trial: AdviceTrial) -> str:
     where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod on its own"
     usage = "" if trial.replayed_seconds is None else f", {duration(trial.replayed_seconds)} of usage replayed"
     said = f"Tried: {where}{usage}: {_fate(trial.after, trial.before)}"
-    return "; ".join([said, *(_UNTRIED_AMONG_ALL[each] for each in trial.untried)])
+    return "; ".join([said, *(_UNTRIED_AMONG_ALL[untried] for untried in trial.untried)])
 
 
 def _fate(after: Fate, before: Fate) -> str:

@@ -64,7 +64,7 @@ _KERNEL_COLUMNS = ("NAME", "PID", "BADNESS", "USED", "ADJ")
 
 def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     """Return an OOM in words."""
-    names = [process(each.name, each.pid) for each in kill.victims]
+    names = [process(victim.name, victim.pid) for victim in kill.victims]
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     where = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
     of = f" of {kill.pod}" if kill.pod else ""
@@ -83,13 +83,13 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
         follows_rule=kill.follows_rule,
         cause=_CAUSES[kill.causes[0].cause] if kill.causes else "",
-        causes=tuple(cause_words(each, kill) for each in kill.causes),
+        causes=tuple(cause_words(cause, kill) for cause in kill.causes),
         next=_next(kill),
-        saved_by=tuple(saving_words(each, kill) for each in kill.saved_by),
+        saved_by=tuple(saving_words(saving, kill) for saving in kill.saved_by),
         facts=tuple(_facts(kill)),
         rule=_rule(kill),
         columns=_KERNEL_COLUMNS,
-        ranking=tuple(_rank(each, kill) for each in kill.ranking),
+        ranking=tuple(_rank(task, kill) for task in kill.ranking),
         candidates=kill.tasks,
         memory=tuple(_parts(kill)),
         memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
@@ -99,7 +99,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
 def _spared(kill: OOMAutopsy) -> str:
     """Return what happened where no process is said to be killed."""
     if kill.chosen_pid is not None:
-        chosen = next((each.name for each in kill.ranking if each.pid == kill.chosen_pid), "")
+        chosen = next((task.name for task in kill.ranking if task.pid == kill.chosen_pid), "")
         return f"{process(chosen, kill.chosen_pid)} was chosen, and the log ends before the kill"
     return "no kill is told" if kill.reason is Reason.NO_VICTIM else "the kernel found no process that it may kill"
 
@@ -113,7 +113,7 @@ def _who(kill: OOMAutopsy) -> str:
 
 
 def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
-    if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {each.pid for each in kill.victims}:
+    if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {victim.pid for victim in kill.victims}:
         yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel sacrificed a child of it")
     if kill.group:
         yield Fact("group", f"memory.oom.group: all of {short_path(kill.group)} died together")
@@ -138,7 +138,7 @@ def _next(kill: OOMAutopsy) -> str:
         return ""
     margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
     side = "behind" if kill.margin_pages >= 0 else "ahead"
-    died = "; it died, too" if kill.runner_up.pid in {each.pid for each in kill.victims} else ""
+    died = "; it died, too" if kill.runner_up.pid in {victim.pid for victim in kill.victims} else ""
     return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}{died}"
 
 

@@ -51,15 +51,15 @@ def page_of(found: Autopsies) -> AutopsyPage:
         told,
         tuple(map(termination_words, found.terminations)),
         tuple(map(sign_words, found.node_events)),
-        tuple(f"{each.what}: {each.value} ({each.state_with})" for each in found.assumptions),
+        tuple(f"{assumption.what}: {assumption.value} ({assumption.state_with})" for assumption in found.assumptions),
     )
 
 
 def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
     """Return what died: in the order of time where that is known, else of the logs, evictions last."""
     told = [*map(of_kill, found.kills), *map(of_eviction, found.evictions)]
-    times = [seconds_of(each.at) for each in told]
-    known = [each for each in times if each is not None]
+    times = [seconds_of(death.at) for death in told]
+    known = [time for time in times if time is not None]
     if len(known) < len(told):
         return tuple(told)
     return tuple(told[place] for place in sorted(range(len(told)), key=known.__getitem__))
@@ -67,7 +67,7 @@ def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
 
 def headline(found: Autopsies) -> str:
     """Return how many there are, and whether they follow from the rule."""
-    verdicts = [each.follows_rule for each in found.kills] + [each.follows_rule for each in found.evictions]
+    verdicts = [kill.follows_rule for kill in found.kills] + [eviction.follows_rule for eviction in found.evictions]
     if not verdicts and found.terminations:
         return f"{counted(len(found.terminations), 'container')} killed; no kernel report of it and no eviction found."
     if not verdicts:
@@ -81,6 +81,6 @@ def headline(found: Autopsies) -> str:
 
 def groups(told: Sequence[AutopsyDeath]) -> tuple[DeathGroup, ...]:
     """Return who died how often and of what, the most frequent first."""
-    keys = [(each.who, each.by, each.cause) for each in told]
-    last = dict(zip(keys, (each.at for each in told), strict=True))
+    keys = [(death.who, death.by, death.cause) for death in told]
+    last = dict(zip(keys, (death.at for death in told), strict=True))
     return tuple(DeathGroup(*key, times, last[key]) for key, times in Counter(keys).most_common())

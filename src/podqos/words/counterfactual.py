@@ -101,7 +101,7 @@ def _costs(counterfactual: Counterfactual) -> Iterator[str]:
             yield f"{listed(more)} more requested on the node{room}"
     if counterfactual.change is PodChange.GUARANTEED:
         added = [
-            each for each in counterfactual.edits if each.replaces is None and each.path.endswith(f".limits.{CPU}")
+            edit for edit in counterfactual.edits if edit.replaces is None and edit.path.endswith(f".limits.{CPU}")
         ]
         if len(added) == 1:
             yield "a CPU limit that was not there: it is throttled above it"
@@ -122,7 +122,7 @@ def _rests_on(counterfactual: Counterfactual, telling: Telling) -> Iterator[str]
         yield f"assumed usage of {listed(telling.assumed)}"
     if counterfactual.change is PodChange.GUARANTEED:
         yield f"memory limits at least {HEADROOM_PERCENT} % above what is in use"
-        if any(each.value is None for each in counterfactual.edits):
+        if any(edit.value is None for edit in counterfactual.edits):
             yield f"a CPU limit of {SOME_CPU} where nothing is stated: choose what it needs"
 
 

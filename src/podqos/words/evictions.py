@@ -118,10 +118,10 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
         follows_rule=eviction.follows_rule,
         cause=_CAUSES[eviction.cause].format(resource=resource),
         next=_next(eviction),
-        saved_by=tuple(_saving(each, eviction) for each in eviction.saved_by),
+        saved_by=tuple(_saving(saving, eviction) for saving in eviction.saved_by),
         facts=tuple(_facts(eviction)),
         columns=_COLUMNS,
-        ranking=tuple(_row(each, eviction) for each in ranked),
+        ranking=tuple(_row(autopsy_pod, eviction) for autopsy_pod in ranked),
         candidates=eviction.candidates,
         unit="pod",
     )
@@ -148,12 +148,12 @@ def _facts(eviction: PodEviction) -> Iterator[Fact]:
         limit = "" if eviction.limit_bytes is None else f": limit {amount(eviction.limit_bytes, 'memory')}"
         yield Fact("limit", f"{_LIMITS[eviction.limit_kind]} {eviction.limit_name}".rstrip() + limit)
     if eviction.containers:
-        yield Fact("used", "; ".join(_used(each, eviction.resource) for each in eviction.containers))
+        yield Fact("used", "; ".join(_used(container, eviction.resource) for container in eviction.containers))
     if eviction.qos_class is not None:
         yield Fact("pod", f"{eviction.qos_class}, priority {eviction.priority or 0}")
     if eviction.message and not eviction.containers and eviction.threshold is None:
         yield Fact("message", eviction.message)
-    found = listed([str(each) for each in eviction.found_in])
+    found = listed([str(source) for source in eviction.found_in])
     when = [eviction.at, eviction.node and f"node {eviction.node}", f"from {found}"]
     yield Fact("at", ", ".join(filter(None, when)))
 
@@ -167,7 +167,7 @@ def _short(eviction: PodEviction) -> str:
     if eviction.available is None or eviction.threshold is None:
         return ""
     left, threshold = (amount(number, eviction.resource) for number in (eviction.available, eviction.threshold))
-    others = [each for each in eviction.possible_signals if each != eviction.signal]
+    others = [signal for signal in eviction.possible_signals if signal != eviction.signal]
     other = f" (or {listed(others)}: the message does not say)" if others else ""
     return f"{eviction.signal or eviction.resource} {left}, threshold {threshold}{other}"
 

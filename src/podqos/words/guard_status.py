@@ -53,7 +53,7 @@ def _up(status: GuardStatus) -> str:
 
 
 def _pods(status: GuardStatus) -> str:
-    why = Counter(each.why for each in status.excluded)
+    why = Counter(pod.why for pod in status.excluded)
     spared = [f"{count} not: {reason}" for reason, count in sorted(why.items())]
     parts = [f"{status.known} known", f"{status.candidates} may be evicted", *spared]
     if status.unknown_cgroups:

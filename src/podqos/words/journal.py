@@ -219,11 +219,11 @@ def _nowhere(nowhere: r.NoPlace) -> str:
     if nowhere.bound_to:
         return f"it is bound to {nowhere.bound_to}, which is not there"
     reasons = [
-        f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
-        for each in nowhere.refusing
+        f"{nodes.nodes} × {_REFUSALS.get(nodes.reason, nodes.reason).format(what=nodes.what.rpartition('/')[2])}"
+        for nodes in nowhere.refusing
     ]
     nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
-    if sum(each.nodes for each in nowhere.refusing) < nowhere.nodes:
+    if sum(refusing.nodes for refusing in nowhere.refusing) < nowhere.nodes:
         return "other pods make room for it"
     return f"none of {nodes} fits ({', '.join(reasons)})"
 

@@ -26,7 +26,7 @@ def _parts(ignored: Ignored) -> Iterator[str]:
     for gate in ignored.gates:
         if gate.meant:
             yield f"featureGates.{gate.name} is not read: did you mean {gate.meant}?"
-    for each in ignored.without_gate:
-        when = f" (up to {version_text(each.until)})" if each.until else ""
-        when = f" (since {version_text(each.since)})" if each.since else when
-        yield f"{each.field} has no effect without featureGates.{each.gate}: true{when}"
+    for gated in ignored.without_gate:
+        when = f" (up to {version_text(gated.until)})" if gated.until else ""
+        when = f" (since {version_text(gated.since)})" if gated.since else when
+        yield f"{gated.field} has no effect without featureGates.{gated.gate}: true{when}"

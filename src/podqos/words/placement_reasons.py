@@ -46,7 +46,10 @@ def reason_words(reason: Reason) -> str:
         case reasons.SelectorMismatch():
             found = reason.found or "missing"
         case AffinityMismatch():
-            terms = (f"{each.key} {each.operator} {', '.join(each.values)}".rstrip() for each in reason.failed)
+            terms = (
+                f"{requirement.key} {requirement.operator} {', '.join(requirement.values)}".rstrip()
+                for requirement in reason.failed
+            )
             failed = " or ".join(terms) or "no term can match"
         case reasons.FeaturesNotDeclared():
             missing = ", ".join(reason.features)

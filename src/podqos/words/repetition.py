@@ -62,7 +62,7 @@ def condensed(events: Sequence[E], first: Callable[[E], str | None]) -> Iterator
             if events[after - 1].kind is Kind.EVICTED:
                 end = after
         rounds = events[at:end]
-        if pod is not None and sum(each.kind is Kind.EVICTED for each in rounds) >= _FEWEST:
+        if pod is not None and sum(event.kind is Kind.EVICTED for event in rounds) >= _FEWEST:
             yield events[start:at]
             yield _again(pod, event, rounds)
             start = at = end

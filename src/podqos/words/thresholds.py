@@ -22,7 +22,11 @@ _STEPS = {
 
 def step_text(step: ActorLevel, thresholds: Iterable[WatchedThreshold]) -> str:
     """Return what happens when this much is left."""
-    met = (each.grace_seconds for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
+    met = (
+        threshold.grace_seconds
+        for threshold in thresholds
+        if (threshold.signal, threshold.amount) == (step.signal, step.left)
+    )
     return _STEPS[step.actor].format(duration(max(met, default=0)), interval=MONITORING_INTERVAL_SECONDS)
 
 
@@ -43,7 +47,7 @@ _WARNINGS = {
 
 def warning_text(warning: ThresholdWarning, exhaustion: Exhaustion) -> str:
     """Return what is wrong with a setting."""
-    has_soft = any(each.signal is Signal.MEMORY and each.type == SOFT for each in exhaustion.thresholds)
+    has_soft = any(threshold.signal is Signal.MEMORY and threshold.type == SOFT for threshold in exhaustion.thresholds)
     actor = "the soft one acts before the kernel" if has_soft else "the kernel acts"
     amounts = {"soft": warning.soft, "hard": warning.hard}
     shown = {
@@ -77,7 +81,7 @@ def too_late_text(threshold: WatchedThreshold, exhaustion: Exhaustion) -> str:
 def uncovered_text(coverage: SoftCoverage) -> str:
     """Return that pods within their allocatable meet a soft threshold."""
     amounts = (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
-    allocatable, usable, soft = (amount_of(each.value, coverage.resource) for each in amounts)
+    allocatable, usable, soft = (amount_of(amount.value, coverage.resource) for amount in amounts)
     text = f"pods may request {allocatable} together, but meet the soft threshold at {usable}: "
     return f"{text}add {soft} to systemReserved"
 

@@ -41,7 +41,7 @@ _MODULES = (
 CHECKS: dict[str, Check] = {
     check.id: check
     for check in sorted(
-        (each for module in _MODULES for each in vars(module).values() if isinstance(each, Check)),
+        (variable for module in _MODULES for variable in vars(module).values() if isinstance(variable, Check)),
         key=lambda check: check.id,
     )
 }

@@ -73,9 +73,9 @@ class CheckIdentity(Struct, frozen=True):
 
     def suppression(self, annotations: Sequence[Mapping[str, str]]) -> Suppression | None:
         """Return the suppression of findings by the annotations of an object, if there is one."""
-        for each in annotations:
-            if IGNORE_ANNOTATION in each and {self.id, self.name}.intersection(ignored_names(each)):
-                return Suppression(SuppressedBy.ANNOTATION, each.get(REASON_ANNOTATION, ""))
+        for annotation in annotations:
+            if IGNORE_ANNOTATION in annotation and {self.id, self.name}.intersection(ignored_names(annotation)):
+                return Suppression(SuppressedBy.ANNOTATION, annotation.get(REASON_ANNOTATION, ""))
         return None
 
 

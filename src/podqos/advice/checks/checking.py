@@ -101,7 +101,7 @@ def check_bundle(
     findings: list[Finding] = []
     variants: list[Variant] = []
     for result in results:
-        variants += [replace(each, finding=len(findings) + each.finding) for each in result.variants]
+        variants += [replace(variant, finding=len(findings) + variant.finding) for variant in result.variants]
         findings += result.findings
     options = context.options
     units = _units(sketches, context, context_of)
@@ -111,7 +111,9 @@ def check_bundle(
             groups = units if rule in _WITHIN_UNITS else clusters
             found = (finding for own, within in groups for finding in rule(own, within))
             # Two directories may be under the same policies.
-            findings += {(each.check, each.subject, each.path, each.facts): each for each in found}.values()
+            findings += {
+                (finding.check, finding.subject, finding.path, finding.facts): finding for finding in found
+            }.values()
         else:
             findings += rule(context, sketches)
     findings = _without_repetition(findings, variants)
@@ -125,8 +127,10 @@ def check_bundle(
 def _without_repetition(findings: list[Finding], variants: Sequence[Variant]) -> list[Finding]:
     """Return the findings without what another check says of the same workload; variants count only what was before."""
     told = {finding.subject for finding in findings if finding.check in TOLD_BY and finding.suppression is None}
-    kept = [each for each in findings if each.check != burstable_among_guaranteed.id or each.subject not in told]
-    assert all(kept[each.finding] is findings[each.finding] for each in variants)
+    kept = [
+        finding for finding in findings if finding.check != burstable_among_guaranteed.id or finding.subject not in told
+    ]
+    assert all(kept[variant.finding] is findings[variant.finding] for variant in variants)
     return kept
 
 

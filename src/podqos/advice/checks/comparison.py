@@ -47,7 +47,9 @@ def compare(
     compared = list(findings)
     for unit, indexes in units.items():
         numbers = {index: number for number, index in enumerate(indexes)}
-        within = [replace(each, finding=numbers[each.finding]) for each in variants if each.finding in numbers]
+        within = [
+            replace(variant, finding=numbers[variant.finding]) for variant in variants if variant.finding in numbers
+        ]
         for index, finding in zip(
             indexes,
             _compare([findings[index] for index in indexes], within, by_unit.get(unit, alone), context),
@@ -64,12 +66,12 @@ def _compare(
     pods = {f"now-{index}": sketch.pod for index, sketch in enumerate(sketches) if sketch.pod is not None}
     if not pods:
         return list(findings)
-    pods |= {_instead(each.finding): each.now for each in variants if each.now is not None}
-    pods |= {_repaired(each.finding): each.repaired for each in variants if each.repaired is not None}
+    pods |= {_instead(variant.finding): variant.now for variant in variants if variant.now is not None}
+    pods |= {_repaired(variant.finding): variant.repaired for variant in variants if variant.repaired is not None}
     places = _Places(_orders(pods, context))
     own = {sketch.subject: f"now-{index}" for index, sketch in enumerate(sketches) if sketch.pod is not None}
     peers = [(f"now-{index}", sketch) for index, sketch in enumerate(sketches) if sketch.pod is not None]
-    peers.sort(key=lambda each: _importance(each[1]))
+    peers.sort(key=lambda peer: _importance(peer[1]))
     compared = []
     for index, finding in enumerate(findings):
         uid = _instead(index) if _instead(index) in pods else own.get(finding.subject)
@@ -107,7 +109,7 @@ class _Places:
 
     def first(self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]]) -> str | None:
         """Return the workload that dies first of all."""
-        uid, sketch = min(peers, key=lambda each: (places[each[0]], each[1].subject.key))
+        uid, sketch = min(peers, key=lambda peer: (places[peer[0]], peer[1].subject.key))
         return None if self._is_spared(places, uid) else sketch.subject.key
 
     def first_with(
@@ -117,7 +119,7 @@ class _Places:
 
         Among equals it is the subject.
         """
-        others = [each for each in peers if not _is_same(each[1].subject, subject)]
+        others = [peer for peer in peers if not _is_same(peer[1].subject, subject)]
         if not others or self._is_spared(places, uid):
             return None
         is_first = places[uid] <= min(places[other] for other, _ in others)
@@ -210,9 +212,9 @@ def _domain(context: Context) -> OOMDomain | None:
     not start, which has findings of its own.
     """
     memory_bytes = context.node_memory_bytes
-    configurations = [each.configuration for each in context.surroundings.kubelets]
+    configurations = [kubelet.configuration for kubelet in context.surroundings.kubelets]
     config = configurations[0] if configurations else None
-    if config is None or any(each != config for each in configurations):
+    if config is None or any(configuration != config for configuration in configurations):
         return None
     if not config.cgroups_per_qos or "pods" not in config.enforce_node_allocatable:
         return None

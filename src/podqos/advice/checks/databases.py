@@ -72,7 +72,9 @@ class BurstableAmongGuaranteed(Fact, frozen=True, gc=False):
 def find_burstable_among_guaranteed(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield databases with a sidecar that dies almost first, where another database is Guaranteed."""
     databases = [sketch for sketch in latest(sketches) if sketch.pod is not None and _is_database(sketch, sketch.pod)]
-    guaranteed = next((each.subject.key for each in databases if each.qos_class is QOSClass.GUARANTEED), None)
+    guaranteed = next(
+        (database.subject.key for database in databases if database.qos_class is QOSClass.GUARANTEED), None
+    )
     if guaranteed is None:
         return
     for sketch in databases:

@@ -81,8 +81,8 @@ def find_violations(view: View) -> None:
 
 def _finding(view: View, violation: Violation, exemption: Suppression | None) -> Finding:
     amounts = tuple(
-        ViolatingAmounts(each.container, each.resource, _text(each.request), _text(each.limit))
-        for each in violation.amounts
+        ViolatingAmounts(amount.container, amount.resource, _text(amount.request), _text(amount.limit))
+        for amount in violation.amounts
     )
     stated = violation.policy, violation.rule, violation.action, violation.why, violation.actual, violation.wanted
     own = _CHECKS[violation.why]
@@ -240,7 +240,7 @@ def find_over_budget(context: Context, sketches: Sequence[Sketch]) -> Iterator[F
     sketches = latest(sketches)
     by_name = {f"{sketch.subject.kind} {sketch.subject.key}": sketch for sketch in sketches}
     surroundings = context.surroundings
-    for over in over_budget((each for sketch in sketches for each in sketch.charges), surroundings.nodes):
+    for over in over_budget((charge for sketch in sketches for charge in sketch.charges), surroundings.nodes):
         budget = over.budget
         facts = PolicyOverBudget(
             over.policy, budget.name, budget.action, budget.resource, over.side, over.group, str(over.total),

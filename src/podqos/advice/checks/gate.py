@@ -68,7 +68,7 @@ def summarize(
     left = Counter(finding.suppression.by for finding in findings if finding.suppression is not None)
     counts = Counter(finding.severity for finding in findings if gate.is_open(finding))
     return CheckSummary(
-        files=len({each.source for each in checked}),
+        files=len({checked_object.source for checked_object in checked}),
         objects=len(checked),
         errors=counts[FindingSeverity.ERROR],
         warnings=counts[FindingSeverity.WARNING],

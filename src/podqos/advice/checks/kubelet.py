@@ -80,7 +80,7 @@ class _Kubelet:
     def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
         """Return a finding with its places as they are in the file."""
         if patch.needs_choice is not None:
-            patch = Patch.choose(patch.needs_choice, [self._place(each) for each in patch.paths], patch.candidates)
+            patch = Patch.choose(patch.needs_choice, [self._place(path) for path in patch.paths], patch.candidates)
             return check.finding(self._subject, self._place(path), facts, patch)
         fields = patch.edits
         if self.flags is not None:
@@ -488,14 +488,14 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
     """Ask what ``forecast`` says."""
     from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 
-    hard = [each for each in thresholds if each.signal is Signal.MEMORY and each.is_hard]
+    hard = [threshold for threshold in thresholds if threshold.signal is Signal.MEMORY and threshold.is_hard]
     if not hard:
         return
     first = kubelet.first_actor()
     if first.kubelet_first == 1:
         return
     facts = KernelFirst(
-        max(each.amount(kubelet.memory_bytes).value for each in hard),
+        max(threshold.amount(kubelet.memory_bytes).value for threshold in hard),
         kubelet.growth,
         MONITORING_INTERVAL_SECONDS,
         float(first.kubelet_first),
@@ -773,12 +773,12 @@ class ReclaimsTooMuch(Fact, frozen=True, gc=False):
 
 
 def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
-    for each in thresholds:
-        if each.signal is not Signal.MEMORY or each.min_reclaim is None:
+    for threshold in thresholds:
+        if threshold.signal is not Signal.MEMORY or threshold.min_reclaim is None:
             continue
-        amount, reclaim = each.amount(kubelet.memory_bytes), each.min_reclaim.at(kubelet.memory_bytes)
+        amount, reclaim = threshold.amount(kubelet.memory_bytes), threshold.min_reclaim.at(kubelet.memory_bytes)
         if reclaim.nanos > _MUCH * amount.nanos:
-            signal = each.signal.value
+            signal = threshold.signal.value
             path = f"evictionMinimumReclaim[{signal}]"
             patch = Patch.write(FieldEdit(path, str(amount), kubelet.config.eviction_minimum_reclaim[signal]))
             yield kubelet.finding(reclaims_too_much, path, ReclaimsTooMuch(signal, str(reclaim), str(amount)), patch)

@@ -158,7 +158,9 @@ def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
     """Return the amounts that keep to the bounds, where each broken bound says which."""
     edits: list[FieldEdit] = []
     paths = _resource_paths(view)
-    amounts = {each.name: each.resources for each in (*view.pod.spec.containers, *view.pod.spec.init_containers)}
+    amounts = {
+        container.name: container.resources for container in (*view.pod.spec.containers, *view.pod.spec.init_containers)
+    }
     for violation in denied.violations:
         name = violation.subject.container
         if not name or violation.bound is Bound.MAX_LIMIT_REQUEST_RATIO:
@@ -355,30 +357,30 @@ class UncertainDefaults(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return what each of them would give."""
-        return "; ".join(each.text for each in self.defaults)
+        return "; ".join(default.text for default in self.defaults)
 
 
 def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield what the LimitRanges of a namespace disagree about, at the last of them."""
     by_namespace: dict[str, list[LimitRange]] = {}
-    for each in (*context.policies.limit_ranges, *context.surroundings.cluster.alternatives):
-        by_namespace.setdefault(each.metadata.namespace, []).append(each)
+    for limit_range in (*context.policies.limit_ranges, *context.surroundings.cluster.alternatives):
+        by_namespace.setdefault(limit_range.metadata.namespace, []).append(limit_range)
     for _namespace, limit_ranges in sorted(by_namespace.items()):
         conflicts = list(Policies(limit_ranges=tuple(limit_ranges)).conflicts())
         if not conflicts:
             continue
         names = {name for conflict in conflicts for name in conflict.limit_ranges}
-        at_odds = [each.metadata for each in limit_ranges if each.metadata.name in names]
+        at_odds = [limit_range.metadata for limit_range in limit_ranges if limit_range.metadata.name in names]
         metadata = at_odds[-1]
         found = (
-            TwoDefaults(each.side, each.resource, each.limit_ranges, tuple(map(str, each.amounts)))
-            for each in conflicts
+            TwoDefaults(conflict.side, conflict.resource, conflict.limit_ranges, tuple(map(str, conflict.amounts)))
+            for conflict in conflicts
         )
         yield conflicting_defaults.finding(
             context.surroundings.subject("LimitRange", metadata.name, metadata.namespace),
             "spec.limits",
             UncertainDefaults(tuple(found)),
-            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), tuple(each.name for each in at_odds)),
+            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), tuple(at_odd.name for at_odd in at_odds)),
             (metadata.annotations,),
         )
 
@@ -427,7 +429,7 @@ def injected(view: View) -> None:
         after = view.context.admit(replace(view.workload, pod=replace(injection.pod, status=PodStatus())))
         qos_class = classify(after.first.pod, view.options.profile).qos_class
         if CLASS_RANK[qos_class] < CLASS_RANK[view.stored_class]:
-            added = tuple(dict.fromkeys(each.container.name for each in injection.added))
+            added = tuple(dict.fromkeys(container.container.name for container in injection.added))
             view.report(
                 injector_downgrade,
                 "metadata.annotations",
@@ -442,7 +444,11 @@ def _injector_patch(view: View, injection: Injection) -> Patch:
     known = INJECTORS.get(injection.injector)
     resources = injection.added[-1].container.resources
     annotations = () if known is None else known.annotations
-    keys = {(each.side, each.resource): each.key for each in annotations if each.resource in {CPU, MEMORY}}
+    keys = {
+        (annotation.side, annotation.resource): annotation.key
+        for annotation in annotations
+        if annotation.resource in {CPU, MEMORY}
+    }
     amounts = {name: resources.limits.get(name) or resources.requests.get(name) for name in QOS_RESOURCES}
     paths = {at: f"metadata.annotations[{key}]" for at, key in sorted(keys.items())}
     if not paths or not all(amounts.values()):

@@ -30,8 +30,15 @@ def _pod(name: str, priority_class: str, resources: tuple[str, str]) -> str:
 
 def user_classes(context: Context) -> tuple[str, ...]:
     """Return the names of user-defined priority classes, highest first."""
-    given = [each for each in context.priority_classes if each.metadata.name not in SYSTEM_PRIORITIES]
-    return tuple(each.metadata.name for each in sorted(given, key=lambda each: (-each.value, each.metadata.name)))
+    given = [
+        priority_class
+        for priority_class in context.priority_classes
+        if priority_class.metadata.name not in SYSTEM_PRIORITIES
+    ]
+    return tuple(
+        priority_class.metadata.name
+        for priority_class in sorted(given, key=lambda each: (-each.value, each.metadata.name))
+    )
 
 
 # ---- PQ301–PQ303 -------------------------------------------------------------------------------------------------

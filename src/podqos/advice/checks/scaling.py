@@ -96,10 +96,12 @@ def _lacking(view: View, metric: ResourceMetric) -> dict[str, str] | None:
         assert stored.resources is not None
         return {} if metric.name in stored.resources.requests else {"spec.resources": _POD}
     running = dict(_running(view))
-    named = {path: each for path, each in running.items() if metric.container in {"", each.name}}
+    named = {path: container for path, container in running.items() if metric.container in {"", container.name}}
     if metric.container and not named:
         return None
-    return {path: each.name for path, each in named.items() if metric.name not in each.resources.requests}
+    return {
+        path: container.name for path, container in named.items() if metric.name not in container.resources.requests
+    }
 
 
 def _has_pod_level_requests(view: View) -> bool:
@@ -185,10 +187,12 @@ def _memory(view: View, metric: ResourceMetric) -> tuple[int, int] | None:
     if not metric.container and _has_pod_level_requests(view) and spec.resources is not None:
         sides = [spec.resources]
     else:
-        sides = [each.resources for _, each in _running(view) if metric.container in {"", each.name}]
-    if not sides or any(not each.requests.get(MEMORY) or not each.limits.get(MEMORY) for each in sides):
+        sides = [container.resources for _, container in _running(view) if metric.container in {"", container.name}]
+    if not sides or any(not side.requests.get(MEMORY) or not side.limits.get(MEMORY) for side in sides):
         return None
-    return sum(each.requests[MEMORY].value for each in sides), sum(each.limits[MEMORY].value for each in sides)
+    return sum(side.requests[MEMORY].value for side in sides), sum(
+        requirements.limits[MEMORY].value for requirements in sides
+    )
 
 
 def _bytes(amount: int) -> str:
@@ -265,10 +269,10 @@ class _Room:
         self._profile = context.options.profile
         self._nodes = tuple(map(_complete, context.surroundings.nodes))
         # What a cluster lists has the controllers and the pods they have made already.
-        self._are_running = any(each.subject.kind == "Pod" and _is_bound(each) for each in sketches)
+        self._are_running = any(sketch.subject.kind == "Pod" and _is_bound(sketch) for sketch in sketches)
         # Two manifests of one object are two versions of it: applying one replaces the other.
-        latest = {(each.subject.kind, each.subject.key): each for each in sketches if each.pod is not None}
-        self._others = [each for each in latest.values() if each.subject.kind == "Pod" or not self._are_running]
+        latest = {(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches if sketch.pod is not None}
+        self._others = [sketch for sketch in latest.values() if sketch.subject.kind == "Pod" or not self._are_running]
 
     def fitting(self, sketch: Sketch, most: int) -> int:
         """Return how many of so many pods get a place; others have as many as their manifests ask for."""
@@ -279,7 +283,7 @@ class _Room:
             return most  # not one of them fits: PQ504
         own = (sketch.subject.kind, sketch.subject.key)
         pods = [
-            one for each in self._others if (each.subject.kind, each.subject.key) != own for one in self._pods(each)
+            one for other in self._others if (other.subject.kind, other.subject.key) != own for one in self._pods(other)
         ]
         running = sum(_is_of(sketch.pod, one) for one in pods) if self._are_running else 0
         wanted = min(most, _upper_bound(sketch.pod, self._nodes) + 1)
@@ -288,7 +292,7 @@ class _Room:
         named = [replace(one, metadata=replace(one.metadata, name=f"pod-{index}")) for index, one in enumerate(pods)]
         mine = {one.key for one in named[others:]}
         placement = place(named, Surroundings(self._nodes, profile=self._profile), order=QueueOrder.ARRIVAL)
-        pending = sum(each.status is Status.PENDING for each in placement.outcomes if each.pod in mine)
+        pending = sum(outcome.status is Status.PENDING for outcome in placement.outcomes if outcome.pod in mine)
         return wanted - pending if pending else most
 
     def _pods(self, sketch: Sketch, replicas: int | None = None) -> Iterator[Pod]:
@@ -420,8 +424,8 @@ def find_blocking_budgets(context: Context, sketches: Sequence[Sketch]) -> Itera
     for sketch in latest.values():
         for subject in sketch.budgets:
             covered.setdefault(subject, []).append(sketch)
-    for each in found:
-        spec, own = each.budget.spec, covered.get(each.subject, [])
+    for budget in found:
+        spec, own = budget.budget.spec, covered.get(budget.subject, [])
         scaled = [sketch for sketch in own if sketch.subject.kind not in _UNSCALED]
         counted_pods = [*scaled, *(sketch for sketch in own if sketch.subject.kind == "Pod")]
         most, fewest = (sum(getattr(one, name) for one in counted_pods) for name in ("replicas", "fewest_replicas"))
@@ -431,14 +435,14 @@ def find_blocking_budgets(context: Context, sketches: Sequence[Sketch]) -> Itera
             continue
         # More pods never leave less room.
         blocked = [
-            pods for pods in (most, fewest) if disruptions_allowed(each.budget, healthy=pods, expected=pods) <= 0
+            pods for pods in (most, fewest) if disruptions_allowed(budget.budget, healthy=pods, expected=pods) <= 0
         ]
         if blocked:
             names = tuple(f"{sketch.subject.kind} {sketch.subject.name}" for sketch in scaled)
             facts = LetsNoPodGo(field, str(amount), blocked[0], names, at_fewest=blocked[0] < most)
             patch = Patch.choose(Choice.DISRUPTIONS, (f"spec.{field}",))
-            annotations = (each.budget.metadata.annotations,)
-            yield blocking_budget.finding(each.subject, f"spec.{field}", facts, patch, annotations)
+            annotations = (budget.budget.metadata.annotations,)
+            yield blocking_budget.finding(budget.subject, f"spec.{field}", facts, patch, annotations)
 
 
 _BUDGET = """\

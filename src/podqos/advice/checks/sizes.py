@@ -175,7 +175,7 @@ def _unlimited(view: View, container: Container, path: str, request: Quantity) -
 
 def _is_limited(pod: Pod, name: str) -> bool:
     containers = (*pod.spec.containers, *pod.spec.init_containers)
-    return any(each.name == name and MEMORY in each.resources.limits for each in containers)
+    return any(container.name == name and MEMORY in container.resources.limits for container in containers)
 
 
 @check(

@@ -96,14 +96,14 @@ def sketch_of(view: View) -> Sketch:
         demand_of(view) if surroundings.nodes else None,
         view.running() if view.compares and spec.containers else None,
         tuple(
-            each.annotations
-            for each in (view.workload.metadata, view.pod.metadata)
-            if each.annotations and IGNORE_ANNOTATION in each.annotations
+            metadata.annotations
+            for metadata in (view.workload.metadata, view.pod.metadata)
+            if metadata.annotations and IGNORE_ANNOTATION in metadata.annotations
         ),
         _replicas(view),
         _replicas(view) if view.scaled_by is None else max(_replicas(view), view.scaled_by.most),
         _replicas(view) if view.scaled_by is None else max(1, view.scaled_by.autoscaler.spec.min_replicas),
-        tuple(each.subject for each in surroundings.disruption_budgets if each.covers(view.pod)),
+        tuple(budget.subject for budget in surroundings.disruption_budgets if budget.covers(view.pod)),
         _charges(view) if view.context.demands and surroundings.nodes else (),
         view.scaled_by if surroundings.nodes else None,
     )

@@ -54,7 +54,7 @@ class ComesBack(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return which containers may exceed their requests, and what lets the pod return."""
-        exceeding = listed([each.text for each in self.containers])
+        exceeding = listed([container.text for container in self.containers])
         if self.tolerated_by is None:
             return f"{exceeding}, and {DAEMON_COMES_BACK}"
         return (
@@ -89,13 +89,13 @@ def find_comes_back(view: View) -> None:
     exceeding = _exceeding(view)
     if not exceeding:
         return
-    edits = [Edit(f"{each.path}.requests.memory", each.asked, each.written) for each in exceeding]
+    edits = [Edit(f"{amounts.path}.requests.memory", amounts.asked, amounts.written) for amounts in exceeding]
     view.report(
         comes_back,
         f"{exceeding[0].path}.requests.memory" if exceeding[0].written is not None else exceeding[0].path,
         ComesBack(
             None if view.workload.kind == _DAEMON_SET else _own_toleration(view),
-            tuple(MayExceed(each.name, _text(each.request), _text(each.limit)) for each in exceeding),
+            tuple(MayExceed(amounts.name, _text(amounts.request), _text(amounts.limit)) for amounts in exceeding),
         ),
         patch_of(edits, view, Choice.RESOURCES),
         container=exceeding[0].name if len(exceeding) == 1 and exceeding[0].name else None,
@@ -107,7 +107,7 @@ def is_told_with_return(view: View, container: str) -> bool:
     """Whether PQ118 says that a container may use more than it requests: then no other check has to."""
     if not view.options.runs(comes_back.id) or view.is_suppressed(comes_back):
         return False
-    return any(each.name == container for each in _exceeding(view))
+    return any(amounts.name == container for amounts in _exceeding(view))
 
 
 def _exceeding(view: View) -> list[_Amounts]:
@@ -124,10 +124,12 @@ def _exceeding(view: View) -> list[_Amounts]:
         return []
     amounts = list(_amounts(view))
     request = request_of(view.stored, MEMORY, view.options.profile)
-    limits = [each.limit.value for each in amounts if each.limit is not None]
+    limits = [amount.limit.value for amount in amounts if amount.limit is not None]
     if len(limits) == len(amounts) and sum(limits) <= request.value:
         return []
-    return [each for each in amounts if each.limit is None or each.request is None or each.request < each.limit]
+    return [
+        amount for amount in amounts if amount.limit is None or amount.request is None or amount.request < amount.limit
+    ]
 
 
 def _own_toleration(view: View) -> str | None:

@@ -167,14 +167,14 @@ def _with_all_checks(context: Context) -> Context:
 
 
 def _is_same(one: Finding, other: Finding) -> bool:
-    keys = [(each.check, each.path, each.container) for each in (one, other)]
+    keys = [(finding.check, finding.path, finding.container) for finding in (one, other)]
     return one.suppression is None and keys[0] == keys[1]
 
 
 def what_appears(before: Sequence[Finding], after: Sequence[Finding]) -> str:
     """Return why it is no better with a fix: what is found then and was not before."""
-    known = {(each.check, each.container) for each in before}
-    new = next((each for each in after if (each.check, each.container) not in known), None)
+    known = {(finding.check, finding.container) for finding in before}
+    new = next((finding for finding in after if (finding.check, finding.container) not in known), None)
     if new is None:
         return "it would be no better"
     return f"{new.facts.sentence(new.container or '')} ({new.check})"

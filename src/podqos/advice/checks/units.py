@@ -125,7 +125,7 @@ def meant(name: str, amount: Quantity, machines: Machines) -> Meant:
     readings, is_plain = (_cores if name == CPU else _bytes)(number, unit, amount)
     if name == EPHEMERAL_STORAGE and not unit and is_plain:
         readings, is_plain = [*readings, *_likely_bytes(f"{number}Gi")], False  # disks are counted in gibibytes, too
-    possible = tuple(dict.fromkeys(each for each in readings if machines.hold(name, Quantity.parse(each))))
+    possible = tuple(dict.fromkeys(reading for reading in readings if machines.hold(name, Quantity.parse(reading))))
     return Meant(possible, is_plain and len(possible) == 1)
 
 

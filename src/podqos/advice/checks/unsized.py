@@ -85,7 +85,7 @@ def _sized_beside(view: View, container: Container) -> Container | None:
         return None
     largest = max(
         (each for each in (*spec.containers, *spec.init_containers) if each.name != container.name),
-        key=lambda each: each.resources.requests.get(MEMORY, ZERO),
+        key=lambda container: container.resources.requests.get(MEMORY, ZERO),
         default=None,
     )
     return largest if largest is not None and largest.resources.requests.get(MEMORY) else None

@@ -108,18 +108,23 @@ class Context:
         """The policies of podqos."""
         policies = surroundings.cluster.policies
         given = policies.priority_classes
-        self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
-        named = {each.metadata.name for each in given}
-        self.priority_classes = (*(each for each in SYSTEM_CLASSES if each.metadata.name not in named), *given)
+        self.knows_priorities = any(priority_class not in SYSTEM_CLASSES for priority_class in given)
+        named = {priority_class.metadata.name for priority_class in given}
+        self.priority_classes = (
+            *(priority_class for priority_class in SYSTEM_CLASSES if priority_class.metadata.name not in named),
+            *given,
+        )
         self.policies = replace(policies, priority_classes=self.priority_classes)
         """With the classes that every API server has."""
         self.has_static_cpu_manager = any(
-            each.configuration.cpu_manager_policy == "static" for each in surroundings.kubelets
+            kubelet.configuration.cpu_manager_policy == "static" for kubelet in surroundings.kubelets
         )
-        self._runtime_classes = {each.metadata.name for each in policies.runtime_classes}
-        self._governed = {each.metadata.namespace for each in policies.limit_ranges}
-        self._governed |= {each.metadata.namespace for each in policies.resource_quotas}
-        self._namespaces = {each.metadata.name: each.metadata for each in surroundings.cluster.namespaces}
+        self._runtime_classes = {runtime_class.metadata.name for runtime_class in policies.runtime_classes}
+        self._governed = {limit_range.metadata.namespace for limit_range in policies.limit_ranges}
+        self._governed |= {quota.metadata.namespace for quota in policies.resource_quotas}
+        self._namespaces = {
+            namespace.metadata.name: namespace.metadata for namespace in surroundings.cluster.namespaces
+        }
         self._priorities: dict[str, int] = {}
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
@@ -134,7 +139,7 @@ class Context:
 
         capacity: ResourceList = {MEMORY: Quantity.of_units(self.options.node_memory_bytes, "BinarySI")}
         divided = []
-        for kubelet in (each.configuration for each in self.surroundings.kubelets):
+        for kubelet in (kubelet.configuration for kubelet in self.surroundings.kubelets):
             with suppress(InvalidConfiguration):  # which has a finding of its own
                 divided.append(node_allocatable(capacity, kubelet).allocatable)
         divided = divided or [node_allocatable(capacity, KubeletConfiguration()).allocatable]
@@ -300,7 +305,7 @@ class View:
         """What policies of podqos judge: the pod as stored, with what injectors add."""
         workload, context = self.workload, self.context
         is_unknown = not workload.is_stored and any(
-            each.kind == "PriorityClass" for each in context.missing_classes(self.pod)
+            missing_class.kind == "PriorityClass" for missing_class in context.missing_classes(self.pod)
         )
         priority = None if is_unknown else self.priority
         stored = self.stored if workload.is_live or not self.options.inject else self._with_injected()
@@ -382,7 +387,7 @@ class View:
         """Return what to look up before requests or limits are chosen."""
         is_memory = all(path.endswith(".memory") for path in patch.paths)
         resource = "memory" if is_memory else "cpu" if all(path.endswith(".cpu") for path in patch.paths) else ""
-        names = [container] if container else [each.name for each in self.pod.spec.containers]
+        names = [container] if container else [container.name for container in self.pod.spec.containers]
         return peak_usage(self.subject.namespace, names, resource or "cpu and memory")
 
     @property

@@ -79,8 +79,10 @@ def advise_pod(
     qos_class = current_class if recommendation is None else recommendation.qos_class
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     sizes = {
-        each.name: size(usages.get(each.name, UsageHistory()), qos_class, asked.burst, each.resources, asked.caution)
-        for each in containers
+        container.name: size(
+            usages.get(container.name, UsageHistory()), qos_class, asked.burst, container.resources, asked.caution
+        )
+        for container in containers
     }
     spec = replace(
         pod.spec,
@@ -90,18 +92,18 @@ def advise_pod(
     if asked.priority_class is not None:
         spec = replace(spec, priority_class_name=asked.priority_class, priority=None)
     unsized = {
-        each.name
-        for each in containers
-        if _is_unsized(sizes[each.name], qos_class, is_init=each in pod.spec.init_containers)
+        container.name
+        for container in containers
+        if _is_unsized(sizes[container.name], qos_class, is_init=container in pod.spec.init_containers)
     }
     advised = tuple(
         _container_advice(
-            each,
-            sizes[each.name],
-            usages[each.name].coverage if each.name in usages else NO_COVERAGE,
-            needs_choice=each.name in unsized,
+            container,
+            sizes[container.name],
+            usages[container.name].coverage if container.name in usages else NO_COVERAGE,
+            needs_choice=container.name in unsized,
         )
-        for each in containers
+        for container in containers
     )
     return PodAdvice(replace(pod, spec=spec), qos_class, advised)
 
@@ -133,7 +135,7 @@ def priority_class_for(tier: PriorityTier, existing: Iterable[PriorityClass]) ->
     """
     if tier.is_default:
         return "", False
-    same = sorted(each.metadata.name for each in existing if each.value == tier.value)
+    same = sorted(priority_class.metadata.name for priority_class in existing if priority_class.value == tier.value)
     if same:
         return (tier.name if tier.name in same else same[0]), False
     return tier.name, True

@@ -95,7 +95,7 @@ def read_descriptions(source: str, data: bytes) -> tuple[DescribedWorkload, ...]
             found.append(_Entry(source, document, path).read(value))
     if not found:
         raise InputError("no descriptions in it", where=source, fix="write name: and latencySensitive:")
-    names = [each.name for each in found]
+    names = [workload.name for workload in found]
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"{name} is described twice", where=source, fix="remove one")

@@ -45,17 +45,17 @@ def effect(
     node_memory_bytes = settings.node_memory_bytes
     old = _version(workloads, node_memory_bytes, is_after=False)
     new = _version(workloads, node_memory_bytes, is_after=True)
-    return {each.identity: each for each in drift(old, new, Ranking(Signal.MEMORY, profile=profile), settings)}
+    return {change.identity: change for change in drift(old, new, Ranking(Signal.MEMORY, profile=profile), settings)}
 
 
 def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: bool) -> Version:
     entries = []
     usages = []
-    for each in workloads:
-        stored = each.after if is_after else each.before
+    for workload in workloads:
+        stored = workload.after if is_after else workload.before
         if stored is None:
             continue
-        pod = replace(stored, metadata=replace(stored.metadata, uid=str(each.identity)))
-        entries.append(VersionWorkload(each.identity, pod, (pod.metadata.uid,)))
-        usages.append(assumed_usage(pod, each.before, each.memory_bytes))
+        pod = replace(stored, metadata=replace(stored.metadata, uid=str(workload.identity)))
+        entries.append(VersionWorkload(workload.identity, pod, (pod.metadata.uid,)))
+        usages.append(assumed_usage(pod, workload.before, workload.memory_bytes))
     return Version(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))

@@ -55,7 +55,9 @@ def class_for(goal: Goal | None, current: QOSClass, *, is_measured: bool) -> QOS
 def toward(goal: Goal, advice: PodAdvice, usages: Mapping[str, UsageHistory]) -> PodAdvice:
     """Return advice with the amounts that the goal asks for."""
     adjust = {Goal.GUARANTEED: _as_sized, Goal.CHEAPEST: _cheapest, Goal.SAFEST: _safest}[goal]
-    containers = tuple(adjust(each, usages.get(each.container), advice.qos_class) for each in advice.containers)
+    containers = tuple(
+        adjust(container, usages.get(container.container), advice.qos_class) for container in advice.containers
+    )
     return with_containers(advice, containers)
 
 
@@ -96,7 +98,7 @@ def _larger(before: ResourceList, after: ResourceList) -> dict[str, Quantity]:
 
 
 def _resized(pod: Pod, containers: tuple[ContainerAdvice, ...]) -> Pod:
-    amounts = {each.container: each for each in containers}
+    amounts = {container.container: container for container in containers}
 
     def each(own: tuple[Container, ...]) -> tuple[Container, ...]:
         return tuple(

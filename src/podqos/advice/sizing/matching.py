@@ -40,14 +40,14 @@ def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[Container
     """Assign samples to their containers; all pods of a workload together."""
     found: dict[Identity, dict[str, list[ContainerSamples]]] = {}
     unmatched: list[str] = []
-    for each in samples:
-        identity = owner_of(each.pod, workloads)
-        container = None if identity is None else container_of(each.container, workloads[identity])
+    for sample in samples:
+        identity = owner_of(sample.pod, workloads)
+        container = None if identity is None else container_of(sample.container, workloads[identity])
         if identity is None or container is None:
-            name = f"{each.pod} {each.container}".strip()
+            name = f"{sample.pod} {sample.container}".strip()
             unmatched.append(name)
             continue
-        found.setdefault(identity, {}).setdefault(container, []).append(each)
+        found.setdefault(identity, {}).setdefault(container, []).append(sample)
     usages = {
         identity: {
             name: _together(of_container, is_runs=_is_run(name, identity, workloads[identity]))
@@ -85,33 +85,33 @@ def _is_run(container: str, identity: Identity, pod: Pod) -> bool:
 
 
 def _together(samples: Sequence[ContainerSamples], *, is_runs: bool) -> UsageHistory:
-    memory_bytes = tuple(value for each in samples for value in each.memory_bytes)
-    cpu_milli = tuple(value for each in samples for value in each.cpu_milli)
+    memory_bytes = tuple(value for sample in samples for value in sample.memory_bytes)
+    cpu_milli = tuple(value for sample in samples for value in sample.cpu_milli)
     by_pod: dict[str, list[int]] = {}
     peaks: dict[str, int] = {}
-    for each in samples:
-        if each.memory_bytes:
-            peaks[each.pod] = max(*each.memory_bytes, peaks.get(each.pod, 0))
-        if each.memory_bytes if memory_bytes else each.cpu_milli:
-            by_pod.setdefault(each.pod, []).extend(each.memory_times_us if memory_bytes else each.cpu_times_us)
-    if all(each.is_recommendation for each in samples):
+    for sample in samples:
+        if sample.memory_bytes:
+            peaks[sample.pod] = max(*sample.memory_bytes, peaks.get(sample.pod, 0))
+        if sample.memory_bytes if memory_bytes else sample.cpu_milli:
+            by_pod.setdefault(sample.pod, []).extend(sample.memory_times_us if memory_bytes else sample.cpu_times_us)
+    if all(sample.is_recommendation for sample in samples):
         return UsageHistory(memory_bytes, cpu_milli, coverage=RECOMMENDED)
-    startup_peaks = [each.startup_peak_bytes for each in samples if each.startup_peak_bytes is not None]
+    startup_peaks = [sample.startup_peak_bytes for sample in samples if sample.startup_peak_bytes is not None]
     return UsageHistory(
         memory_bytes=memory_bytes,
         cpu_milli=cpu_milli,
-        oom_kills=sum(each.oom_kills for each in samples),
+        oom_kills=sum(sample.oom_kills for sample in samples),
         coverage=coverage_of(
             by_pod.values(),
             len(memory_bytes or cpu_milli),
-            are_dates=all(each.are_dates for each in samples),
+            are_dates=all(sample.are_dates for sample in samples),
         ),
         replica_peaks_bytes=tuple(peaks.values()),
         startup_peak_bytes=max(startup_peaks, default=None),
-        restarts=sum(each.restarts for each in samples),
+        restarts=sum(sample.restarts for sample in samples),
         replicas=_replicas(samples),
         oom_limit_bytes=max(
-            (each.oom_limit_bytes for each in samples if each.oom_limit_bytes is not None), default=None
+            (sample.oom_limit_bytes for sample in samples if sample.oom_limit_bytes is not None), default=None
         ),
         is_runs=is_runs,
     )

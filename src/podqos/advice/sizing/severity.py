@@ -54,14 +54,17 @@ def distance(containers: Iterable[ContainerAdvice]) -> Distance:
 
 
 def _distances(containers: Iterable[ContainerAdvice]) -> Iterator[Distance]:
-    for each in containers:
-        sides = (("requests", each.requests_before, each.requests), ("limits", each.limits_before, each.limits))
+    for container in containers:
+        sides = (
+            ("requests", container.requests_before, container.requests),
+            ("limits", container.limits_before, container.limits),
+        )
         for side, before, after in sides:
             for resource in (MEMORY, CPU):
                 old, new = before.get(resource), after.get(resource)
                 if old != new:
                     severity = _severity(resource, old, new)
-                    yield Distance(severity, each.container, f"{side}.{resource}", old, new)
+                    yield Distance(severity, container.container, f"{side}.{resource}", old, new)
 
 
 def _severity(resource: str, old: Quantity | None, new: Quantity | None) -> Severity:

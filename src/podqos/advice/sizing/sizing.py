@@ -347,7 +347,7 @@ def _doubts(usage: UsageHistory, need: MemoryNeed | None) -> list[Doubt]:
     elif is_provisional(usage):
         if 0 < len(usage.memory_bytes or usage.cpu_milli) < LEAST_SAMPLES:
             doubts.append(Doubt.FEW_SAMPLES)
-        doubts += [_SHORTFALLS[each] for each in usage.coverage.shortfalls if each in _SHORTFALLS]
+        doubts += [_SHORTFALLS[shortfall] for shortfall in usage.coverage.shortfalls if shortfall in _SHORTFALLS]
     if usage.oom_kills:
         doubts.append(Doubt.NEED_UNKNOWN)
     if need is not None and need.is_leak:

@@ -93,22 +93,22 @@ def check_view(report: CheckReport, *, can_fix: bool) -> CheckView:
     """Return a report as the page shows it."""
     items = tuple(
         CheckItem(
-            check=each.check,
-            check_name=each.check_name,
-            severity=each.severity,
-            title=each.title,
-            subject=each.subject,
-            namespace=each.namespace,
-            container=each.container,
-            place=each.place,
-            reason=each.reason,
-            consequence=each.consequence,
-            patch="\n".join(patch_lines(each.patch)).removeprefix("fix: "),
-            is_fixed=each.patch.is_applied,
-            on_request=each.patch.on_request,
-            fingerprint=each.fingerprint,
+            check=item.check,
+            check_name=item.check_name,
+            severity=item.severity,
+            title=item.title,
+            subject=item.subject,
+            namespace=item.namespace,
+            container=item.container,
+            place=item.place,
+            reason=item.reason,
+            consequence=item.consequence,
+            patch="\n".join(patch_lines(item.patch)).removeprefix("fix: "),
+            is_fixed=item.patch.is_applied,
+            on_request=item.patch.on_request,
+            fingerprint=item.fingerprint,
         )
-        for each in report.items
+        for item in report.items
     )
     verdict = "" if report.verdict is None else report.verdict.text
     return CheckView(items, report.summary, verdict, can_fix, report.notes, report.assumptions)
@@ -121,13 +121,13 @@ def fix_view(fixes: Fixes, remaining: int) -> FixView:
             file.source,
             "".join(f"{line}\n" for line in unified(file)),
             file.after.decode(errors="replace"),
-            tuple(f"{each.check} {each.subject.kind} {each.subject.key}" for each in file.findings),
+            tuple(f"{finding.check} {finding.subject.kind} {finding.subject.key}" for finding in file.findings),
         )
         for file in fixes.files
     )
     refused = tuple(
-        f"{each.finding.check} {refused.subject.kind} {refused.subject.key}: {reason_words(each.why)}"
+        f"{fix.finding.check} {refused.subject.kind} {refused.subject.key}: {reason_words(fix.why)}"
         for refused in fixes.refused
-        for each in refused.fixes
+        for fix in refused.fixes
     )
     return FixView(files, refused, (), remaining)

@@ -120,11 +120,11 @@ def change(before: ClusterView, after: ClusterView) -> ClusterChange:
 
 def _parts(before: Sequence[Item], after: Sequence[Item], key: Callable[[Item], object]) -> Iterator[Item | Run]:
     """Yield the parts of a list. Of two with the same key, what is not as the one that is found counts as new."""
-    places = {key(each): place for place, each in enumerate(before)}
+    places = {key(node_panel): place for place, node_panel in enumerate(before)}
     start = end = 0
-    for each in after:
-        place = end if end < len(before) and before[end] is each else places.get(key(each))
-        if place is not None and before[place] == each:
+    for node_panel in after:
+        place = end if end < len(before) and before[end] is node_panel else places.get(key(node_panel))
+        if place is not None and before[place] == node_panel:
             if place != end:
                 yield from _run(start, end)
                 start = place
@@ -132,7 +132,7 @@ def _parts(before: Sequence[Item], after: Sequence[Item], key: Callable[[Item], 
         else:
             yield from _run(start, end)
             start = end = 0 if place is None else place + 1
-            yield each
+            yield node_panel
     yield from _run(start, end)
 
 

@@ -58,10 +58,10 @@ class CompareView(Struct, frozen=True, rename="camel"):
 
 def compare(before: RunView, after: RunView) -> CompareView:
     """Compare two runs."""
-    victims = [[_victim(each) for each in run.kills] for run in (before, after)]
-    places = [{id(each): number for number, each in enumerate(of)} for of in victims]
-    known = [{each.key: each.workload for each in run.pods} for run in (before, after)]
-    fared = [{each.workload: each for each in run.summary.workloads} for run in (before, after)]
+    victims = [[_victim(kill) for kill in run.kills] for run in (before, after)]
+    places = [{id(victim): number for number, victim in enumerate(of)} for of in victims]
+    known = [{pod.key: pod.workload for pod in run.pods} for run in (before, after)]
+    fared = [{workload.workload: workload for workload in run.summary.workloads} for run in (before, after)]
     deaths = tuple(
         ComparedDeath(
             pod=(pod := (row.predicted or row.real).pod),  # type: ignore[union-attr] # one of them is there
@@ -83,7 +83,7 @@ def compare(before: RunView, after: RunView) -> CompareView:
         before=before.summary,
         after=after.summary,
         deaths=deaths,
-        workloads=tuple(sorted(workloads, key=lambda each: not each.is_different)),
+        workloads=tuple(sorted(workloads, key=lambda workload: not workload.is_different)),
     )
 
 
@@ -100,12 +100,12 @@ def _victim(kill: Kill) -> Victim:
 
 def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath, ...]) -> str:
     old, new = _deaths(before), _deaths(after)
-    if all(each.verdict is Verdict.SAME for each in deaths) and old == new:
+    if all(death.verdict is Verdict.SAME for death in deaths) and old == new:
         same = f"The same in both: {counted(old, 'death')}"
         if before.untouched == after.untouched and before.pods == after.pods:
             return f"{same}."
         return f"{same}, but {_unaffected(after)} instead of {_unaffected(before)} pods unaffected."
-    fared = [{each.workload: _deaths(each) for each in run.workloads} for run in (before, after)]
+    fared = [{workload.workload: _deaths(workload) for workload in run.workloads} for run in (before, after)]
     turned = [(fared[0].get(name, 0), fared[1].get(name, 0), name) for name in {**fared[0], **fared[1]}]
     turned = sorted((each for each in turned if each[0] != each[1]), key=lambda each: -abs(each[0] - each[1]))
     others = [f"{name} {then} instead of {now}" for now, then, name in turned[:_MOST_NAMED]]
@@ -116,8 +116,8 @@ def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath
 
 def _fewer(workloads: list[ComparedWorkload]) -> str:
     """Return of which workloads fewer pods run after than before: those cannot die, and nothing was gained for them."""
-    counts = [(each, _running(each.before), _running(each.after)) for each in workloads]
-    fewer = [f"{each.workload} {now} instead of {then}" for each, then, now in counts if now < then]
+    counts = [(workload, _running(workload.before), _running(workload.after)) for workload in workloads]
+    fewer = [f"{workload.workload} {now} instead of {then}" for workload, then, now in counts if now < then]
     more = [counted(len(fewer) - _MOST_NAMED, "more workload")] if len(fewer) > _MOST_NAMED else []
     return f" Fewer pods run: {listed([*fewer[:_MOST_NAMED], *more])}." if fewer else ""
 

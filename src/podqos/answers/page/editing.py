@@ -58,7 +58,7 @@ def edited(objects: Objects, found: FoundWorkload, edits: Iterable[FieldEdit]) -
 
 def edited_alike(example: FoundWorkload, made: FoundWorkload, found: FoundWorkload) -> FoundWorkload | None:
     """Return a pod edited as another was that has the same containers; None where it has others."""
-    before, after, own = (each.workload.pod.spec for each in (example, made, found))
+    before, after, own = (workload.workload.pod.spec for workload in (example, made, found))
     is_alike = own.containers == before.containers and own.init_containers == before.init_containers
     if not is_alike or own.resources != before.resources or not found.workload.is_stored:
         return None
@@ -97,12 +97,12 @@ def with_workloads(
     assert node.state is not None
     state = node.state
     objects = node.objects.only(changed)
-    keys = {(each.workload.kind, each.workload.pod.key) for each in changed}
+    keys = {(workload.workload.kind, workload.workload.pod.key) for workload in changed}
     named = [entry.pod.key for entry in state.snapshot.pods if state.owners.get(entry.pod.metadata.uid) in keys]
     made = {}
-    for each in node_pods(objects, named=named, profile=profile):
-        priority = priorities.get(f"{each.kind} {each.workload}")
-        made[each.pod.metadata.uid] = each.pod if priority is None else with_priority(each.pod, priority)
+    for node_pod in node_pods(objects, named=named, profile=profile):
+        priority = priorities.get(f"{node_pod.kind} {node_pod.workload}")
+        made[node_pod.pod.metadata.uid] = node_pod.pod if priority is None else with_priority(node_pod.pod, priority)
     if not made:
         raise _refusal(objects.problems)
     pods = tuple(
@@ -119,7 +119,7 @@ def _check_running(objects: Objects, before: Pod, found: FoundWorkload) -> None:
     """
     pod = found.workload.pod
     known = validate_pod(before, is_stored=True)
-    error = next((each for each in validate_pod(pod, is_stored=True) if each not in known), None)
+    error = next((field_error for field_error in validate_pod(pod, is_stored=True) if field_error not in known), None)
     if error is not None:
         raise InputError(error.words, where=error.path)
     policies = objects.namespace_policies(found.source).of(pod.metadata.namespace)

@@ -56,7 +56,7 @@ class GuardPanel(Struct, frozen=True, rename="camel"):
 
 def guard_panel(status: GuardStatus, entries: Iterable[Entry]) -> GuardPanel:
     """Return a guard as the page shows it; ``entries`` are the last of its journal, oldest first."""
-    told = [each for each in entries if each.kind in _TOLD][-_MOST:]
+    told = [entry for entry in entries if entry.kind in _TOLD][-_MOST:]
     return GuardPanel(
         status.node,
         status.enforce,
@@ -64,7 +64,7 @@ def guard_panel(status: GuardStatus, entries: Iterable[Entry]) -> GuardPanel:
         mode(status),
         tuple(GuardFact(name, text) for name, text in status_facts(status, status.updated_us)),
         tuple(
-            GuardEntry(each.time_us / SECOND_US, str(each.kind), each.pod or "", line(each), reasons(each))
-            for each in reversed(told)
+            GuardEntry(entry.time_us / SECOND_US, str(entry.kind), entry.pod or "", line(entry), reasons(entry))
+            for entry in reversed(told)
         ),
     )

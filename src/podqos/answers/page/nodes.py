@@ -116,7 +116,9 @@ class PageNode:
         """Its pods where they are in no order, because nothing is known of what they run on."""
         if self.state is not None:
             return []
-        running = [each for each in self.objects.workloads if each.workload.pod.status.phase not in TERMINAL_PHASES]
+        running = [
+            workload for workload in self.objects.workloads if workload.workload.pod.status.phase not in TERMINAL_PHASES
+        ]
         return node_pods(self.objects.only(running), profile=self._profile, node=self.name or None) if running else []
 
     @cached_property
@@ -140,34 +142,37 @@ class PageNodes:
             nodes = self._of_scenario(source.scenario)
         else:
             nodes = self._of_manifests()
-        self.nodes: dict[str, PageNode] = {each.name: each for each in nodes}
+        self.nodes: dict[str, PageNode] = {node.name: node for node in nodes}
 
     @cached_property
     def waiting(self) -> list[NodePod]:
         """The pods without a node, where others have one."""
-        if any(each.is_assumed for each in self.nodes.values()):
+        if any(node.is_assumed for node in self.nodes.values()):
             return []
-        pods_are_live = any(each.workload.is_stored for each in self.objects.workloads)
+        pods_are_live = any(workload.workload.is_stored for workload in self.objects.workloads)
         unbound = [
-            each
-            for each in self._by_node.get("", ())
+            workload
+            for workload in self._by_node.get("", ())
             # Workloads of a cluster are what its pods are made from; on the only node runs all that is not live.
-            if each.workload.is_stored or not (self._is_one_node or (each.workload.is_live and pods_are_live))
+            if workload.workload.is_stored or not (self._is_one_node or (workload.workload.is_live and pods_are_live))
         ]
         return node_pods(self.objects.only(unbound), profile=self.profile) if unbound else []
 
     @cached_property
     def workloads(self) -> dict[tuple[str, str], FoundWorkload]:
         """What has pods, by kind and ``namespace/name``."""
-        return {(each.workload.kind, each.workload.pod.key): each for each in self.objects.latest(warn=False)}
+        return {
+            (workload.workload.kind, workload.workload.pod.key): workload
+            for workload in self.objects.latest(warn=False)
+        }
 
     @cached_property
     def _by_node(self) -> dict[str, list[FoundWorkload]]:
         if self._source.cluster is not None:
             return self._source.cluster.by_node
         found: dict[str, list[FoundWorkload]] = {}
-        for each in self.objects.latest(warn=False):
-            found.setdefault(each.workload.pod.spec.node_name, []).append(each)
+        for workload in self.objects.latest(warn=False):
+            found.setdefault(workload.workload.pod.spec.node_name, []).append(workload)
         return found
 
     @cached_property
@@ -191,7 +196,7 @@ class PageNodes:
                 continue
             noted = len(objects.problems)
             state, problem = None, ""
-            if any(each.workload.pod.status.phase not in TERMINAL_PHASES for each in objects.workloads):
+            if any(workload.workload.pod.status.phase not in TERMINAL_PHASES for workload in objects.workloads):
                 try:
                     state = cluster_state(cluster, name, profile=self.profile)
                 except InputError as error:
@@ -250,7 +255,7 @@ class PageNodes:
             if MEMORY not in node.status.allocatable:
                 node = replace(node, status=_divided(node.status, state))
         except NoPods:
-            if any(each.severity is Severity.ERROR for each in objects.problems[noted:]):
+            if any(problem.severity is Severity.ERROR for problem in objects.problems[noted:]):
                 problem = "the API server would store none of its pods"
         except InputError as error:
             state, problem = None, error.worded(published)
@@ -301,7 +306,7 @@ def _bound(node: NodePods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:
 def _stats(pod: Pod, containers: Sequence[ContainerUsage]) -> PodStats:
     """Return what the kubelet measures of a pod."""
     reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
-    working_set_bytes = sum(each.working_set_bytes for each in containers)
+    working_set_bytes = sum(container.working_set_bytes for container in containers)
     return PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes))
 
 

@@ -71,20 +71,28 @@ class Page(Shown):
     def cluster(self) -> ClusterView:
         """Return all nodes and pods."""
         nodes = self.nodes
-        made = [self._shown(each) for each in nodes.nodes.values()]
-        made.sort(key=lambda each: (each.panel.headroom_bytes is None, each.panel.headroom_bytes or 0, each.panel.name))
-        pods = [block for each in made for block in each.blocks]
-        pods += [self._unranked(each, "") for each in nodes.waiting]
+        made = [self._shown(node) for node in nodes.nodes.values()]
+        made.sort(
+            key=lambda shown_node: (
+                shown_node.panel.headroom_bytes is None,
+                shown_node.panel.headroom_bytes or 0,
+                shown_node.panel.name,
+            )
+        )
+        pods = [block for shown_node in made for block in shown_node.blocks]
+        pods += [self._unranked(node_pod, "") for node_pod in nodes.waiting]
         return ClusterView(
             name=self.source.name,
             kubernetes_version=nodes.profile.version_text,
             taken_at="" if self.source.cluster is None else self.source.cluster.header.taken_at,
-            nodes=tuple(each.panel for each in made),
+            nodes=tuple(shown_node.panel for shown_node in made),
             pods=tuple(pods),
-            classes={str(each): count for each, count in sorted(Counter(each.qos_class for each in pods).items())},
+            classes={
+                str(qos_class): count for qos_class, count in sorted(Counter(pod.qos_class for pod in pods).items())
+            },
             notes=tuple(self._notes()),
             guard=self.source.guard,
-            assumptions=tuple(dict.fromkeys(assumed for each in made for assumed in each.assumptions)),
+            assumptions=tuple(dict.fromkeys(assumed for shown_node in made for assumed in shown_node.assumptions)),
         )
 
     def _shown(self, node: PageNode) -> ShownNode:
@@ -99,7 +107,7 @@ class Page(Shown):
             dict.fromkeys(
                 (
                     *self.source.problems,
-                    *(each for node in self.nodes.nodes.values() for each in node.objects.problems),
+                    *(problem for node in self.nodes.nodes.values() for problem in node.objects.problems),
                     *self.nodes.objects.problems,
                 )
             )
@@ -120,7 +128,7 @@ class Page(Shown):
         if state is not None and self.source.cluster is None:
             # What a table of usage or a scenario states is as good as what a kubelet measured.
             figures = replace(
-                figures, is_measured=all(each.state_with != USAGE.state_with for each in state.assumptions)
+                figures, is_measured=all(assumption.state_with != USAGE.state_with for assumption in state.assumptions)
             )
         figures = replace(figures, problem=node.problem or figures.problem)
         return NodePanel(
@@ -139,7 +147,7 @@ class Page(Shown):
 
     def _blocks(self, node: PageNode) -> Iterator[PodBlock]:
         if node.state is None:
-            yield from (self._unranked(each, node.name) for each in node.unranked)
+            yield from (self._unranked(node_pod, node.name) for node_pod in node.unranked)
             return
         places = self.places(node)
         blocks = [
@@ -155,7 +163,7 @@ class Page(Shown):
     def _block(self, entry: PodUsage, node: str, workload: str, places: Places | None) -> PodBlock:
         pod = entry.pod
         standing = None if places is None else places.standing(pod.key)
-        is_limited = all(MEMORY in each.resources.limits for each in pod.running_containers)
+        is_limited = all(MEMORY in container.resources.limits for container in pod.running_containers)
         limits = pod_limits(pod)
         own = pod.spec.resources
         if own is not None and MEMORY in own.limits:
@@ -169,7 +177,9 @@ class Page(Shown):
             priority=pod.spec.priority or 0,
             requested_bytes=_bytes(pod_requests(pod).get(MEMORY)),
             limit_bytes=_bytes(limits.get(MEMORY)) if is_limited else None,
-            used_bytes=None if entry.stats is None else sum(each.working_set_bytes for each in entry.containers),
+            used_bytes=None
+            if entry.stats is None
+            else sum(container.working_set_bytes for container in entry.containers),
             oom_score_adj=None if standing is None else standing.oom_score_adj,
             eviction_place=None if standing is None else standing.eviction_place,
             kill_place=None if standing is None else standing.kill_place,
@@ -205,7 +215,9 @@ class Page(Shown):
             safer=() if at is None or places is None else self._safer(at, entry, found, places),
             deaths=deaths.deaths,
             endings=deaths.containers,
-            idle=() if report is None else tuple(each for each in report.without_process if each.pod == pod),
+            idle=()
+            if report is None
+            else tuple(container for container in report.without_process if container.pod == pod),
             assumptions=tuple(dict.fromkeys((*explained.assumptions, *(() if at is None else self._assumptions(at))))),
         )
 
@@ -251,7 +263,7 @@ class Page(Shown):
         checked = self._checked
         if request.checks:
             options = CheckOptions(
-                profile=self.nodes.profile, only=frozenset(check_named(each, "checks").id for each in request.checks)
+                profile=self.nodes.profile, only=frozenset(check_named(check, "checks").id for check in request.checks)
             )
             checked = self._check(options)
         if self.source.cluster is not None:
@@ -275,9 +287,9 @@ class Page(Shown):
         return page_of(
             replace(
                 found,
-                kills=tuple(each for each in found.kills if each.pod == pod),
-                evictions=tuple(each for each in found.evictions if each.pod == pod),
-                terminations=tuple(each for each in found.terminations if each.pod == pod),
+                kills=tuple(kill for kill in found.kills if kill.pod == pod),
+                evictions=tuple(eviction for eviction in found.evictions if eviction.pod == pod),
+                terminations=tuple(termination for termination in found.terminations if termination.pod == pod),
             )
         )
 

@@ -36,10 +36,10 @@ class Places(Struct):
     @staticmethod
     def _by_pod(eviction_order: Iterable[EvictionPlace], kill_order: Iterable[KillPlace]) -> Places:
         kills: dict[str, list[KillPlace]] = {}
-        for each in kill_order:
-            kills.setdefault(each.pod, []).append(each)
+        for kill_place in kill_order:
+            kills.setdefault(kill_place.pod, []).append(kill_place)
         killed = {pod: place for place, pod in enumerate(kills, 1)}
-        return Places({each.pod: each for each in eviction_order}, kills, killed)
+        return Places({place.pod: place for place in eviction_order}, kills, killed)
 
     def standing(self, pod: str) -> PodStanding | None:
         """Return where a pod stands."""

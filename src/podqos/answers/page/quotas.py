@@ -51,8 +51,8 @@ class Quotas:
         for edit in edits:
             if edit.found.workload.is_stored:
                 self._check_running(edit)
-        written = {_key(each.found): each.found for each in edits if not each.found.workload.is_live}
-        namespaces = dict.fromkeys(each.workload.metadata.namespace for each in written.values())
+        written = {_key(edit.found): edit.found for edit in edits if not edit.found.workload.is_live}
+        namespaces = dict.fromkeys(workload.workload.metadata.namespace for workload in written.values())
         return tuple(words for namespace in namespaces for words in self._check_written(namespace, written))
 
     def _check_running(self, edit: Charged) -> None:
@@ -68,7 +68,7 @@ class Quotas:
             quotas = decision.quotas
 
     def _check_written(self, namespace: str, written: Mapping[Key, FoundWorkload]) -> list[str]:
-        if not any(each.metadata.namespace == namespace for each in self._objects.of(ResourceQuota)):
+        if not any(quota.metadata.namespace == namespace for quota in self._objects.of(ResourceQuota)):
             return []
         if namespace not in self._before:
             self._before[namespace] = self._admitted(namespace, {})

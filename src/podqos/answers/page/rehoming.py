@@ -54,7 +54,9 @@ class _Homeless(Struct, frozen=True):
 
 def rehomed(page: Shown, states: Mapping[str, NodeState]) -> Rehomed:
     """Return where pods end up; ``states`` are the nodes with edited pods, each where it was."""
-    homeless = [each for name, state in states.items() for each in _homeless(page, page.nodes.nodes[name], state)]
+    homeless = [
+        homeless for name, state in states.items() for homeless in _homeless(page, page.nodes.nodes[name], state)
+    ]
     if not homeless:
         return Rehomed(states)
     return _Move(page, states, homeless).result()
@@ -71,7 +73,7 @@ def _homeless(page: Shown, node: PageNode, state: NodeState) -> Iterator[_Homele
         return
     allocatable = counted(node.node.status.allocatable)
     used: Amounts = dict(page.requested(node))
-    for pod in sorted(edited, key=lambda each: -(each.spec.priority or 0)):
+    for pod in sorted(edited, key=lambda pod: -(pod.spec.priority or 0)):
         old = before[pod.metadata.uid]
         had, wants = demand_of(old.pod, profile).requested, demand_of(pod, profile).requested
         rest = {name: amount - had.get(name, 0) for name, amount in used.items()}
@@ -111,21 +113,25 @@ class _Move:
             placed, message = None, error.worded(published)
         to, waiting = {}, {}
         if placed is not None:
-            to = {each.pod: each.node for each in placed.outcomes if each.status is Status.PLACED and each.node}
+            to = {
+                outcome.pod: outcome.node
+                for outcome in placed.outcomes
+                if outcome.status is Status.PLACED and outcome.node
+            }
             waiting = {view.key: view for view in placed.pending}
         moved = []
-        for key, each in self._homeless.items():
+        for key, homeless in self._homeless.items():
             goes_to = to.get(key)
             if goes_to is None:
-                self._put(each.node.name, each.old)
+                self._put(homeless.node.name, homeless.old)
                 if placed is not None and key in waiting:
                     message = refusal_message(placed.refusal(waiting[key]))
-            elif goes_to == each.node.name:
+            elif goes_to == homeless.node.name:
                 pass  # another edited pod has left it
             else:
-                self._take(each.node.name, each.new.metadata.uid)
-                self._put(goes_to, replace(each.old, pod=_bound(each.new, goes_to)), self._owner(each))
-            moved.append(self._moved(each, goes_to, "" if goes_to else message))
+                self._take(homeless.node.name, homeless.new.metadata.uid)
+                self._put(goes_to, replace(homeless.old, pod=_bound(homeless.new, goes_to)), self._owner(homeless))
+            moved.append(self._moved(homeless, goes_to, "" if goes_to else message))
         preempted = () if placed is None else tuple(self._preempted(placed, to))
         return Rehomed(
             {name: state for name, state in self._states.items() if name in self._touched},
@@ -148,7 +154,7 @@ class _Move:
                     bare.add(pod.key)
         surroundings = Surroundings(
             tuple(node.node for node in page.nodes.nodes.values() if is_known(node)),
-            {each.metadata.name: each.metadata.labels for each in objects.of(Namespace)},
+            {namespace.metadata.name: namespace.metadata.labels for namespace in objects.of(Namespace)},
             tuple(budget for _, budget in objects.disruption_budgets()),
             profile,
             services,
@@ -157,16 +163,16 @@ class _Move:
         return place_views((views[id(pod)] for pod in pods), surroundings, bare=bare)
 
     def _preempted(self, placed: Placement, to: Mapping[str, str]) -> Iterator[PreemptedPod]:
-        for each in placed.displacements:
-            yield PreemptedPod(each.pod, each.node, each.by)
-            state = self._states.get(each.node)
-            entry = None if state is None else _entry(state, each.pod)
+        for displacement in placed.displacements:
+            yield PreemptedPod(displacement.pod, displacement.node, displacement.by)
+            state = self._states.get(displacement.node)
+            entry = None if state is None else _entry(state, displacement.pod)
             if state is None or entry is None:
                 continue
             own = state.owners.get(entry.pod.metadata.uid)
-            self._take(each.node, entry.pod.metadata.uid)
-            if each.pod in to:
-                self._put(to[each.pod], replace(entry, pod=_bound(entry.pod, to[each.pod])), own)
+            self._take(displacement.node, entry.pod.metadata.uid)
+            if displacement.pod in to:
+                self._put(to[displacement.pod], replace(entry, pod=_bound(entry.pod, to[displacement.pod])), own)
 
     def _moved(self, each: _Homeless, to: str | None, message: str) -> MovedPod:
         verdict = resizing(each.old.pod, each.new, self._page.nodes.profile)
@@ -188,7 +194,7 @@ class _Move:
         """Put a pod on a node, in the place of the one with its uid."""
         state = self._states.get(node) or self._page.state(self._page.nodes.nodes[node])
         uid = entry.pod.metadata.uid
-        others = (each for each in state.snapshot.pods if each.pod.metadata.uid != uid)
+        others = (pod for pod in state.snapshot.pods if pod.pod.metadata.uid != uid)
         self._keep(node, state if own is None else replace(state, owners={**state.owners, uid: own}), (*others, entry))
 
     def _keep(self, node: str, state: NodeState, pods: Iterable[PodUsage]) -> None:
@@ -201,4 +207,4 @@ def _bound(pod: Pod, node: str) -> Pod:
 
 
 def _entry(state: NodeState, pod: str) -> PodUsage | None:
-    return next((each for each in state.snapshot.pods if each.pod.key == pod), None)
+    return next((pod_usage for pod_usage in state.snapshot.pods if pod_usage.pod.key == pod), None)

@@ -83,10 +83,10 @@ def source_info(
     key: str, source: PageSource, files: Iterable[str] = (), generation: int = 1, *, is_live: bool = False
 ) -> SourceInfo:
     """Return what a page is told of a source."""
-    named = tuple(files) or tuple(each.path for each in source.files)
+    named = tuple(files) or tuple(file.path for file in source.files)
     problems = tuple(
-        ProblemInfo(each.worded(published), each.severity, each.source, each.line, each.column)
-        for each in source.problems[:_MOST_PROBLEMS]
+        ProblemInfo(problem.worded(published), problem.severity, problem.source, problem.line, problem.column)
+        for problem in source.problems[:_MOST_PROBLEMS]
     )
     views = views_of(source)
     return SourceInfo(key, source.kind, source.name, named[:_MOST_PROBLEMS], views, problems, generation, is_live)

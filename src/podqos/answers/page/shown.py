@@ -54,7 +54,10 @@ class Shown:
     @cached_property
     def makers(self) -> dict[tuple[str, str], FoundWorkload]:
         """What can be patched, by kind and ``namespace/name``."""
-        return {(each.workload.kind, each.workload.pod.key): each for each in self.declared.latest(warn=False)}
+        return {
+            (workload.workload.kind, workload.workload.pod.key): workload
+            for workload in self.declared.latest(warn=False)
+        }
 
     @cached_property
     def quotas(self) -> Quotas:
@@ -68,9 +71,9 @@ class Shown:
             return nodes[name]
         if name:
             raise InputError(f"there is no node {name}", fix="it may be gone: see the cluster")
-        ranked = [(each.watched.headroom_bytes, each) for each in nodes.values() if each.watched is not None]
+        ranked = [(node.watched.headroom_bytes, node) for node in nodes.values() if node.watched is not None]
         if not ranked:
-            problem = next((each.problem for each in nodes.values() if each.problem), "")
+            problem = next((node.problem for node in nodes.values() if node.problem), "")
             raise InputError(problem or "there are no pods", fix="" if problem else "give some that run")
         return min(ranked, key=itemgetter(0))[1]
 
@@ -96,11 +99,11 @@ class Shown:
         for at, entry in self._running.get(pod, ()):
             if not node or at.name == node:
                 return at, entry, self.made_from(at, entry)
-        nodes = [each for each in self.nodes.nodes.values() if not node or each.name == node]
-        unranked = [(at, each) for at in nodes for each in at.unranked]
-        for place, each in (*unranked, *((None, each) for each in self.nodes.waiting)):
-            if each.pod.key == pod:
-                return place, PodUsage(each.pod, None, ()), self.nodes.workloads[each.kind, each.workload]
+        nodes = [page_node for page_node in self.nodes.nodes.values() if not node or page_node.name == node]
+        unranked = [(at, node_pod) for at in nodes for node_pod in at.unranked]
+        for place, node_pod in (*unranked, *((None, each) for each in self.nodes.waiting)):
+            if node_pod.pod.key == pod:
+                return place, PodUsage(node_pod.pod, None, ()), self.nodes.workloads[node_pod.kind, node_pod.workload]
         where = f" on {node}" if node else ""
         raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
 

@@ -109,12 +109,18 @@ class WhatIfEngine:
         after = before if state is now else Places.of(report)
         touched = {entry.pod.key for change in changes for _, entry in change.pods}
         changed = [
-            self._changed(each, states, after if each == node.name else None, touched)
-            if request.is_whole or each == node.name
-            else _uncounted(each, states[each], touched)
-            for each in states
+            self._changed(state, states, after if state == node.name else None, touched)
+            if request.is_whole or state == node.name
+            else _uncounted(state, states[state], touched)
+            for state in states
         ]
-        changed.sort(key=lambda each: (each.node != node.name, -(each.at_risk or 0) - (each.safer or 0), each.node))
+        changed.sort(
+            key=lambda changed_node: (
+                changed_node.node != node.name,
+                -(changed_node.at_risk or 0) - (changed_node.safer or 0),
+                changed_node.node,
+            )
+        )
         was = watched_memory(now, profile)
         then = was if state is now else watched_memory(state, profile)
         return WhatIfView(
@@ -125,10 +131,10 @@ class WhatIfEngine:
                 for pod in dict.fromkeys((*after.evicted, *before.evicted))
             ),
             nodes=tuple(changed),
-            is_whole=all(each.safer is not None for each in changed),
-            safer=sum(each.safer or 0 for each in changed),
-            at_risk=sum(each.at_risk or 0 for each in changed),
-            mixed=sum(each.mixed or 0 for each in changed),
+            is_whole=all(node.safer is not None for node in changed),
+            safer=sum(node.safer or 0 for node in changed),
+            at_risk=sum(node.at_risk or 0 for node in changed),
+            mixed=sum(node.mixed or 0 for node in changed),
             moved=homes.moved,
             preempted=homes.preempted,
             threshold_before_bytes=was.threshold_bytes,
@@ -136,7 +142,7 @@ class WhatIfEngine:
             headroom_before_bytes=was.headroom_bytes,
             headroom_after_bytes=then.headroom_bytes,
             forecast=self._forecast_change(request.growing, node, state) if request.growing else None,
-            notes=(*notes, *(note for each in states.values() for note in _notes(each, touched))),
+            notes=(*notes, *(note for state in states.values() for note in _notes(state, touched))),
             assumptions=report.assumptions,
         )
 
@@ -221,7 +227,7 @@ class WhatIfEngine:
                 found = page.made_from(node, entry)
                 name = f"{found.workload.kind} {found.workload.pod.key}"
                 _, edits = by_node.setdefault(node.name, {}).setdefault(name, (found, []))
-                edits += (each for each in change.fields if each not in edits)
+                edits += (field for field in change.fields if field not in edits)
                 if change.priority is not None:
                     priorities[name] = change.priority
         states = {}
@@ -293,8 +299,8 @@ class WhatIfEngine:
         """Whether only settings of the kubelet differ that decide nothing about the orders."""
         if now.snapshot is not then.snapshot:
             return False
-        kubelets = (each.kubelet or DEFAULT_KUBELET for each in (now, then))
-        one, other = (now.cgroups(each, CgroupVersion.V2, self._profile) for each in kubelets)
+        kubelets = (node_state.kubelet or DEFAULT_KUBELET for node_state in (now, then))
+        one, other = (now.cgroups(kubelet, CgroupVersion.V2, self._profile) for kubelet in kubelets)
         return one == other
 
     def _edited_pod(self, change: _Edited, node: PageNode, before: Places, after: Places) -> EditedPod:
@@ -305,7 +311,7 @@ class WhatIfEngine:
         new = page.explained(changed, change.node).items[0] if fields else old
         # The scores are those of one of its pods on the node that is looked at, if there is one.
         shown = next((entry.pod.key for at, entry in change.pods if at is node), change.pod)
-        scores = {each.container: each for each in after.kills.get(shown, ())}
+        scores = {kill_place.container: kill_place for kill_place in after.kills.get(shown, ())}
         verdict = resizing(change.found.workload.pod, changed.workload.pod, self._profile) if fields else None
         return EditedPod(
             workload=change.name,
@@ -317,13 +323,13 @@ class WhatIfEngine:
             reason_after=new.reason,
             scores=tuple(
                 ScoreChange(
-                    each.container,
-                    each.oom_score_adj,
-                    scores[each.container].oom_score_adj,
-                    scores[each.container].oom_reason,
+                    kill_place.container,
+                    kill_place.oom_score_adj,
+                    scores[kill_place.container].oom_score_adj,
+                    scores[kill_place.container].oom_reason,
                 )
-                for each in before.kills.get(shown, ())
-                if each.container in scores
+                for kill_place in before.kills.get(shown, ())
+                if kill_place.container in scores
             ),
             patch=self._patch(change.maker, change.fields, verdict),
             resize=None if verdict is None else resize_verdict(verdict),
@@ -342,7 +348,7 @@ class WhatIfEngine:
         """Return how a container's growth ends, if its pod stays on the node; unless one is named, the pod's first."""
         pod, _, container = growing.partition(":")
         was, entry = (
-            next((each for each in own.snapshot.pods if each.pod.key == pod), None)
+            next((pod_usage for pod_usage in own.snapshot.pods if pod_usage.pod.key == pod), None)
             for own in (self._page.state(node), state)
         )
         if was is None or entry is None or not entry.containers:
@@ -397,7 +403,7 @@ def _fields(edits: Iterable[PodEdit], found: FoundWorkload) -> Iterator[FieldEdi
     """Yield the fields of an object that edits write."""
     spec = found.workload.pod.spec
     lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
-    places = {each.name: f"spec.{field}[{number}]" for field, of in lists for number, each in enumerate(of)}
+    places = {container.name: f"spec.{field}[{number}]" for field, of in lists for number, container in enumerate(of)}
     for edit in edits:
         if edit.container and edit.container not in places:
             raise InputError(f"{edit.pod} has no container {edit.container}", fix=f"one of {', '.join(places)}")
@@ -433,7 +439,9 @@ def _notes(state: NodeState, touched: Collection[str]) -> Iterator[str]:
     """Yield which containers use more than the limit they are given."""
     for entry in state.snapshot.pods:
         if entry.pod.key in touched:
-            limits = {each.name: each.resources.limits.get(MEMORY) for each in entry.pod.running_containers}
+            limits = {
+                container.name: container.resources.limits.get(MEMORY) for container in entry.pod.running_containers
+            }
             for usage in entry.containers:
                 limit = limits.get(usage.name)
                 if limit is not None and usage.working_set_bytes > limit.value:
@@ -452,4 +460,7 @@ def _choices(state: NodeState) -> tuple[str, ...]:
 
 
 def _is_limited(pod: Pod, container: str) -> bool:
-    return any(each.name == container and MEMORY in each.resources.limits for each in pod.running_containers)
+    return any(
+        running_container.name == container and MEMORY in running_container.resources.limits
+        for running_container in pod.running_containers
+    )

@@ -152,7 +152,9 @@ class AdmissionTally:
     def close(self, objects: Objects, errors: int) -> int:
         """Say in a line what was left out, and return the exit code."""
         found = self._workloads
-        in_vain = (each for each in objects.others if not (each.is_stored or each.is_policy or each.source.cluster))
+        in_vain = (
+            other for other in objects.others if not (other.is_stored or other.is_policy or other.source.cluster)
+        )
         others = sum(1 for _ in in_vain) + objects.skipped
         left_out = []
         if others:

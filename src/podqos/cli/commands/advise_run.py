@@ -67,7 +67,7 @@ def run_for_workloads(arguments: argparse.Namespace) -> int:
         report = advise(objects, request)
     finally:
         errors = print_problems(objects.problems)
-    existing = sum(each.before is not None for each in report.workloads)
+    existing = sum(workload.before is not None for workload in report.workloads)
     left_out = sum(map(objects.takes, without_owned(objects.latest(warn=False)))) - existing
     if left_out:
         print(f"{left_out} left out: nothing is known about them", file=sys.stderr)
@@ -158,5 +158,5 @@ def _apply_to(paths: list[str], objects: Objects, report: AdviceReport) -> int:
 def _say_classes(report: AdviceReport) -> None:
     """Say which priority classes the advised workloads need."""
     if report.priority_classes:
-        names = listed([each.name for each in report.priority_classes])
+        names = listed([priority_class.name for priority_class in report.priority_classes])
         print(f"priority classes to create first: {names} (-o manifests prints them)", file=sys.stderr)

@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, page_of(report)).encode())
     if arguments.output == "jsonl":
-        print_file(json_line(each).decode().rstrip() for each in one_by_one(report))
+        print_file(json_line(autopsies).decode().rstrip() for autopsies in one_by_one(report))
     else:
         lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
         emit(report, arguments, lines, csv_rows)
@@ -122,9 +122,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot | None) -> Iterator[str]:
     """Yield the pods that anything is known of."""
-    yield from (each.key for each in fated_pods(objects, cluster))
-    yield from (each.pod for each in report.evictions)
-    yield from (each.pod for each in report.kills)
+    yield from (fated_pod.key for fated_pod in fated_pods(objects, cluster))
+    yield from (eviction.pod for eviction in report.evictions)
+    yield from (kill.pod for kill in report.kills)
 
 
 def _markdown(report: Autopsies, _: Style) -> list[str]:
@@ -152,7 +152,7 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
         raise InvalidOption(f"two pods: {found[0][0]} and {found[1][0]}", fix="name one")
     if not found:
         return ""
-    arguments.logs = [each for each in arguments.logs if each != found[0][0]]
+    arguments.logs = [log for log in arguments.logs if log != found[0][0]]
     if not (arguments.logs or arguments.filename):
         arguments.objects = [("pod", found[0][1])]
     return found[0][1]

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments,
         lambda radius, style: table(radius, style, everything=arguments.all),
         csv_table,
-        lambda radius: pod_names(each.pod for each in radius.leaks if each.others),
+        lambda radius: pod_names(leak.pod for leak in radius.leaks if leak.others),
     )
     return 2 if errors else 0
 

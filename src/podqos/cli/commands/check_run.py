@@ -160,7 +160,11 @@ class CheckRun:
         if patch_format is not None:
             from podqos.answers.object_patches import patch_lines
 
-            refused = [(each.subject, each.patch) for each in fixes.refused if each.patch is not None]
+            refused = [
+                (refused_object.subject, refused_object.patch)
+                for refused_object in fixes.refused
+                if refused_object.patch is not None
+            ]
             print_file(patch_lines(refused, patch_format))
         elif from_stdin is None:
             self._print(after)
@@ -281,12 +285,12 @@ class CheckRun:
 
 
 def _namespace_names(whole: NamespaceScores) -> Iterator[str]:
-    return (object_name("Namespace", each.namespace) for each in whole.items if each.namespace)
+    return (object_name("Namespace", item.namespace) for item in whole.items if item.namespace)
 
 
 def _names(report: CheckReport) -> Iterator[str]:
     """Yield the objects that something is found about."""
-    return (object_name(each.kind, each.name) for each in report.items)
+    return (object_name(item.kind, item.name) for item in report.items)
 
 
 def _lines(

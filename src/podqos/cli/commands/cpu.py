@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         errors = print_problems(objects.problems)
-    emit(report, arguments, table, csv_rows, lambda report: pod_names(each.pod for each in report.pods))
+    emit(report, arguments, table, csv_rows, lambda report: pod_names(pod.pod for pod in report.pods))
     return 2 if errors else 0
 
 

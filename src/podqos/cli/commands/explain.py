@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--require",
         metavar="CLASS",
         choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
-        type=lambda text: {each.lower(): each for each in QOSClass}.get(text.lower(), text),
+        type=lambda text: {qos_class.lower(): qos_class for qos_class in QOSClass}.get(text.lower(), text),
         help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
     )
     parser.add_argument(
@@ -213,7 +213,7 @@ def _say_assumptions(files: ExplainedFiles, arguments: argparse.Namespace) -> No
     """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""
     output = arguments.output
     shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
-    say_assumptions([each for each in files.assumptions if shows_cgroups or each != KUBELET_SETTINGS])
+    say_assumptions([assumption for assumption in files.assumptions if shows_cgroups or assumption != KUBELET_SETTINGS])
     refused = files.explained.refused
     if refused and output != "text":
         several = "s are" if refused > 1 else " is"

@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _victims(report: ForecastReport) -> Iterator[str]:
-    return pod_names(each.pod for growth in report.growths for each in growth.outcomes)
+    return pod_names(outcome.pod for growth in report.growths for outcome in growth.outcomes)
 
 
 def _share(text: str, option: str) -> Fraction:

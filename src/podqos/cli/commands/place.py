@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments,
         partial(text, verbose=arguments.verbose),
         csv_rows,
-        lambda whole: pod_names(each.name for each in whole.pods),
+        lambda whole: pod_names(pod.name for pod in whole.pods),
     )
     if errors:
         return 2

@@ -71,5 +71,5 @@ def _rank(arguments: argparse.Namespace) -> int:
         profile=profile,
     )
     lines = wide if arguments.output == "wide" else table
-    emit(report, arguments, lines, csv_table, lambda report: pod_names(each.pod for each in report.eviction_order))
+    emit(report, arguments, lines, csv_table, lambda report: pod_names(place.pod for place in report.eviction_order))
     return 2 if errors else 0

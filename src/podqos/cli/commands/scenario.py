@@ -108,7 +108,7 @@ def _validate(files: list[str]) -> int:
             continue
         scenario = reading.scenario
         nodes = sum(group.count for group in scenario.nodes)
-        pods = sum(nodes if each.kind == "DaemonSet" else each.replicas for each in scenario.workloads)
+        pods = sum(nodes if workload.kind == "DaemonSet" else workload.replicas for workload in scenario.workloads)
         seconds = scenario.duration_us / SECOND_US
         print(f"{reading.path}: {counted(nodes, 'node')}, {counted(pods, 'pod')}, {seconds:g} s")
     return code

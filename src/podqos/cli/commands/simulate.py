@@ -131,7 +131,7 @@ def _say_displaced(done: Run, what_if: Sequence[str]) -> None:
     withheld = takes_from_allocatable(map(parse_assignment, what_if))
     if not withheld:
         return
-    pods = [*dict.fromkeys(each.pod for each in done.journal if each.kind in _DISPLACED and each.pod is not None)]
+    pods = [*dict.fromkeys(entry.pod for entry in done.journal if entry.kind in _DISPLACED and entry.pod is not None)]
     if pods:
         some = listed([*pods[:_PODS_SHOWN], *([f"{len(pods) - _PODS_SHOWN} more"] if len(pods) > _PODS_SHOWN else [])])
         text = f"podqos: {listed(withheld)} changes what is allocatable: {some} did not fit"
@@ -140,7 +140,7 @@ def _say_displaced(done: Run, what_if: Sequence[str]) -> None:
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
     until_us: int | None = arguments.until or arguments.duration
-    plugins = [each.value for each in arguments.enable_admission_plugins]
+    plugins = [plugin.value for plugin in arguments.enable_admission_plugins]
     variation = Variation(
         [*map(parse_assignment, arguments.what_if)],
         seed=arguments.seed,

@@ -217,8 +217,8 @@ def _serve(arguments: argparse.Namespace) -> int:
         webhook.why_not_ready = "the cluster is still being read"
         webhook.sources.append(LiveSource(watched, deciding, webhook.is_ready))
     assumed = assumptions(deciding.rules, None if watched is None else watched.cluster())
-    for each in (*of_version(checks.profile), *assumed):
-        _say(f"assumed: {each.what}: {each.value} ({each.state_with})")
+    for assumption in (*of_version(checks.profile), *assumed):
+        _say(f"assumed: {assumption.what}: {assumption.value} ({assumption.state_with})")
     stopping = web.ShutdownPeriods(arguments.drain / SECOND_US)
     return EXIT_OK if web.serve(webhook, host, port, say=_say, stopping=stopping) else EXIT_HOST
 

@@ -28,8 +28,8 @@ def list_of(kind: type[T], values: object) -> tuple[T, ...]:
 def resources_by_name(pod: Pod, write: Write = Quantity.canonical) -> dict[str, object]:
     """Return the resources of every container by name, and of the pod where it has its own."""
     result: dict[str, object] = {
-        "containers": {each.name: plain(each.resources, write) for each in pod.spec.containers},
-        "initContainers": {each.name: plain(each.resources, write) for each in pod.spec.init_containers},
+        "containers": {container.name: plain(container.resources, write) for container in pod.spec.containers},
+        "initContainers": {container.name: plain(container.resources, write) for container in pod.spec.init_containers},
     }
     if pod.spec.resources is not None:
         result["pod"] = plain(pod.spec.resources, write)

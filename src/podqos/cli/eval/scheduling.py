@@ -43,7 +43,9 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
     """Answer one question of the family: every step by the state that it gives."""
     asked = msgspec.convert(question, SchedulingQuestion)
     nodes = list_of(Node, asked.nodes)
-    namespaces = Namespaces({each.metadata.name: each.metadata.labels for each in list_of(Namespace, asked.namespaces)})
+    namespaces = Namespaces(
+        {namespace.metadata.name: namespace.metadata.labels for namespace in list_of(Namespace, asked.namespaces)}
+    )
     views = Views(LATEST)
     pods = {key: views.of(pod_of(pod)) for key, pod in asked.pods.items()}
     steps = []

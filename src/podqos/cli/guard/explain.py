@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = explanation(entries_of(Path(arguments.state)), pod)
     if not found.decisions and not found.deaths:
         name = pod.partition("/")[2]
-        pods = {each.pod for each in entries_of(Path(arguments.state)) if (each.pod or "").endswith(f"/{name}")}
+        pods = {entry.pod for entry in entries_of(Path(arguments.state)) if (entry.pod or "").endswith(f"/{name}")}
         meant = f"it does of {listed(sorted(filter(None, pods)))}" if pods else "`podqos guard journal` shows all of it"
         raise InputError(f"the journal says nothing of {pod}", where=arguments.state, fix=meant)
     emit(found, arguments, explanation_lines)

@@ -55,10 +55,10 @@ def _as_kept(snapshot: Snapshot, settings: CgroupSettings, status: NodeStatus) -
         if container.kept_oom_score_adj is not None
     }
     found = []
-    for each in container_processes(snapshot, settings):
-        score = kept.get((each.pod.pod.metadata.uid, each.usage.name))
-        processes = each.processes
+    for container_process in container_processes(snapshot, settings):
+        score = kept.get((container_process.pod.pod.metadata.uid, container_process.usage.name))
+        processes = container_process.processes
         if score is not None:
             processes = tuple(replace(process, oom_score_adj=score) for process in processes)
-        found.append(replace(each, processes=processes))
+        found.append(replace(container_process, processes=processes))
     return found

@@ -167,7 +167,7 @@ class Api:
         _only_locally(request)
         state = self._state(namespace, name)
         spec = state.pod.spec
-        if container not in {each.name for each in (*spec.containers, *spec.init_containers)}:
+        if container not in {container.name for container in (*spec.containers, *spec.init_containers)}:
             raise HttpRefusal(HTTPStatus.NOT_FOUND, f"pod {namespace}/{name} has no container {container}")
         uid = state.pod.metadata.uid
         folder = self._node.state.logs(state.pod) / container

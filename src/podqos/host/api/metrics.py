@@ -76,7 +76,10 @@ def _of_node(node: Node) -> Iterator[bytes]:
         yield _gauge("podqos_node_memory_available_bytes", "memory.available", stats.memory.available_bytes)
     cpu_ns = node.cgroups.cpu_usage_ns(node.cgroups.own)
     yield _counter("node_cpu_usage_seconds_total", "CPU time of the node's pods", _seconds(cpu_ns))
-    conditions = [({"condition": each.value}, float(node.world.conditions.get(each, False))) for each in NodeCondition]
+    conditions = [
+        ({"condition": condition.value}, float(node.world.conditions.get(condition, False)))
+        for condition in NodeCondition
+    ]
     yield _gauge("podqos_node_condition", "Whether the node reports a condition", conditions)
     rows = [
         ({"eviction_signal": row.signal.value, "kind": "hard" if row.hard else "soft"}, row)
@@ -95,7 +98,7 @@ def _of_node(node: Node) -> Iterator[bytes]:
 
 def _of_kubelet(node: Node, counters: Counters) -> Iterator[bytes]:
     pods = list(node.world.pods.values())
-    running = sum(bool(each.running) for each in pods)
+    running = sum(bool(pod.running) for pod in pods)
     yield _gauge("kubelet_running_pods", "Pods with a running container", running)
     ended = sum(not run.is_running for pod in pods for run in (*pod.runs.values(), *pod.dead))
     states = {"running": sum(len(pod.running) for pod in pods), "exited": ended}
@@ -119,9 +122,9 @@ def _of_pods(pods: list[_Measured], counters: Counters) -> Iterator[bytes]:
             name,
             text,
             [
-                ({"container": each.name, **pod.labels}, getattr(each.memory, member, None))
+                ({"container": container.name, **pod.labels}, getattr(container.memory, member, None))
                 for pod in pods
-                for each in pod.stats.containers or ()
+                for container in pod.stats.containers or ()
             ],
         )
     sets = [(pod.labels, getattr(pod.stats.memory, "working_set_bytes", None)) for pod in pods]

@@ -73,7 +73,9 @@ def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes
         ),
         degraded=tuple(node.capabilities.lines()),
         notes=tuple(NoteRow(text, count) for text, count in node.notes.items()),
-        refused=tuple(RefusedRow(each.key, each.source, each.why) for each in node.reconciliation.refused.values()),
+        refused=tuple(
+            RefusedRow(refused.key, refused.source, refused.why) for refused in node.reconciliation.refused.values()
+        ),
         pods=tuple(rows),
     )
 
@@ -99,7 +101,7 @@ def threshold_rows(node: Node, summary: Summary) -> Iterator[ThresholdRow]:
 def pressure(node: Node) -> dict[str, PressureFile]:
     """Return the machine's pressure stall information."""
     found = {name: read_pressure(node.procfs.root / "pressure" / name) for name in ("cpu", "memory", "io")}
-    return {name: each for name, each in found.items() if each is not None}
+    return {name: file for name, file in found.items() if file is not None}
 
 
 def _conditions(node: Node, counters: Counters) -> Iterator[ConditionRow]:
@@ -163,18 +165,18 @@ def _has_limits(state: PodState) -> bool:
     spec = state.pod.spec
     if spec.resources is not None and MEMORY in spec.resources.limits:
         return True
-    return all(MEMORY in each.resources.limits for each in (*spec.containers, *spec.init_containers))
+    return all(MEMORY in container.resources.limits for container in (*spec.containers, *spec.init_containers))
 
 
 def _waiting_for(record: PodRecord | None) -> str:
-    backing_off = record is not None and any(each.stage == "backing off" for each in record.containers)
+    backing_off = record is not None and any(container.stage == "backing off" for container in record.containers)
     return "CrashLoopBackOff" if backing_off else ""
 
 
 def _restarts(state: PodState, record: PodRecord | None) -> int:
     if record is not None:
-        return sum(each.restarts for each in record.containers)
-    return sum(each.restarts for each in state.containers.values())
+        return sum(container.restarts for container in record.containers)
+    return sum(container.restarts for container in state.containers.values())
 
 
 def _containers(node: Node, pod: HostPod) -> Iterator[ContainerRow]:

@@ -94,8 +94,8 @@ def _as_written(state: PodState, node: str) -> Document:
     if run.security_context is not None:
         spec["securityContext"] = as_document(run.security_context)
     every = (*run.containers, *run.init_containers, *run.ephemeral_containers)
-    containers = {each.name: as_document(each) for each in every}
-    volumes = {each.name: as_document(each) for each in run.volumes}
+    containers = {spec.name: as_document(spec) for spec in every}
+    volumes = {volume.name: as_document(volume) for volume in run.volumes}
     for name, parts in (*((kind, containers) for kind in _KINDS), ("volumes", volumes)):
         if name in spec:
             spec[name] = _completed(spec[name], parts)
@@ -137,7 +137,7 @@ def _status(state: PodState, running: HostPod | None, record: PodRecord | None) 
 
 
 def _conditions(state: PodState, now: str, record: PodRecord | None, containers: list[Value]) -> Iterator[Document]:
-    is_ready = now == "Running" and all(isinstance(each, dict) and each["ready"] for each in containers)
+    is_ready = now == "Running" and all(isinstance(container, dict) and container["ready"] for container in containers)
     is_initialized = now == "Succeeded" if record is None else _is_initialized(record)
     why = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(now, "ContainersNotReady")
     since = timestamp(state.ended_us or state.started_us)
@@ -159,9 +159,9 @@ def _condition(kind: str, holds: bool, since: str, why_not: str = "") -> Documen
 
 def _is_initialized(record: PodRecord) -> bool:
     return all(
-        each.stage is ContainerStage.ENDED and each.exit_code == 0
-        for each in record.containers
-        if each.role is Role.INIT
+        container.stage is ContainerStage.ENDED and container.exit_code == 0
+        for container in record.containers
+        if container.role is Role.INIT
     )
 
 
@@ -171,13 +171,15 @@ def _container_statuses(
     """Return the statuses of init containers and sidecars, and of regular ones; none if the pod never started."""
     if running is None and not state.containers:
         return [], []
-    known = {each.plan.name: each for each in record.containers} if record is not None else {}
+    known = {container.plan.name: container for container in record.containers} if record is not None else {}
 
     def statuses(names: list[str]) -> list[Value]:
         return [_container_status(name, state, running, known.get(name)) for name in names]
 
     spec = state.pod.spec
-    return statuses([each.name for each in spec.init_containers]), statuses([each.name for each in spec.containers])
+    return statuses([container.name for container in spec.init_containers]), statuses(
+        [each.name for each in spec.containers]
+    )
 
 
 def _container_status(name: str, state: PodState, running: HostPod | None, record: ContainerRecord | None) -> Document:

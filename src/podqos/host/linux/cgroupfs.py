@@ -369,7 +369,7 @@ class Cgroups(ABC):
 
 def _listed(folders: Iterable[Path]) -> set[int]:
     """Return the processes in these cgroups and all below; 0 stands for one in another pid namespace."""
-    texts = (read_text(each / "cgroup.procs") for folder in folders for each in subtree(folder))
+    texts = (read_text(path / "cgroup.procs") for folder in folders for path in subtree(folder))
     return {int(pid) for text in texts for pid in (text or "").split()} - {0}
 
 
@@ -458,9 +458,9 @@ def subfolders(folder: Path) -> list[str]:
 def remove_folders(folder: Path) -> bool:
     """Remove a cgroup directory and those below it; False while the kernel still keeps part of it."""
     gone = True
-    for each in subtree(folder):
+    for path in subtree(folder):
         try:
-            each.rmdir()
+            path.rmdir()
         except FileNotFoundError:
             continue
         except OSError:

@@ -73,7 +73,7 @@ class Procfs:
 
     def descendants(self, pid: int) -> list[int]:
         """Return the processes below a process, nearest first."""
-        parents = {each: self.parent(each) for each in self.pids()}
+        parents = {pid: self.parent(pid) for pid in self.pids()}
         found = [pid]
         for known in found:
             found += [each for each, parent in parents.items() if parent == known]

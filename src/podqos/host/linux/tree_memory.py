@@ -126,7 +126,7 @@ class TreeMemory:
             self._anon[pod.uid] = 0 if memory is None else memory.anon_bytes
         for path in dict.fromkeys((*(pod.cgroup.rpartition("/")[0] for pod in chosen), self.kubepods)):
             read[path] = self._cgroups.memory(path)
-        cached = sum(each.inactive_file_bytes for each in below if each is not None)
+        cached = sum(memory.inactive_file_bytes for memory in below if memory is not None)
         all_pods = self._of_all_pods(read[self.kubepods], cached)
         return NodeMemory(self.of_node(cached), all_pods, read, below, time.monotonic())
 

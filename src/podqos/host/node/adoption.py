@@ -36,13 +36,15 @@ class Adoption(Struct, frozen=True):
         """Adopt the recorded pods; kill everything else."""
         world = self.world
         found: dict[str, list[FoundContainer]] = {}
-        for each in world.runtime.containers():
-            found.setdefault(each.id.uid, []).append(each)
-        self._end_unknown([each for containers in found.values() for each in containers if each.exit_code is None])
+        for container in world.runtime.containers():
+            found.setdefault(container.id.uid, []).append(container)
+        self._end_unknown(
+            [container for containers in found.values() for container in containers if container.exit_code is None]
+        )
         for stored in world.state.load():
             uid = stored.pod.metadata.uid
             there = found.pop(uid, [])
-            if stored.is_gone and not any(each.exit_code is None for each in there):
+            if stored.is_gone and not any(container.exit_code is None for container in there):
                 world.over[uid] = stored
                 self._discard(there)
                 world.runtime.remove_sandbox(uid)
@@ -56,7 +58,7 @@ class Adoption(Struct, frozen=True):
 
     def _adopt_pod(self, stored: PodState, there: list[FoundContainer]) -> None:
         uid = stored.pod.metadata.uid
-        running = {each.id.name: each.id.attempt for each in there if each.exit_code is None}
+        running = {container.id.name: container.id.attempt for container in there if container.exit_code is None}
         known = dict(stored.containers)
         for found in sorted(there, key=lambda found: found.id):
             before = known.get(found.id.name, Remembered())
@@ -71,22 +73,22 @@ class Adoption(Struct, frozen=True):
         self.world.adopt(
             stored,
             record.cgroup_path,
-            [each.plan for each in record.containers],
+            [container.plan for container in record.containers],
             [ContainerId(uid, name, attempt) for name, attempt in running.items()],
         )
-        ended = [each for each in there if each.exit_code is not None]
+        ended = [container for container in there if container.exit_code is not None]
         if stored.is_stopping or stored.is_over:
             # It must not be restarted, however it ended.
             self._discard(ended)
             self.deliver(PodDeleted(uid))
             return
-        codes = {each.id: each.exit_code for each in there if each.exit_code is not None}
-        for each in record.containers:
-            name = each.plan.name
-            if each.stage is ContainerStage.STARTING and each.restarts:
+        codes = {container.id: container.exit_code for container in there if container.exit_code is not None}
+        for container in record.containers:
+            name = container.plan.name
+            if container.stage is ContainerStage.STARTING and container.restarts:
                 self._tell(ContainerStarted(uid, name))
-            if each.stage in _ALIVE and name not in running:
-                run = ContainerId(uid, name, each.restarts)
+            if container.stage in _ALIVE and name not in running:
+                run = ContainerId(uid, name, container.restarts)
                 self._tell(ContainerExited(uid, name, codes.get(run, LOST_CODE), is_lost=run not in codes))
         self._discard(ended)
 
@@ -94,17 +96,17 @@ class Adoption(Struct, frozen=True):
         self.driver.deliver(self.now_us(), event)
 
     def _discard(self, containers: Iterable[FoundContainer]) -> None:
-        for each in containers:
-            if each.cgroup is not None and each.exit_code is None:
-                self.world.cgroups.kill(each.cgroup)
-            self.world.runtime.remove(each.id)
+        for container in containers:
+            if container.cgroup is not None and container.exit_code is None:
+                self.world.cgroups.kill(container.cgroup)
+            self.world.runtime.remove(container.id)
 
     def _end_unknown(self, running: Iterable[FoundContainer]) -> None:
         """End what the runtime does not know, before anything is started: its keeper may have been killed, too."""
         cgroups = self.world.cgroups
         if not self.world.runtime.plans_cgroups:
             return
-        known = {each.cgroup for each in running}
+        known = {container.cgroup for container in running}
         pods = {path: [f"{path}/{name}" for name in cgroups.children(path)] for path in self._pod_cgroups()}
         strays = []
         for pod, containers in pods.items():

@@ -89,7 +89,7 @@ class Figures:
         memory = self._memory.read(there)
         node = self._of_node(memory.all_pods, memory.node)
         stats = tuple(self.of_pod(pod, memory) for pod in there)
-        self._last_node, self._last = node, {each.pod_ref.uid: each for each in stats}
+        self._last_node, self._last = node, {stat.pod_ref.uid: stat for stat in stats}
         self._memory.forget_others(self._last)
         return Summary(node, stats)
 

@@ -98,7 +98,7 @@ class ManifestWatch:
         for note in scan.reading.notes:
             self._thread.note(note)
         self.last = scan
-        self.wanted = {each.pod.metadata.uid: each for each in scan.wanted}
+        self.wanted = {wanted.pod.metadata.uid: wanted for wanted in scan.wanted}
         if not scan.reading.is_settled:
             self._thread.loop.call_after(_UNSETTLED_SECONDS, self.scan)
         self._on_scan()

@@ -127,11 +127,16 @@ class Scan:
         if namespace not in self._policies:
             every = self._every
             own = [each for each in _of(Namespace, every) if each.metadata.name == namespace]
-            classes = {each.metadata.name: each for each in (*SYSTEM_CLASSES, *_of(PriorityClass, every))}
+            classes = {
+                priority_class.metadata.name: priority_class
+                for priority_class in (*SYSTEM_CLASSES, *_of(PriorityClass, every))
+            }
             self._policies[namespace] = Policies(
                 namespace=own[-1] if own else Namespace(ObjectMeta(namespace)),
                 limit_ranges=tuple(
-                    each for each in _of(LimitRange, every) if each.metadata.namespace_or_default == namespace
+                    limit_range
+                    for limit_range in _of(LimitRange, every)
+                    if limit_range.metadata.namespace_or_default == namespace
                 ),
                 priority_classes=tuple(classes.values()),
                 runtime_classes=tuple(_of(RuntimeClass, every)),
@@ -167,7 +172,7 @@ class ManifestFolder:
         unknown: set[str] = set()
         try:
             with os.scandir(self.folder) as entries:
-                names = {_shown(each.name): each.name for each in entries if _is_manifest(each.name)}
+                names = {_shown(entry.name): entry.name for entry in entries if _is_manifest(entry.name)}
         except OSError as error:
             notes.append(f"{self.folder}: {error.strerror}: pods are left as they are")
             is_listed, names = False, {}

@@ -90,23 +90,23 @@ class Reconciliation:
                 world.state.remove_logs(world.over.pop(uid).pod)
                 world.state.forget(uid)
                 yield
-        self.refused = {uid: each for uid, each in self.refused.items() if uid in wanted}
+        self.refused = {uid: refused for uid, refused in self.refused.items() if uid in wanted}
         yield from self._bind_wanted()
 
     def _bind_wanted(self) -> Iterator[None]:
         """Start what is not there yet, as far as there is a place for it."""
         most, waiting = self._driver.config.max_pods, 0
         names = {record.pod.key for record in self._driver.state.pods.values()}
-        for uid, each in self._manifests.wanted.items():
+        for uid, wanted in self._manifests.wanted.items():
             records = self._driver.state.pods
             is_known = uid in records or uid in self._world.over or uid in self.refused
-            if is_known or each.pod.key in names:
+            if is_known or wanted.pod.key in names:
                 pass
-            elif each.is_replica and len(records) >= most:
+            elif wanted.is_replica and len(records) >= most:
                 waiting += 1
             else:
-                names.add(each.pod.key)
-                self._bind(uid, each)
+                names.add(wanted.pod.key)
+                self._bind(uid, wanted)
             yield
         if waiting:
             self._thread.note(f"the node has its {most} pods: {waiting} of controllers wait for a place")

@@ -29,11 +29,12 @@ class SavedRecords:
             if pod is None or self._saved.get(uid) is record:
                 continue
             self._saved[uid] = record
-            due = {each.container: each.wake_us for each in self._driver.state.restarts if each.uid == uid}
+            due = {restart.container: restart.wake_us for restart in self._driver.state.restarts if restart.uid == uid}
             changed = replace(
                 pod.state,
                 containers={
-                    each.plan.name: _remembered(each, due.get(each.plan.name, 0)) for each in record.containers
+                    container.plan.name: _remembered(container, due.get(container.plan.name, 0))
+                    for container in record.containers
                 },
                 is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
             )

@@ -32,4 +32,4 @@ def security_of(run: PodRun, name: str) -> Security:
 def is_privileged(run: PodRun) -> bool:
     """Whether a container of a pod is privileged."""
     every = (*run.containers, *run.init_containers, *run.ephemeral_containers)
-    return any(each.security_context is not None and each.security_context.privileged for each in every)
+    return any(spec.security_context is not None and spec.security_context.privileged for spec in every)

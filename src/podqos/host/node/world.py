@@ -255,7 +255,7 @@ class HostWorld:
         self.sources[pod.uid] = stored.source
         self.runtime.prepare(self._starts.sandbox(pod))
         for plan in plans:
-            attempts = [each.attempt for each in found if each.name == plan.name]
+            attempts = [container_id.attempt for container_id in found if container_id.name == plan.name]
             if attempts:
                 start = self._starts.resolved(pod, self._starts.planned(pod, plan, max(attempts)))
                 pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())

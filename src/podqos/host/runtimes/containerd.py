@@ -165,13 +165,13 @@ class CriEngine(Engine):
         """Return the containers of this node; sandboxes without any are removed."""
         found = []
         request = {"filter": {"label_selector": {_NODE: self._node}}}
-        for each in self._cri.call("ListContainers", request).containers:
-            name = ContainerId.parse(each.labels.get(_ID, ""))
+        for container in self._cri.call("ListContainers", request).containers:
+            name = ContainerId.parse(container.labels.get(_ID, ""))
             if name is None:
                 continue
-            self._ids[name] = each.id
-            found.append(self._found(name, each))
-        used = {each.id.uid for each in found}
+            self._ids[name] = container.id
+            found.append(self._found(name, container))
+        used = {container.id.uid for container in found}
         for sandbox in self._sandboxes():
             if sandbox.metadata.uid not in used:
                 self.remove_sandbox(sandbox.metadata.uid)
@@ -206,13 +206,13 @@ class CriEngine(Engine):
         return self._cri.call("ListPodSandbox", request).items
 
     def _ready_sandbox(self, uid: str) -> FoundSandbox | None:
-        ready = (each for each in self._sandboxes() if each.metadata.uid == uid and each.state == READY)
+        ready = (sandbox for sandbox in self._sandboxes() if sandbox.metadata.uid == uid and sandbox.state == READY)
         return next(ready, None)
 
     def _sandbox_of(self, uid: str) -> tuple[str, Sandbox, int]:
         """Return a pod's sandbox, its specification and its attempt; a dead sandbox is replaced."""
-        all_of_pod = [each for each in self._sandboxes() if each.metadata.uid == uid]
-        last = max(all_of_pod, key=lambda each: (each.state == READY, each.metadata.attempt), default=None)
+        all_of_pod = [sandbox for sandbox in self._sandboxes() if sandbox.metadata.uid == uid]
+        last = max(all_of_pod, key=lambda sandbox: (sandbox.state == READY, sandbox.metadata.attempt), default=None)
         if last is None:
             raise HostError("its pod has no sandbox")
         pod = msgspec.json.decode(last.annotations[_POD], type=Sandbox)
@@ -302,10 +302,10 @@ class CriEngine(Engine):
 
     def _unused_images(self) -> list[Image]:
         """Return the images that can be removed; not that of sandboxes."""
-        used = {each.image_ref for each in self._cri.call("ListContainers", {}).containers}
+        used = {container.image_ref for container in self._cri.call("ListContainers", {}).containers}
         images = self._cri.call("ListImages", {}).images
         pause = self._sandbox_image()
-        return [each for each in images if not (each.id in used or each.pinned or pause in each.repo_tags)]
+        return [image for image in images if not (image.id in used or image.pinned or pause in image.repo_tags)]
 
     def _sandbox_image(self) -> str:
         info = self._cri.call("Status", {"verbose": True}).info

@@ -251,10 +251,10 @@ class EngineRuntime:
     def containers(self) -> list[FoundContainer]:
         """Return the engine's containers; running ones are adopted."""
         found = self._ask(self._engine.containers)
-        for each in found:
-            if each.exit_code is None and each.cgroup is not None and each.id not in self._runs:
-                self._runs[each.id] = run = _Run(each.id)
-                self._placed(run, ContainerPlace(each.id, each.cgroup, each.pid))
+        for container in found:
+            if container.exit_code is None and container.cgroup is not None and container.id not in self._runs:
+                self._runs[container.id] = run = _Run(container.id)
+                self._placed(run, ContainerPlace(container.id, container.cgroup, container.pid))
         return found
 
     def fileno(self) -> int:

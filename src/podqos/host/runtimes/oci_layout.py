@@ -212,7 +212,7 @@ def _in_layout(layout: Path, wanted: Reference, *, is_own: bool) -> FoundImage |
 
 def _choose(manifests: tuple[Descriptor, ...], wanted: Reference, *, is_own: bool) -> Descriptor | None:
     if wanted.digest:
-        return next((each for each in manifests if each.digest == wanted.digest), None)
+        return next((manifest for manifest in manifests if manifest.digest == wanted.digest), None)
 
     def is_meant(each: Descriptor) -> bool:
         names = [each.annotations[name] for name in _REF_NAMES if name in each.annotations]
@@ -220,14 +220,14 @@ def _choose(manifests: tuple[Descriptor, ...], wanted: Reference, *, is_own: boo
             return True
         return any(wanted.is_same(name) for name in names)
 
-    return _for_this_machine(tuple(each for each in manifests if is_meant(each)))
+    return _for_this_machine(tuple(manifest for manifest in manifests if is_meant(manifest)))
 
 
 def _for_this_machine(manifests: tuple[Descriptor, ...]) -> Descriptor | None:
     def fits(each: Descriptor) -> bool:
         return each.platform is None or (each.platform.os == "linux" and each.platform.architecture == _architecture())
 
-    return next((each for each in manifests if fits(each)), None)
+    return next((manifest for manifest in manifests if fits(manifest)), None)
 
 
 def _architecture() -> str:

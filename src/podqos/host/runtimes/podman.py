@@ -159,8 +159,8 @@ class PodmanEngine(Engine):
     def close(self, *, end: bool) -> None:
         """With ``end``, remove this node's remaining containers."""
         if end:
-            for each in self.containers():
-                self.remove(each.id)
+            for container in self.containers():
+                self.remove(container.id)
 
     # ---- how podman is called ------------------------------------------------------------------------------------
 

@@ -77,9 +77,9 @@ class RuncEngine(Engine):
         self._state = folder / "runc" / "state"
         self._bundles = folder / "runc" / "bundles"
         self._unpacked = folder / "images"
-        for each in (self._state, self._bundles, self._unpacked):
-            each.mkdir(parents=True, exist_ok=True)
-            each.chmod(0o700)  # set-user-id programs of an image are not for users of this machine
+        for path in (self._state, self._bundles, self._unpacked):
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(0o700)  # set-user-id programs of an image are not for users of this machine
         self._runc = (program, "--root", str(self._state))
         self._images = images
         self._codes: dict[str, int] = {}
@@ -198,8 +198,8 @@ class RuncEngine(Engine):
         """Return a root filesystem that the container may write to."""
         lower = image.rootfs or self._unpack(image)
         rootfs, upper, work = bundle / "rootfs", container.folder / "upper", container.folder / "work"
-        for each in (rootfs, upper, work):
-            each.mkdir(parents=True, exist_ok=True)
+        for path in (rootfs, upper, work):
+            path.mkdir(parents=True, exist_ok=True)
         container.folder.chmod(0o700)
         upper.chmod(0o755)  # the container's root, whatever the umask
         options = f"lowerdir={_escaped(lower)},upperdir={_escaped(upper)},workdir={_escaped(work)}"

@@ -222,7 +222,7 @@ class PodRun(Struct, frozen=True, rename="camel"):
     def container(self, name: str) -> ContainerRunSpec:
         """Return the run specification of a container."""
         every = (*self.containers, *self.init_containers, *self.ephemeral_containers)
-        return next((each for each in every if each.name == name), ContainerRunSpec(name))
+        return next((spec for spec in every if spec.name == name), ContainerRunSpec(name))
 
 
 def pod_run(spec: Plain) -> PodRun:
@@ -354,7 +354,7 @@ def _amount(pod: Pod, container: ContainerRunSpec, wanted: ResourceFieldRef) -> 
     """Return an amount in units of the divisor, rounded up."""
     name = wanted.container_name or container.name
     every = (*pod.spec.containers, *pod.spec.init_containers)
-    found = next((each for each in every if each.name == name), None)
+    found = next((container for container in every if container.name == name), None)
     if found is None:
         return ""
     kind, _, resource = wanted.resource.partition(".")

@@ -51,7 +51,7 @@ def refusal(decision: ReviewDecision) -> str:
     """Return why a request is refused."""
     if decision.changes_class:
         return f"Pod QOS Class may not change as a result of resizing: {decision.old_class} to {decision.qos_class}"
-    denied = [message(each) for each in decision.judgement.violations if each.action is Action.DENY]
+    denied = [message(violation) for violation in decision.judgement.violations if violation.action is Action.DENY]
     return harmless(cut("; ".join(denied), _MESSAGE_CHARACTERS))
 
 
@@ -108,7 +108,9 @@ def _audit_annotations(decision: ReviewDecision) -> dict[str, str]:
     """Return what the API server writes into its own audit log, under the name of the webhook."""
     found = {} if decision.qos_class is None else {"qos-class": str(decision.qos_class)}
     if decision.judgement.violations:
-        rules = dict.fromkeys(f"{each.policy}/{each.rule} ({each.action})" for each in decision.judgement.violations)
+        rules = dict.fromkeys(
+            f"{violation.policy}/{violation.rule} ({violation.action})" for violation in decision.judgement.violations
+        )
         found["violations"] = cut(", ".join(rules), _ANNOTATION_CHARACTERS)
     return found
 
@@ -167,13 +169,13 @@ def audit_line(decision: ReviewDecision, time: str, seconds: float) -> bytes:
         dry_run=bool(request.dry_run),
         not_judged=decision.not_judged or "",
         qos_class=decision.qos_class or "",
-        violations=tuple(_audited(each) for each in judgement.violations),
-        exempted=tuple(_audited(each.violation) for each in judgement.exempted),
-        findings=tuple(each.check for each in decision.findings),
+        violations=tuple(_audited(violation) for violation in judgement.violations),
+        exempted=tuple(_audited(exempted.violation) for exempted in judgement.exempted),
+        findings=tuple(finding.check for finding in decision.findings),
         will_be_refused="" if decision.refusal is None else decision.refusal.message,
         changes=tuple(
-            f"{each.path}.{each.resource}: {each.before or 'none'} → {each.after} ({reason(each)})"
-            for each in decision.changes
+            f"{change.path}.{change.resource}: {change.before or 'none'} → {change.after} ({reason(change)})"
+            for change in decision.changes
         ),
         patch=decision.patch,
         seconds=round(seconds, 6),

@@ -46,8 +46,8 @@ def _main(report: AdviceReport) -> Iterator[str]:
         yield "</ol>"
     if report.assumptions:
         yield "<h2>Assumed</h2>"
-        for each in report.assumptions:
-            yield f'<p class="faint">{escape(f"{each.what}: {each.value} ({each.state_with})")}</p>'
+        for assumption in report.assumptions:
+            yield f'<p class="faint">{escape(f"{assumption.what}: {assumption.value} ({assumption.state_with})")}</p>'
 
 
 def _details(workload: WorkloadAdvice) -> Iterator[str]:

@@ -37,10 +37,10 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
     for workload in report.workloads:
         lines += ["", style.strong(workload.workload), *workload_lines(workload, style, verbose=verbose)]
     # Most clusters are not OpenShift.
-    settings = [each for each in report.settings if verbose or each.setting is SettingKind.QOS_RESERVED]
+    settings = [setting for setting in report.settings if verbose or setting.setting is SettingKind.QOS_RESERVED]
     if settings:
         lines += ["", style.strong("Recommended settings")]
-        lines += [line for each in settings for line in wrapped(each.text, style, "    ", "  - ")]
+        lines += [line for setting in settings for line in wrapped(setting.text, style, "    ", "  - ")]
     if verbose and report.steps:
         lines += ["", style.strong("Rollout steps")]
         for number, step in enumerate(report.steps, start=1):
@@ -48,7 +48,9 @@ def text(report: AdviceReport, style: Style, *, verbose: bool = False) -> list[s
     for shortfall in report.short_quotas:
         lines += ["", *wrapped(style.alarm(quota_words(shortfall)), style, "  ", "! ")]
     if report.priority_classes:
-        names = ", ".join(f"{each.name} ({each.value})" for each in report.priority_classes)
+        names = ", ".join(
+            f"{priority_class.name} ({priority_class.value})" for priority_class in report.priority_classes
+        )
         prints = f"{stated_with('output', 'manifests')} prints them"
         lines += ["", *wrapped(f"Priority classes to create: {names}. {prints}.", style, "")]
     return lines
@@ -82,8 +84,10 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
         yield from wrapped(workload.tried.text, style, "    ", "  ")
     if workload.autoscaled is not None:
         yield from wrapped(autoscaled_words(workload.autoscaled), style, "    ", "  ")
-    if verbose and len({(each.before, each.after) for each in workload.pool_scores}) > 1:
-        told = "; ".join(f"{change(each.before, each.after)} on {each.pool}" for each in workload.pool_scores)
+    if verbose and len({(pool_score.before, pool_score.after) for pool_score in workload.pool_scores}) > 1:
+        told = "; ".join(
+            f"{change(pool_score.before, pool_score.after)} on {pool_score.pool}" for pool_score in workload.pool_scores
+        )
         yield from wrapped(f"oom_score_adj by pool: {told}", style, "    ", "  ")
     if verbose and workload.rollout is not None:
         yield from wrapped(workload.rollout.text, style, "    ", "  ")
@@ -98,7 +102,7 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
     amounts = [
         f"{resource} {_amounts(container, resource)}"
         for resource in (CPU, MEMORY)
-        if any(resource in each for each in _sides(container))
+        if any(resource in side for side in _sides(container))
     ]
     provisional = " (provisional: too little data, nothing is lowered)" if container.is_provisional else ""
     yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}{provisional}"
@@ -132,7 +136,7 @@ def _sides(container: ContainerAdvice) -> tuple[ResourceList, ...]:
 
 
 def _amounts(container: ContainerAdvice, resource: str) -> str:
-    old_request, old_limit, request, limit = (each.get(resource, "–") for each in _sides(container))
+    old_request, old_limit, request, limit = (side.get(resource, "–") for side in _sides(container))
     return change(f"{old_request} / {old_limit}", f"{request} / {limit}")
 
 

@@ -73,7 +73,7 @@ def rows_of(report: AdviceReport, style: Style) -> tuple[Sequence[str], list[Seq
     """Return headings and rows."""
     is_priced = report.prices is not None
     headers = (*_HEADERS[:-1], _COST, _HEADERS[-1]) if is_priced else _HEADERS
-    return headers, [tuple(_row(each, style, is_priced=is_priced)) for each in report.workloads]
+    return headers, [tuple(_row(workload, style, is_priced=is_priced)) for workload in report.workloads]
 
 
 def summary(report: AdviceReport) -> Iterator[str]:
@@ -88,11 +88,11 @@ def summary(report: AdviceReport) -> Iterator[str]:
 
 
 def _without_amounts(report: AdviceReport) -> list[str]:
-    return [each.workload for each in report.workloads if any(one.needs_choice for one in each.containers)]
+    return [workload.workload for workload in report.workloads if any(one.needs_choice for one in workload.containers)]
 
 
 def _is_measured(report: AdviceReport) -> bool:
-    return any(one.memory_bytes or one.cpu_milli for each in report.workloads for one in each.containers)
+    return any(one.memory_bytes or one.cpu_milli for workload in report.workloads for one in workload.containers)
 
 
 def csv_rows(report: AdviceReport) -> Table:
@@ -135,7 +135,7 @@ def severity(workload: WorkloadAdvice, style: Style) -> str:
     """Return how urgent the advice about a workload is."""
     if workload.is_withheld:
         return style.alarm(_WITHHELD)
-    if any(each.needs_choice for each in workload.containers):
+    if any(container.needs_choice for container in workload.containers):
         return "unknown"
     found = Severity.GOOD if workload.distance is None else workload.distance.severity
     return style.severity(_COLOURED[found]).replace(_COLOURED[found], found) if found in _COLOURED else str(found)
@@ -152,12 +152,12 @@ def _pair(found: PodAmounts | None, resource: str) -> str | None:
 
 
 def _cost(report: AdviceReport) -> str:
-    effects = [each.effect for each in report.workloads if each.effect is not None]
-    known = [each for each in effects if each.monthly_cost is not None and each.monthly_cost_before is not None]
+    effects = [workload.effect for workload in report.workloads if workload.effect is not None]
+    known = [effect for effect in effects if effect.monthly_cost is not None and effect.monthly_cost_before is not None]
     if report.prices is None or not known:
         return ""
-    now = sum(each.monthly_cost_before or 0 for each in known)
-    then = sum(each.monthly_cost or 0 for each in known)
+    now = sum(effect.monthly_cost_before or 0 for effect in known)
+    then = sum(effect.monthly_cost or 0 for effect in known)
     return f"; {now:.2f} → {then:.2f} a month at the given prices"
 
 
@@ -165,15 +165,18 @@ def _csv(workload: WorkloadAdvice) -> Iterator[tuple[object, ...]]:
     before, after, effect = workload.before, workload.after, workload.effect
     assert effect is not None
     total = effect.total
-    for each in workload.containers:
+    for container in workload.containers:
         pairs = [
             (old.get(resource), new.get(resource))
             for resource in (CPU, MEMORY)
-            for old, new in ((each.requests_before, each.requests), (each.limits_before, each.limits))
+            for old, new in (
+                (container.requests_before, container.requests),
+                (container.limits_before, container.limits),
+            )
         ]
         yield (
             workload.workload,
-            each.container,
+            container.container,
             workload.replicas,
             severity(workload, Style()) if not workload.is_withheld else "withheld",
             workload.is_withheld,

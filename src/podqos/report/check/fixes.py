@@ -45,9 +45,9 @@ def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches:
 
 
 def _refused_lines(refused: RefusedObject, style: Style, *, with_patches: bool) -> Iterator[str]:
-    for each in refused.fixes:
-        yield style.strong(f"{refused.subject.source}: not fixed: {_name(each.finding)}")
-        yield f"  because {reason_words(each.why)}"
+    for fix in refused.fixes:
+        yield style.strong(f"{refused.subject.source}: not fixed: {_name(fix.finding)}")
+        yield f"  because {reason_words(fix.why)}"
     if with_patches and refused.patch is not None:
         yield from (f"  {line}" for line in by_hand(refused.patch, refused.subject.namespace, style))
 

@@ -120,10 +120,10 @@ def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
     names = ("startLine", "startColumn", "endLine", "endColumn")
     changes: list[JSON] = [
         {
-            "deletedRegion": dict(zip(names, (*each.start, *each.end), strict=True)),
-            "insertedContent": {"text": each.text},
+            "deletedRegion": dict(zip(names, (*replacement.start, *replacement.end), strict=True)),
+            "insertedContent": {"text": replacement.text},
         }
-        for each in replacements
+        for replacement in replacements
     ]
     return {
         "description": {"text": item.patch.text},

@@ -16,26 +16,26 @@ from podqos.wording import counted
 
 def table(whole: NamespaceScores, style: Style) -> Iterator[str]:
     """Yield a line per namespace, worst first."""
-    if whole.verdict is not None and any(each.worst for each in whole.items):
+    if whole.verdict is not None and any(item.worst for item in whole.items):
         yield from map(style.strong, wrapped(whole.verdict.text, style, ""))
         yield ""
     rows = [
         (
-            each.namespace or "(cluster)",
-            str(each.score),
-            str(each.objects),
-            str(each.errors or "–"),
-            str(each.warnings or "–"),
-            each.worst or "–",
+            item.namespace or "(cluster)",
+            str(item.score),
+            str(item.objects),
+            str(item.errors or "–"),
+            str(item.warnings or "–"),
+            item.worst or "–",
         )
-        for each in whole.items
+        for item in whole.items
     ]
     yield from columns(("NAMESPACE", "SCORE", "OBJECTS", "ERRORS", "WARNINGS", "WORST"), rows, style)
     yield ""
-    objects = counted(sum(each.objects for each in whole.items), "object")
+    objects = counted(sum(item.objects for item in whole.items), "object")
     of = f" of {whole.cluster}" if whole.cluster else ""
     yield f"score {whole.score} of 100; {objects}{of} in {counted(len(whole.items), 'namespace')}"
-    namespace = next((each.namespace for each in whole.items if each.worst and each.namespace), "")
+    namespace = next((item.namespace for item in whole.items if item.worst and item.namespace), "")
     if whole.cluster and namespace:
         chosen = stated_with("namespace", namespace)
         yield f"  {style.faint(f'podqos check {chosen} lists the findings of a namespace')}"

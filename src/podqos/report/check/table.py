@@ -72,7 +72,7 @@ def _sections(items: Iterable[FindingReport]) -> list[tuple[str, list[Block]]]:
         if len(block) < _SHARED:
             sections.setdefault(_object(item), []).append((item,))
         elif item is block[0]:
-            objects = {_object(each) for each in block}
+            objects = {_object(report) for report in block}
             shared = (f"{_headline(item)} ({counted(len(objects), 'object')})", "")
             sections.setdefault(shared if len(objects) > 1 else objects.pop(), []).append(block)
     return [(heading, blocks) for (heading, _), blocks in sections.items()]
@@ -102,7 +102,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
         said = {"left": _left(one), "why": one.reason, "so": _consequence(one, told)}
         yield from _labelled(said | _fix_parts(one), style)
         return
-    if len({_object(each) for each in block}) == 1:
+    if len({_object(report) for report in block}) == 1:
         yield from wrapped(_headline(one), style, " " * _INDENT, "  ")
     general = {"left": _left, "why": _reason, "so": _general_consequence, "fix": _fix, "cost": _cost, "or": _or}
     shared = {label: words(one) for label, words in general.items() if len(set(map(words, block))) == 1}
@@ -111,13 +111,13 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
     yield from _labelled(shared, style)
     shown = block if verbose else block[:_PLACES_SHOWN]
     by_consequence: dict[str, list[FindingReport]] = {}
-    for each in shown:
-        by_consequence.setdefault(_general_consequence(each), []).append(each)
+    for report in shown:
+        by_consequence.setdefault(_general_consequence(report), []).append(report)
     for group in by_consequence.values():
-        for each in group:
-            place = _listed_place(each, with_reason="why" not in shared)
+        for report in group:
+            place = _listed_place(report, with_reason="why" not in shared)
             yield from wrapped(_shown(place), style, " " * (_INDENT + 2), " " * _INDENT)
-            own = {"left": _left(each), **_fix_parts(each)}
+            own = {"left": _left(report), **_fix_parts(report)}
             yield from _labelled({name: text for name, text in own.items() if name not in shared}, style, _INDENT + 2)
         if "so" not in shared:
             first = group[0] if len(group) == 1 else replace(group[0], consequence=_general_consequence(group[0]))

@@ -43,8 +43,8 @@ def _header(whole: Overview) -> Iterator[str]:
         (len(whole.nodes), "nodes"),
         *((count, name) for name, count in whole.classes.items()),
         (len(whole.pending), "pods without a node"),
-        (sum(each.errors for each in whole.namespaces), "errors"),
-        (sum(each.warnings for each in whole.namespaces), "warnings"),
+        (sum(namespace.errors for namespace in whole.namespaces), "errors"),
+        (sum(namespace.warnings for namespace in whole.namespaces), "warnings"),
     )
     yield '<ul class="numbers">'
     yield from (f"<li><b>{count:,}</b> {escape(name)}</li>" for count, name in numbers)
@@ -59,17 +59,25 @@ def _main(whole: Overview) -> Iterator[str]:
     if len(whole.nodes) > _MOST_CARDS:
         yield f'<p class="faint">and {counted(len(whole.nodes) - _MOST_CARDS, "more node")} with more headroom</p>'
     yield "</section>"
-    wrong = [each for each in whole.namespaces if each.objects]
+    wrong = [namespace for namespace in whole.namespaces if namespace.objects]
     if wrong:
         yield '<section><h2>What is wrong, by namespace</h2><div class="wide"><table>'
         yield "<tr><th>namespace</th><th>score</th><th>errors</th><th>warnings</th><th>objects</th></tr>"
-        for each in wrong:
-            cells = (escape(each.namespace or "(cluster)"), each.score, each.errors, each.warnings, each.objects)
+        for overview in wrong:
+            cells = (
+                escape(overview.namespace or "(cluster)"),
+                overview.score,
+                overview.errors,
+                overview.warnings,
+                overview.objects,
+            )
             yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
         yield "</table></div></section>"
     if whole.assumptions:
         yield "<section><h2>Assumed</h2><ul>"
-        yield from (f"<li>{escape(each.what)}: {escape(each.value)}</li>" for each in whole.assumptions)
+        yield from (
+            f"<li>{escape(assumption.what)}: {escape(assumption.value)}</li>" for assumption in whole.assumptions
+        )
         yield "</ul></section>"
 
 

@@ -30,15 +30,15 @@ def gauge(name: str, about: str, samples: Iterable[Sample]) -> Iterator[str]:
 
 
 def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterator[Iterator[str]]:
-    nodes, namespaces = whole.nodes, [each for each in whole.namespaces if each.namespace]
+    nodes, namespaces = whole.nodes, [namespace for namespace in whole.namespaces if namespace.namespace]
     yield gauge("podqos_cluster_info", "The cluster.", [({"version": whole.server_version}, 1)])
     yield gauge(
         "podqos_pods",
         "Pods that have not ended, by class.",
         (
-            ({"namespace": each.namespace, "qos_class": name}, count)
-            for each in namespaces
-            for name, count in each.classes.items()
+            ({"namespace": namespace.namespace, "qos_class": name}, count)
+            for namespace in namespaces
+            for name, count in namespace.classes.items()
         ),
     )
     yield gauge("podqos_pods_pending", "Pods without a node.", [({}, len(whole.pending))])
@@ -51,30 +51,30 @@ def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterato
         "podqos_findings",
         "What podqos check finds, by namespace.",
         (
-            ({"namespace": each.namespace, "severity": severity}, count)
-            for each in whole.namespaces
-            for severity, count in (("error", each.errors), ("warning", each.warnings))
+            ({"namespace": namespace.namespace, "severity": severity}, count)
+            for namespace in whole.namespaces
+            for severity, count in (("error", namespace.errors), ("warning", namespace.warnings))
         ),
     )
     yield gauge("podqos_check_findings", "The same by check.", (({"check": key}, n) for key, n in whole.checks.items()))
     yield gauge(
         "podqos_node_memory_headroom_bytes",
         "Memory until the kubelet evicts, by the threshold that is nearest; negative where it does already.",
-        (({"node": each.name}, each.headroom_bytes) for each in nodes),
+        (({"node": node.name}, node.headroom_bytes) for node in nodes),
     )
     yield gauge(
         "podqos_node_memory_headroom_threshold_bytes",
         "That threshold: its signal, memory.available or allocatableMemory.available, and whether it is hard or soft.",
         (
-            ({"node": each.name, "signal": by.signal, "type": by.type}, by.threshold_bytes)
-            for each in nodes
-            if (by := each.headroom) is not None
+            ({"node": node.name, "signal": by.signal, "type": by.type}, by.threshold_bytes)
+            for node in nodes
+            if (by := node.headroom) is not None
         ),
     )
     yield gauge(
         "podqos_node_memory_kernel_left_bytes",
         "Memory until the kernel kills; not more than the headroom where it acts before the kubelet.",
-        (({"node": each.name}, each.kernel_left_bytes) for each in nodes if each.kernel_left_bytes is not None),
+        (({"node": node.name}, node.kernel_left_bytes) for node in nodes if node.kernel_left_bytes is not None),
     )
     yield gauge(
         "podqos_node_memory_pressure_seconds",
@@ -84,16 +84,16 @@ def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterato
     yield gauge(
         "podqos_node_usage_measured",
         "Whether a kubelet measured what the node uses; otherwise it is what pods request.",
-        (({"node": each.name}, int(each.is_measured)) for each in nodes),
+        (({"node": node.name}, int(node.is_measured)) for node in nodes),
     )
     for what, amount in (("requests", "requests"), ("limits", "limits")):
         yield gauge(
             f"podqos_node_{what}_ratio",
             f"The {what} of a node's pods against its allocatable.",
             (
-                ({"node": each.name, "resource": resource}, _ratio(share, amount))
-                for each in nodes
-                for resource, share in (("cpu", each.cpu), ("memory", each.memory))
+                ({"node": node.name, "resource": resource}, _ratio(share, amount))
+                for node in nodes
+                for resource, share in (("cpu", node.cpu), ("memory", node.memory))
             ),
         )
     yield gauge("podqos_node_next_victim_info", "The pod that dies next on a node.", _victims(nodes))

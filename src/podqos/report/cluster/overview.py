@@ -34,7 +34,7 @@ def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
     if whole.stored_otherwise:
         others = counted(len(whole.stored_otherwise), "pod")
         lines += ["", f"{others} stored with another class than the resources make: {_some(whole.stored_otherwise)}"]
-    if any(each.objects or is_wide for each in whole.namespaces):
+    if any(namespace.objects or is_wide for namespace in whole.namespaces):
         lines += ["", *_namespaces(whole, style, is_wide=is_wide)]
     return lines
 
@@ -79,18 +79,18 @@ def _nodes(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
 
 
 def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str]:
-    wrong = [each for each in whole.namespaces if each.objects or is_wide]
+    wrong = [namespace for namespace in whole.namespaces if namespace.objects or is_wide]
     shown = wrong if is_wide else wrong[:_NAMESPACES_SHOWN]
     rows = [
         (
-            each.namespace or "(cluster)",
-            str(each.score),
-            str(each.errors or "–"),
-            str(each.warnings or "–"),
-            str(each.objects or "–"),
-            *((_classes(each.classes) or "–",) if is_wide else ()),
+            overview.namespace or "(cluster)",
+            str(overview.score),
+            str(overview.errors or "–"),
+            str(overview.warnings or "–"),
+            str(overview.objects or "–"),
+            *((_classes(overview.classes) or "–",) if is_wide else ()),
         )
-        for each in shown
+        for overview in shown
     ]
     headers = ("NAMESPACE", "SCORE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED", *(("PODS",) if is_wide else ()))
     yield from columns(headers, rows, style)

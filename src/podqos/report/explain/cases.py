@@ -18,10 +18,10 @@ def case_table(items: Sequence[Explanation], style: Style) -> list[str]:
     """Return a line per pod: how requests stand to limits, the class and why; a line for each further container."""
     rows = []
     for item in items:
-        first, *others = sorted(item.containers, key=lambda each: each.type != "container")
+        first, *others = sorted(item.containers, key=lambda container: container.type != "container")
         why = "; ".join((item.reason, *item.notes))
         rows.append((_stated(first, "cpu"), _stated(first, "memory"), style.qos_class(item.qos_class), why))
-        rows += [(f"+ {_stated(each, 'cpu')}", f"+ {_stated(each, 'memory')}", "", "") for each in others]
+        rows += [(f"+ {_stated(other, 'cpu')}", f"+ {_stated(other, 'memory')}", "", "") for other in others]
     return [*columns(("CPU", "MEMORY", "CLASS", "WHY"), rows, style), "", *wrapped(_NOTE, style, "")]
 
 

@@ -33,7 +33,7 @@ def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]
         return lines
     lines += _labelled("classes", map(_classes, item.containers), style)
     lines += _cgroup_lines(item, style)
-    for container in (each for each in item.containers if each.run_flags):
+    for container in (container for container in item.containers if container.run_flags):
         flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
         lines += [*_labelled("run", [f"{container.name}: {flags}"], style), "", *_flag_table(container, style), ""]
     lines.append("")
@@ -142,7 +142,9 @@ def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
             name = _SANDBOX if cgroup.level == "sandbox" else cgroup.container
             # Without a cgroup of the pod the containers stand alone.
             lines += _labelled("" if lines else "cgroup", [f"{name}: {shown}", f"  {files_text(cgroup)}"], style)
-    given = dict.fromkeys(each.oci_path for each in item.cgroups if each.oci_path and each.oci_path != each.path)
+    given = dict.fromkeys(
+        cgroup.oci_path for cgroup in item.cgroups if cgroup.oci_path and cgroup.oci_path != cgroup.path
+    )
     return lines + _labelled("oci", [f"{path}   # cgroupsPath, not a directory" for path in given], style)
 
 

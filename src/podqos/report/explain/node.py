@@ -13,7 +13,7 @@ def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> 
     """Return the lines that follow those of the pods."""
     if node.cgroups:
         lines = [style.strong(f"Above the pods: {node.assumption}")]
-        rows = [(each.path or "–", files_text(each), _reasons(each)) for each in node.cgroups]
+        rows = [(cgroup.path or "–", files_text(cgroup), _reasons(cgroup)) for cgroup in node.cgroups]
         lines += columns(("CGROUP", "VALUES", "BECAUSE"), rows, style, indent="  ")
         lines.append(f"  All of these are directories below {_mounts(node)}.")
     else:
@@ -23,8 +23,10 @@ def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> 
 
 def _mounts(node: NodeExplanation) -> str:
     """Return where the kernel shows the tree: once, or on cgroup v1 once for every controller."""
-    controllers = {file.name.partition(".")[0] for each in node.cgroups for file in each.files}
-    is_v1 = any(file.name in {"cpu.shares", "memory.limit_in_bytes"} for each in node.cgroups for file in each.files)
+    controllers = {file.name.partition(".")[0] for cgroup in node.cgroups for file in cgroup.files}
+    is_v1 = any(
+        file.name in {"cpu.shares", "memory.limit_in_bytes"} for cgroup in node.cgroups for file in cgroup.files
+    )
     return listed([f"/sys/fs/cgroup/{name}" for name in sorted(controllers)]) if is_v1 else "/sys/fs/cgroup"
 
 

@@ -40,13 +40,13 @@ _STAGES = {"held_us": "held", "killed_us": "killed", "gone_us": "gone", "answere
 
 def report_lines(report: GuardReport, style: Style) -> list[str]:
     """Return the report."""
-    lines = [_node(each) for each in report.nodes] or ["the journal is empty"]
+    lines = [_node(node) for node in report.nodes] or ["the journal is empty"]
     lines += ["", *wrapped(" ".join(_sentences(report)), style, "", "")]
     if report.deaths:
-        rows = [_row(each) for each in report.deaths]
+        rows = [_row(death) for death in report.deaths]
         lines += ["", *columns(("AT (UTC)", "BY", "POD", "THE GUARD", "BEFORE", "FIGURES"), rows, style)]
     if report.unneeded:
-        rows = [(at(each.time_us), each.pod, _figures(each)) for each in report.unneeded]
+        rows = [(at(decision.time_us), decision.pod, _figures(decision)) for decision in report.unneeded]
         lines += ["", style.strong("Chosen for nothing: pressure passed without a death")]
         lines += columns(("AT (UTC)", "POD", "FIGURES"), rows, style)
     return lines
@@ -63,7 +63,7 @@ def _sentences(report: GuardReport) -> Iterator[str]:
             yield _told(tally)
     if not report.deaths:
         yield "Neither kernel nor kubelet ended a pod in this time."
-    margins = sorted(each.margin_us or 0 for each in report.deaths if each.verdict in {Verdict.SAME, Verdict.OTHER})
+    margins = sorted(death.margin_us or 0 for death in report.deaths if death.verdict in {Verdict.SAME, Verdict.OTHER})
     if margins:
         first, median, last = (span(margins[place]) for place in (0, len(margins) // 2, -1))
         many = f", in half of the cases by {median} or more" if len(margins) > 2 else ""
@@ -78,8 +78,8 @@ def _sentences(report: GuardReport) -> Iterator[str]:
 def _told(tally: Tally) -> str:
     parts = [
         words.format(n=count, their="its" if count == 1 else "their")
-        for each, words in _VERDICTS.items()
-        if (count := tally.verdicts.get(each, 0))
+        for verdict, words in _VERDICTS.items()
+        if (count := tally.verdicts.get(verdict, 0))
     ]
     return f"{_DID[tally.by]} {counted(tally.pods, 'pod')}: {listed(parts)}."
 
@@ -128,13 +128,13 @@ def _figures(decision: GuardDecision) -> str:
 def explanation_lines(explained: GuardExplanation, style: Style) -> list[str]:
     """Return what is known of one pod: the last decision first, in full."""
     lines: list[str] = []
-    for number, each in enumerate(reversed(explained.decisions)):
+    for number, decision in enumerate(reversed(explained.decisions)):
         if number:
             lines.append("")
-        lines += _decision_lines(each, style)
+        lines += _decision_lines(decision, style)
     if explained.deaths:
         lines += ["", style.strong("what kernel and kubelet did")] if lines else []
-        lines += [f"  {_death_words(each, explained.pod)}" for each in explained.deaths]
+        lines += [f"  {_death_words(death, explained.pod)}" for death in explained.deaths]
     return lines
 
 
@@ -211,9 +211,10 @@ def csv_rows(report: GuardReport) -> tuple[Sequence[str], Iterable[Sequence[obje
     head = ("time_us", "node", "by", "pod", "verdict", "guard_pod", "margin_us", "enforced")
     rows = (
         (
-            each.time_us, each.node, each.by.value, each.pod, each.verdict.value,
-            each.decision.pod if each.decision else "", each.margin_us, each.decision.enforced if each.decision else "",
+            death.time_us, death.node, death.by.value, death.pod, death.verdict.value,
+            death.decision.pod if death.decision else "", death.margin_us,
+            death.decision.enforced if death.decision else "",
         )
-        for each in report.deaths
+        for death in report.deaths
     )  # fmt: skip
     return head, rows

@@ -30,10 +30,12 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
 
 def _thresholds(status: GuardStatus, style: Style) -> Iterator[str]:
     rows = []
-    for each in status.signals:
-        resource = SIGNALS[each.signal].resource
-        left = each.available - each.threshold
+    for signal in status.signals:
+        resource = SIGNALS[signal.signal].resource
+        left = signal.available - signal.threshold
         room = amount(left, resource) if left >= 0 else style.alarm(f"−{amount(-left, resource)}")
-        shown = [amount(number, resource) for number in (each.threshold, each.available)]
-        rows.append((each.signal.value, "hard" if each.hard else "soft", *shown, room, amount(each.capacity, resource)))
+        shown = [amount(number, resource) for number in (signal.threshold, signal.available)]
+        rows.append(
+            (signal.signal.value, "hard" if signal.hard else "soft", *shown, room, amount(signal.capacity, resource))
+        )
     return iter(columns(("SIGNAL", "KIND", "THRESHOLD", "AVAILABLE", "ROOM", "CAPACITY"), rows, style))

@@ -103,9 +103,9 @@ def memory(status: NodeStatus) -> str:
 def conditions(status: NodeStatus, style: Style) -> str:
     """Return the node's conditions."""
     holding = [
-        f"{each.type} since {each.last_transition_time}"
-        for each in status.conditions
-        if each.status and each.type != "Ready"
+        f"{condition.type} since {condition.last_transition_time}"
+        for condition in status.conditions
+        if condition.status and condition.type != "Ready"
     ]
     ready = "ending" if status.is_ending else "Ready"
     return f"{ready}, {style.alarm('; '.join(holding)) if holding else 'no pressure'}"
@@ -220,7 +220,7 @@ def _to_go(row: ThresholdRow, style: Style) -> str:
 
 
 def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
-    refused = [f"{each.source}: {each.pod}: {each.why}" for each in status.refused]
+    refused = [f"{refused_row.source}: {refused_row.pod}: {refused_row.why}" for refused_row in status.refused]
     counted = [
         f"{note.text} ({note.count} times)" if note.count > 1 else note.text
         for note in status.notes

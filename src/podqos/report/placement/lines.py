@@ -92,14 +92,14 @@ def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
         (
             "" if number else node.name,
             resource,
-            _told(resource, each.limits),
-            _against_budget(each, style),
-            _times(each.limits_to_requests),
-            f"{_times(each.others_limits_to_what_guaranteed_leave)} of {_told(resource, each.guaranteed_leave)}",
-            str(each.pods_without_limit or "–"),
+            _told(resource, report.limits),
+            _against_budget(report, style),
+            _times(report.limits_to_requests),
+            f"{_times(report.others_limits_to_what_guaranteed_leave)} of {_told(resource, report.guaranteed_leave)}",
+            str(report.pods_without_limit or "–"),
         )
         for node in nodes[:_OVERCOMMIT_SHOWN]
-        for number, (resource, each) in enumerate(node.overcommit.items())
+        for number, (resource, report) in enumerate(node.overcommit.items())
     ]
     header = ("NODE", "LIMITS", "SUM", "÷ ALLOCATABLE", "÷ REQUESTS", "OTHERS ÷ REST", "NO LIMIT")
     lines = columns(header, rows, style) + _more(len(nodes) - _OVERCOMMIT_SHOWN, "node")

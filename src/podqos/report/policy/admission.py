@@ -62,9 +62,10 @@ class AdmissionPolicyList(Struct, frozen=True, rename="camel"):
 def as_list(found: AdmissionPolicies) -> AdmissionPolicyList:
     """Return the value that ``-o json`` prints."""
     left = tuple(
-        NotExpressedReport(each.what, each.of, each.detail, not_expressed(each)) for each in found.not_expressed
+        NotExpressedReport(expressed.what, expressed.of, expressed.detail, not_expressed(expressed))
+        for expressed in found.not_expressed
     )
-    return AdmissionPolicyList(tuple(each.value for each in found.objects), left)
+    return AdmissionPolicyList(tuple(printed.value for printed in found.objects), left)
 
 
 def not_expressed(left: NotExpressed) -> str:
@@ -79,19 +80,19 @@ def documents(found: AdmissionPolicies) -> Iterator[str]:
     """Yield the objects as YAML, each with a comment on what it is for; what they do not say comes first."""
     if found.objects:
         yield "# Admission policies made by podqos policy cel. To be rid of all of them:"
-    for kind in dict.fromkeys(f"{each.value['kind']}".removesuffix("Binding").lower() for each in found.objects):
+    for kind in dict.fromkeys(f"{printed.value['kind']}".removesuffix("Binding").lower() for printed in found.objects):
         kinds = f"{kind.removesuffix('y')}ies,{kind}bindings"
         yield f"#   kubectl delete {kinds} -l app.kubernetes.io/managed-by=podqos"
     for left in found.not_expressed:
         yield from textwrap.wrap(
             f"Not said here: {not_expressed(left)}.", MANIFEST_WIDTH, initial_indent="# ", subsequent_indent="#   "
         )
-    for _, group in groupby(found.objects, key=lambda each: each.value["metadata"]):  # a policy and its binding
-        for index, each in enumerate(group):
+    for _, group in groupby(found.objects, key=lambda printed: printed.value["metadata"]):  # a policy and its binding
+        for index, printed in enumerate(group):
             yield "---"
             if index == 0:
-                yield f"# {_about(each)}"
-            yield from manifest_yaml(each.value).splitlines()
+                yield f"# {_about(printed)}"
+            yield from manifest_yaml(printed.value).splitlines()
 
 
 def _about(printed: Printed) -> str:

@@ -28,7 +28,7 @@ def _case(item: JudgedObject, report: PolicyReport) -> Element:
     where = {"file": item.source, "line": str(item.line)} if item.line else {}
     name = "allow" if item.expected is None else item.expected.value
     case = element("testcase", classname=item.subject, name=name, **where)
-    messages = "\n".join(each.message for each in item.violations)
+    messages = "\n".join(violation.message for violation in item.violations)
     fails = report.fail_on.fails(item.action) if item.is_met is None else not item.is_met
     found = "allow" if item.action is None else item.action.lower()
     if fails:

@@ -37,7 +37,7 @@ def _alike(items: list[JudgedObject]) -> dict[_Key, list[JudgedObject]]:
     """Return the pods of one controller together that violate the same."""
     found: dict[_Key, list[JudgedObject]] = {}
     for item in items:
-        messages = tuple(each.message for each in item.violations)
+        messages = tuple(violation.message for violation in item.violations)
         own = item.owner if item.owner and not item.line else f"{item.kind} {item.name}"
         found.setdefault((item.namespace, own, messages if own == item.owner else (*messages, item.source)), []).append(
             item
@@ -70,7 +70,7 @@ def _unmet(item: JudgedObject, style: Style) -> Iterator[str]:
     rules = f" by {', '.join(item.expected_rules)}" if item.expected_rules else ""
     where = f"{item.source}:{item.line}:{item.column}: " if item.line else ""
     found = "allow" if item.action is None else item.action.lower()
-    violated = sorted({each.facts.rule for each in item.violations if hasattr(each.facts, "rule")})
+    violated = sorted({violation.facts.rule for violation in item.violations if hasattr(violation.facts, "rule")})
     by = f" by {', '.join(violated)}" if violated else ""
     yield from wrapped(
         f"{where}{item.subject}: expected {item.expected}{rules}, found {found}{by}", style, "    ", "  "

@@ -36,7 +36,7 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     if not report.leaks:
         return wrapped(f"No pod is left to leak. {_evicted_before(report)}", style, "")
     rates = {report.slow_bytes_per_second: "slow", report.fast_bytes_per_second: "fast"}
-    harmful = [each for each in report.leaks if each.others]
+    harmful = [leak for leak in report.leaks if leak.others]
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
     what = "System daemons" if all(map(_is_of_system, report.leaks)) else counted(report.pods, "pod")
@@ -51,13 +51,13 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     title = "What dies" if all(map(_is_of_system, report.leaks)) else "The most dangerous pods"
     lines += ["", style.strong(title)]
     headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "ENDS")
-    lines += columns(headers, [_row(each, rates, style) for each in shown], style, "  ")
+    lines += columns(headers, [_row(blast, rates, style) for blast in shown], style, "  ")
     if len(shown) < len(harmful):
         lines.append(f"  … and {len(harmful) - len(shown):,} more ({stated_with('all')})")
-    harmless = len({(each.node, each.pod) for each in report.leaks} - {(each.node, each.pod) for each in harmful})
+    harmless = len({(leak.node, leak.pod) for leak in report.leaks} - {(blast.node, blast.pod) for blast in harmful})
     if report.pods > 1:
         lines += ["", f"{harmless:,} of {counted(report.pods, 'pod')} affect no other pod."]
-    names = list(dict.fromkeys(each.pod for each in report.leaks))
+    names = list(dict.fromkeys(leak.pod for leak in report.leaks))
     if report.nodes == 1 and 1 < len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]
     return lines
@@ -69,7 +69,7 @@ def _is_of_system(blast: Blast) -> bool:
 
 
 def _evicted_before(report: BlastRadius) -> str:
-    evicted = [f"{each.pod} on {each.node}" for each in report.evicted_before]
+    evicted = [f"{before.pod} on {before.node}" for before in report.evicted_before]
     more = len(evicted) - _SHOWN_EVICTED
     shown = listed(evicted if more <= 0 else [*evicted[:_SHOWN_EVICTED], f"{more:,} more"])
     begin = f" Leaks begin when {'it is' if len(evicted) == 1 else 'they are'} gone." if report.leaks else ""
@@ -78,7 +78,7 @@ def _evicted_before(report: BlastRadius) -> str:
 
 def csv_table(report: BlastRadius) -> Table:
     """Return headings, and a row per pod and rate."""
-    return _CSV, ([column(each) for column in _CSV.values()] for each in report.leaks)
+    return _CSV, ([column(leak) for column in _CSV.values()] for leak in report.leaks)
 
 
 def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]:
@@ -115,11 +115,11 @@ def _ends(each: Blast) -> str:
 
 def _matrix(report: BlastRadius, rates: Mapping[int, str], style: Style) -> list[str]:
     """Return the impact matrix: a row per pod that leaks, a column per pod that may die."""
-    names = sorted({each.pod for each in report.leaks})
+    names = sorted({leak.pod for leak in report.leaks})
     by_pod: dict[str, dict[str, set[str]]] = {name: {} for name in names}
-    for each in report.leaks:
-        for death in each.others:
-            by_pod[each.pod].setdefault(death.pod, set()).add(rates.get(each.rate_bytes_per_second, "?"))
+    for leak in report.leaks:
+        for death in leak.others:
+            by_pod[leak.pod].setdefault(death.pod, set()).add(rates.get(leak.rate_bytes_per_second, "?"))
     victims = [name for name in names if any(name in row for row in by_pod.values())]
     rows = [
         (name, *(_cell(by_pod[name].get(victim, set()), is_self=name == victim) for victim in victims), "")

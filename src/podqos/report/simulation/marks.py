@@ -43,18 +43,18 @@ class Rail(Struct, frozen=True):
     @property
     def height(self) -> int:
         """How much room it takes."""
-        return _SIGNS + _LANE * max((each.lane + 1 for each in self.labels), default=0) if self.groups else 0
+        return _SIGNS + _LANE * max((label.lane + 1 for label in self.labels), default=0) if self.groups else 0
 
     def draw(self, plot: Plot, top: float, panels: Sequence[tuple[float, float]]) -> Iterator[str]:
         """Yield names and signs, and a line through each of the panels, given from top to bottom."""
         bottom = top + self.height
-        for each in self.labels:
-            yield line(each.x, top + each.lane * _LANE + 20, each.x, bottom - _SIGNS, each.colour)
-        for each in self.labels:
-            at = top + each.lane * _LANE
-            yield f'{rect(each.left - 3, at, each.width + 6, _LANE - 2)} fill="{PAPER}"/>'
-            yield text(each.left, at + 12, each.name, weight=600, fill=each.colour)
-            yield text(each.left, at + 25.5, each.cause, fill=INK)
+        for label in self.labels:
+            yield line(label.x, top + label.lane * _LANE + 20, label.x, bottom - _SIGNS, label.colour)
+        for label in self.labels:
+            at = top + label.lane * _LANE
+            yield f'{rect(label.left - 3, at, label.width + 6, _LANE - 2)} fill="{PAPER}"/>'
+            yield text(label.left, at + 12, label.name, weight=600, fill=label.colour)
+            yield text(label.left, at + 25.5, label.cause, fill=INK)
         number = 1
         for group in self.groups:
             x, by = plot.x(group[0].time_us), group[0].by

@@ -174,7 +174,7 @@ def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
 def _memory_left(plot: Plot, top: float) -> Iterator[str]:
     node, bottom = plot.node, top + _LEFT_HEIGHT
     thresholds = _thresholds(plot, _MEMORY)
-    lowest = min([node.kernel_min_bytes or 64 << 20, *(each.amount for each in thresholds)]) / 2
+    lowest = min([node.kernel_min_bytes or 64 << 20, *(threshold.amount for threshold in thresholds)]) / 2
     low = floor(log2(max(1 << 20, lowest)))
     high = max(low + 2.0, log2(max(1, *node.available_bytes, *node.free_bytes)))
 
@@ -184,7 +184,7 @@ def _memory_left(plot: Plot, top: float) -> Iterator[str]:
 
     powers = range(low, floor(high) + 1, max(1, round((high - low) / 5)))
     yield from _grid(y, [2**power for power in powers], mebibytes)
-    words = [_threshold_words(each, y) for each in thresholds]
+    words = [_threshold_words(threshold, y) for threshold in thresholds]
     if node.kernel_min_bytes:
         at = y(node.kernel_min_bytes)
         yield f'{rect(LEFT, at, RIGHT - LEFT, bottom - at)} fill="{palette.KERNEL}" opacity=".13"/>'
@@ -233,13 +233,13 @@ def _signal_panel(plot: Plot, series: SignalSeries) -> Panel:
 
     def draw(plot: Plot, top: float) -> Iterator[str]:
         thresholds = _thresholds(plot, series.signal)
-        highest = max(1, *series.left, *(each.amount for each in thresholds))
+        highest = max(1, *series.left, *(threshold.amount for threshold in thresholds))
         y = _linear(top, height, highest * 1.08)
         step = 2 ** ceil(log2(highest / 4)) if highest >= 1 << 20 else _round_step(highest / 4)
         yield from _grid(y, range(0, highest + 1, step), lambda left: amount(left, resource) if left else "0")
         yield from _threshold_lines(y, thresholds)
         yield _curve(plot, y, series.left, ACCENT)
-        yield from _words(_apart([_threshold_words(each, y) for each in thresholds], top, top + height))
+        yield from _words(_apart([_threshold_words(threshold, y) for threshold in thresholds], top, top + height))
 
     return Panel(series.signal, f"what is left of {amount(series.capacity, resource)}", height, draw)
 
@@ -340,7 +340,7 @@ def _linear(top: float, height: float, highest: float) -> Scale:
 
 
 def _thresholds(plot: Plot, signal: str) -> list[ThresholdLine]:
-    return [each for each in plot.node.thresholds if each.signal == signal]
+    return [threshold for threshold in plot.node.thresholds if threshold.signal == signal]
 
 
 def _colour(threshold: ThresholdLine) -> str:
@@ -348,8 +348,8 @@ def _colour(threshold: ThresholdLine) -> str:
 
 
 def _threshold_lines(y: Scale, thresholds: Sequence[ThresholdLine]) -> Iterator[str]:
-    for each in thresholds:
-        yield line(LEFT, y(each.amount), RIGHT, y(each.amount), _colour(each), dash="6 4")
+    for threshold in thresholds:
+        yield line(LEFT, y(threshold.amount), RIGHT, y(threshold.amount), _colour(threshold), dash="6 4")
 
 
 def _threshold_words(threshold: ThresholdLine, y: Scale) -> _Words:
@@ -361,8 +361,8 @@ def _apart(labels: Sequence[_Words], top: float, bottom: float) -> list[_Words]:
     """Return a place for each label: above its line where there is room, and never two on one another."""
     placed: list[_Words] = []
     least = top + _LINE - 3
-    for each in sorted(labels, key=lambda label: label.y):
-        placed.append(replace(each, y=max(each.y - 5, least)))
+    for words in sorted(labels, key=lambda label: label.y):
+        placed.append(replace(words, y=max(words.y - 5, least)))
         least = placed[-1].y + _LINE
     most = bottom - 3
     for index in reversed(range(len(placed))):
@@ -372,8 +372,8 @@ def _apart(labels: Sequence[_Words], top: float, bottom: float) -> list[_Words]:
 
 
 def _words(labels: Sequence[_Words]) -> Iterator[str]:
-    for each in labels:
-        yield halo(RIGHT - 6, each.y, each.words, anchor="end", fill=each.colour)
+    for label in labels:
+        yield halo(RIGHT - 6, label.y, label.words, anchor="end", fill=label.colour)
 
 
 def _grid(y: Scale, values: Sequence[int], words: Callable[[int], str]) -> Iterator[str]:
@@ -432,7 +432,7 @@ def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]], taken: Seq
             continue
         low, high = _narrowest(spans[at:], x + width)
         y = (low + high) / 2 + 4
-        is_free = all(x + width < RIGHT - 6 - LETTER * len(each.words) or abs(each.y - y) > _LINE for each in taken)
+        is_free = all(x + width < RIGHT - 6 - LETTER * len(words.words) or abs(words.y - y) > _LINE for words in taken)
         if low - high >= _NAME_HEIGHT and is_free:
             fill = "#fff" if palette.is_dark(layer.colour) else INK
             yield text(x + 8, y, layer.name, weight=550, fill=fill)

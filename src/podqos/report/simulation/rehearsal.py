@@ -19,11 +19,11 @@ def table(report: Rehearsal, style: Style) -> list[str]:
     lines = [_verdict(report, style), "", style.strong(f"{report.scenario}, {report.scale} of its memory")]
     rows = [
         (
-            *_cells(each.predicted),
-            *_cells(each.real),
-            _VERDICTS[each.verdict] + (f": {each.explanation}" if each.explanation else ""),
+            *_cells(victim.predicted),
+            *_cells(victim.real),
+            _VERDICTS[victim.verdict] + (f": {victim.explanation}" if victim.explanation else ""),
         )
-        for each in report.victims
+        for victim in report.victims
     ]
     if rows:
         lines += columns(("PREDICTED", "BY", "VICTIM", "REAL", "BY", "VICTIM", ""), rows, style, "  ")

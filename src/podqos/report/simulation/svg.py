@@ -89,7 +89,7 @@ def _head(plots: Sequence[Plot]) -> Iterator[str]:
         yield sign(by, x + 6, 70, 5)
         yield text(x + 16, 74, words)
         x += 146
-    untold = sum(each.untold for each in plots)
+    untold = sum(plot.untold for plot in plots)
     if untold:
         words = f"later victims that are not marked: {untold:,}"
         yield text(RIGHT, 74, words, anchor="end", size=13, weight=600, fill=ACCENT)

@@ -15,17 +15,17 @@ _BAR = 20
 def table(report: Sweep, style: Style) -> list[str]:
     """Return who acts first and how each workload fares, for each combination of values."""
     lines = [style.strong("Who acts first, and the first victim")]
-    has_unplaced = any(each.never_ran.most for each in report.combinations)
+    has_unplaced = any(combination.never_ran.most for combination in report.combinations)
     unplaced = ("NEVER RAN",) if has_unplaced else ()
     headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", *unplaced, "FIRST VICTIM")
-    rows = [_first_row(each, has_unplaced=has_unplaced) for each in report.combinations]
+    rows = [_first_row(combination, has_unplaced=has_unplaced) for combination in report.combinations]
     lines += columns(headers, rows, style, "  ")
     for name in _workloads(report.combinations):
         lines += ["", style.strong(name)]
         rows = [
-            (*each.values, percent(found.survived), "█" * round(found.survived * _BAR) or "▏", *_figures(found))
-            for each in report.combinations
-            for found in each.workloads
+            (*combination.values, percent(found.survived), "█" * round(found.survived * _BAR) or "▏", *_figures(found))
+            for combination in report.combinations
+            for found in combination.workloads
             if found.workload == name
         ]
         headers = (*report.parameters, "SURVIVES", "", "KILLS", "EVICTIONS", "NEVER RAN", "DOWN (MEDIAN)", "DOWN (P95)")
@@ -45,11 +45,11 @@ def csv_table(report: Sweep) -> Table:
     headings = (*report.parameters, "runs", "workload", "survived", *map("_".join, figures))
     return headings, (
         (
-            *(*each.values, each.runs, found.workload, found.survived),
+            *(*combination.values, combination.runs, found.workload, found.survived),
             *(getattr(getattr(found, name), statistic) for name, statistic in figures),
         )
-        for each in report.combinations
-        for found in each.workloads
+        for combination in report.combinations
+        for found in combination.workloads
     )
 
 
@@ -76,8 +76,8 @@ def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
 def _workloads(combinations: Sequence[Combination]) -> list[str]:
     """Return the workloads to show: those affected at all, worst first."""
     worst: dict[str, float] = {}
-    for each in combinations:
-        for found in each.workloads:
+    for combination in combinations:
+        for found in combination.workloads:
             worst[found.workload] = min(worst.get(found.workload, 1.0), found.survived)
     return sorted((name for name, survived in worst.items() if survived < 1), key=lambda name: (worst[name], name))
 

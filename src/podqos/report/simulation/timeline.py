@@ -99,7 +99,7 @@ def heading(view: RunView, style: Style) -> list[str]:
 
 def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
     lead = Signal.MEMORY.value if node.panels[0] == story.MEMORY else node.panels[0]
-    thresholds = ", ".join(each.statement for each in node.thresholds if each.signal == lead)
+    thresholds = ", ".join(threshold.statement for threshold in node.thresholds if threshold.signal == lead)
     facts = f"{mebibytes(node.memory_bytes)}, {node.cpu_milli / 1000:g} cores" + (
         f"; {thresholds}" if thresholds else ""
     )
@@ -213,13 +213,13 @@ def _measured(node: NodeView, index: int) -> tuple[float, str, bool]:
         wanted = sum(pod.cpu_wanted_milli[index] or 0 for pod in node.pods)
         granted = sum(pod.cpu_granted_milli[index] or 0 for pod in node.pods)
         return granted / node.cpu_milli, f"{f'{wanted / 1000:g}':>6} cores wanted", wanted > granted
-    series = next((each for each in node.signals if each.signal == lead), None)
+    series = next((signal for signal in node.signals if signal.signal == lead), None)
     signal = Signal.MEMORY if series is None else series.signal
     lefts, capacity = (node.available_bytes, node.memory_bytes) if series is None else (series.left, series.capacity)
     left, resource = max(0, lefts[index]), SIGNALS[signal].resource
     whole = size(left - left % 2**20) if left >= 2**20 else "nothing"
     words = f"{left:,}" if resource in _COUNTED else whole
-    tightest = max((each.amount for each in node.thresholds if each.signal == signal), default=0)
+    tightest = max((threshold.amount for threshold in node.thresholds if threshold.signal == signal), default=0)
     what = "" if signal is Signal.MEMORY else f"{_COUNTED.get(resource, 'disk')} "
     return 1 - left / capacity, f"{words:>8} {what}left", left < tightest
 
@@ -264,9 +264,9 @@ def ending(view: RunView, style: Style) -> list[str]:
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:
-    for each in summary.repeated_evictions[:_REPEATED_SHOWN]:
-        when = f"from {seconds(each.first_us, 1)} to {seconds(each.last_us, 1)}"
-        yield f"evicted repeatedly: {each.pod} {each.times:,} times, {when}"
+    for eviction in summary.repeated_evictions[:_REPEATED_SHOWN]:
+        when = f"from {seconds(eviction.first_us, 1)} to {seconds(eviction.last_us, 1)}"
+        yield f"evicted repeatedly: {eviction.pod} {eviction.times:,} times, {when}"
     more = len(summary.repeated_evictions) - _REPEATED_SHOWN
     if more > 0:
         yield f"evicted repeatedly: {many(more, 'more pod')}"

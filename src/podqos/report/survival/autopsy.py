@@ -43,9 +43,9 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         lines += ["", *death_lines(death, style, verbose=verbose)]
     if len(told) == 1:
         lines = lines[2:]  # it speaks for itself
-    ended = [termination_words(each) for each in found.terminations]
+    ended = [termination_words(termination) for termination in found.terminations]
     lines += _others("Containers that were killed, by the status of their pods:", ended, style, verbose=verbose)
-    signs = [sign_words(each) for each in found.node_events]
+    signs = [sign_words(node_event) for node_event in found.node_events]
     return lines + _others("What nodes went through:", signs, style, verbose=verbose)
 
 
@@ -75,7 +75,7 @@ def death_lines(death: AutopsyDeath, style: Style, *, verbose: bool = False) -> 
         told["saved by"] = labelled("saved by", few, style, 2, _LABEL)
     lines = [*heading, *chain.from_iterable(told.values())]
     if death.ranking:
-        rows = [_row(each) for each in death.ranking]
+        rows = [_row(ranked_row) for ranked_row in death.ranking]
         rows = rows[: max(_LEAST_RANKED, SCREEN - len(lines) - 2)] if is_bounded else rows
         lines += columns((*death.columns, ""), rows, style, "  ")
         if death.candidates > len(rows):
@@ -97,8 +97,14 @@ def _told(death: AutopsyDeath, *, verbose: bool) -> Iterator[tuple[str, Sequence
 def _group_lines(told: Sequence[AutopsyDeath], style: Style) -> list[str]:
     found = groups(told)
     rows = [
-        (f"{each.times:,}", cut(each.who, _WHO, 0), each.by, each.cause or "–", each.last or "–")
-        for each in found[:_MOST_GROUPS]
+        (
+            f"{death_group.times:,}",
+            cut(death_group.who, _WHO, 0),
+            death_group.by,
+            death_group.cause or "–",
+            death_group.last or "–",
+        )
+        for death_group in found[:_MOST_GROUPS]
     ]
     lines = columns(("DIED", "WHO", "BY", "CAUSE", "LAST"), rows, style, "  ")
     return [*lines, *[f"  … and {len(found) - _MOST_GROUPS:,} others"] * (len(found) > _MOST_GROUPS)]

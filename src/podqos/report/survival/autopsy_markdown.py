@@ -49,8 +49,8 @@ def markdown(found: Autopsies) -> list[str]:
     for title, others in (("Containers that were killed", page.containers), ("What nodes went through", page.signs)):
         if others:
             left = [f"- … and {len(others) - _MOST_OTHERS:,} more"] * (len(others) > _MOST_OTHERS)
-            lines += ["", f"## {title}", "", *(f"- {plain(each)}" for each in others[:_MOST_OTHERS]), *left]
-    lines += ["", "## Assumed", "", *(f"- {plain(each)}" for each in page.assumptions or ("nothing",))]
+            lines += ["", f"## {title}", "", *(f"- {plain(other)}" for other in others[:_MOST_OTHERS]), *left]
+    lines += ["", "## Assumed", "", *(f"- {plain(assumption)}" for assumption in page.assumptions or ("nothing",))]
     return lines
 
 
@@ -71,7 +71,7 @@ def _clean(text: str) -> str:
 
 
 def _title(page: AutopsyPage) -> str:
-    who = dict.fromkeys(each.who for each in page.groups)
+    who = dict.fromkeys(group.who for group in page.groups)
     first = next(iter(who))
     others = f" and {counted(len(who) - 1, 'other')}" if len(who) > 1 else ""
     return f"{code(first)}{others}"
@@ -88,8 +88,8 @@ def _timeline(page: AutopsyPage) -> Iterator[str]:
 
 def _groups(page: AutopsyPage) -> Iterator[str]:
     yield from ("## Who, how often", "", "| times | who | by | cause |", "|---:|---|---|---|")
-    for each in page.groups[:_MOST_GROUPS]:
-        yield f"| {each.times:,} | {code(each.who)} | {each.by} | {plain(each.cause) or '–'} |"
+    for group in page.groups[:_MOST_GROUPS]:
+        yield f"| {group.times:,} | {code(group.who)} | {group.by} | {plain(group.cause) or '–'} |"
     if len(page.groups) > _MOST_GROUPS:
         yield from ("", f"… and {len(page.groups) - _MOST_GROUPS:,} others.")
 
@@ -98,8 +98,8 @@ def _death(death: AutopsyDeath, number: int | None) -> Iterator[str]:
     yield f"## {'What happened' if number is None else f'{number}. {code(death.who)}'}"
     yield from ("", plain(death.what), "")
     yield f"- **Why this one:** {plain(death.verdict)}"
-    for each in death.causes:
-        yield f"- **Cause:** {plain(each)}"
+    for cause in death.causes:
+        yield f"- **Cause:** {plain(cause)}"
     if death.next:
         yield f"- **Next:** {plain(death.next)}"
     for fact in death.facts:
@@ -116,8 +116,8 @@ def _ranking(death: AutopsyDeath) -> Iterator[str]:
         yield from (plain(death.rule), "")
     yield f"| # | {' | '.join(map(plain, map(str.lower, death.columns)))} | |"
     yield f"|---:|---{'|---:' * (len(death.columns) - 1)}|---|"
-    for place, each in enumerate(death.ranking[:_MOST_RANKED], 1):
-        mark = f"**{each.mark}**" if each.mark else ""
-        yield f"| {place} | {code(each.name)} | {' | '.join(map(plain, each.cells))} | {mark} |"
+    for place, ranked_row in enumerate(death.ranking[:_MOST_RANKED], 1):
+        mark = f"**{ranked_row.mark}**" if ranked_row.mark else ""
+        yield f"| {place} | {code(ranked_row.name)} | {' | '.join(map(plain, ranked_row.cells))} | {mark} |"
     if death.candidates > _MOST_RANKED:
         yield from ("", f"… of {counted(death.candidates, death.unit)}.")

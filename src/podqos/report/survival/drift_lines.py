@@ -25,7 +25,7 @@ def table(report: DriftReport, style: Style) -> list[str]:
             f"No class, score or place changed for any of {len(report.workloads)} workloads.",
             *_basis(report, style),
         ]
-    rows = [_row(each, style) for each in changed]
+    rows = [_row(drift, style) for drift in changed]
     lines = [*map(style.strong, wrapped(summary(report), style, "")), "", *columns(_HEADERS, rows, style)]
     for workload in movers(report):
         lines += ["", style.strong(workload.workload)]
@@ -35,11 +35,11 @@ def table(report: DriftReport, style: Style) -> list[str]:
 
 def summary(report: DriftReport) -> str:
     """Return the counts in a sentence."""
-    counts = Counter(each.status for each in report.workloads)
+    counts = Counter(workload.status for workload in report.workloads)
     names = {DriftStatus.AHEAD: "worse in a kill order", DriftStatus.BACK: "better in a kill order"}
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
-    failing = sum(each.fails for each in report.workloads)
-    shifted = sum(each.fails and not each.differences for each in report.workloads)
+    failing = sum(workload.fails for workload in report.workloads)
+    shifted = sum(workload.fails and not workload.differences for workload in report.workloads)
     verdict = f"{counted(failing, 'workload')} {'is' if failing == 1 else 'are'}" if failing else "No workload is"
     accepting = f"{stated_with('allow_shifted')} accepts those"
     hint = f" {shifted} of them did not change; {accepting}." if shifted else ""
@@ -48,7 +48,7 @@ def summary(report: DriftReport) -> str:
 
 def movers(report: DriftReport) -> list[WorkloadDrift]:
     """Return those that changed or got worse; their reasons also name the workloads that got better."""
-    return [each for each in report.changed if each.differences or each.moved_ahead]
+    return [drift for drift in report.changed if drift.differences or drift.moved_ahead]
 
 
 def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _basis(report: DriftReport, style: Style) -> list[str]:
 
 def _row(workload: WorkloadDrift, style: Style) -> tuple[str, ...]:
     status = style.alarm(status_word(workload)) if workload.fails else status_word(workload)
-    classes = (each and style.qos_class(each.qos_class) for each in (workload.before, workload.after))
+    classes = (standing and style.qos_class(standing.qos_class) for standing in (workload.before, workload.after))
     return workload.workload, status, change(*classes), *figures(workload)
 
 

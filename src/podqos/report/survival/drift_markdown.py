@@ -24,7 +24,7 @@ def markdown(report: DriftReport) -> str:
     if changed:
         head = "| workload | | class | oom_score_adj | evicted # | killed # | priority |\n|---|---|---|---|---|---|---|"
         parts.append("\n".join([head, *_within(map(_row, changed), _FOR_TABLE, len(changed))]))
-        details = [_details(each) for each in movers(report)]
+        details = [_details(mover) for mover in movers(report)]
         told = "\n".join(_within(details, _FOR_DETAILS, len(details)))
         parts += [f"<details><summary>Why</summary>\n\n{told}\n\n</details>"] if details else []
     parts.append(f"<sub>{_code(report.old)} → {_code(report.new)}. {_plain(basis(report))}</sub>")
@@ -46,7 +46,7 @@ def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
 
 def _row(workload: WorkloadDrift) -> str:
     status = f"**{status_word(workload)}**" if workload.fails else status_word(workload)
-    classes = (each and each.qos_class for each in (workload.before, workload.after))
+    classes = (standing and standing.qos_class for standing in (workload.before, workload.after))
     score, *places = figures(workload)
     return f"| {' | '.join((_code(workload.workload), status, change(*classes), _code(score), *places))} |"
 

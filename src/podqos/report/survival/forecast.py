@@ -22,14 +22,14 @@ _OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest
 def table(report: ForecastReport, style: Style) -> list[str]:
     """Return a paragraph per rate, and the curve."""
     lines: list[str] = []
-    for each in report.growths:
-        rate = f"{amount(each.rate_bytes_per_second, MEMORY)}/s"
-        lines += [style.strong(f"{subject(each)} by {rate}")]
-        lines += wrapped(race_text(each), style, "  ")
-        for outcome in each.outcomes:
+    for growth in report.growths:
+        rate = f"{amount(growth.rate_bytes_per_second, MEMORY)}/s"
+        lines += [style.strong(f"{subject(growth)} by {rate}")]
+        lines += wrapped(race_text(growth), style, "  ")
+        for outcome in growth.outcomes:
             lines += wrapped(outcome.text, style, " " * 11, f"  {percent(outcome.probability):>7}  ")
-        if each.needed is not None:
-            lines += wrapped(each.needed.text, style, "  ")
+        if growth.needed is not None:
+            lines += wrapped(growth.needed.text, style, "  ")
         lines.append("")
     if any(point.kubelet_first for point in report.curve):
         lines.append(style.strong("How likely the kubelet is first, by growth"))

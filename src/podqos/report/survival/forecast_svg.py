@@ -29,7 +29,9 @@ def curve_svg(report: ForecastReport) -> str:
     def up(share: float) -> float:
         return _TOP + tall * (1 - share)
 
-    line = " ".join(f"{across(each.rate_bytes_per_second):.1f},{up(float(each.kubelet_first)):.1f}" for each in points)
+    line = " ".join(
+        f"{across(point.rate_bytes_per_second):.1f},{up(float(point.kubelet_first)):.1f}" for point in points
+    )
     first = report.growths[0]
     name = first.pod if first.container else "system daemons"
     title = f"{name}: how likely the kubelet acts before the kernel"

@@ -82,7 +82,7 @@ def wide(report: RankReport, style: Style) -> list[str]:
 def csv_table(report: RankReport) -> tuple[Iterable[str], Iterator[list[object]]]:
     """Return headings and a row per pod, in the order of eviction; the kernel's figures are its first container's."""
     first = {kill.pod: kill for kill in reversed(report.kill_order)}
-    return _CSV, ([column(each, first.get(each.pod)) for column in _CSV.values()] for each in report.eviction_order)
+    return _CSV, ([column(place, first.get(place.pod)) for column in _CSV.values()] for place in report.eviction_order)
 
 
 def _evictions(report: RankReport, style: Style) -> list[str]:
@@ -124,10 +124,10 @@ def _kills(report: RankReport, style: Style) -> list[str]:
 
 def _remedies(report: RankReport, style: Style) -> Iterator[str]:
     """Yield what saves the first of each order, lines of YAML below what they change."""
-    for each in report.remedies:
-        who = each.pod if each.container is None else f"{each.pod} ({each.container})"
-        yield style.strong(f"What saves {who}, the first to be {FATES[each.by]}")
-        saving = [remedy for remedy in each.remedies if remedy.saves]
+    for remedies in report.remedies:
+        who = remedies.pod if remedies.container is None else f"{remedies.pod} ({remedies.container})"
+        yield style.strong(f"What saves {who}, the first to be {FATES[remedies.by]}")
+        saving = [remedy for remedy in remedies.remedies if remedy.saves]
         for remedy in saving:
             yield from wrapped(saving_words(remedy), style, "    ", "  ")
             yield from (f"      {line}" for line in remedy.edits)
@@ -135,7 +135,7 @@ def _remedies(report: RankReport, style: Style) -> Iterator[str]:
             yield "  No change of its manifest that was tried, nor using less."
             yield from (
                 line
-                for remedy in each.remedies
+                for remedy in remedies.remedies
                 for line in wrapped(f"not: {saving_words(remedy)}", style, "    ", "  ")
             )
         yield ""
@@ -143,11 +143,11 @@ def _remedies(report: RankReport, style: Style) -> Iterator[str]:
 
 def _without_process(report: RankReport) -> Iterator[str]:
     """Yield which pods are in no order of the kernel's, and which containers of the others."""
-    nothing_runs = {each.pod for each in report.eviction_order if each.kernel_place is None}
+    nothing_runs = {place.pod for place in report.eviction_order if place.kernel_place is None}
     reasons: dict[str, list[str]] = {}
-    for each in report.without_process:
-        name = each.pod if each.pod in nothing_runs else f"{each.container} of {each.pod}"
-        reasons.setdefault(each.reason, []).append(name)
+    for container in report.without_process:
+        name = container.pod if container.pod in nothing_runs else f"{container.container} of {container.pod}"
+        reasons.setdefault(container.reason, []).append(name)
     for reason, names in reasons.items():
         because = f"its node says {reason}" if reason else "no container has started"
         yield f"No process to kill{'' if reason else ' yet'}, because {because}: {listed([*dict.fromkeys(names)])}."
@@ -177,7 +177,7 @@ def _used(used_bytes: int, is_measured: bool) -> str:
 
 def _agreement(report: RankReport) -> str:
     """Return that the orders agree, and why their places may differ all the same."""
-    kernel = [each.kernel_place for each in report.eviction_order if each.kernel_place]
+    kernel = [place.kernel_place for place in report.eviction_order if place.kernel_place]
     if kernel == sorted(kernel):
         return "Both orders agree."
     return "Both orders agree; places differ only between pods that are equal to one of the two."
@@ -203,8 +203,8 @@ def _remarks(report: RankReport) -> Iterator[str]:
     listed_pairs = len(report.disagreements)
     only = "" if listed_pairs == report.reversed_pairs else f"; {listed_pairs} of them"
     yield f"The orders disagree about {pairs} of pods{only}:"
-    for each in report.disagreements:
-        kubelet = f"the kubelet evicts {each.evicted_first} before {each.killed_first} ({each.evicted_by})"
-        if each.spared is not None:
-            kubelet = f"the kubelet evicts {each.evicted_first} and never {each.killed_first} ({each.spared})"
-        yield f"  {kubelet}, the kernel kills {each.killed_first} first ({each.killed_by})"
+    for pair in report.disagreements:
+        kubelet = f"the kubelet evicts {pair.evicted_first} before {pair.killed_first} ({pair.evicted_by})"
+        if pair.spared is not None:
+            kubelet = f"the kubelet evicts {pair.evicted_first} and never {pair.killed_first} ({pair.spared})"
+        yield f"  {kubelet}, the kernel kills {pair.killed_first} first ({pair.killed_by})"

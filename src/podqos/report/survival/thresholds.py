@@ -43,12 +43,20 @@ def table(report: ThresholdsReport, style: Style) -> list[str]:
 def _allocatable_lines(report: ThresholdsReport, style: Style) -> list[str]:
     """Return the arithmetic of each resource, and of its soft threshold: whether pods stay clear of it."""
     rows = []
-    for each in report.allocatable:
-        amounts = (each.allocatable, each.capacity, each.kube_reserved, each.system_reserved, each.hard_eviction)
-        left, *terms = _in_one_unit(each.resource, *amounts)
-        rows.append((each.resource, f"{style.strong(left)} = {' − '.join(terms)}"))
+    for division in report.allocatable:
+        amounts = (
+            division.allocatable,
+            division.capacity,
+            division.kube_reserved,
+            division.system_reserved,
+            division.hard_eviction,
+        )
+        left, *terms = _in_one_unit(division.resource, *amounts)
+        rows.append((division.resource, f"{style.strong(left)} = {' − '.join(terms)}"))
         rows += [
-            ("  until soft", _soft_line(soft, style)) for soft in report.soft_coverage if soft.resource == each.resource
+            ("  until soft", _soft_line(soft, style))
+            for soft in report.soft_coverage
+            if soft.resource == division.resource
         ]
     return columns(("ALLOCATABLE", "= CAPACITY − KUBE-RESERVED − SYSTEM-RESERVED − HARD EVICTION"), rows, style)
 
@@ -63,16 +71,16 @@ def _soft_line(soft: SoftCoverageReport, style: Style) -> str:
 
 def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     """Return a line per signal, and the settings for all of them."""
-    signals = dict.fromkeys(each.signal for each in report.thresholds)
+    signals = dict.fromkeys(threshold.signal for threshold in report.thresholds)
     rows = []
     for signal in signals:
-        own = [each for each in report.thresholds if each.signal is signal]
-        soft = next((each for each in own if not each.is_hard), None)
-        reclaims = dict.fromkeys(each.min_reclaim for each in own if each.min_reclaim is not None)
+        own = [threshold for threshold in report.thresholds if threshold.signal is signal]
+        soft = next((threshold for threshold in own if not threshold.is_hard), None)
+        reclaims = dict.fromkeys(threshold.min_reclaim for threshold in own if threshold.min_reclaim is not None)
         rows.append(
             (
                 signal + ("*" if own[0].is_derived else ""),
-                ", ".join(_stated(each) for each in own if each.is_hard) or _NOTHING,
+                ", ".join(_stated(threshold) for threshold in own if threshold.is_hard) or _NOTHING,
                 _NOTHING if soft is None else _stated(soft),
                 _NOTHING if soft is None else short_duration(soft.grace_seconds),
                 ", ".join(f"+{reclaim}" for reclaim in reclaims) or _NOTHING,
@@ -80,7 +88,7 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
             )
         )
     lines = columns(("SIGNAL", "HARD", "SOFT", "AFTER", "RECLAIM", "PRESSURE"), rows, style)
-    if any(each.is_derived for each in report.thresholds):
+    if any(threshold.is_derived for threshold in report.thresholds):
         lines.append("* derived: allocatableMemory from memory, containerfs from its filesystem")
     if unwatched := [signal for signal in _OWN_SIGNALS if signal not in signals]:
         lines += wrapped(f"no threshold: {', '.join(unwatched)}", style, "")
@@ -92,8 +100,8 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
         f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
         f"{style.strong('Status')}      the scheduler sees pressure within {status} (the node's status update)",
         f"{style.strong('Pod grace')}   {_grace(report)}",
-        *_labelled("Scheduling", _by_condition(report, lambda each: _REPELS[each.repels], "repels"), style),
-        *_labelled("Admission", _by_condition(report, lambda each: _REFUSES[each.refuses], "rejects"), style),
+        *_labelled("Scheduling", _by_condition(report, lambda report: _REPELS[report.repels], "repels"), style),
+        *_labelled("Admission", _by_condition(report, lambda report: _REFUSES[report.refuses], "rejects"), style),
     ]
 
 
@@ -116,12 +124,12 @@ _REFUSES = {
 def _by_condition(report: ThresholdsReport, words: Callable[[PressureReport], str], verb: str) -> str:
     """Return which pods each condition keeps away, those alike together."""
     found: dict[str, list[str]] = {}
-    for each in report.pressure:
-        found.setdefault(words(each), []).append(each.condition.removesuffix("Pressure"))
+    for pressure_report in report.pressure:
+        found.setdefault(words(pressure_report), []).append(pressure_report.condition.removesuffix("Pressure"))
     if len(found) == 1:
         return f"pressure of any kind {verb} {next(iter(found))}"
     parts = [f"{'- and '.join(names)}Pressure {verb} {what}" for what, names in found.items()]
-    return ", ".join([parts[0], *(each.replace(f" {verb} ", " ", 1) for each in parts[1:])])
+    return ", ".join([parts[0], *(part.replace(f" {verb} ", " ", 1) for part in parts[1:])])
 
 
 def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
@@ -135,16 +143,22 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
 def _sure_growth_lines(report: ThresholdsReport, style: Style) -> list[str]:
     """Return how fast memory may grow: by each threshold, and if the system uses what is reserved for it."""
     sure = report.sure_growth
-    watched = [each for each in report.thresholds if each.amount is not None and SIGNALS[each.signal].is_memory]
+    watched = [
+        threshold
+        for threshold in report.thresholds
+        if threshold.amount is not None and SIGNALS[threshold.signal].is_memory
+    ]
     if sure is None or not watched:
         return []
     if sure.bytes_per_second is None:
         return ["", style.alarm("The kernel acts before the kubelet, however slowly memory grows")]
     lines = ["", style.strong("The kubelet is sure to act before the kernel while memory grows by less than")]
-    for each in watched:
-        if each.sure_growth_bytes_per_second is not None:
-            whose = " (of all pods together)" if each.signal is Signal.ALLOCATABLE_MEMORY else ""
-            lines.append(f"  {_rate(each.sure_growth_bytes_per_second)}  {each.signal}, {each.type}{whose}")
+    for threshold in watched:
+        if threshold.sure_growth_bytes_per_second is not None:
+            whose = " (of all pods together)" if threshold.signal is Signal.ALLOCATABLE_MEMORY else ""
+            lines.append(
+                f"  {_rate(threshold.sure_growth_bytes_per_second)}  {threshold.signal}, {threshold.type}{whose}"
+            )
     if sure.reserved_in_use_bytes_per_second != sure.bytes_per_second:
         slower, reserved = sure.reserved_in_use_bytes_per_second, amount_of(sure.reserved_bytes, MEMORY)
         while_in_use = f"while the system uses the {reserved} that are reserved"

@@ -12,5 +12,8 @@ _EXEMPT = "The kernel never kills at oom_score_adj -1000. Otherwise it kills the
 
 def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
     """Return a line per process of the node itself, and which processes the kernel never kills."""
-    rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
+    rows = [
+        (component.name, str(component.oom_score_adj), str(component.oom_score_idle), component.set_by)
+        for component in components
+    ]
     return [*columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style), _EXEMPT]

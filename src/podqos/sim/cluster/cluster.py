@@ -93,11 +93,11 @@ class SimCluster:
         So a pod that arrives finds room that another leaves at that moment, wherever the two stand in the files.
         """
         scenario = self.scenario
-        lost = {each for each in scenario.happenings if isinstance(each, NodeLost)}
-        later = [each for each in scenario.happenings if NodeLost(each.at_us, each.node) in lost]
-        for each in scenario.happenings:
-            if each not in later:
-                self.plan(each.at_us, partial(self._join, each.node))
+        lost = {happening for happening in scenario.happenings if isinstance(happening, NodeLost)}
+        later = [happening for happening in scenario.happenings if NodeLost(happening.at_us, happening.node) in lost]
+        for happening in scenario.happenings:
+            if happening not in later:
+                self.plan(happening.at_us, partial(self._join, happening.node))
         for workload in scenario.workloads:
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
@@ -169,7 +169,7 @@ class SimCluster:
 
     def in_order(self) -> list[tuple[str, Replica]]:
         """Return the pods in the order of creation, by uid; without those on idle nodes."""
-        return sorted(self._replicas.items(), key=lambda each: each[1].order)
+        return sorted(self._replicas.items(), key=lambda item: item[1].order)
 
     def expected_pods(self) -> Iterable[Pod]:
         """Return the pods that should run, without those on idle nodes."""

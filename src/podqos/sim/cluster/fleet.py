@@ -69,8 +69,8 @@ class Fleet:
         """Set up the nodes, except idle ones that are not watched."""
         scenario = self._cluster.scenario
         first: dict[str, Happening] = {}
-        for each in sorted(scenario.happenings, key=lambda each: each.at_us):
-            first.setdefault(each.node, each)
+        for happening in sorted(scenario.happenings, key=lambda each: each.at_us):
+            first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
         busy = _busy(scenario)
         parts = self._first_parts()
@@ -97,7 +97,9 @@ class Fleet:
     def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
         """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
         workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
-        return self._columns is None or not any(each.replicas <= len(each.demands) > 1 for each in workloads)
+        return self._columns is None or not any(
+            workload.replicas <= len(workload.demands) > 1 for workload in workloads
+        )
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
@@ -183,4 +185,6 @@ class Fleet:
 
 def _busy(scenario: Scenario) -> set[str]:
     """Return the nodes that something happens to at time 0."""
-    return {each.node for each in scenario.happenings if isinstance(each, NodeLost) and each.at_us == 0}
+    return {
+        happening.node for happening in scenario.happenings if isinstance(happening, NodeLost) and happening.at_us == 0
+    }

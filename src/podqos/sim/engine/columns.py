@@ -131,7 +131,7 @@ class Columns:
     @property
     def are_tired(self) -> bool:
         """Whether there are some that could sleep and do not."""
-        return any(each.is_plain for each in self._awake)
+        return any(allocation.is_plain for allocation in self._awake)
 
     def register(self, part: Flow) -> None:
         """Take note of a part that bends."""
@@ -158,13 +158,13 @@ class Columns:
 
     def sleep(self, now_us: int) -> bool:
         """Put all to sleep that can be, if that pays; return whether any sleep."""
-        tired = [each for each in self._awake if each.is_plain]
+        tired = [allocation for allocation in self._awake if allocation.is_plain]
         if not tired or len(tired) + len(self._asleep) < self._least:
             return False
-        for each in self._awake:
-            if not each.is_plain and each in self._rows:
-                self._remove_row(each)
-        fresh = [each for each in tired if each not in self._rows]
+        for allocation in self._awake:
+            if not allocation.is_plain and allocation in self._rows:
+                self._remove_row(allocation)
+        fresh = [allocation for allocation in tired if allocation not in self._rows]
         if fresh:
             self._add_rows(fresh)
         assert self._grid is not None
@@ -179,12 +179,12 @@ class Columns:
             self.wake(now_us)
             return False
         staying = {part for gauge in near for part in self._bounds[gauge].parts}
-        sleepy = [each for each in tired if each not in staying]
+        sleepy = [allocation for allocation in tired if allocation not in staying]
         moved = held if len(sleepy) == len(tired) else _held(sleepy, now_us)
-        for each in sleepy:
-            del self._awake[each]
-            self._asleep[each] = None
-            each.fall_asleep()
+        for allocation in sleepy:
+            del self._awake[allocation]
+            self._asleep[allocation] = None
+            allocation.fall_asleep()
         rests = {gauge: gauge.fine(now_us) - held.get(gauge, (0, 0))[0] for gauge in watched}
         for gauge, (amount, slope) in moved.items():
             gauge.base, gauge.slope, gauge.since_us = gauge.fine(now_us) - amount, gauge.slope - slope, now_us

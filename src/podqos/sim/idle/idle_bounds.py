@@ -58,7 +58,7 @@ class IdleBounds:
 
     def load(self, pod: Pod, demands: Demands) -> Load | None:
         """Return what a pod adds to the node; None where something can happen to it on its own."""
-        inits = [each.name for each in pod.spec.init_containers if not each.is_sidecar]
+        inits = [container.name for container in pod.spec.init_containers if not container.is_sidecar]
         if not self._is_usable or any(demand.exits_after_us is not None for demand in demands.values()):
             return None
         if any(demands.get(name, IDLE) != IDLE for name in inits):
@@ -124,10 +124,10 @@ class IdleBounds:
             for gauge in allocation.gauges:
                 if id(gauge) in names:
                     curves.setdefault(names[id(gauge)], []).append(allocation.curve)
-        return self._load({name: tuple(each) for name, each in curves.items()})
+        return self._load({name: tuple(curve) for name, curve in curves.items()})
 
     def _load(self, curves: Mapping[str, tuple[Curve, ...]]) -> Load:
-        return Load({name: sum(map(self._peaks.ceiling, each)) for name, each in curves.items()}, curves)
+        return Load({name: sum(map(self._peaks.ceiling, curve)) for name, curve in curves.items()}, curves)
 
 
 def _shared(world: NodeWorld) -> dict[str, Gauge]:
@@ -157,8 +157,8 @@ def _system_allocations(world: NodeWorld) -> Iterator[Allocation]:
     yield from world.memory.system.values()
     if world.cpu.system is not None:
         yield world.cpu.system
-    filesystems = {id(each): each for each in world.disks.filesystems.values()}
-    supplies = (supply for each in filesystems.values() for supply in each.values())
+    filesystems = {id(filesystem): filesystem for filesystem in world.disks.filesystems.values()}
+    supplies = (supply for filesystem in filesystems.values() for supply in filesystem.values())
     for supply in (*supplies, world.pids):
         yield from (allocation for allocation, taker in supply.takers.items() if taker is None)
 

@@ -220,7 +220,7 @@ class SimNode:
 
     def _has_restarted(self, ended: ContainerExited) -> bool:
         containers = self.state.pods[ended.uid].containers
-        return any(each.plan.name == ended.container and each.restarts for each in containers)
+        return any(container.plan.name == ended.container and container.restarts for container in containers)
 
     def _relist(self, _: int) -> None:
         ended, self._ended = self._ended, []
@@ -385,7 +385,7 @@ class SimNode:
                 self.plan(taken_us, EventPriority.LIFE, self._take_sample)
 
     def _take_sample(self, now_us: int) -> None:
-        self._samples = {due_us: each for due_us, each in self._samples.items() if due_us >= now_us}
+        self._samples = {due_us: sample for due_us, sample in self._samples.items() if due_us >= now_us}
         self._samples[now_us + self._age_us] = self.world.summary()
 
     def _woken(self, now_us: int) -> None:
@@ -415,13 +415,13 @@ class SimNode:
             available=seen[Signal.MEMORY].available,
             thresholds=tuple(
                 ThresholdFigures(
-                    each.signal,
-                    each.amount(seen[each.signal].capacity).value,
-                    seen[each.signal].available,
-                    seen[each.signal].capacity,
-                    each.grace_period_ns,
+                    threshold.signal,
+                    threshold.amount(seen[threshold.signal].capacity).value,
+                    seen[threshold.signal].available,
+                    seen[threshold.signal].capacity,
+                    threshold.grace_period_ns,
                 )
-                for each in self.settings.agent.eviction.thresholds
-                if SIGNALS[each.signal].is_memory and each.signal in seen
+                for threshold in self.settings.agent.eviction.thresholds
+                if SIGNALS[threshold.signal].is_memory and threshold.signal in seen
             ),
         )

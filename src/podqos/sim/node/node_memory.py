@@ -210,7 +210,9 @@ class NodeMemory:
             return True
         files = (want for kind, want in self.system.items() if kind is not Kind.ANON)
         held = (
-            each for container in self.running.values() for each in (container.active_file, container.inactive_file)
+            allocation
+            for container in self.running.values()
+            for allocation in (container.active_file, container.inactive_file)
         )
         return any(want is not None and want.at(time_us) > 0 for want in (*files, *held))
 
@@ -219,7 +221,7 @@ class NodeMemory:
         found = [(each, want) for each in taken if (want := self._want(each)) is not None]
         for each, want in found:
             want.take(time_us, each.size_bytes)
-        gained = sum(each.size_bytes for each, _ in found)
+        gained = sum(taken.size_bytes for taken, _ in found)
         if gained < _THRASHING_BYTES:
             for each, want in found:
                 if each.kind is not Kind.ANON:

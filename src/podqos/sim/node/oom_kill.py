@@ -42,11 +42,11 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     processes = {
         container: tuple(container.processes(time_us, lacking.get(container.path, 0))) for container in finalists
     }
-    selection = select((each for own in processes.values() for each in own), total_pages, group.path)
+    selection = select((process for own in processes.values() for process in own), total_pages, group.path)
     if selection is None:
         return None
     pid = selection.victim.process.pid
-    victim = next(container for container, own in processes.items() if any(each.pid == pid for each in own))
+    victim = next(container for container, own in processes.items() if any(process.pid == pid for process in own))
     groups = {victim.path} if victim.groups[0].settings.oom_group else ()
     done = kill(selection, processes[victim], groups, cgroup_version=memory.machine.cgroup_version)
     has_ended = done.group is not None or pid == victim.first_pid
@@ -78,11 +78,11 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
 
 def _with_runner_up(because: OOMKill, selection: Selection, others: dict[SimContainer, tuple[Process, ...]]) -> OOMKill:
     """Return the reasons, with the container that would have been killed otherwise."""
-    second = select((each for own in others.values() for each in own), selection.total_pages, selection.domain)
+    second = select((process for own in others.values() for process in own), selection.total_pages, selection.domain)
     if second is None:
         return because
     pid, points = second.victim.process.pid, second.victim.points
-    container = next(container for container, own in others.items() if any(each.pid == pid for each in own))
+    container = next(container for container, own in others.items() if any(process.pid == pid for process in own))
     return replace(
         because,
         runner_up_pod=container.pod.key,
@@ -156,5 +156,5 @@ def _left_in_files(container: SimContainer, members: Collection[SimContainer], g
 
 def _steps(members: Collection[SimContainer], time_us: int) -> int:
     """Return by how much demands for memory that cannot be reclaimed step up now."""
-    growing = (each for member in members for each in (member.anon, *member.files))
+    growing = (allocation for member in members for allocation in (member.anon, *member.files))
     return sum(min(want.step(time_us), want.at(time_us)) for want in growing if want is not None)

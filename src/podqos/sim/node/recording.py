@@ -125,7 +125,11 @@ class NodeRecord(Struct):
     def looks_until(self, end_us: int) -> tuple[LookSpan, ...]:
         """Return when the kubelet looked up to a time."""
         closed, last = self.looks[:-1], self.looks[-1:]
-        going_on = [each.reaching(end_us) for each in last if each.first_us <= end_us] if self.is_looking else last
+        going_on = (
+            [look_span.reaching(end_us) for look_span in last if look_span.first_us <= end_us]
+            if self.is_looking
+            else last
+        )
         return (*closed, *going_on)
 
     def snapshot(self, moment: Moment) -> Snapshot:
@@ -281,7 +285,7 @@ def _note_looks(record: NodeRecord, node: SimNode, now_us: int) -> None:
         return
     if node.looked_us > record.looked_us:
         record.looked_us = node.looked_us
-        if not any(each.has(now_us) for each in looks[-1:]):
+        if not any(look.has(now_us) for look in looks[-1:]):
             # Notified between two regular looks.
             looks.insert(len(looks) - record.is_looking, LookSpan(now_us, now_us))
     if next_us is not None and not record.is_looking:
@@ -337,17 +341,17 @@ def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMom
         PodUsage(
             pod.pod,
             pod_stats(pod, now_us),
-            tuple(_container(each, now_us, lacking.get(each.path, 0)) for each in pod.running),
+            tuple(_container(container, now_us, lacking.get(container.path, 0)) for container in pod.running),
         )
         for pod in world.pods.values()
         if not pod.is_gone
     )
     usage = _machine(node.settings.spec, node.name, memory.system_working_set_bytes(now_us))
     withheld = {
-        (pod.uid, each.name): lacking[each.path]
+        (pod.uid, container.name): lacking[container.path]
         for pod in world.pods.values()
-        for each in pod.running
-        if each.path in lacking
+        for container in pod.running
+        if container.path in lacking
     }
     agent = node.settings.agent
     return KernelMoment(

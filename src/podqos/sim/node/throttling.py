@@ -80,7 +80,7 @@ class NodeCpu:
     def start(self, container: SimContainer, now_us: int) -> None:
         """Add a container that starts."""
         limits = self._limits_milli
-        gauges = (self.wanted, *(self._quota(each.path, now_us) for each in container.groups if each.path in limits))
+        gauges = (self.wanted, *(self._quota(group.path, now_us) for group in container.groups if group.path in limits))
         container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)

@@ -104,8 +104,8 @@ def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:
     The API server gives every pod tolerations for 300 s unless it has its own (DefaultTolerationSeconds). The shortest
     of several counts, and less than nothing is nothing (pkg/controller/tainteviction: getMinTolerationTime).
     """
-    matching = [each for each in tolerations if each.tolerates(TAINT_UNREACHABLE, "", NO_EXECUTE)]
+    matching = [toleration for toleration in tolerations if toleration.tolerates(TAINT_UNREACHABLE, "", NO_EXECUTE)]
     if not matching:
         return _DEFAULT_TOLERATION_SECONDS
-    limited = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
+    limited = [toleration.toleration_seconds for toleration in matching if toleration.toleration_seconds is not None]
     return max(0, min(limited)) if limited else None

@@ -77,9 +77,14 @@ def _matching(source: str, every: Iterable[PrometheusSeries], match: Mapping[str
         fix = f"{len(every)} series have the labels {', '.join(sorted(labels))}"
         raise InputError("no series matches", where=source, fix=fix)
     series = []
-    for each in found:
-        where = f"{source}: {each.metric}"
-        series.append(Series(each.metric, _points(where, [(where, time, text) for time, text in each.values])))
+    for prometheus_series in found:
+        where = f"{source}: {prometheus_series.metric}"
+        series.append(
+            Series(
+                prometheus_series.metric,
+                _points(where, [(where, time, text) for time, text in prometheus_series.values]),
+            )
+        )
     return tuple(series)
 
 

@@ -201,17 +201,27 @@ class Examiner:
         total = _total_pages(report, page_kb)
         candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in self._alive(report)]
         # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
-        candidates.sort(key=lambda each: (each.process.is_exempt, -each.points, each.process.pid != report.chosen))
+        candidates.sort(
+            key=lambda candidate: (
+                candidate.process.is_exempt,
+                -candidate.points,
+                candidate.process.pid != report.chosen,
+            )
+        )
         verdict = _verdict(report, candidates, total, page_kb)
-        others = [each for each in candidates if not each.process.is_exempt and each.process.pid != report.chosen]
-        chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
+        others = [
+            candidate
+            for candidate in candidates
+            if not candidate.process.is_exempt and candidate.process.pid != report.chosen
+        ]
+        chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
         runner_up = others[0] if others and total is not None and report.chosen is not None else None
         node = killed_node(report, page_kb, self.facts)
         place = node.ran_out
         dead_place = node.victim if report.task_cgroup else place
         shortage = shortage_of(node)
         killed = report.victims if report.group is not None else ()
-        own = own_of(node, [each.process for each in candidates], report.chosen, killed)
+        own = own_of(node, [candidate.process for candidate in candidates], report.chosen, killed)
         decision = None
         if verdict.reason is Reason.HIGHEST and report.chosen is not None and total is not None:
             lacking = (shortage and shortage.lacking_bytes) or node.page_bytes
@@ -222,7 +232,7 @@ class Examiner:
                 own,
                 max(1, lacking // node.page_bytes),
             )
-        shown = [_task(each, report, total) for each in candidates[: self._most_shown]]
+        shown = [_task(candidate, report, total) for candidate in candidates[: self._most_shown]]
         return OOMAutopsy(
             at=report.at,
             host=report.host,
@@ -230,7 +240,7 @@ class Examiner:
             constraint=report.constraint or Constraint.NONE,
             cgroup=report.oom_cgroup or ("" if report.constraint is Constraint.MEMCG else ROOT),
             trigger=Trigger(report.trigger_pid, report.trigger, report.order),
-            victims=_victims(report, {each.process.pid: each for each in candidates}, total),
+            victims=_victims(report, {candidate.process.pid: candidate for candidate in candidates}, total),
             chosen_pid=report.chosen,
             victim_cgroup=report.task_cgroup or "",
             victim_level=dead_place.level if report.task_cgroup else None,
@@ -283,22 +293,22 @@ def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, 
         return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
     if report.columns is None or not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
-    chosen = next((each for each in candidates if each.process.pid == report.chosen), None)
+    chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
     if chosen.process.is_exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
-    others = [each for each in candidates if not each.process.is_exempt and each is not chosen]
+    others = [candidate for candidate in candidates if not candidate.process.is_exempt and candidate is not chosen]
     if total is None:
-        if len({each.process.oom_score_adj for each in (chosen, *others)}) > 1:
+        if len({candidate.process.oom_score_adj for candidate in (chosen, *others)}) > 1:
             return _Verdict(None, Reason.TOTAL_UNKNOWN)
         total = 0
-    if all(chosen.points >= each.points for each in others):
+    if all(chosen.points >= other.points for other in others):
         return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
     unprivileged = _rated(report, chosen.process, total, may_be_privileged=False)
-    if all(unprivileged.points >= each.points for each in others):
+    if all(unprivileged.points >= other.points for other in others):
         return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
     swap = _swap_needed(report, chosen, others, total, page_kb)
     if swap is not None:
@@ -310,7 +320,7 @@ def _hopeless(report: OOMReport, candidates: list[Candidate]) -> _Verdict:
     """Say whether there was no process to kill."""
     if not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
-    if any(not each.process.is_exempt for each in candidates):
+    if any(not candidate.process.is_exempt for candidate in candidates):
         return _Verdict(False, Reason.OTHER_IS_HIGHER)
     return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.NONE_KILLABLE)
 
@@ -327,9 +337,9 @@ def _swap_needed(
     if not most:
         return None
     low, high = total // 1000, (total + most) // 1000
-    for each in others:
-        points = chosen.process.oom_score_adj - each.process.oom_score_adj
-        lacking = each.used_pages - chosen.used_pages
+    for other in others:
+        points = chosen.process.oom_score_adj - other.process.oom_score_adj
+        lacking = other.used_pages - chosen.used_pages
         if points > 0:
             low = max(low, -(-lacking // points))
         elif points < 0:

@@ -162,7 +162,11 @@ def shortage_of(node: KilledNode) -> Shortage | None:
 def _limit_shortage(node: KilledNode) -> Shortage | None:
     report = node.report
     # Swap that is full is why nothing could be reclaimed; the OOM killer is called for the others.
-    limited = [(name, each, each.limit_kb) for name, each in report.counters.items() if each.limit_kb and name != _SWAP]
+    limited = [
+        (name, counter, counter.limit_kb)
+        for name, counter in report.counters.items()
+        if counter.limit_kb and name != _SWAP
+    ]
     if not limited:
         return None
     name, counter, limit = max(limited, key=lambda each: _fullness(each[1]))
@@ -188,22 +192,22 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         return None
     allowed = _allowed_zones(report)
     asked_pages = 1 << max(0, report.order or 0)
-    places = {(each.node, each.name) for each in allowed}
-    zones = [_zone(each, node, asked_pages, is_allowed=(each.node, each.name) in places) for each in report.zones]
-    inside = [each for each in zones if each.is_allowed] or zones
-    elsewhere = sum(max(0, each.free_bytes - each.kept_bytes) for each in zones if not each.is_allowed)
+    places = {(zone.node, zone.name) for zone in allowed}
+    zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
+    inside = [zone for zone in zones if zone.is_allowed] or zones
+    elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
     constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
     if constrained:
         # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
-        elsewhere += max(0, _free_bytes(node) - sum(each.free_bytes for each in zones))
-    lacking: int | None = min(each.lacking_bytes for each in inside)
+        elsewhere += max(0, _free_bytes(node) - sum(zone.free_bytes for zone in zones))
+    lacking: int | None = min(shortage.lacking_bytes for shortage in inside)
     kind = ShortageKind.WATERMARKS
     if elsewhere > asked_pages * node.page_bytes:
         kind = ShortageKind.NODES if constrained else ShortageKind.ZONES
     if not lacking:
         # Others may have freed memory since; but what is in pieces is still of no use.
         lacking = None
-        largest = [each.largest_block_kb for each in allowed]
+        largest = [zone.largest_block_kb for zone in allowed]
         if asked_pages > 1 and all(
             each is not None and each * 1024 < asked_pages * node.page_bytes for each in largest
         ):
@@ -213,8 +217,8 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         lacking = None
     return Shortage(
         "free",
-        sum(each.free_kb for each in allowed) * 1024,
-        sum(each.min_kb for each in allowed) * 1024,
+        sum(zone.free_kb for zone in allowed) * 1024,
+        sum(zone.min_kb for zone in allowed) * 1024,
         kind,
         lacking,
         free_elsewhere_bytes=elsewhere,
@@ -226,7 +230,7 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
 def _free_bytes(node: KilledNode) -> int:
     """Return what is free of the whole machine."""
     pages = node.report.memory_pages.get("free")
-    return sum(each.free_kb for each in node.report.zones) * 1024 if pages is None else pages * node.page_bytes
+    return sum(zone.free_kb for zone in node.report.zones) * 1024 if pages is None else pages * node.page_bytes
 
 
 def _allowed_zones(report: OOMReport) -> list[Zone]:
@@ -347,7 +351,7 @@ def causes_of(
         free = shortage.free_elsewhere_bytes or shortage.usage_bytes
         yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)
     parts = [] if shortage is None else list(_part_causes(node, shortage))
-    main = [each for is_main, each in parts if is_main]
+    main = [cause for is_main, cause in parts if is_main]
     yield from main
     if node.ran_out.level in OWN_LIMIT:
         if shortage is not None and shortage.kind is ShortageKind.LIMIT:
@@ -357,7 +361,7 @@ def causes_of(
             yield AutopsyCause(cause, shortage.usage_bytes, shortage.limit_bytes)
     else:
         yield from _owner_causes(node, candidates, own)
-    yield from (each for is_main, each in parts if not is_main)
+    yield from (cause for is_main, cause in parts if not is_main)
     if shortage is not None:
         yield from _race_cause(node, shortage)
 
@@ -375,14 +379,14 @@ def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, A
         Cause.UNACCOUNTED: parts.other_bytes or 0,
     }
     largest = max(held.values())
-    for cause, amount in sorted(held.items(), key=lambda each: -each[1]):
+    for cause, amount in sorted(held.items(), key=lambda item: -item[1]):
         if amount * _SHARE >= total:
             volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
             yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total, volumes=volumes)
 
 
 def _volumes_in_memory(pod: Pod | None) -> tuple[str, ...]:
-    return () if pod is None else tuple(each.name for each in pod.spec.volumes if each.is_in_memory)
+    return () if pod is None else tuple(volume.name for volume in pod.spec.volumes if volume.is_in_memory)
 
 
 def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collection[int]) -> Iterator[AutopsyCause]:
@@ -393,14 +397,14 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
         return
     above: list[tuple[int, Candidate]] = []
     beside = 0
-    for each in candidates:
-        used = each.process.rss_pages * node.page_bytes
+    for candidate in candidates:
+        used = candidate.process.rss_pages * node.page_bytes
         if not node.is_kubernetes:
-            above.append((used, each))
-        elif node.is_pods(each.process.oom_score_adj):
-            request = node.request_bytes(each.process.oom_score_adj, basis)
+            above.append((used, candidate))
+        elif node.is_pods(candidate.process.oom_score_adj):
+            request = node.request_bytes(candidate.process.oom_score_adj, basis)
             if request is not None:
-                above.append((used - request, each))
+                above.append((used - request, candidate))
         else:
             beside = min(MOST_BYTES, beside + used)
     above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
@@ -409,17 +413,19 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
     is_beside = beside > max(most, basis // _SHARE) if reserved is None else beside - reserved > most
     if is_beside:
         yield AutopsyCause(Cause.SYSTEM_DAEMONS, beside, reserved)
-    victim_pages = max((each.process.rss_pages for each in candidates if each.process.pid in own), default=0)
+    victim_pages = max(
+        (candidate.process.rss_pages for candidate in candidates if candidate.process.pid in own), default=0
+    )
     asked = [found for found in above if found[1].process.pid == node.report.trigger_pid]
     bursts = [found for found in asked if found[1].process.rss_pages > victim_pages]
-    found = [(amount, each) for amount, each in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
-    for amount, each in found:
-        used = each.process.rss_pages * node.page_bytes
+    found = [(amount, candidate) for amount, candidate in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
+    for amount, candidate in found:
+        used = candidate.process.rss_pages * node.page_bytes
         request = None if capacity is None or not node.is_kubernetes else used - amount
-        yield _use(node, each, own, request, is_above=node.is_kubernetes)
+        yield _use(node, candidate, own, request, is_above=node.is_kubernetes)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
-        yield _use(node, max(candidates, key=lambda each: each.process.rss_pages), own)
+        yield _use(node, max(candidates, key=lambda candidate: candidate.process.rss_pages), own)
 
 
 def _use(

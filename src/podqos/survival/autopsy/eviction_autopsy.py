@@ -90,7 +90,7 @@ def gathered(traces: Iterable[EvictionTrace]) -> list[list[EvictionTrace]]:
     groups: list[_Gathered] = []
     by_uid: dict[str, _Gathered] = {}
     by_name: dict[str, list[_Gathered]] = {}
-    for trace in sorted(traces, key=lambda each: not each.uid):
+    for trace in sorted(traces, key=lambda trace: not trace.uid):
         group = by_uid.get(trace.uid) if trace.uid else _nearest(trace, by_name.get(trace.pod, ()))
         if group is None:
             group = _Gathered()
@@ -168,7 +168,7 @@ def examine_eviction(
     found = _told(traces)
     if known.name:
         found = replace(found, node=known.name)  # a log may have another name for it
-    pod = next((each for each in known.pods if _is(each, found)), None)
+    pod = next((pod for pod in known.pods if _is(pod, found)), None)
     if pod is not None:
         found = replace(
             found,
@@ -181,15 +181,15 @@ def examine_eviction(
         return replace(found, follows_rule=True, reason=EvictionReason.OWN_LIMIT)
     if found.cause is not EvictionCause.NODE_PRESSURE:
         return found
-    because = next((each.because for each in traces if isinstance(each.because, UnderPressure)), None)
+    because = next((trace.because for trace in traces if isinstance(trace.because, UnderPressure)), None)
     if because is not None:
         return _of_journal(found, because)
-    logged = max((each.ranked for each in traces), key=len)
-    others = [each for each in known.pods if not _is(each, found) and _was_active(each, found, gone)]
+    logged = max((trace.ranked for trace in traces), key=len)
+    others = [pod for pod in known.pods if not _is(pod, found) and _was_active(pod, found, gone)]
     if found.signal is None or pod is None or not others:
         return _by_log(found, logged, is_known=pod is not None)
     ranking = Ranking(found.signal, profile=profile)
-    rivals = [_with_uid(each) for each in others]
+    rivals = [_with_uid(other) for other in others]
     scene = Scene(_with_uid(pod), rivals, ranking, message=_best_message(traces), known=known, logged=logged)
     return _by_rule(found, scene, most_shown)
 
@@ -207,7 +207,7 @@ def _by_log(found: PodEviction, logged: tuple[str, ...], *, is_known: bool) -> P
 def _by_rule(found: PodEviction, scene: Scene, most_shown: int) -> PodEviction:
     reason, rivals = scene.verdict()
     rows = scene.rows()
-    own = next(row for row, each in zip(rows, scene.order, strict=True) if each.pod is scene.pod)
+    own = next(row for row, ranked_pod in zip(rows, scene.order, strict=True) if ranked_pod.pod is scene.pod)
     others = [row for row in rows if row is not own and not row.spared]
     shown = rows[:most_shown] if own.place <= most_shown else [*rows[: max(0, most_shown - 1)], own]
     return replace(
@@ -232,15 +232,15 @@ def _is(pod: FatedPod, found: PodEviction) -> bool:
 
 
 def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
-    messages = [each.message for each in traces if each.message is not None]
+    messages = [trace.message for trace in traces if trace.message is not None]
     # A status may be cut, a log may lack the usage: the one that says most counts.
     return max(
         messages,
-        key=lambda each: (
-            each.limit_kind is not None,
-            each.limit is not None,
-            len(each.containers),
-            each.available is not None,
+        key=lambda message: (
+            message.limit_kind is not None,
+            message.limit is not None,
+            len(message.containers),
+            message.available is not None,
         ),
         default=None,
     )
@@ -249,24 +249,24 @@ def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
 def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     """Return what the traces say together."""
     # A log that says no more than that a pod was evicted is the weakest witness.
-    causes = {each.cause for each in traces if each.message or each.source is not TraceSource.KUBELET_LOG}
+    causes = {trace.cause for trace in traces if trace.message or trace.source is not TraceSource.KUBELET_LOG}
     message = _best_message(traces)
-    ordered = sorted(traces, key=lambda each: _BY_TIME.index(each.source))
-    stated = next((each.signal for each in traces if each.signal in {*Signal}), "")
+    ordered = sorted(traces, key=lambda trace: _BY_TIME.index(trace.source))
+    stated = next((trace.signal for trace in traces if trace.signal in {*Signal}), "")
     possible = () if message is None else message.signals
     signal = Signal(stated) if stated else next(iter(possible), None)
-    excess = next((each.because for each in traces if isinstance(each.because, LocalStorageExceeded)), None)
+    excess = next((trace.because for trace in traces if isinstance(trace.because, LocalStorageExceeded)), None)
     limit = None if message is None else message.limit
     return PodEviction(
         pod=traces[0].pod,
-        cause=next((each for each in _SPECIFIC if each in causes), traces[0].cause),
+        cause=next((cause for cause in _SPECIFIC if cause in causes), traces[0].cause),
         follows_rule=None,
         reason=EvictionReason.NOT_RANKED,
-        at=next((each.at for each in ordered if each.at), ""),
-        node=next((each.node for each in ordered if each.node), ""),
-        uid=next((each.uid for each in traces if each.uid), ""),
-        found_in=tuple(dict.fromkeys(each.source for each in ordered)),
-        message=max((each.text for each in traces), key=len).strip(),
+        at=next((trace.at for trace in ordered if trace.at), ""),
+        node=next((trace.node for trace in ordered if trace.node), ""),
+        uid=next((trace.uid for trace in traces if trace.uid), ""),
+        found_in=tuple(dict.fromkeys(trace.source for trace in ordered)),
+        message=max((trace.text for trace in traces), key=len).strip(),
         resource="" if message is None else message.resource,
         signal=signal,
         possible_signals=(signal,) if stated and signal is not None else possible,
@@ -297,10 +297,16 @@ def _was_active(pod: FatedPod, found: PodEviction, gone: frozenset[str]) -> bool
 
 
 def _ended_at(pod: FatedPod) -> float | None:
-    times = [each.last_transition_time or "" for each in pod.status.conditions if each.type == "DisruptionTarget"]
-    states = [each.state for each in pod.status.container_statuses]
-    times += [each.terminated.finished_at or "" for each in states if each is not None and each.terminated is not None]
-    return max((seconds for each in times if (seconds := seconds_of(each)) is not None), default=None)
+    times = [
+        condition.last_transition_time or ""
+        for condition in pod.status.conditions
+        if condition.type == "DisruptionTarget"
+    ]
+    states = [status.state for status in pod.status.container_statuses]
+    times += [
+        state.terminated.finished_at or "" for state in states if state is not None and state.terminated is not None
+    ]
+    return max((seconds for time in times if (seconds := seconds_of(time)) is not None), default=None)
 
 
 def _of_journal(found: PodEviction, because: UnderPressure) -> PodEviction:

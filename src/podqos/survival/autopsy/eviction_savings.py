@@ -59,7 +59,7 @@ def savings(scene: Scene, threshold: int | None, available: int | None) -> tuple
     moment = _moment(scene, pods, met, left)
     surroundings = Surroundings(_room_for(pods, scene), alike)
     tried = kubelet_counterfactuals(moment, scene.pod.metadata.uid, surroundings)
-    found = [_saving(each, scene) for each in tried if each.saves]
+    found = [_saving(counterfactual, scene) for counterfactual in tried if counterfactual.saves]
     if tried and is_known:
         found += _of_node(scene, pods, met, left)
     return tuple(found)
@@ -70,9 +70,13 @@ def _deciding(scene: Scene, alike: frozenset[str]) -> tuple[Pod, ...]:
 
     A place in the ranking is a pod's own, so that no other can be evicted before that one.
     """
-    changing = [each for each in scene.others if each.metadata.uid in alike]
+    changing = [other for other in scene.others if other.metadata.uid in alike]
     own = {scene.pod.metadata.uid, *alike}
-    first = [each.pod for each in scene.order if each.spared is None and each.pod.metadata.uid not in own][:1]
+    first = [
+        ranked_pod.pod
+        for ranked_pod in scene.order
+        if ranked_pod.spared is None and ranked_pod.pod.metadata.uid not in own
+    ][:1]
     return (scene.pod, *changing, *first)
 
 
@@ -80,13 +84,13 @@ def _room_for(pods: Iterable[Pod], scene: Scene) -> dict[str, int] | None:
     """Return what those pods may request together: the rest is the other pods'."""
     if scene.known.allocatable is None:
         return None
-    deciding = {each.metadata.uid for each in pods}
+    deciding = {pod.metadata.uid for pod in pods}
     others = (pod for pod in scene.others if pod.metadata.uid not in deciding)
     return room_beside(others, scene.known.allocatable, scene.ranking.profile)
 
 
 def _moment(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int) -> KubeletMoment:
-    used = sum(each.likely for each in scene.bounds.values())
+    used = sum(bound.likely for bound in scene.bounds.values())
     capacity = max(scene.known.capacity.get(scene.ranking.signal, 0), threshold, available + used)
     return at_threshold(pods, scene.stats(pods), replace(scene.ranking, hard=True), capacity, (threshold, available))
 

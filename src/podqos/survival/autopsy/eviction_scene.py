@@ -142,23 +142,25 @@ class Scene:
         self.ranking = ranking
         self.logged = logged
         self.known = known
-        self._quoted = {} if message is None else {each.name: each.used or 0 for each in message.containers}
+        self._quoted = (
+            {} if message is None else {container.name: container.used or 0 for container in message.containers}
+        )
         self.own = _own_bounds(pod, message, ranking)
-        self.bounds = {each.metadata.uid: _bounds_of(each, known, ranking) for each in others}
+        self.bounds = {other.metadata.uid: _bounds_of(other, known, ranking) for other in others}
         # Where requests stand in for usage many rank the same: the log's order counts, then who may have used more.
         places = {name: place for place, name in enumerate(logged)}
         self.others = tuple(
             sorted(
                 others,
-                key=lambda each: (places.get(each.key, len(places)), self.bounds[each.metadata.uid].is_at_most),
+                key=lambda other: (places.get(other.key, len(places)), self.bounds[other.metadata.uid].is_at_most),
             )
         )
         self.bounds[pod.metadata.uid] = self.own
-        self.order = self._ranked((pod, *self.others), {uid: each.likely for uid, each in self.bounds.items()})
+        self.order = self._ranked((pod, *self.others), {uid: bound.likely for uid, bound in self.bounds.items()})
 
     def stats(self, pods: Iterable[Pod]) -> dict[str, PodStats]:
         """Return what pods used, as is likely, by uid."""
-        return {each.metadata.uid: self._stats(each, self.bounds[each.metadata.uid].likely) for each in pods}
+        return {pod.metadata.uid: self._stats(pod, self.bounds[pod.metadata.uid].likely) for pod in pods}
 
     def verdict(self) -> tuple[EvictionReason, tuple[str, ...]]:
         """Return why the eviction follows from the rule or not, and which pods may have come first."""
@@ -167,18 +169,20 @@ class Scene:
             return EvictionReason.IS_CRITICAL, ()
         against = {each: own.least if each == uid else own.most for each, own in bounds.items()}
         # Of equals the first of the node's list goes first, and that list is not known: it counts against the verdict.
-        before = takewhile(lambda each: each.pod is not pod, self._ranked((*self.others, pod), against))
-        rivals = [each.pod for each in before if each.spared is None]
+        before = takewhile(lambda ranked_pod: ranked_pod.pod is not pod, self._ranked((*self.others, pod), against))
+        rivals = [ranked_pod.pod for ranked_pod in before if ranked_pod.spared is None]
         if not rivals:
             return EvictionReason.FIRST, ()
         in_favour = {each: own.most if each == uid else own.least for each, own in bounds.items()}
         best = self._ranked((pod, *self.others), in_favour)
         if _first(best) != uid:
-            return EvictionReason.OTHER_IS_FIRST, tuple(each.pod.key for each in best if each.spared is None)[:1]
-        if first_in_log(self.logged, (each.key for each in self.others if each.is_critical)) == pod.key:
+            return EvictionReason.OTHER_IS_FIRST, tuple(
+                ranked_pod.pod.key for ranked_pod in best if ranked_pod.spared is None
+            )[:1]
+        if first_in_log(self.logged, (other.key for other in self.others if other.is_critical)) == pod.key:
             return EvictionReason.FIRST_IN_LOG, ()
-        is_measured = all(bounds[each.metadata.uid].source is UsageSource.MEASURED for each in rivals)
-        names = tuple(each.key for each in rivals)
+        is_measured = all(bounds[rival.metadata.uid].source is UsageSource.MEASURED for rival in rivals)
+        names = tuple(rival.key for rival in rivals)
         if is_measured and self.own.source is UsageSource.MESSAGE and _first(self.order) == uid:
             return EvictionReason.FIRST_AS_MEASURED, names
         return EvictionReason.USAGE_DECIDES, names
@@ -186,7 +190,7 @@ class Scene:
     def rows(self) -> list[AutopsyPod]:
         """Return the ranking as is likely."""
         places = {name: place for place, name in enumerate(self.logged, start=1)}
-        return [self._row(place, each, places) for place, each in enumerate(self.order, start=1)]
+        return [self._row(place, ranked_pod, places) for place, ranked_pod in enumerate(self.order, start=1)]
 
     def _row(self, place: int, each: RankedPod, logged: Mapping[str, int]) -> AutopsyPod:
         own = self.bounds[each.pod.metadata.uid]
@@ -206,7 +210,7 @@ class Scene:
         )
 
     def _ranked(self, pods: Sequence[Pod], usage: Mapping[str, int]) -> tuple[RankedPod, ...]:
-        stats = {each.metadata.uid: self._stats(each, usage[each.metadata.uid]) for each in pods}
+        stats = {pod.metadata.uid: self._stats(pod, usage[pod.metadata.uid]) for pod in pods}
         return rank(pods, stats, self.ranking)
 
     def _stats(self, pod: Pod, used: int) -> PodStats:
@@ -240,7 +244,7 @@ def first_in_log(logged: Sequence[str], critical: Iterable[str] = ()) -> str | N
 
 
 def _first(order: Sequence[RankedPod]) -> str:
-    return next((each.pod.metadata.uid for each in order if each.spared is None), "")
+    return next((ranked_pod.pod.metadata.uid for ranked_pod in order if ranked_pod.spared is None), "")
 
 
 def _own_bounds(pod: Pod, message: EvictionMessage | None, ranking: Ranking) -> Bounds:
@@ -250,10 +254,12 @@ def _own_bounds(pod: Pod, message: EvictionMessage | None, ranking: Ranking) -> 
         return Bounds(0, request_of(pod, resource, ranking.profile).value, _most(pod, ranking), UsageSource.ASSUMED)
     if message.pod is not None and message.pod.used is not None:
         return Bounds(message.pod.used, message.pod.used, message.pod.used, UsageSource.MESSAGE)
-    quoted = {each.name: each.used for each in message.containers if each.used is not None}
+    quoted = {container.name: container.used for container in message.containers if container.used is not None}
     least = sum(quoted.values())
-    silent = [each for each in pod.running_containers if each.name not in quoted]
-    within = sum(amount.value for each in silent if (amount := each.resources.requests.get(resource)) is not None)
+    silent = [container for container in pod.running_containers if container.name not in quoted]
+    within = sum(
+        amount.value for container in silent if (amount := container.resources.requests.get(resource)) is not None
+    )
     if not quoted and message.available is None:
         # An old message without usage: either nothing was over its request, or there were no statistics.
         return Bounds(0, within, _most(pod, ranking), UsageSource.ASSUMED)
@@ -278,6 +284,6 @@ def _most(pod: Pod, ranking: Ranking) -> int:
     own = pod.spec.resources.limits.get(resource) if pod.spec.resources is not None else None
     if own is not None:
         return own.value
-    has_all = all(resource in each.resources.limits for each in pod.running_containers)
+    has_all = all(resource in container.resources.limits for container in pod.running_containers)
     limit = pod_limits(pod).get(resource) if has_all else None
     return _NO_BOUND if limit is None else limit.value

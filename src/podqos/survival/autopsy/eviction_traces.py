@@ -195,7 +195,10 @@ def event_trace(event: Event) -> EvictionTrace | None:
 def status_trace(pod: FatedPod) -> EvictionTrace | None:
     """Return the eviction that a pod's status tells of; None: it tells of none."""
     status = pod.status
-    condition = next((each for each in status.conditions if each.type == _DISRUPTION and each.status == "True"), None)
+    condition = next(
+        (condition for condition in status.conditions if condition.type == _DISRUPTION and condition.status == "True"),
+        None,
+    )
     message = None
     if status.phase == FAILED and status.reason == _EVICTED:
         message = read_message(status.message)
@@ -221,8 +224,8 @@ def status_trace(pod: FatedPod) -> EvictionTrace | None:
 
 def _ended(pod: FatedPod) -> str:
     """Return when the last container of a pod ended; empty where that is not known."""
-    states = [each.state.terminated for each in pod.status.container_statuses if each.state is not None]
-    return max((each.finished_at or "" for each in states if each is not None), default="")
+    states = [status.state.terminated for status in pod.status.container_statuses if status.state is not None]
+    return max((state.finished_at or "" for state in states if state is not None), default="")
 
 
 def journal_traces(entries: Iterable[Entry]) -> Iterator[EvictionTrace | NodeSign]:
@@ -301,9 +304,9 @@ def event_sign(event: Event) -> NodeSign | None:
 
 def condition_signs(node: Node) -> Iterator[NodeSign]:
     """Yield the pressure that a node is under."""
-    for each in node.status.conditions:
-        if each.status == "True" and each.type in {*NodeCondition}:
-            yield NodeSign(SignKind.PRESSURE_BEGAN, each.last_transition_time or "", node.name, each.type)
+    for condition in node.status.conditions:
+        if condition.status == "True" and condition.type in {*NodeCondition}:
+            yield NodeSign(SignKind.PRESSURE_BEGAN, condition.last_transition_time or "", node.name, condition.type)
 
 
 _SECONDS = re.compile(r"\d{9,11}(?:\.\d{1,9})?", re.ASCII)

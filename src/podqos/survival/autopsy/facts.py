@@ -99,9 +99,9 @@ class KilledNode(Struct, frozen=True):
     def threshold_bytes(self) -> int | None:
         """The kubelet's hard threshold of free memory, its default where nothing is stated; None: it has none."""
         config = self.kubelet or KubeletConfiguration()
-        for each in parse_thresholds(config, self.facts.profile):
-            if each.signal is Signal.MEMORY and each.is_hard:
-                return each.amount(self.capacity_bytes or 0).value
+        for threshold in parse_thresholds(config, self.facts.profile):
+            if threshold.signal is Signal.MEMORY and threshold.is_hard:
+                return threshold.amount(self.capacity_bytes or 0).value
         return None
 
     @property
@@ -111,7 +111,7 @@ class KilledNode(Struct, frozen=True):
         if config is None:
             return None
         amounts = (config.reserved_for_kube, config.reserved_for_system)
-        return tuple(each[MEMORY].value for each in amounts if MEMORY in each)
+        return tuple(amount[MEMORY].value for amount in amounts if MEMORY in amount)
 
 
 def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:

@@ -99,13 +99,21 @@ class Decision:
 
         The kernel kills until ``lacking_pages`` are freed.
         """
-        mine = {each.process.pid: each for each in candidates if each.process.pid in own}
+        mine = {candidate.process.pid: candidate for candidate in candidates if candidate.process.pid in own}
         self.victim = mine[chosen].process
-        self.used_pages = sum(each.used_pages for each in mine.values())
-        self.rivals = [each for each in candidates if each.process.pid not in own and not each.process.is_exempt]
+        self.used_pages = sum(candidate.used_pages for candidate in mine.values())
+        self.rivals = [
+            candidate
+            for candidate in candidates
+            if candidate.process.pid not in own and not candidate.process.is_exempt
+        ]
         # Whatever changes, of the others with one score the first stays the first.
-        others = [each.process for each in mine.values() if each.process.pid != chosen and not each.process.is_exempt]
-        firsts = {each.oom_score_adj: each for each in reversed(others)}
+        others = [
+            candidate.process
+            for candidate in mine.values()
+            if candidate.process.pid != chosen and not candidate.process.is_exempt
+        ]
+        firsts = {other.oom_score_adj: other for other in reversed(others)}
         self._own = [self.victim, *firsts.values()]
         self._rate = rate
         self._lacking_pages = lacking_pages
@@ -113,11 +121,11 @@ class Decision:
     def spares(self, change: _Change, less_pages: int = 0) -> bool:
         """Whether neither the victim nor what belongs to it dies; of equals they do."""
         lacking = self._lacking_pages - less_pages
-        best = max(self._rate(change(each)).points for each in self._own)
-        for each in self.rivals:
-            if lacking <= 0 or each.points <= best:
+        best = max(self._rate(change(process)).points for process in self._own)
+        for rival in self.rivals:
+            if lacking <= 0 or rival.points <= best:
                 break
-            lacking -= max(1, each.process.rss_pages)
+            lacking -= max(1, rival.process.rss_pages)
         return lacking <= 0
 
     def instead(self, less_pages: int = 0) -> Instead | None:
@@ -137,14 +145,14 @@ def own_of(
     request gives a Burstable container; scores that many share count only with the same name.
     """
     own = {pid for pid in (chosen, *killed) if pid is not None}
-    victim = next((each for each in processes if each.pid == chosen), None)
+    victim = next((process for process in processes if process.pid == chosen), None)
     if victim is None:
         return frozenset(own)
     if node.ran_out.level is CgroupLevel.CONTAINER:
-        return frozenset(own | {each.pid for each in processes})
+        return frozenset(own | {process.pid for process in processes})
     is_telling = node.is_pods(victim.oom_score_adj) and 0 < victim.oom_score_adj < BEST_EFFORT_OOM_SCORE_ADJ - 1
-    alike = (each for each in processes if each.oom_score_adj == victim.oom_score_adj)
-    return frozenset(own | {each.pid for each in alike if is_telling or each.name == victim.name})
+    alike = (process for process in processes if process.oom_score_adj == victim.oom_score_adj)
+    return frozenset(own | {process.pid for process in alike if is_telling or process.name == victim.name})
 
 
 def savings_of(node: KilledNode, shortage: Shortage | None, decision: Decision | None) -> tuple[Saving, ...]:
@@ -155,7 +163,7 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: Decision |
     found = [*_by_use(node, shortage, decision), *_by_manifest(node, decision)]
     if shortage is not None:
         found += [*_by_size(node, shortage), *_by_threshold(node, shortage)]
-    return tuple(sorted(found, key=lambda each: _ORDER.index(each.change)))
+    return tuple(sorted(found, key=lambda saving: _ORDER.index(saving.change)))
 
 
 def _avoidable_bytes(shortage: Shortage | None) -> int | None:
@@ -173,14 +181,16 @@ def _by_use(node: KilledNode, shortage: Shortage | None, decision: Decision | No
     lacking, size = _avoidable_bytes(shortage), node.page_bytes
     is_alone = node.ran_out.level in OWN_LIMIT or (decision is not None and not decision.rivals)
     if decision is None:
-        rss = next((each.rss_kb for each in node.report.victims.values()), None)
+        rss = next((victim.rss_kb for victim in node.report.victims.values()), None)
         if is_alone and lacking is not None and rss is not None and lacking <= rss * 1024:
             yield Saving(SavedBy.USAGE, lacking, rss * 1024 - lacking)
         return
     victim = decision.victim
 
     def lighter(pages: int) -> _Change:
-        return lambda each: replace(each, rss_pages=each.rss_pages - pages) if each.pid == victim.pid else each
+        return lambda process: (
+            replace(process, rss_pages=process.rss_pages - pages) if process.pid == victim.pid else process
+        )
 
     def freed(pages: int) -> int:
         return pages if is_alone and lacking is not None else 0
@@ -225,7 +235,9 @@ def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving
         return
 
     def scored(value: int) -> _Change:
-        return lambda each: replace(each, oom_score_adj=value) if each.oom_score_adj == victim.oom_score_adj else each
+        return lambda process: (
+            replace(process, oom_score_adj=value) if process.oom_score_adj == victim.oom_score_adj else process
+        )
 
     yield from _by_request(node, decision, scored)
     lowest = node.facts.profile.guaranteed_oom_score_adj
@@ -271,16 +283,16 @@ def _score(node: KilledNode, pod: Pod, container: str, capacity_bytes: int) -> i
     """Return the score that the kubelet gives a container."""
     profile = node.facts.profile
     scores = oom_scores(pod, qos_class_of(pod, profile), capacity_bytes, profile)
-    return next(each.value for each in scores if each.container == container)
+    return next(score.value for score in scores if score.container == container)
 
 
 def _container(node: KilledNode, oom_score_adj: int, capacity_bytes: int) -> tuple[Pod, str]:
     """Return the victim's pod and the container that has its score, or one made up from what the score says."""
     pod, profile = node.pod, node.facts.profile
     if pod is not None:
-        for each in oom_scores(pod, qos_class_of(pod, profile), capacity_bytes, profile):
-            if each.value == oom_score_adj:
-                return pod, each.container
+        for oom_score in oom_scores(pod, qos_class_of(pod, profile), capacity_bytes, profile):
+            if oom_score.value == oom_score_adj:
+                return pod, oom_score.container
     # The largest request that gives this score: whatever it was, more than this lowers it.
     largest = -(-capacity_bytes * (1001 - oom_score_adj) // 1000) - 1
     sketched = _sketched(None if oom_score_adj >= BEST_EFFORT_OOM_SCORE_ADJ else largest)

@@ -117,8 +117,8 @@ def containers_by_id(pods: Iterable[FatedPod]) -> dict[str, tuple[FatedPod, str]
     for pod in pods:
         for status in _statuses(pod):
             ids = [status.container_id]
-            ids += [each.container_id for _, each in _terminated(status)]
-            found.update({own: (pod, status.name) for each in ids if (own := container_id(each))})
+            ids += [terminated.container_id for _, terminated in _terminated(status)]
+            found.update({own: (pod, status.name) for id_ in ids if (own := container_id(id_))})
     return found
 
 
@@ -127,7 +127,7 @@ def terminations(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[Conta
     killed: dict[str, list[int]] = {}
     for number, kill in enumerate(evidence.kills):
         killed.setdefault(kill.container_id or kill.pod_uid, []).append(number)
-    evicted = {each.uid or each.pod: number for number, each in enumerate(evidence.evictions)}
+    evicted = {eviction.uid or eviction.pod: number for number, eviction in enumerate(evidence.evictions)}
     events: dict[str, list[Event]] = {}
     for event in evidence.events:
         if event.reason in {"Killing", "ExceededGracePeriod"}:
@@ -245,8 +245,8 @@ def _cause(
         return TerminationCause.EVICTION
     if ended.reason == STATUS_UNKNOWN:
         return TerminationCause.NODE_LOST
-    near = [each for each in own.events if _is_about(each, name, ended)]
-    if any(_PROBE.search(each.text) for each in near):
+    near = [event for event in own.events if _is_about(event, name, ended)]
+    if any(_PROBE.search(event.text) for event in near):
         return TerminationCause.PROBE
     is_stopped = bool(own.pod.metadata.deletion_timestamp) and not is_previous
     return TerminationCause.GRACE_PERIOD if near or is_stopped else TerminationCause.SIGKILL
@@ -259,7 +259,7 @@ def _is_about(event: Event, name: str, ended: ContainerTerminated) -> bool:
         return False
     ended_at = seconds_of(ended.finished_at or "")
     times = [event.first_at, event.last_timestamp or "", event.deprecated_last_timestamp or ""]
-    known = [seconds for each in times if (seconds := seconds_of(each)) is not None]
+    known = [seconds for time in times if (seconds := seconds_of(time)) is not None]
     if ended_at is None or not known:
         return True
     return any(-_NEAR_SECONDS * 5 <= each - ended_at <= _NEAR_SECONDS for each in known)

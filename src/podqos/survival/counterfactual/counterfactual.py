@@ -58,7 +58,7 @@ class SecondDecision(Struct, frozen=True, gc=False):
     @staticmethod
     def of(pod: str, own: frozenset[str], taken: Sequence[Pod], place: int, others: int) -> SecondDecision:
         """Make a decision of the victims, ``taken``, first to last; ``pod`` and ``own`` are uids."""
-        hit = [each for each in taken if each.metadata.uid in own]
+        hit = [pod for pod in taken if pod.metadata.uid in own]
         if any(each.metadata.uid == pod for each in hit):
             return SecondDecision(spared=False, place=place, others=others)
         first = next(iter(hit or taken), None)

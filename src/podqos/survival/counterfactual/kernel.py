@@ -80,9 +80,9 @@ def kernel_counterfactuals(
     """
     inside = f"{moment.domain.path.rstrip('/')}/"
     containers = {
-        (each.pod.pod.metadata.uid, each.usage.name): each
-        for each in container_processes(moment.snapshot, moment.settings, moment.profile)
-        if any(f"{process.cgroup}/".startswith(inside) for process in each.processes)
+        (container_process.pod.pod.metadata.uid, container_process.usage.name): container_process
+        for container_process in container_processes(moment.snapshot, moment.settings, moment.profile)
+        if any(f"{process.cgroup}/".startswith(inside) for process in container_process.processes)
     }
     if victim not in containers:
         return None
@@ -118,8 +118,10 @@ class _Trial(Trial):
             if entry.pod.metadata.uid in self.own and entry.containers
         ]
         made = container_processes(replace(moment.snapshot, pods=tuple(entries)), moment.settings, moment.profile)
-        rescored = {(each.pod.pod.metadata.uid, each.usage.name): each for each in made}
-        changed = {key: _with_score(each, rescored.get(key, each)) for key, each in self.containers.items()}
+        rescored = {(processes.pod.pod.metadata.uid, processes.usage.name): processes for processes in made}
+        changed = {
+            key: _with_score(container, rescored.get(key, container)) for key, container in self.containers.items()
+        }
         return self.decision(changed, self.own), rescored[self.victim].score.value
 
     def using(self, less_bytes: int) -> SecondDecision:
@@ -134,14 +136,18 @@ class _Trial(Trial):
     def decision(self, containers: Mapping[_Key, ContainerProcesses], own: frozenset[str]) -> SecondDecision:
         """Decide, and return the place of the container."""
         killed = kernel_order(tuple(containers.values()), self.moment.domain)
-        order = sorted(killed, key=lambda each: -self._points(each, own, grown=False))
+        order = sorted(killed, key=lambda container: -self._points(container, own, grown=False))
         if order and _freed_bytes(order[0]) >= self.moment.lacking_bytes:
             taken = [order[0].pod]
         else:
-            grown = sorted(killed, key=lambda each: -self._points(each, own, grown=True))
-            taken = [each.pod for each in _until_enough(grown, self.moment.lacking_bytes)]
+            grown = sorted(killed, key=lambda container: -self._points(container, own, grown=True))
+            taken = [container.pod for container in _until_enough(grown, self.moment.lacking_bytes)]
         place = next(
-            (at for at, each in enumerate(order, start=1) if (each.pod.metadata.uid, each.usage.name) == self.victim),
+            (
+                at
+                for at, container in enumerate(order, start=1)
+                if (container.pod.metadata.uid, container.usage.name) == self.victim
+            ),
             len(order),
         )
         return SecondDecision.of(self.uid, own, taken, place, len(containers) - 1)
@@ -157,9 +163,9 @@ class _Trial(Trial):
 
 def _until_enough(order: list[KilledContainer], lacking_bytes: int) -> Iterator[KilledContainer]:
     freed_bytes = 0
-    for each in order:
-        yield each
-        freed_bytes += _freed_bytes(each)
+    for container in order:
+        yield container
+        freed_bytes += _freed_bytes(container)
         if freed_bytes >= lacking_bytes:
             return
 
@@ -191,9 +197,14 @@ def _counterfactuals(trial: _Trial) -> Iterator[Counterfactual]:
 
 def _used(entry: PodUsage) -> dict[str, int]:
     """Return what the containers of a pod use, by their working sets."""
-    seen = {} if entry.stats is None else {each.name: each.memory for each in entry.stats.containers or ()}
+    seen = (
+        {} if entry.stats is None else {container.name: container.memory for container in entry.stats.containers or ()}
+    )
     # Volumes in memory are charged to the container, and only statistics know them.
-    return {each.name: max(each.working_set_bytes, memory_bytes(seen.get(each.name))) for each in entry.containers}
+    return {
+        container.name: max(container.working_set_bytes, memory_bytes(seen.get(container.name)))
+        for container in entry.containers
+    }
 
 
 def _own_limit(trial: _Trial) -> Iterator[Counterfactual]:

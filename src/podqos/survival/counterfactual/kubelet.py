@@ -114,7 +114,7 @@ def kubelet_counterfactuals(
     moment: KubeletMoment, uid: str, surroundings: Surroundings = ALONE
 ) -> tuple[Counterfactual, ...]:
     """Return what would have kept a pod from being evicted, lines of YAML first; nothing if it is not evicted."""
-    eviction = next((each for each in _evictions(moment.decide()) if each.pod.metadata.uid == uid), None)
+    eviction = next((eviction for eviction in _evictions(moment.decide()) if eviction.pod.metadata.uid == uid), None)
     if eviction is None:
         return ()
     trial = _Trial(moment, eviction.pod, surroundings)
@@ -130,8 +130,8 @@ def _evictions(done: Pass) -> list[EvictPod]:
 
 
 def _place(order: tuple[RankedPod, ...], uid: str) -> int | None:
-    evictable = (each for each in order if each.spared is None)
-    return next((at for at, each in enumerate(evictable, start=1) if each.pod.metadata.uid == uid), None)
+    evictable = (ranked_pod for ranked_pod in order if ranked_pod.spared is None)
+    return next((at for at, ranked_pod in enumerate(evictable, start=1) if ranked_pod.pod.metadata.uid == uid), None)
 
 
 class _Trial(Trial):
@@ -160,8 +160,10 @@ class _Trial(Trial):
         seen = moment.observation
         more = {uid: self.with_margin(stats) for uid, stats in seen.pods.items() if uid in own}
         done = replace(moment, pods=pods, observation=replace(seen, pods={**seen.pods, **more})).decide()
-        evicted = [each.pod for each in _evictions(done)]
-        others = sum(each.spared is None and each.pod.metadata.uid != self.uid for each in done.ranking)
+        evicted = [eviction.pod for eviction in _evictions(done)]
+        others = sum(
+            ranked_pod.spared is None and ranked_pod.pod.metadata.uid != self.uid for ranked_pod in done.ranking
+        )
         place = _place(done.ranking, self.uid) or others + 1
         return SecondDecision.of(self.uid, own, evicted, place, others)
 
@@ -194,27 +196,31 @@ def _request(trial: _Trial, row: SignalRow) -> Iterator[Counterfactual]:
     """Yield the smallest request with which another pod goes first; one that does not fit only if none fits."""
     holders = [holder_of(trial.pod, each, row.resource, trial.profile) for each in _hungriest(trial, row)]
     most = trial.moment.observation.signals[row.signal].capacity
-    found = [each for name in dict.fromkeys(holders) for each in trial.requesting(name, row.resource, most)]
+    found = [
+        counterfactual
+        for name in dict.fromkeys(holders)
+        for counterfactual in trial.requesting(name, row.resource, most)
+    ]
     yield from sorted(found, key=lambda counterfactual: not counterfactual.saves)[:1]
 
 
 def _hungriest(trial: _Trial, row: SignalRow) -> list[str]:
     """Return the containers, those furthest over their own requests first."""
     used = {}
-    for each in (trial.stats.containers or ()) if trial.stats is not None else ():
-        disk = disk_bytes(each.rootfs) + disk_bytes(each.logs)
-        used[each.name] = memory_bytes(each.memory) if row.resource == MEMORY else disk
+    for container in (trial.stats.containers or ()) if trial.stats is not None else ():
+        disk = disk_bytes(container.rootfs) + disk_bytes(container.logs)
+        used[container.name] = memory_bytes(container.memory) if row.resource == MEMORY else disk
 
     def excess(name: str) -> int:
         request = resources_of(trial.pod, name).requests.get(row.resource)
         return used.get(name, 0) - (0 if request is None else request.value)
 
-    return sorted((each.name for each in trial.pod.running_containers), key=excess, reverse=True)
+    return sorted((container.name for container in trial.pod.running_containers), key=excess, reverse=True)
 
 
 def _guaranteed(trial: _Trial) -> Iterator[Counterfactual]:
     measured = (trial.stats.containers or ()) if trial.stats is not None else ()
-    return trial.guaranteeing({each.name: memory_bytes(each.memory) for each in measured})
+    return trial.guaranteeing({stats.name: memory_bytes(stats.memory) for stats in measured})
 
 
 def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
@@ -224,7 +230,7 @@ def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
         trial.counterfactual(ManifestChange(PodChange.PRIORITY, partial(with_priority, priority=priority), priority))
         for priority in sorted(value for value in above if ranked.priority < value <= HIGHEST_USER_PRIORITY)
     )
-    yield from islice((each for each in tried if each.decision.spared), 1)
+    yield from islice((counterfactual for counterfactual in tried if counterfactual.decision.spared), 1)
 
 
 # ---- limits of the pod's own -----------------------------------------------------------------------------------------
@@ -237,7 +243,9 @@ def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counte
     if kind is LocalStorageLimit.EMPTY_DIR:
         holders = [excess.name]
     else:
-        limited = [each.name for each in pod.running_containers if EPHEMERAL_STORAGE in each.resources.limits]
+        limited = [
+            container.name for container in pod.running_containers if EPHEMERAL_STORAGE in container.resources.limits
+        ]
         holders = [name for name in limited if excess.name in {"", name}]
     layer_counts = trial.moment.config.layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
 
@@ -317,7 +325,9 @@ def _less_disk(stats: PodStats, amount: int, counts: _Counts, *, inodes: bool) -
         return replace(each, rootfs=rootfs, logs=logs)
 
     containers = tuple(map(container, stats.containers or ()))
-    volumes = tuple(smaller(each) if counts(DiskUse.LOCAL_VOLUMES, each.name) else each for each in stats.volumes)
+    volumes = tuple(
+        smaller(volume) if counts(DiskUse.LOCAL_VOLUMES, volume.name) else volume for volume in stats.volumes
+    )
     whole = stats.ephemeral_storage
     if whole is not None:
         rest = amount - rest

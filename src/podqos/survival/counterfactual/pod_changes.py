@@ -122,8 +122,8 @@ def edits_between(before: Pod, after: Pod) -> tuple[Edit, ...]:
 
 def _lines(pod: Pod) -> Iterator[tuple[str, Quantity]]:
     spec = pod.spec
-    places = [(f"spec.containers[{at}]", each.resources) for at, each in enumerate(spec.containers)]
-    places += ((f"spec.initContainers[{at}]", each.resources) for at, each in enumerate(spec.init_containers))
+    places = [(f"spec.containers[{at}]", container.resources) for at, container in enumerate(spec.containers)]
+    places += ((f"spec.initContainers[{at}]", container.resources) for at, container in enumerate(spec.init_containers))
     places += () if spec.resources is None else (("spec", spec.resources),)
     for path, stated in places:
         for which, amounts in (("limits", stated.limits), ("requests", stated.requests)):

@@ -62,13 +62,13 @@ class NodeNow(Struct, frozen=True):
 
     def evicted(self, uid: str) -> Turn | None:
         """Return what keeps a pod from being evicted when its turn comes; None where it never does."""
-        order = [each.pod for each in self.orders.eviction if each.spared is None]
+        order = [ranked_pod.pod for ranked_pod in self.orders.eviction if ranked_pod.spared is None]
         own = self._alike(uid)
         place = next((at for at, pod in enumerate(order) if pod.metadata.uid in own), None)
         if place is None:
             return None
         gone = {pod.metadata.uid for pod in order[:place]}
-        left = tuple(each.pod for each in self.snapshot.pods if each.pod.metadata.uid not in gone)
+        left = tuple(pod.pod for pod in self.snapshot.pods if pod.pod.metadata.uid not in gone)
         resource = SIGNALS[self.orders.ranking.signal].resource
         capacity = self.snapshot.node.memory_bytes if resource == MEMORY else _MOST
         moment = at_threshold(left, self.snapshot.stats, self.orders.ranking, capacity)
@@ -84,13 +84,15 @@ class NodeNow(Struct, frozen=True):
         if place is None:
             return None
         gone = {pod.metadata.uid for pod in order[:place]}
-        left = tuple(each for each in self.snapshot.pods if each.pod.metadata.uid not in gone)
+        left = tuple(pod for pod in self.snapshot.pods if pod.pod.metadata.uid not in gone)
         first = order[place]
-        container = next(each.usage.name for each in self.orders.kernel if each.pod.metadata.uid == first.metadata.uid)
+        container = next(
+            container.usage.name for container in self.orders.kernel if container.pod.metadata.uid == first.metadata.uid
+        )
         moment = KernelMoment(replace(self.snapshot, pods=left), self.settings, self.orders.domain, self._profile)
         victim = (first.metadata.uid, container)
         found = kernel_counterfactuals(moment, victim, self._surroundings(first, own, gone))
-        ahead = sum(each.pod.metadata.uid in gone for each in self.orders.kernel)
+        ahead = sum(container.pod.metadata.uid in gone for container in self.orders.kernel)
         tried = () if found is None else found.counterfactuals
         return Turn(first, place + 1, container, ahead, _among_all(tried, ahead))
 
@@ -99,11 +101,11 @@ class NodeNow(Struct, frozen=True):
         owner = self.owners.get(uid)
         same = (each for each, other in self.owners.items() if owner is not None and other == owner)
         pod = next((entry.pod for entry in self.snapshot.pods if entry.pod.metadata.uid == uid), None)
-        alike = frozenset() if pod is None else controlled_alike(pod, (each.pod for each in self.snapshot.pods))
+        alike = frozenset() if pod is None else controlled_alike(pod, (pod.pod for pod in self.snapshot.pods))
         return frozenset({uid, *same, *alike})
 
     def _surroundings(self, pod: Pod, own: frozenset[str], gone: Collection[str]) -> Surroundings:
-        away = [each.pod for each in self.snapshot.pods if each.pod.metadata.uid in gone]
+        away = [pod.pod for pod in self.snapshot.pods if pod.pod.metadata.uid in gone]
         room = None if self.allocatable is None else room_beside(away, self.allocatable, self._profile)
         bounds = self.limit_ranges.get(pod.metadata.namespace, ())
         return Surroundings(room, own, bounds)
@@ -113,10 +115,14 @@ def _among_all(found: Iterable[Counterfactual], ahead: int) -> tuple[Counterfact
     """Return what was tried among those that are left, with the places that they have among all."""
     return tuple(
         replace(
-            each,
-            decision=replace(each.decision, place=each.decision.place + ahead, others=each.decision.others + ahead),
+            counterfactual,
+            decision=replace(
+                counterfactual.decision,
+                place=counterfactual.decision.place + ahead,
+                others=counterfactual.decision.others + ahead,
+            ),
         )
-        for each in found
+        for counterfactual in found
     )
 
 
@@ -132,10 +138,10 @@ def room_beside(pods: Iterable[Pod], allocatable: Mapping[str, int], profile: Pr
 
 def controlled_alike(pod: Pod, others: Iterable[Pod]) -> frozenset[str]:
     """Return the uids of the pods from the same manifest, by the controller that made them."""
-    owners = {(each.kind, each.name) for each in pod.metadata.owner_references if each.controller}
+    owners = {(reference.kind, reference.name) for reference in pod.metadata.owner_references if reference.controller}
     return frozenset(
-        each.metadata.uid
-        for each in others
-        if each.metadata.namespace == pod.metadata.namespace
-        and owners & {(owner.kind, owner.name) for owner in each.metadata.owner_references if owner.controller}
+        other.metadata.uid
+        for other in others
+        if other.metadata.namespace == pod.metadata.namespace
+        and owners & {(owner.kind, owner.name) for owner in other.metadata.owner_references if owner.controller}
     )

@@ -76,7 +76,7 @@ def _difference(
 def _of_pod(before: Pod, after: Pod) -> Iterator[PodChange]:
     was, became = before.spec.resources, after.spec.resources
     if (was is None) != (became is None):
-        states = (None if each is None else "set" for each in (was, became))
+        states = (None if requirements is None else "set" for requirements in (was, became))
         yield _difference(DifferenceKind.POD_RESOURCES, "", "resources", *states)
     yield from _amounts(was or NO_RESOURCES, became or NO_RESOURCES, "")
     for resource in QOS_RESOURCES:
@@ -108,4 +108,6 @@ def _changed(
     kind: DifferenceKind, container: str, field: str, before: Quantity | None, after: Quantity | None
 ) -> Iterator[PodChange]:
     if before != after:
-        yield _difference(kind, container, field, *(None if each is None else str(each) for each in (before, after)))
+        yield _difference(
+            kind, container, field, *(None if quantity is None else str(quantity) for quantity in (before, after))
+        )

@@ -222,7 +222,7 @@ def drift(
         )
         for identity in sorted({*before.pods, *after.pods})
     )
-    return tuple(replace(each, status=_status(each), fails=_fails(each, allowed)) for each in found)
+    return tuple(replace(change, status=_status(change), fails=_fails(change, allowed)) for change in found)
 
 
 def _status(drift: WorkloadChange) -> DriftStatus:
@@ -321,7 +321,7 @@ def _overtakings(
 
     Only workloads count that run in both versions.
     """
-    common = [each for each in sorted(after.killed) if each in before.killed]
+    common = [identity for identity in sorted(after.killed) if identity in before.killed]
     moved = [identity for identity in common if changed[identity]]
     for order in Order:
         for one, other in _pairs(moved, common, changed):

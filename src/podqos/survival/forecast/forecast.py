@@ -172,8 +172,8 @@ def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 10
         out_of_memory_after_seconds=Fraction(node.until_oom_bytes, rate),
         reclaimed_bytes=taken[Kind.ACTIVE_FILE] + taken[Kind.INACTIVE_FILE],
         swapped_bytes=taken[Kind.ANON],
-        thresholds=tuple(_crossing(node, each, rate) for each in node.levels),
-        kubelet_first=sum((each.probability for each in outcomes if each.by is By.KUBELET), start=Fraction(0)),
+        thresholds=tuple(_crossing(node, level, rate) for level in node.levels),
+        kubelet_first=sum((outcome.probability for outcome in outcomes if outcome.by is By.KUBELET), start=Fraction(0)),
         outcomes=outcomes,
         needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(node, rate, wanted),
     )
@@ -246,7 +246,7 @@ def _together(one: RaceEnd, other: RaceEnd) -> RaceEnd:
 def _needed(node: GrowingNode, rate: int, wanted: Fraction) -> NeededSettings:
     hard = least_hard_bytes(node, rate, wanted)
     impractical = _impractical(node, hard)
-    soft = next((each for each in node.levels if not each.is_hard), None)
+    soft = next((level for level in node.levels if not level.is_hard), None)
     return NeededSettings(
         probability=wanted,
         eviction_hard_bytes=hard,
@@ -268,7 +268,7 @@ def least_hard_bytes(node: GrowingNode, rate: int, wanted: Fraction) -> int | No
     ``wanted`` is how likely the kubelet is to act first. A higher threshold never makes that worse.
     """
     most = node.snapshot.node.memory_bytes // _MIB
-    soft = [each for each in node.levels if not each.is_hard]
+    soft = [level for level in node.levels if not level.is_hard]
 
     def first(mebibytes: int) -> Fraction:
         hard = node.hard_levels(mebibytes * _MIB)
@@ -305,7 +305,10 @@ def _impractical(node: GrowingNode, hard: int | None) -> Impractical | None:
 def _hard_bytes(node: GrowingNode) -> int:
     """Return the hard threshold as it is."""
     thresholds = node.watch.exhaustion.thresholds
-    return max((each.amount or 0 for each in thresholds if each.is_hard and each.signal is Signal.MEMORY), default=0)
+    return max(
+        (threshold.amount or 0 for threshold in thresholds if threshold.is_hard and threshold.signal is Signal.MEMORY),
+        default=0,
+    )
 
 
 def _unreserved_bytes(node: GrowingNode) -> int:
@@ -339,7 +342,7 @@ def _displaced(node: GrowingNode, hard: int) -> Iterator[str]:
 def _instead(node: GrowingNode) -> Instead:
     first = min([node.until_oom_bytes, *map(node.crossed_bytes, node.levels)])
     usages = () if node.grower is None else node.grower.containers
-    held = [each.anon_bytes + each.page_table_bytes for each in usages if each.name == node.growth.container]
+    held = [usage.anon_bytes + usage.page_table_bytes for usage in usages if usage.name == node.growth.container]
     limits = [(each + first) // _MIB * _MIB for each in held]
     is_told = node.watch.notification is MemoryNotification.FAST_PATH
     return Instead(

@@ -162,13 +162,13 @@ class GrowingNode:
         self.available = memory_signals(snapshot, watch.allocatable_bytes, profile)
         """When the growth begins."""
         self.levels = tuple(
-            Level(each.signal, each.amount, each.type, each.grace_period_us, each.value)
-            for each in watch.exhaustion.thresholds
-            if each.signal in self.available and each.amount is not None
+            Level(threshold.signal, threshold.amount, threshold.type, threshold.grace_period_us, threshold.value)
+            for threshold in watch.exhaustion.thresholds
+            if threshold.signal in self.available and threshold.amount is not None
         )
         self.levels = tuple(level for level in self.levels if self._met(level))
         self.evicts = {
-            level.is_hard: any(each.spared is None for each in self._ranked(level, 0))
+            level.is_hard: any(ranked_pod.spared is None for ranked_pod in self._ranked(level, 0))
             for level in (Level(Signal.MEMORY, 0, HARD), Level(Signal.MEMORY, 0, SOFT))
         }
         """Whether there is a pod that a threshold, hard or not, may evict."""
@@ -325,7 +325,7 @@ class GrowingNode:
 
     def _evicted(self, level: Level, grown_bytes: int) -> RankedPod:
         """Return the pod that a threshold evicts when the container has grown by so much."""
-        return next(each for each in self._ranked(level, grown_bytes) if each.spared is None)
+        return next(ranked_pod for ranked_pod in self._ranked(level, grown_bytes) if ranked_pod.spared is None)
 
     def _ranked(self, level: Level, grown_bytes: int) -> Sequence[RankedPod]:
         relief = self._stages[bisect_right(self._stages, grown_bytes, key=_from_bytes) - 1].of_pods
@@ -379,8 +379,10 @@ def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
         stats = entry.stats
         if stats is not None and stats.memory is not None and stats.memory.working_set_bytes is not None:
             measured = (
-                replace(each, memory=_more(each.memory, by_bytes)) if each.name == growth.container else each
-                for each in stats.containers or ()
+                replace(container, memory=_more(container.memory, by_bytes))
+                if container.name == growth.container
+                else container
+                for container in stats.containers or ()
             )
             stats = replace(stats, memory=_more(stats.memory, by_bytes), containers=tuple(measured))
         return PodUsage(entry.pod, stats, tuple(map(container, entry.containers)))
@@ -402,19 +404,19 @@ def _stages(course: Course, owners: Mapping[str, str], *, with_cache: bool) -> I
     nothing = {Signal.MEMORY: 0, Signal.ALLOCATABLE_MEMORY: 0}
     stage = _Stage(0, {}, nothing, nothing)
     for step in course.steps:
-        if not with_cache and all(each.kind is Kind.INACTIVE_FILE for each in step.taken):
+        if not with_cache and all(taken.kind is Kind.INACTIVE_FILE for taken in step.taken):
             continue
         if step.at_bytes > stage.from_bytes:
             yield stage
         of_pods, relief, cache = dict(stage.of_pods), dict(stage.relief), dict(stage.cache)
-        for each in step.taken:
-            gained = cache if each.kind is Kind.INACTIVE_FILE else relief
-            gained[Signal.MEMORY] += each.size_bytes
-            uid = owners.get(each.path)
+        for taken in step.taken:
+            gained = cache if taken.kind is Kind.INACTIVE_FILE else relief
+            gained[Signal.MEMORY] += taken.size_bytes
+            uid = owners.get(taken.path)
             if uid is not None:
-                gained[Signal.ALLOCATABLE_MEMORY] += each.size_bytes
+                gained[Signal.ALLOCATABLE_MEMORY] += taken.size_bytes
                 if gained is relief:
-                    of_pods[uid] = of_pods.get(uid, 0) + each.size_bytes
+                    of_pods[uid] = of_pods.get(uid, 0) + taken.size_bytes
         stage = _Stage(step.at_bytes, of_pods, relief, cache)
     yield stage
 

@@ -157,9 +157,9 @@ def with_sure_growth(found: Exhaustion, node: PlainNode) -> Exhaustion:
     growing = node.growing()
     rates = {(level.signal, level.type, level.amount): sure_growth(growing, [level]) for level in growing.levels}
     thresholds = tuple(
-        replace(each, sure_growth_bytes_per_second=rates.get((each.signal, each.type, each.amount)))
-        if SIGNALS[each.signal].is_memory and each.amount is not None
-        else each
-        for each in found.thresholds
+        replace(threshold, sure_growth_bytes_per_second=rates.get((threshold.signal, threshold.type, threshold.amount)))
+        if SIGNALS[threshold.signal].is_memory and threshold.amount is not None
+        else threshold
+        for threshold in found.thresholds
     )
     return replace(found, thresholds=thresholds)

@@ -27,7 +27,7 @@ NOMINAL = Quantity.of_units(NOMINAL_BYTES, "BinarySI")
 
 def is_nominal(pods: Iterable[Pod]) -> bool:
     """Whether any of these pods has a container that requests no memory."""
-    return any(MEMORY not in each.resources.requests for pod in pods for each in pod.running_containers)
+    return any(MEMORY not in container.resources.requests for pod in pods for container in pod.running_containers)
 
 
 def assumed_amounts(pods: Iterable[Pod], requested: str = "what pods request") -> str:
@@ -37,7 +37,7 @@ def assumed_amounts(pods: Iterable[Pod], requested: str = "what pods request") -
 
 def is_unmeasured(entry: PodUsage, idle: Collection[str]) -> bool:
     """Whether the memory of a container that has a process is not known."""
-    return any(not each.is_measured and each.name not in idle for each in entry.containers)
+    return any(not container.is_measured and container.name not in idle for container in entry.containers)
 
 
 def with_assumed(entry: PodUsage, older: Pod | None = None, *, idle: Collection[str] = ()) -> PodUsage:
@@ -47,21 +47,25 @@ def with_assumed(entry: PodUsage, older: Pod | None = None, *, idle: Collection[
     assumed = assumed_usage(entry.pod, older, idle=idle)
     if entry.stats is None or assumed.stats is None:
         return assumed
-    amounts = {each.name: each for each in assumed.containers if each.name not in idle}
+    amounts = {container.name: container for container in assumed.containers if container.name not in idle}
     filled = {
-        each.name: amounts[each.name] for each in entry.containers if not each.is_measured and each.name in amounts
+        container.name: amounts[container.name]
+        for container in entry.containers
+        if not container.is_measured and container.name in amounts
     }
     containers = tuple(
-        replace(each, anon_bytes=filled[each.name].anon_bytes, is_measured=True) if each.name in filled else each
-        for each in entry.containers
+        replace(container, anon_bytes=filled[container.name].anon_bytes, is_measured=True)
+        if container.name in filled
+        else container
+        for container in entry.containers
     )
-    memory = {name: MemoryStats(working_set_bytes=each.working_set_bytes) for name, each in filled.items()}
-    seen = {each.name: each for each in entry.stats.containers or ()}
-    seen |= {name: replace(seen.get(name, ContainerStats(name)), memory=each) for name, each in memory.items()}
-    whole = sum(each.working_set_bytes for each in containers if each.is_measured)
+    memory = {name: MemoryStats(working_set_bytes=usage.working_set_bytes) for name, usage in filled.items()}
+    seen = {container.name: container for container in entry.stats.containers or ()}
+    seen |= {name: replace(seen.get(name, ContainerStats(name)), memory=stats) for name, stats in memory.items()}
+    whole = sum(container.working_set_bytes for container in containers if container.is_measured)
     stats = replace(
         entry.stats,
-        containers=tuple(seen[each.name] for each in containers if each.name in seen),
+        containers=tuple(seen[container.name] for container in containers if container.name in seen),
         memory=MemoryStats(working_set_bytes=whole),
     )
     return replace(entry, containers=containers, stats=stats)
@@ -75,7 +79,9 @@ def assumed_usage(
     ``measured`` are bytes by container, where known. ``idle`` have no process, and no
     statistics.
     """
-    known: Mapping[str, Container] = {} if older is None else {each.name: each for each in older.running_containers}
+    known: Mapping[str, Container] = (
+        {} if older is None else {container.name: container for container in older.running_containers}
+    )
     amounts = {container.name: _memory(known.get(container.name, container)) for container in pod.running_containers}
     for name, known_bytes in (measured or {}).items():
         if name in amounts:

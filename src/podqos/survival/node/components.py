@@ -29,8 +29,8 @@ class ComponentReport(Struct, frozen=True, rename="camel"):
 def components(kubelet_oom_score_adj: int, machine_bytes: int) -> tuple[ComponentReport, ...]:
     """Return them for a machine with this much RAM and swap."""
     return tuple(
-        ComponentReport(each.component, each.value, idle_score(each.value, machine_bytes), _SET_BY[each.component])
-        for each in component_scores(kubelet_oom_score_adj)
+        ComponentReport(score.component, score.value, idle_score(score.value, machine_bytes), _SET_BY[score.component])
+        for score in component_scores(kubelet_oom_score_adj)
     )
 
 

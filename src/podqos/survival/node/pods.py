@@ -52,7 +52,7 @@ def without_process(pod: Pod) -> dict[str, str]:
     told = pod.status.idle
     found = {name: why for name, why in told.items() if why is not None}
     if pod.status.phase == "Pending" and pod.spec.node_name and not pod.is_static:
-        found = {**{each.name: "" for each in pod.running_containers if each.name not in told}, **found}
+        found = {**{container.name: "" for container in pod.running_containers if container.name not in told}, **found}
     return found
 
 
@@ -77,7 +77,7 @@ def _pods(workload: Workload, named: Collection[str]) -> Iterator[Pod]:
     # Of replicas that are not named, as many as are left.
     replicas_of(workload, MOST_ON_NODE)
     replicas = list(pods_of(workload))
-    others = [each for each in replicas if each.metadata.name not in instances]
+    others = [replica for replica in replicas if replica.metadata.name not in instances]
     yield from others[: max(len(replicas) - len(instances), 0)]
 
 
@@ -92,7 +92,7 @@ def names_by_workload(workloads: Collection[str], named: Collection[str]) -> dic
     bare = {name for name in names if "/" not in name}
     for namespace in {key.partition("/")[0] for key in workloads}:
         own = {key for key in workloads if key.startswith(f"{namespace}/")}
-        for name in sorted({f"{namespace}/{each}" for each in bare} | {each for each in names if each not in bare}):
+        for name in sorted({f"{namespace}/{each}" for each in bare} | {name for name in names if name not in bare}):
             # Every hyphen may be where the name of the workload ends; the last that fits counts.
             ends = (name[:at] for at in range(len(name) - 1, 0, -1) if name[at] == "-")
             owner = None if name in own else next((start for start in ends if start in own), None)

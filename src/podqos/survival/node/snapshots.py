@@ -35,7 +35,7 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
     for pod in pods:
         metadata = pod.metadata
         stats = by_uid.get(metadata.uid) or by_name.get((metadata.namespace, metadata.name))
-        measured = {each.name: each for each in (stats.containers or ())} if stats is not None else {}
+        measured = {container.name: container for container in (stats.containers or ())} if stats is not None else {}
         containers = (_measured(container.name, measured.get(container.name)) for container in pod.running_containers)
         entries.append(PodUsage(pod, stats, tuple(_with_files(containers, pod, stats))))
     return Snapshot(node, tuple(entries))

@@ -59,11 +59,11 @@ def strangers(pods: Sequence[NodePod], rows: Iterable[UsageRow]) -> int:
 
 
 def _within_limit(row: UsageRow, pod: Pod, container: str, beyond: list[BeyondLimit]) -> UsageRow:
-    limits = {each.name: each.resources.limits.get(MEMORY) for each in pod.running_containers}
+    limits = {container.name: container.resources.limits.get(MEMORY) for container in pod.running_containers}
     limit, used = limits[container], row.memory or row.anon
     if limit is None or used is None or used <= limit:
         return row
-    if all(each.row is not row for each in beyond):
+    if all(limit.row is not row for limit in beyond):
         # Of a row that stands for all pods of a workload, once.
         beyond.append(BeyondLimit(row, container, used, limit))
     anon = None if row.anon is None else min(row.anon, limit)

@@ -249,7 +249,7 @@ def burst(
             values = [
                 container_cpu(pod, container, qos_class, settings, profile) for container in pod.running_containers
             ]
-        below = [each for each, count in zip(values, exclusive, strict=True) if not count]
+        below = [value for value, count in zip(values, exclusive, strict=True) if not count]
         if settings.cgroups_per_qos:
             groups = _groups(path, own, below, settings, shared_cores) if below else []
         else:
@@ -261,7 +261,7 @@ def burst(
                 weight=_weight(own.shares, settings, "linear"),
                 groups=groups,
                 exclusive=exclusive,
-                weights=tuple(_weight(each.shares, settings, settings.weight_conversion) for each in values),
+                weights=tuple(_weight(value.shares, settings, settings.weight_conversion) for value in values),
                 request=requests.get(CPU),
                 limit=_pod_limit(pod, profile),
             )
@@ -302,7 +302,7 @@ def _daemons(weights: dict[str, int], shares: dict[str, CpuShare]) -> DaemonsCpu
 def _pod_limit(pod: Pod, profile: Profile) -> Quantity | None:
     """Return the limit of the whole pod; one container without a limit leaves it without one."""
     has_pod_level = profile.pod_level_resources and pod.spec.resources is not None and CPU in pod.spec.resources.limits
-    if not has_pod_level and not all(each.resources.limits.get(CPU) for each in pod.running_containers):
+    if not has_pod_level and not all(container.resources.limits.get(CPU) for container in pod.running_containers):
         return None
     return pod_limits(pod, pod_level=profile.pod_level_resources).get(CPU)
 
@@ -462,13 +462,13 @@ def _bends(divisions: Sequence[PodDivision], settings: CgroupSettings) -> Iterat
     if settings.cgroups_per_qos:
         classes = (
             [
-                _Weighed(each.pod.key, each.request, each.weight)
-                for each in divisions
-                if each.qos_class is qos_class and each.request
+                _Weighed(division.pod.key, division.request, division.weight)
+                for division in divisions
+                if division.qos_class is qos_class and division.request
             ]
             for qos_class in (QOSClass.GUARANTEED, QOSClass.BURSTABLE)
         )
-        yield from _worst(((None, each) for each in classes), settings, "linear")
+        yield from _worst(((None, qos_class) for qos_class in classes), settings, "linear")
     pods = (
         (
             division.pod.key,
@@ -489,13 +489,13 @@ def _worst(
     worst, found = _NOTABLE_BEND, None
     for pod, neighbours in groups:
         if len(neighbours) > 1:
-            heavy = max(neighbours, key=lambda each: each.per_milli)
-            light = min(neighbours, key=lambda each: each.per_milli)
+            heavy = max(neighbours, key=lambda neighbour: neighbour.per_milli)
+            light = min(neighbours, key=lambda neighbour: neighbour.per_milli)
             if heavy.per_milli / light.per_milli > worst:
                 worst, found = heavy.per_milli / light.per_milli, (pod, heavy, light)
     if found is not None:
         pod, *pair = found
-        larger, smaller = sorted(pair, key=lambda each: -each.request.milli_value)
+        larger, smaller = sorted(pair, key=lambda weighed: -weighed.request.milli_value)
         yield WeightBend(
             pod,
             (larger.name, smaller.name),

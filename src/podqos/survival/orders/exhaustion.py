@@ -121,19 +121,19 @@ class Exhaustion(Struct, frozen=True, gc=False):
     @property
     def uncovered(self) -> tuple[SoftCoverage, ...]:
         """Soft thresholds that pods within their allocatable can meet, because no reservation covers them."""
-        return tuple(each for each in self.coverage if not each.is_covered)
+        return tuple(coverage for coverage in self.coverage if not coverage.is_covered)
 
     @property
     def too_late(self) -> tuple[WatchedThreshold, ...]:
         """The thresholds of memory that are met only after the kernel has begun to kill."""
         marks = self.watermarks
         return tuple(
-            each
-            for each in self.thresholds
+            threshold
+            for threshold in self.thresholds
             if marks is not None
-            and each.signal is Signal.MEMORY
-            and each.amount is not None
-            and each.amount <= marks.min_bytes
+            and threshold.signal is Signal.MEMORY
+            and threshold.amount is not None
+            and threshold.amount <= marks.min_bytes
         )
 
 
@@ -164,7 +164,7 @@ def exhaustion(
         _watched(threshold, capacities, is_derived=threshold not in configured or threshold.signal is _OF_PODS)
         for threshold in (*derived.in_place, *derived.added)
     ]
-    found.sort(key=lambda each: (_ORDER[each.signal], -(each.amount or 0), each.grace_seconds))
+    found.sort(key=lambda threshold: (_ORDER[threshold.signal], -(threshold.amount or 0), threshold.grace_seconds))
     steps = (*_threshold_steps(found), *_kernel_steps(marks))
     return Exhaustion(
         thresholds=tuple(found),
@@ -215,10 +215,10 @@ def _amount(threshold: Threshold, capacity: int | None, *, with_min_reclaim: boo
 
 
 def _threshold_steps(thresholds: Iterable[WatchedThreshold]) -> Iterator[ActorLevel]:
-    for each in thresholds:
-        if each.amount is not None:
-            actor = Actor.HARD_THRESHOLD if each.is_hard else Actor.SOFT_THRESHOLD
-            yield ActorLevel(each.signal, each.amount, actor)
+    for threshold in thresholds:
+        if threshold.amount is not None:
+            actor = Actor.HARD_THRESHOLD if threshold.is_hard else Actor.SOFT_THRESHOLD
+            yield ActorLevel(threshold.signal, threshold.amount, actor)
 
 
 def _kernel_steps(marks: Watermarks | None) -> Iterator[ActorLevel]:

@@ -53,15 +53,15 @@ def headroom(available: Mapping[Signal, int], thresholds: Iterable[WatchedThresh
     """Return the least headroom over all thresholds of memory; None where the kubelet has none, and never evicts."""
     found = [
         Headroom(
-            headroom_bytes=available[each.signal] - each.amount,
-            signal=each.signal,
-            type=each.type,
-            threshold_bytes=each.amount,
-            available_bytes=available[each.signal],
-            grace_seconds=each.grace_seconds,
+            headroom_bytes=available[threshold.signal] - threshold.amount,
+            signal=threshold.signal,
+            type=threshold.type,
+            threshold_bytes=threshold.amount,
+            available_bytes=available[threshold.signal],
+            grace_seconds=threshold.grace_seconds,
         )
-        for each in thresholds
-        if each.signal in available and each.amount is not None
+        for threshold in thresholds
+        if threshold.signal in available and threshold.amount is not None
     ]
     # At a tie the one that acts sooner, which is also the order of the kubelet's signals.
     return min(found, key=lambda each: (each.headroom_bytes, each.grace_seconds), default=None)

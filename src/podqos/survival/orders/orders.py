@@ -201,7 +201,9 @@ def _compared(orders_by: Sequence[RankKey], eviction: Sequence[RankedPod], first
         if ranked.before_next_by is not None:
             # Two pods differ first in what comes first of all the differences between them.
             differs_by = min(differs_by, in_order.index(ranked.before_next_by))
-    spared = [each for each in eviction if each.spared is not None and each.pod.metadata.uid in first]
+    spared = [
+        ranked_pod for ranked_pod in eviction if ranked_pod.spared is not None and ranked_pod.pod.metadata.uid in first
+    ]
     groups.append((None, spared))
     return [
         _Compared(ranked, first[ranked.pod.metadata.uid], key, number)
@@ -234,7 +236,7 @@ def _reversed_pairs(points: Sequence[int]) -> int:
     """Count the pairs of which the later number is the larger one."""
     seen: list[int] = []
     count = 0
-    for each in points:
-        count += bisect_left(seen, each)
-        insort(seen, each)
+    for point in points:
+        count += bisect_left(seen, point)
+        insort(seen, point)
     return count

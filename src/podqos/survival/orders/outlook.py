@@ -80,7 +80,7 @@ def outlook(
 
 def _is_protected(memory: Memory) -> bool:
     """Whether any cgroup keeps memory from reclaim."""
-    return any(each.settings.min_bytes or each.settings.low_bytes for each in memory)
+    return any(memcg.settings.min_bytes or memcg.settings.low_bytes for memcg in memory)
 
 
 def _grown(memory: Memory, path: str) -> Room:

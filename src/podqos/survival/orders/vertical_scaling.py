@@ -49,7 +49,7 @@ class VerticalScaling(Struct, frozen=True, rename="camel"):
 
 def vertical_scaling(pod: Pod, autoscaler: VerticalPodAutoscaler, settings: ExplainSettings) -> VerticalScaling:
     """Return what a stored pod is at both bounds."""
-    policies = {each.name: autoscaler.policy_for(each.name) for each in pod.spec.containers}
+    policies = {container.name: autoscaler.policy_for(container.name) for container in pod.spec.containers}
     lowest = {name: policy.min_allowed for name, policy in policies.items()}
     highest = {name: policy.max_allowed for name, policy in policies.items()}
     return VerticalScaling(
@@ -66,7 +66,9 @@ def _at(
     bounds: dict[str, ResourceList],
     settings: ExplainSettings,
 ) -> ScaledPod:
-    containers = tuple(_scaled(each, policies[each.name], bounds[each.name]) for each in pod.spec.containers)
+    containers = tuple(
+        _scaled(container, policies[container.name], bounds[container.name]) for container in pod.spec.containers
+    )
     scaled = replace(pod, spec=replace(pod.spec, containers=containers), status=replace(pod.status, qos_class=None))
     decision = decide(scaled, settings)
     is_open = {

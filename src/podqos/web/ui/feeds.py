@@ -151,9 +151,9 @@ class GuardFeed:
             return None
         self._known = known
         items = msgspec.json.decode(pods, type=_KnownPods).pods
-        memory = next((each.capacity for each in status.signals if each.signal == Signal.MEMORY), 0)
+        memory = next((signal.capacity for signal in status.signals if signal.signal == Signal.MEMORY), 0)
         cluster = ClusterSnapshot(_node_lines(status.node, items, memory), f"guard of {status.node}")
-        logs = tuple(LogFile(str(each)) for each in journal if each.exists())
+        logs = tuple(LogFile(str(path)) for path in journal if path.exists())
         return replace(of_cluster(cluster), logs=logs, guard=guard_panel(status, _last_entries(journal)))
 
     def _status(self) -> GuardStatus:
@@ -178,7 +178,7 @@ class GuardFeed:
 
 
 def _sizes(files: Sequence[Path]) -> tuple[int, ...]:
-    return tuple(each.stat().st_size if each.exists() else 0 for each in files)
+    return tuple(file.stat().st_size if file.exists() else 0 for file in files)
 
 
 def _last_entries(files: Sequence[Path]) -> Iterator[Entry]:
@@ -211,8 +211,8 @@ def _lines(pods: bytes, summary: bytes, configz: bytes) -> list[bytes]:
     measured = decode_summary(summary)
     name, machine = measured.node.node_name, node_of(measured)
     items = msgspec.json.decode(pods, type=_Pods).items
-    for each in items:
-        each.setdefault("spec", {})["nodeName"] = name
+    for item in items:
+        item.setdefault("spec", {})["nodeName"] = name
     told = [
         msgspec.json.encode(NodeSummary(name, msgspec.Raw(summary))),
         msgspec.json.encode(NodeKubelet(name, msgspec.Raw(configz))),

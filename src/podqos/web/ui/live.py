@@ -143,7 +143,7 @@ class Live:
             if self.shown.source.kind in _WITHOUT_PODS:
                 told = {**msgspec.to_builtins(self.age()), "generation": generation}
                 return etag, _event("source", told, etag)
-            since = next((each for each in self._views if self.etag(each) == last), None)
+            since = next((view for view in self._views if self.etag(view) == last), None)
             try:
                 data = await self._since(since)
             except PodqosError as error:  # of the very first state: a later one is not shown before it is made
@@ -173,10 +173,10 @@ async def told(
         while True:
             woken.clear()
             began = loop.time()
-            known = [(each.id, each.state, each.progress) for each in visitor.jobs.values()]
+            known = [(job.id, job.state, job.progress) for job in visitor.jobs.values()]
             if known != jobs:
                 jobs = known
-                yield _event("jobs", [each.info() for each in visitor.jobs.values()])
+                yield _event("jobs", [job.info() for job in visitor.jobs.values()])
             news = b""
             if live is not None:
                 last, news = await live.news(last)

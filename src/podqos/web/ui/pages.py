@@ -19,7 +19,7 @@ def page_about(source: PageSource, before: Page | None = None) -> Page:
 
 def _autopsied(source: PageSource, kubelet: Kubelet | None, profile: Profile) -> Autopsies:
     return autopsy(
-        [each.name if each.data is None else Log(each.name, each.data) for each in source.logs],
+        [log.name if log.data is None else Log(log.name, log.data) for log in source.logs],
         objects=source.objects,
         cluster=source.cluster,
         kubelet=kubelet,

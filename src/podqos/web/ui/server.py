@@ -108,7 +108,7 @@ class Access(Struct, frozen=True):
     @classmethod
     def to(cls, host: str, names: tuple[str, ...] = (), *, token: str = "", is_encrypted: bool = False) -> Access:
         """Return who may ask at an address."""
-        own = {"localhost", host.lower(), *(each.lower() for each in names)}
+        own = {"localhost", host.lower(), *(name.lower() for name in names)}
         return cls(frozenset(own if is_loopback(host) else {*own, socket.gethostname().lower()}), token, is_encrypted)
 
 
@@ -306,7 +306,7 @@ class Ui:
             case "POST", ["jobs"]:
                 return self._begin_job(request, visitor)
             case "GET" | "HEAD", ["jobs"]:
-                return _json([each.info() for each in visitor.jobs.values()])
+                return _json([job.info() for job in visitor.jobs.values()])
             case method, ["jobs", key, *rest]:
                 return self._job(method, rest, _known(visitor.jobs, key, "run"))
             case "GET" | "HEAD", ["compare"]:
@@ -314,7 +314,7 @@ class Ui:
         raise RequestRefusal(404, "there is no such path")
 
     def _session(self, visitor: Visitor) -> Session:
-        own = (self._info(each) for each in visitor.sources.values())
+        own = (self._info(source) for source in visitor.sources.values())
         start = () if self.live is None else (self._info(self.live.shown),)
         limits = self.limits
         return Session(
@@ -336,14 +336,17 @@ class Ui:
 
     def _stream(self, visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> EventStream:
         limits = self.limits
-        if visitor.streams >= limits.streams or sum(each.streams for each in self.visitors.all()) >= limits.all_streams:
+        if (
+            visitor.streams >= limits.streams
+            or sum(visitor.streams for visitor in self.visitors.all()) >= limits.all_streams
+        ):
             raise RequestRefusal(429, "too many pages are open; close some")
         return EventStream(_counted(visitor, parts), _EVENTS, _UNBUFFERED)
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         """Keep files, as a source of their own or beside those of another."""
         if request.content_type == FILES_TYPE:
-            given = {file_name(each.name): each.data for each in _decoded(request.body, UploadedFiles).files}
+            given = {file_name(file.name): file.data for file in _decoded(request.body, UploadedFiles).files}
         else:
             given = {file_name(query.get("name", "")): request.body}
         if not any(data.strip() for data in given.values()):
@@ -432,9 +435,9 @@ class Ui:
         source = shown.source
         check_request(asked, source)
         limits = self.limits
-        if sum(not each.is_over for each in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
+        if sum(not job.is_over for job in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
             raise NoRoom("too many runs at once", fix="wait for one to end, or cancel it")
-        over = [key for key, each in visitor.jobs.items() if each.is_over]
+        over = [key for key, job in visitor.jobs.items() if job.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
         job = Job(asked, Task(asked.kind, source, asked.node, asked.edits), shown.generation, visitor.bell.ring)

@@ -110,7 +110,7 @@ class Visitor:
     @property
     def size_bytes(self) -> int:
         """How much was uploaded."""
-        return sum(each.source.size_bytes for each in self.sources.values())
+        return sum(source.source.size_bytes for source in self.sources.values())
 
     @property
     def is_empty(self) -> bool:
@@ -141,7 +141,7 @@ class Visitors:
         """Return a new visitor and what goes into the cookie; raise ``NoRoom`` where there are too many."""
         self.forget_old()
         if len(self._known) >= self._limits.visitors:
-            empty = [key for key, each in self._known.items() if each.is_empty]
+            empty = [key for key, visitor in self._known.items() if visitor.is_empty]
             if not empty:
                 raise NoRoom("too many visitors have left something here", fix="try again later")
             del self._known[min(empty, key=lambda key: self._known[key].seen_at)]
@@ -156,13 +156,13 @@ class Visitors:
         if shown.source.size_bytes > limits.visitor_bytes:
             raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="give a part of it")
         size = shown.source.size_bytes - (0 if before is None else before.source.size_bytes)
-        if sum(each.size_bytes for each in self._known.values()) + size > limits.total_bytes:
+        if sum(visitor.size_bytes for visitor in self._known.values()) + size > limits.total_bytes:
             raise NoRoom("all visitors together have left as much as there is room for", fix="try again later")
         shown.used_at = self._clock()
         visitor.sources[shown.id] = shown
         while len(visitor.sources) > limits.sources or visitor.size_bytes > limits.visitor_bytes:
-            others = [each for each in visitor.sources.values() if each is not shown]
-            del visitor.sources[min(others, key=lambda each: each.used_at).id]
+            others = [source for source in visitor.sources.values() if source is not shown]
+            del visitor.sources[min(others, key=lambda other: other.used_at).id]
 
     def used(self, shown: Shown) -> Shown:
         """Note that a source is looked at."""

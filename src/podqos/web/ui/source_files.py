@@ -54,7 +54,7 @@ def varied(source: PageSource, assignments: Sequence[str]) -> Scenario:
         raise InputError("only a scenario can be run", where=source.name, fix="give a scenario and its manifests")
     if not assignments:
         return source.scenario
-    variation = Variation([parse_assignment(each) for each in assignments])
+    variation = Variation([parse_assignment(assignment) for assignment in assignments])
     # Whoever asks may change any line, also those that name files: nothing but what is known already is read.
     return _checked(read_given_scenario(next(iter(source.given)), source.given, variation))
 
@@ -85,13 +85,13 @@ def read_paths(paths: Sequence[str]) -> PageSource:
             return _of_scenario(reading, _held(reading.looked_at))
     found = existing_files(list(paths))
     kinds = {
-        each.path: _What.MANIFESTS if each.scope is not None else _recognised(each.path, _head(each.path))
-        for each in found.files
+        file.path: _What.MANIFESTS if file.scope is not None else _recognised(file.path, _head(file.path))
+        for file in found.files
     }
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
     if scenarios:
         raise InputError("a scenario beside other files", where=scenarios[0], fix="it names its manifests itself")
-    files = [each if kinds[each.path] is _What.LOG else _opened(each) for each in found.files]
+    files = [file if kinds[file.path] is _What.LOG else _opened(file) for file in found.files]
     source = _put_together(files, kinds, found, configured_kinds(found.places))
     return replace(source, name=", ".join(paths), looked_at=tuple(paths))
 
@@ -141,11 +141,11 @@ def _put_together(
     custom: Mapping[str, str] | None = None,
 ) -> PageSource:
     by_kind: dict[_What, list[InputFile]] = {}
-    for each in files:
-        by_kind.setdefault(kinds[each.path], []).append(each)
+    for file in files:
+        by_kind.setdefault(kinds[file.path], []).append(file)
     for what in (_What.SNAPSHOT, _What.RUN, _What.USAGE):
-        _one(what.value, [each.path for each in by_kind.get(what, ())])
-    logs = tuple(LogFile(each.path, each.data) for each in by_kind.get(_What.LOG, ()))
+        _one(what.value, [input_file.path for input_file in by_kind.get(what, ())])
+    logs = tuple(LogFile(input_file.path, input_file.data) for input_file in by_kind.get(_What.LOG, ()))
     name = _named(files)
     if _What.RUN in by_kind:
         if len(files) > 1:
@@ -169,7 +169,9 @@ def _put_together(
     problems = () if found is None else tuple(found.problems)
     objects = load(Inputs(manifests, list(problems)), kinds=custom)
     _check_size(objects)
-    usage = next((read_usage(each.path, _content(each)) for each in by_kind.get(_What.USAGE, ())), None)
+    usage = next(
+        (read_usage(input_file.path, _content(input_file)) for input_file in by_kind.get(_What.USAGE, ())), None
+    )
     return PageSource(
         SourceKind.MANIFESTS,
         name,
@@ -195,16 +197,18 @@ def _of_scenario(reading: ScenarioReading, given: Mapping[str, bytes]) -> PageSo
 def _checked(reading: ScenarioReading) -> Scenario:
     """Return the scenario; raise its first error, or that it is too large to be shown."""
     if reading.scenario is None:
-        first = next(each for each in reading.problems if each.severity is Severity.ERROR)
+        first = next(problem for problem in reading.problems if problem.severity is Severity.ERROR)
         where = f"{first.source}:{first.line}:{first.column}" if first.line else first.source
         raise InputError(first.what, where=where, fix=first.fix)
     scenario, where = reading.scenario, reading.path
-    nodes = sum(each.count for each in scenario.nodes)
+    nodes = sum(node.count for node in scenario.nodes)
     _check_nodes(nodes, where)
-    pods = [nodes if each.kind == "DaemonSet" else each.replicas for each in scenario.workloads]
+    pods = [nodes if workload.kind == "DaemonSet" else workload.replicas for workload in scenario.workloads]
     _check_pods(sum(pods), where)
     # Bound to nodes, or one on each: these take no scheduler.
-    is_bound = [bool(each.nodes or each.spread or each.kind == "DaemonSet") for each in scenario.workloads]
+    is_bound = [
+        bool(workload.nodes or workload.spread or workload.kind == "DaemonSet") for workload in scenario.workloads
+    ]
     placed = sum(count for count, bound in zip(pods, is_bound, strict=True) if not bound)
     if placed * (nodes + sum(pods)) > MOST_PLACEMENTS:
         what = f"{placed:,} of {sum(pods):,} pods to be scheduled on {nodes:,} nodes; a page would take too long"
