@@ -24,7 +24,7 @@ from podqos.model.resources import ResourceRequirements
 from podqos.model.scheduling import Affinity, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from podqos.model.selector import LabelSelector
 from podqos.placement.outcome import Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 
 ZONE = "topology.kubernetes.io/zone"
 SIZES = ((25_000, 1_250), (50_000, 2_500), (100_000, 5_000))
@@ -97,7 +97,7 @@ def main() -> None:
         for pod_count, node_count in SIZES:
             chance = random.Random(1)
             pods = tuple(KINDS[kind](pod_count, chance))
-            surroundings = Surroundings(nodes(node_count, chance))
+            surroundings = PlacementSurroundings(nodes(node_count, chance))
             # Processor time: another process on the machine must not look like a worse algorithm.
             start = time.process_time()
             placement = place(pods, surroundings)

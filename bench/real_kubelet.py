@@ -32,7 +32,7 @@ import msgspec
 from podqos.cluster.asking import Client
 from podqos.cluster.cluster import connect
 from podqos.cluster.patience import Patience
-from podqos.cluster.transport import Sent
+from podqos.cluster.transport import SentRequest
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.cgroupfs import Cgroups
 
@@ -184,7 +184,7 @@ class RealKubelet:
 
     def get(self, path: str, *, missing: bool = False) -> Any:  # noqa: ANN401 - JSON
         """Return what the server has; None where it has nothing and that is allowed."""
-        answer = self._client.send(Sent("GET", b""), path, (), "application/json", _PATIENT)
+        answer = self._client.send(SentRequest("GET", b""), path, (), "application/json", _PATIENT)
         if missing and answer.status == 404:
             return None
         assert answer.is_success, (path, answer.status, answer.data[:300])
@@ -193,7 +193,7 @@ class RealKubelet:
     def send(self, method: str, path: str, document: object = None, *, kind: str = "application/json") -> int:
         """Send a request and return its status."""
         data = b"" if document is None else msgspec.json.encode(document)
-        return self._client.send(Sent(method, data), path, (), kind, _PATIENT).status
+        return self._client.send(SentRequest(method, data), path, (), kind, _PATIENT).status
 
     def pods(self) -> dict[str, Any]:
         """Return the pods of the namespace, by name."""

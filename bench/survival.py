@@ -21,7 +21,7 @@ from podqos.model.resources import ResourceRequirements
 from podqos.model.snapshot import NodeUsage
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.forecast.forecast import forecast
-from podqos.survival.forecast.growing import GrowingNode, Growth, Watch
+from podqos.survival.forecast.growing import GrowingNode, Growth, KubeletWatch
 from podqos.survival.node.pods import NodePod
 from podqos.survival.node.usage import from_usage
 from podqos.survival.node.usage_file import UsageRow
@@ -67,7 +67,7 @@ def measure(count: int, settings: CgroupSettings) -> None:
 
     cached = [replace(row, anon=Quantity.of_units(row.memory.value // 2, "BinarySI")) for row in rows if row.memory]
     with_cache = from_usage([NodePod(each, each.key) for each in pods], cached, NodeUsage(MEMORY_BYTES // 4))
-    watch = Watch(exhaustion(KubeletConfiguration(), {Signal.MEMORY: MEMORY_BYTES // 4}))
+    watch = KubeletWatch(exhaustion(KubeletConfiguration(), {Signal.MEMORY: MEMORY_BYTES // 4}))
 
     def grow() -> None:
         node = GrowingNode(with_cache, settings, Growth(pods[0].metadata.uid, "app"), watch)

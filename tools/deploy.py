@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from podqos.manifest.encoding import manifest_yaml
 from podqos.version import __version__
-from podqos.web.guard_installation import GuardSettings, guard_objects
+from podqos.web.guard_installation import GuardInstallation, guard_objects
 from podqos.web.installation import (
     STARTER_POLICY,
     Object,
@@ -95,7 +95,7 @@ def chart_files() -> dict[str, str]:
 
 def _guard_documents() -> Iterable[str]:
     """Yield the documents of the guard: each choice is about other objects."""
-    plain = GuardSettings(mode=_value("Values.guard.mode"), host_pid=_value("Values.guard.hostPID"), **_CHOSEN)
+    plain = GuardInstallation(mode=_value("Values.guard.mode"), host_pid=_value("Values.guard.hostPID"), **_CHOSEN)
     with_file = replace(plain, kubelet_config=_value(_KUBELET_CONFIG.removeprefix(".")))
     with_api = replace(plain, may_use_eviction_api=True)
     for is_pod, condition, other in ((False, _EVICTION_API, with_api), (True, _KUBELET_CONFIG, with_file)):
@@ -110,7 +110,7 @@ def _guard_documents() -> Iterable[str]:
 def kustomize_files() -> dict[str, str]:
     """Return the bases, one per part: text by path."""
     settings = Settings()
-    guard = GuardSettings()
+    guard = GuardInstallation()
     parts = {
         "exporter": (settings, exporter_objects(settings)),
         "guard": (guard, guard_objects(guard)),

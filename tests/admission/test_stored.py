@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.admission.priority import SYSTEM_CLASSES
 from podqos.admission.stored import PodStore, Stored, WhyNot
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass, Workload
@@ -36,10 +36,10 @@ def workload(kind: str = "Pod", metadata: ObjectMeta | None = None, pod_path: st
 
 def storing(*, namespaces: tuple[Namespace, ...] = (), **policies: object) -> PodStore:
     given = policies.pop("priority_classes", ())
-    return PodStore(Cluster(Policies(priority_classes=(*SYSTEM_CLASSES, *given), **policies), namespaces))
+    return PodStore(ClusterPolicies(Policies(priority_classes=(*SYSTEM_CLASSES, *given), **policies), namespaces))
 
 
-@pytest.mark.parametrize("cluster", [None, Cluster(Policies(priority_classes=SYSTEM_CLASSES))])
+@pytest.mark.parametrize("cluster", [None, ClusterPolicies(Policies(priority_classes=SYSTEM_CLASSES))])
 def test_the_classes_of_the_system_are_always_known(cluster):
     stored = PodStore(cluster).store(workload(priority_class_name="system-node-critical"))
     assert stored.pod.spec.priority == 2_000_001_000

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from admission.pods import container, limit_range, pod, priority_class, quota
 from podqos.admission.chain import Step
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.admission.refusal import Code
 from podqos.admission.workloads import Admissions, Operation
 from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
@@ -22,9 +22,9 @@ def workload(given: Pod, *, kind: str = "Deployment", name: str = "web", namespa
     return Workload(kind, metadata, replace(given, metadata=metadata), path, replicas)
 
 
-def cluster(*policies: LimitRange | ResourceQuota, **others) -> Cluster:
+def cluster(*policies: LimitRange | ResourceQuota, **others) -> ClusterPolicies:
     placed = [replace(each, metadata=replace(each.metadata, namespace="shop")) for each in policies]
-    return Cluster(
+    return ClusterPolicies(
         Policies(
             limit_ranges=tuple(each for each in placed if isinstance(each, LimitRange)),
             resource_quotas=tuple(each for each in placed if isinstance(each, ResourceQuota)),
@@ -210,6 +210,6 @@ class TestResize:
 
 def test_priority_classes_are_the_clusters():
     """They have no namespace."""
-    given = Cluster(Policies(priority_classes=(priority_class("high", 7),)))
+    given = ClusterPolicies(Policies(priority_classes=(priority_class("high", 7),)))
     outcome = Admissions(given).create(workload(pod(ONE_CPU, priority_class_name="high")))
     assert outcome.first.pod.spec.priority == 7

@@ -7,7 +7,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.advice.checks.bundle import (
     CheckOptions,
     ClusterObjects,
@@ -20,7 +20,7 @@ from podqos.advice.checks.bundle import (
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import CheckContext
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -62,12 +62,12 @@ class Bundle(Struct, frozen=True):
 def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding, ...]:
     """Return everything that is found: both phases, one after the other."""
     options = options or CheckOptions()
-    context = Context(bundle.surroundings, options, bundle.resizes)
+    context = CheckContext(bundle.surroundings, options, bundle.resizes)
     keep_pods = len(bundle.workloads) <= options.compare_up_to
     return check_bundle(first_phase(bundle, context, keep_pods=keep_pods), context)
 
 
-def first_phase(bundle: Bundle, context: Context, *, keep_pods: bool = True) -> list[CheckedWorkload]:
+def first_phase(bundle: Bundle, context: CheckContext, *, keep_pods: bool = True) -> list[CheckedWorkload]:
     """Return what is found in each workload by itself."""
     return [
         check_workload(found, context, keep_pod=keep_pods, written=Written(partial(bundle.written.get, found.subject)))
@@ -131,7 +131,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
     def of(model):
         return tuple(typed.get(model, ()))
 
-    cluster = Cluster(
+    cluster = ClusterPolicies(
         Policies(
             limit_ranges=of(LimitRange),
             resource_quotas=of(ResourceQuota),

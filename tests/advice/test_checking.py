@@ -15,7 +15,7 @@ from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import SuppressedBy, Suppression
 from podqos.advice.checks.trying import tries_of_each
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import CheckContext
 from podqos.answers.findings import FindingReport, finding_report
 from podqos.model.pod import PodSpec
 
@@ -51,7 +51,7 @@ def test_findings_come_in_the_order_of_their_objects():
 
 def test_two_phases_apart_give_what_both_give_together():
     bundle, options = bundle_of(plain_objects(BAD)), CheckOptions()
-    context = Context(bundle.surroundings, options)
+    context = CheckContext(bundle.surroundings, options)
     results = first_phase(bundle, context)
 
     assert check_bundle(pickle.loads(pickle.dumps(results)), context) == check(bundle, options)  # noqa: S301
@@ -108,7 +108,7 @@ def test_an_annotation_suppresses_nothing_else():
 def test_in_a_large_tree_fixes_that_wait_for_a_request_are_not_tried_and_beyond_it_none():
     text = pod("{requests: {memory: 64Mi}, limits: {memory: 8Gi, ephemeral-storage: 1Gi}}", "{limits: {memory: 512m}}")
     bundle = bundle_of(plain_objects(text))
-    context = Context(bundle.surroundings, CheckOptions())
+    context = CheckContext(bundle.surroundings, CheckOptions())
 
     def tried(workloads: int) -> list[str]:
         result = check_workload(bundle.workloads[0], context, keep_pod=False, tries=tries_of_each(workloads))

@@ -17,7 +17,7 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.comparison import _orders, _Places
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import CheckContext
 from podqos.answers.findings import Fate, finding_report
 from podqos.answers.verdict import verdict
 from podqos.survival.node.assumed_usage import NOMINAL
@@ -95,7 +95,7 @@ def manifests(draw):
 def first_to_die(objects, way):
     """Return who dies first, and with it whoever dies at the same time."""
     bundle = bundle_of(objects)
-    context = Context(bundle.surroundings, CheckOptions())
+    context = CheckContext(bundle.surroundings, CheckOptions())
     pods = {each.sketch.subject.name: each.sketch.pod for each in first_phase(bundle, context)}
     places = _Places(_orders(pods, context))
     order = places.kernel if way == "killed" else places.eviction

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from podqos.admission.keeping import WhyNotKept
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.admission.review import InvalidReview, read_review
 from podqos.advice.checks.finding import FailOn
-from podqos.advice.reviewing import Door, NotJudged, Reviewer
+from podqos.advice.reviewing import Door, Reviewer, ReviewNotJudged
 from podqos.manifest.decode import convert
 from podqos.model.pod import QOSClass
 from podqos.model.policy import ClusterResourceOverride, LimitRange, Namespace, PriorityClass
@@ -86,7 +86,7 @@ def test_a_template_is_judged_with_the_limit_as_its_missing_request():
 
 
 def test_a_template_is_judged_with_the_defaults_of_its_namespaces_limit_range():
-    cluster = Cluster(Policies(limit_ranges=(limit_range(default={"cpu": "1", "memory": "1Gi"}),)))
+    cluster = ClusterPolicies(Policies(limit_ranges=(limit_range(default={"cpu": "1", "memory": "1Gi"}),)))
     decision = validated(review(deployment(container(resources={}))), GUARANTEED, cluster=cluster)
     assert decision.allowed
     assert decision.qos_class is QOSClass.GUARANTEED
@@ -98,7 +98,7 @@ def test_a_template_is_judged_with_the_defaults_of_its_namespaces_limit_range():
 
 
 def test_a_deployment_is_told_at_once_that_its_pods_will_be_refused():
-    cluster = Cluster(Policies(limit_ranges=(limit_range(max={"memory": "512Mi"}),)))
+    cluster = ClusterPolicies(Policies(limit_ranges=(limit_range(max={"memory": "512Mi"}),)))
     decision = validated(review(deployment()), cluster=cluster, warn_on=FailOn.INFO)
     assert decision.allowed
     assert "PQ203" not in {each.check for each in decision.findings}  # said already
@@ -110,7 +110,7 @@ def test_an_update_counts_only_where_template_or_labels_change():
     old = deployment(container(resources=LOOSE))
     scaled = deployment(container(resources=LOOSE), replicas=5)
     labelled = deployment(container(resources=LOOSE), labels={"tier": "critical"})
-    assert validated(review(scaled, "UPDATE", old=old), GUARANTEED).not_judged is NotJudged.UNCHANGED
+    assert validated(review(scaled, "UPDATE", old=old), GUARANTEED).not_judged is ReviewNotJudged.UNCHANGED
     assert not validated(review(labelled, "UPDATE", old=old), GUARANTEED).allowed
     assert not validated(review(deployment(container("new", LOOSE)), "UPDATE", old=old), GUARANTEED).allowed
 
@@ -118,7 +118,7 @@ def test_an_update_counts_only_where_template_or_labels_change():
 def test_annotations_count_only_where_a_rule_asks_for_them():
     old = deployment(container(resources=LOOSE))
     noted = deployment(container(resources=LOOSE), annotations={"deployment.kubernetes.io/revision": "2"})
-    assert validated(review(noted, "UPDATE", old=old), GUARANTEED).not_judged is NotJudged.UNCHANGED
+    assert validated(review(noted, "UPDATE", old=old), GUARANTEED).not_judged is ReviewNotJudged.UNCHANGED
     asks = GUARANTEED | {"match": {"annotations": {"deployment.kubernetes.io/revision": "*"}}}
     assert not validated(review(noted, "UPDATE", old=old), asks).allowed
 
@@ -126,17 +126,17 @@ def test_annotations_count_only_where_a_rule_asks_for_them():
 def test_what_is_being_deleted_can_always_be_updated():
     leaving = deployment(container("new", LOOSE), deletionTimestamp="2026-11-16T00:00:00Z")
     decision = validated(review(leaving, "UPDATE", old=deployment()), GUARANTEED)
-    assert decision.not_judged is NotJudged.BEING_DELETED
+    assert decision.not_judged is ReviewNotJudged.BEING_DELETED
 
 
 @pytest.mark.parametrize(
     ("operation", "sub_resource", "why"),
     [
-        ("DELETE", "", NotJudged.OPERATION),
-        ("CONNECT", "exec", NotJudged.OPERATION),
-        ("UPDATE", "", NotJudged.UPDATE),
-        ("UPDATE", "status", NotJudged.SUBRESOURCE),
-        ("UPDATE", "ephemeralcontainers", NotJudged.SUBRESOURCE),
+        ("DELETE", "", ReviewNotJudged.OPERATION),
+        ("CONNECT", "exec", ReviewNotJudged.OPERATION),
+        ("UPDATE", "", ReviewNotJudged.UPDATE),
+        ("UPDATE", "status", ReviewNotJudged.SUBRESOURCE),
+        ("UPDATE", "ephemeralcontainers", ReviewNotJudged.SUBRESOURCE),
     ],
 )
 def test_what_changes_no_amounts_is_not_judged(operation, sub_resource, why):
@@ -149,12 +149,12 @@ def test_what_changes_no_amounts_is_not_judged(operation, sub_resource, why):
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "Scale", "Widget"])
 def test_kinds_without_pods_are_not_judged(kind):
-    assert validated(review(pod() | {"kind": kind}), GUARANTEED).not_judged is NotJudged.KIND
+    assert validated(review(pod() | {"kind": kind}), GUARANTEED).not_judged is ReviewNotJudged.KIND
 
 
 def test_a_kind_of_another_group_is_not_judged():
     body = review(deployment(), kind={"group": "example.com", "version": "v1", "kind": "Deployment"})
-    assert validated(body, GUARANTEED).not_judged is NotJudged.KIND
+    assert validated(body, GUARANTEED).not_judged is ReviewNotJudged.KIND
 
 
 def test_a_resize_must_not_change_the_class():
@@ -189,7 +189,7 @@ def test_labels_of_the_namespace_come_from_the_cluster():
     critical = convert({"metadata": {"name": "shop", "labels": {"tier": "critical"}}}, Namespace)
     offender = review(pod(container(resources=LOOSE)))
     assert validated(offender, only).allowed
-    assert not validated(offender, only, cluster=Cluster(Policies(), (critical,))).allowed
+    assert not validated(offender, only, cluster=ClusterPolicies(Policies(), (critical,))).allowed
 
 
 def test_the_priority_of_a_template_is_that_of_its_class():
@@ -197,7 +197,7 @@ def test_the_priority_of_a_template_is_that_of_its_class():
     high = convert({"metadata": {"name": "high"}, "value": 100_000}, PriorityClass)
     thing = deployment()
     thing["spec"]["template"]["spec"]["priorityClassName"] = "high"
-    assert not validated(review(thing), most, cluster=Cluster(Policies(priority_classes=(high,)))).allowed
+    assert not validated(review(thing), most, cluster=ClusterPolicies(Policies(priority_classes=(high,)))).allowed
     unknown = validated(review(thing), most)
     assert unknown.allowed
     assert unknown.judgement.unknown_priority
@@ -253,7 +253,7 @@ def test_what_cannot_be_read_is_left_to_the_failure_policy():
 def overriding(**labels):
     override = ClusterResourceOverride(memory_request_to_limit_percent=50, cpu_request_to_limit_percent=25)
     namespace = convert({"metadata": {"name": "shop", "labels": labels or {OPT_IN: "true"}}}, Namespace)
-    return Cluster(Policies(override=override), (namespace,))
+    return ClusterPolicies(Policies(override=override), (namespace,))
 
 
 def operations(decision):
@@ -301,7 +301,7 @@ def test_where_requests_are_overridden_no_class_is_kept():
 def test_limits_of_a_sidecar_that_a_limit_range_refuses_are_warned_about():
     proxy = container("proxy", {"requests": {"cpu": "10m", "memory": "16Mi"}})
     asking = pod(container(), proxy, annotations={"podqos.dev/keep-class": "Guaranteed"})
-    cluster = Cluster(Policies(limit_ranges=(limit_range(min={"memory": "32Mi"}),)))
+    cluster = ClusterPolicies(Policies(limit_ranges=(limit_range(min={"memory": "32Mi"}),)))
     decision = mutated(review(asking), cluster)
     assert "minimum memory usage per Container is 32Mi" in decision.refusal.message
 
@@ -309,13 +309,13 @@ def test_limits_of_a_sidecar_that_a_limit_range_refuses_are_warned_about():
 @pytest.mark.parametrize("thing", [deployment(), pod()], ids=["Deployment", "Pod"])
 def test_only_new_pods_are_changed(thing):
     decision = mutated(review(thing, "UPDATE", old=thing), overriding())
-    assert decision.not_judged is NotJudged.NOT_MUTATED
+    assert decision.not_judged is ReviewNotJudged.NOT_MUTATED
     assert decision.patch == ()
 
 
 def test_a_pod_that_the_api_server_will_refuse_is_left_alone():
     twice = pod(container(), container())
-    assert mutated(review(twice), overriding()).not_judged is NotJudged.NOT_IN_ORDER
+    assert mutated(review(twice), overriding()).not_judged is ReviewNotJudged.NOT_IN_ORDER
 
 
 def test_dry_runs_are_answered_like_others():

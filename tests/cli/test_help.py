@@ -206,10 +206,10 @@ def test_a_shell_can_read_its_script(scripts, shell):
 
 def test_quotes_and_brackets_in_help_texts_end_nothing_in_zsh_and_fish():
     from podqos.cli.completion import fish, zsh
-    from podqos.cli.grammar import Argument, Grammar, Group
+    from podqos.cli.grammar import Argument, Grammar, OptionGroup
 
     odd = Argument(("--odd",), "A:B", (), "it's [a] test: of \\ all", is_repeated=False)
-    commands = {"run": Grammar("run", "what's odd", "", (Group("", (odd,)),), (), ())}
+    commands = {"run": Grammar("run", "what's odd", "", (OptionGroup("", (odd,)),), (), ())}
     assert r"'(--odd)--odd=[it'\''s \[a\] test\: of \\ all]:A\:B: '" in zsh(commands)
     assert r"-l odd -x -d 'it\'s [a] test: of \\ all'" in fish(commands)
     assert r"'run:what'\''s odd'" in zsh(commands)

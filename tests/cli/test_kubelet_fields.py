@@ -16,7 +16,7 @@ import pytest
 from podqos.admission.defaulting import defaulted
 from podqos.agent.memory import memory_notification
 from podqos.cli.main import main
-from podqos.host.shell.protection import Protection
+from podqos.host.shell.protection import AgentProtection
 from podqos.manifest.reading import read
 from podqos.model.kubelet_config import API_VERSION, KIND, KNOWN_FIELDS, KubeletConfiguration, kubelet_configuration
 from podqos.model.kubelet_ignored import (
@@ -139,7 +139,7 @@ def own_score(settings, folder, capsys):
     capabilities = SimpleNamespace(lines=list, oom_score_adj=lambda wanted: (wanted, None))
     own = SimpleNamespace(configuration=config, realtime=False, is_delegated=True)
     with patch("os.sched_setscheduler"), patch("os.setpriority"):
-        Protection(own, SimpleNamespace(version=None), capabilities, procfs, lambda _line: None).begin()
+        AgentProtection(own, SimpleNamespace(version=None), capabilities, procfs, lambda _line: None).begin()
     return (folder / "self" / "oom_score_adj").read_text()
 
 

@@ -16,7 +16,7 @@ from podqos.cluster.cluster import Cluster
 from podqos.cluster.events import lines, read_event
 from podqos.cluster.exec_plugin import _credentials
 from podqos.cluster.kubeconfig import Access, ExecConfig, merge
-from podqos.cluster.pages import Page
+from podqos.cluster.pages import ListPage
 from podqos.cluster.patience import Patience
 from podqos.cluster.prometheus import Prometheus, PrometheusAccess, TimeRange
 from podqos.cluster.proxies import Address, proxy_for
@@ -86,7 +86,7 @@ def test_any_document_as_kubeconfig(document):
 @given(edited(recorded("pages/pods-6.json")) | replaced(recorded("pages/pods-6.json")))
 def test_any_page_of_pods(data):
     def act():
-        page = Page(PODS, data, where="x")
+        page = ListPage(PODS, data, where="x")
         list(page.items)
         assert page.metadata.continue_ is not None
 
@@ -96,8 +96,8 @@ def test_any_page_of_pods(data):
 @FEW
 @given(replaced(recorded("lists/nodes.json")), replaced(recorded("lists/deployments.json")))
 def test_any_list_of_nodes_and_workloads(nodes, deployments):
-    answered(lambda: Page(NODES, nodes).items, ClusterError)
-    answered(lambda: Page(DEPLOYMENTS, deployments).items, ClusterError)
+    answered(lambda: ListPage(NODES, nodes).items, ClusterError)
+    answered(lambda: ListPage(DEPLOYMENTS, deployments).items, ClusterError)
 
 
 @EXAMPLES

@@ -14,7 +14,7 @@ from cluster.serving import Server, status
 from podqos.cluster import resources
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
-from podqos.cluster.pages import Page
+from podqos.cluster.pages import ListPage
 from podqos.cluster.resources import DEPLOYMENTS, NODES, PODS, Resource
 from podqos.errors import BadAnswer, NotFound, Refused
 from podqos.manifest.reading import read
@@ -49,7 +49,7 @@ def test_a_list_is_read_in_pages_of_one_moment(cluster):
 
 
 def test_a_page_that_is_only_passed_on_is_not_decoded(cluster, monkeypatch):
-    monkeypatch.setattr(Page, "items", property(lambda _: pytest.fail("decoded")))
+    monkeypatch.setattr(ListPage, "items", property(lambda _: pytest.fail("decoded")))
     assert sum(len(json.loads(page.data)["items"]) for page in cluster.pages(PODS)) == 53
 
 

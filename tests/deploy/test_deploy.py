@@ -19,7 +19,7 @@ from podqos.cli.command_list import parser_of
 from podqos.cli.main import main
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.web.certificate import make, service_names
-from podqos.web.guard_installation import GuardSettings, guard_objects
+from podqos.web.guard_installation import GuardInstallation, guard_objects
 from podqos.web.installation import (
     WEBHOOK,
     ServingCertificate,
@@ -62,10 +62,10 @@ def values_of(settings):
 
 
 ALL_GUARDS = [
-    GuardSettings(),
-    GuardSettings(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
-    GuardSettings(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
-    GuardSettings(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
+    GuardInstallation(),
+    GuardInstallation(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
+    GuardInstallation(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
+    GuardInstallation(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
 ]
 
 
@@ -234,7 +234,7 @@ def test_a_cluster_comes_up_without_the_webhook(kind):
 
 # ---- the guard -------------------------------------------------------------------------------------------------------
 
-GUARD = list(guard_objects(GuardSettings()))
+GUARD = list(guard_objects(GuardInstallation()))
 
 
 def guard_pod(settings):
@@ -258,7 +258,7 @@ def test_the_guard_has_no_more_of_the_host_than_it_needs(settings):
 
 
 def test_the_guard_is_not_throttled_and_the_last_to_go():
-    spec = guard_pod(GuardSettings())
+    spec = guard_pod(GuardInstallation())
     (container,) = spec["containers"]
 
     assert "cpu" not in container["resources"]["limits"]
@@ -268,8 +268,8 @@ def test_the_guard_is_not_throttled_and_the_last_to_go():
 
 
 def test_the_guard_only_watches_unless_it_is_told_to_enforce():
-    assert "--shadow" in guard_pod(GuardSettings())["containers"][0]["args"]
-    assert "--enforce" in guard_pod(GuardSettings(mode="enforce"))["containers"][0]["args"]
+    assert "--shadow" in guard_pod(GuardInstallation())["containers"][0]["args"]
+    assert "--enforce" in guard_pod(GuardInstallation(mode="enforce"))["containers"][0]["args"]
 
 
 def test_the_options_of_the_guards_pod_are_those_of_the_command():
@@ -318,7 +318,7 @@ def test_a_guard_is_printed_with_its_own_namespace(capsys):
     code, said = printed(
         capsys, "guard", "manifests", "--image", "local/podqos:1", "--enforce", "--eviction-api", "--host-pid"
     )
-    settings = GuardSettings(image="local/podqos:1", mode="enforce", may_use_eviction_api=True, host_pid=True)
+    settings = GuardInstallation(image="local/podqos:1", mode="enforce", may_use_eviction_api=True, host_pid=True)
 
     assert code == 0
     assert list(yaml.safe_load_all(said.out)) == [namespace_object(settings), *guard_objects(settings)]

@@ -30,7 +30,7 @@ from podqos.cluster.access import find_access
 from podqos.cluster.asking import Client
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import PATIENT
-from podqos.cluster.transport import Sent
+from podqos.cluster.transport import SentRequest
 from podqos.errors import NotFound
 from podqos.guard.tree import find_kubepods, pod_at, pod_paths
 from podqos.host.linux.capabilities import open_cgroups
@@ -352,7 +352,7 @@ class RealKubelet(Kubelet):
             return False
 
     def _send(self, method: str, path: str, body: Json) -> None:
-        answer = self.client.send(Sent(method, json.dumps(body).encode()), path, (), "application/json", PATIENT)
+        answer = self.client.send(SentRequest(method, json.dumps(body).encode()), path, (), "application/json", PATIENT)
         assert answer.is_success, answer
 
 

@@ -17,7 +17,7 @@ from guard.kubelets import SLEEP, wait_until
 from podqos.errors import HostError
 from podqos.guard import acting
 from podqos.guard.acting import LATE_SECONDS, Did
-from podqos.guard.eviction import KillWhen, Outcome, Sent, begin, follow
+from podqos.guard.eviction import EvictionOutcome, EvictionSent, KillWhen, begin, follow
 from podqos.guard.intents import Intent, Intents
 from podqos.guard.requests import ANNOTATION
 from podqos.guard.tree import pod_at
@@ -52,7 +52,7 @@ def test_a_pod_is_evicted_in_the_kubelets_words_and_not_restarted(kubelet, when)
         guard.evict(pod)
         guard.until(lambda: kubelet.is_evicted(pod), "it is evicted")
         guard.until(lambda: kubelet.events(pod.uid), "it has its Event")
-        assert guard.over().outcome is Outcome.EVICTED
+        assert guard.over().outcome is EvictionOutcome.EVICTED
         assert not list(guard.folder.iterdir())
 
     there = kubelet.pod(pod.name)
@@ -148,7 +148,7 @@ def test_what_starts_is_ended_until_the_server_has_answered_however_late(suite, 
         guard.until(lambda: guard.done().count(Did.ENDED) >= 2, "what is restarted is ended, twice")
         suite.api.refuses = lambda _request: None
         guard.until(lambda: suite.is_evicted(pod), "it is evicted in the end")
-        assert guard.over().outcome is Outcome.EVICTED
+        assert guard.over().outcome is EvictionOutcome.EVICTED
         answered = next(each.seconds for each in guard.noted if each.text == "200")
         assert guard.noted[-1].seconds - answered >= 0.4, "the kubelet hears later than the guard"
         assert not suite.processes(pod)
@@ -246,7 +246,7 @@ def test_a_server_that_refuses_keeps_its_pod(suite):
     suite.api.refuses = lambda request: (422, "Invalid", why) if request.is_patch else None
     with Guard(suite, KillWhen.ANSWER) as guard:
         guard.evict(pod)
-        assert (guard.over().outcome, guard.noted[-1].text) == (Outcome.REFUSED, why)
+        assert (guard.over().outcome, guard.noted[-1].text) == (EvictionOutcome.REFUSED, why)
     assert suite.processes(pod)
     assert not is_frozen(suite, pod)
     assert not suite.events(pod.uid)
@@ -273,7 +273,7 @@ def test_a_pod_that_was_replaced_while_it_was_decided_keeps_its_name_sake(suite,
         guard.evict(pod)
         guard.until(lambda: Did.GONE in guard.done(), "what is left of the old one is killed")
         guard.until(lambda: suite.events(pod.uid), "the kill has its Event")
-        assert guard.over().outcome is Outcome.REPLACED
+        assert guard.over().outcome is EvictionOutcome.REPLACED
     there = suite.pod("web-0")
     assert there["metadata"]["uid"] == new["metadata"]["uid"]
     assert there["status"] == {"phase": "Running"}
@@ -286,7 +286,7 @@ def test_a_pod_that_was_deleted_while_it_was_decided_needs_no_status(suite):
     with Guard(suite) as guard:
         suite.api.delete_pod("default", "web-0")
         guard.evict(pod)
-        assert guard.over().outcome is Outcome.GONE
+        assert guard.over().outcome is EvictionOutcome.GONE
 
 
 def test_a_pod_that_has_ended_by_itself_is_left_as_it_is(suite):
@@ -311,7 +311,7 @@ def test_a_soft_eviction_honours_disruption_budgets_and_kills_nothing(suite):
         assert "disruption budget" in guard.noted[1].text
         assert suite.processes(pod)
         suite.api.budget_refuses = False
-        assert guard.over().outcome is Outcome.EVICTED
+        assert guard.over().outcome is EvictionOutcome.EVICTED
         assert Did.KILLED not in guard.done()
     assert suite.events(pod.uid)
     (body,) = {str(each.body) for each in suite.api.requests if each.path.endswith("/eviction")}
@@ -412,7 +412,7 @@ def test_processes_in_another_pid_namespace_are_not_taken_for_gone(suite, monkey
     monkeypatch.setattr(suite.cgroups, "has_processes", lambda _path: False)
     with Guard(suite) as guard:
         guard.evict(pod)
-        assert guard.over().outcome is Outcome.REFUSED
+        assert guard.over().outcome is EvictionOutcome.REFUSED
         assert "pid namespace" in guard.noted[-1].text
     assert not suite.api.patches()
 
@@ -498,7 +498,7 @@ def test_a_pod_that_a_killed_guard_left_frozen_is_evicted_or_let_go(suite, tmp_p
     intents.keep(Intent(eviction, begun, pod.cgroup, pod.container_ids))
     suite.cgroups.freeze(pod.cgroup)
     with Guard(suite, intents=tmp_path) as guard:
-        assert guard.over().outcome is (Outcome.DROPPED if is_late else Outcome.EVICTED)
+        assert guard.over().outcome is (EvictionOutcome.DROPPED if is_late else EvictionOutcome.EVICTED)
         assert guard.done()[0] is Did.TAKEN_UP
     assert list(tmp_path.iterdir()) == []
     assert not is_frozen(suite, pod)
@@ -510,11 +510,11 @@ def test_an_intent_for_another_cgroup_or_that_cannot_be_read_touches_nothing(sui
     pod, other = suite.run("web-0"), suite.run("web-1")
     suite.api.delete_pod("default", "web-0")
     eviction, _ = begin(victim_of(pod), KillWhen.PATCH)
-    eviction, _ = follow(eviction, Sent())
+    eviction, _ = follow(eviction, EvictionSent())
     Intents(tmp_path).keep(Intent(eviction, time.monotonic(), other.cgroup, other.container_ids))
     (tmp_path / "half.json").write_text('{"eviction":')
     with Guard(suite, intents=tmp_path) as guard:
-        assert guard.over().outcome is Outcome.GONE
+        assert guard.over().outcome is EvictionOutcome.GONE
     assert list(tmp_path.iterdir()) == []
     assert suite.processes(other)
     assert suite.pod("web-1")["status"]["phase"] == "Running"
@@ -539,6 +539,6 @@ def test_a_server_that_takes_ten_seconds_is_heard_in_the_end(suite):
         guard.evict(pod)
         guard.until(lambda: Did.GONE in guard.done(), "it is killed")
         assert time.monotonic() - began < 10, "the kill does not wait for the server"
-        assert guard.over().outcome is Outcome.EVICTED
+        assert guard.over().outcome is EvictionOutcome.EVICTED
     assert len(suite.events(pod.uid)) == 1, "asked twice is done once"
     assert suite.is_evicted(pod)

@@ -12,8 +12,8 @@ from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.settings import (
     OOM_SCORE_ADJ,
-    FoundKubelet,
     GuardSettings,
+    KubeletSettingsFound,
     OwnThreshold,
     agent_config,
     ask_kubelet,
@@ -102,10 +102,10 @@ def test_where_the_configuration_is_given_only_the_version_is_asked_for_and_kept
     api, given = ApiServer(), KubeletConfiguration(cgroup_root="/given")
     api.version = "v1.34.0"
     with api.serving(), cluster_at(api.url) as cluster:
-        assert find_kubelet(cluster, api.node, tmp_path, given) == FoundKubelet(given, LATEST)
+        assert find_kubelet(cluster, api.node, tmp_path, given) == KubeletSettingsFound(given, LATEST)
         assert not api.requests
         asked = ask_kubelet(cluster, api.node, tmp_path, given)
-        assert asked == FoundKubelet(given, parse_version("1.34"))
+        assert asked == KubeletSettingsFound(given, parse_version("1.34"))
         assert [each.path for each in api.requests] == ["/version"]
         assert find_kubelet(cluster, api.node, tmp_path, given) == asked
         assert find_kubelet(cluster, api.node, tmp_path, None).configuration != given, "it is asked for where needed"

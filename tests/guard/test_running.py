@@ -15,7 +15,7 @@ from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.acting import Did, Noted
-from podqos.guard.eviction import Outcome
+from podqos.guard.eviction import EvictionOutcome
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.running import Guard
 from podqos.guard.settings import GuardSettings
@@ -137,7 +137,7 @@ def test_what_came_of_an_eviction_is_written_down_and_a_refusal_holds_back(make)
     stage.until(lambda: stage.acting.evicted, "it acts")
     victim = stage.acting.evicted[0][0]
     stage.guard.evictions.told(victim, Noted(Did.HELD, 0.001))
-    stage.guard.evictions.told(victim, Noted(Did.OVER, 0.2, text="403 no", outcome=Outcome.REFUSED))
+    stage.guard.evictions.told(victim, Noted(Did.OVER, 0.2, text="403 no", outcome=EvictionOutcome.REFUSED))
     (entry,) = stage.entries(Kind.REPORTED)
     assert (entry.pod, entry.because.outcome, entry.because.why) == ("default/big", "Refused", "403 no")
     assert entry.because.held_us == entry.because.decided_us + 1000

@@ -30,7 +30,7 @@ from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.metrics import GuardMetrics
 from podqos.guard.requests import ANNOTATION
-from podqos.host.api.http_request import HttpRefusal, Request
+from podqos.host.api.http_request import HttpRefusal, KubeletRequest
 from podqos.survival.shadow import GuardExplanation
 from podqos.web.guard_installation import EVICTED_ANNOTATION
 
@@ -259,7 +259,7 @@ def test_where_no_guard_runs_that_is_said(capsys, tmp_path):
 
 
 def samples(metrics):
-    answer = metrics.answer(Request("GET", ("metrics",)))
+    answer = metrics.answer(KubeletRequest("GET", ("metrics",)))
     lines = answer.body.decode().splitlines()
     return dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
 
@@ -312,10 +312,10 @@ def test_nothing_can_be_written_to_the_metrics():
     metrics = GuardMetrics(status)
 
     with pytest.raises(HttpRefusal):
-        metrics.answer(Request("POST", ("metrics",)))
+        metrics.answer(KubeletRequest("POST", ("metrics",)))
     with pytest.raises(HttpRefusal):
-        metrics.answer(Request("GET", ("journal",)))
-    assert metrics.answer(Request("GET", ("healthz",))).body == b"ok\n"
+        metrics.answer(KubeletRequest("GET", ("journal",)))
+    assert metrics.answer(KubeletRequest("GET", ("healthz",))).body == b"ok\n"
 
 
 # ---- the rest --------------------------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from podqos.guard.eviction import GuardVictim
 from podqos.guard.requests import event_of, patch_of
-from podqos.web.guard_installation import EVICTED_ANNOTATION, GuardSettings, guard_objects
+from podqos.web.guard_installation import EVICTED_ANNOTATION, GuardInstallation, guard_objects
 from podqos.web.installation import namespace_object
 from real_api_server import ApiServer, writes
 
 pytestmark = [pytest.mark.slow, writes]
 STRATEGIC = "application/strategic-merge-patch+json"
-SETTINGS = GuardSettings()
+SETTINGS = GuardInstallation()
 ACCOUNT = f"/api/v1/namespaces/{SETTINGS.namespace}/serviceaccounts/podqos-guard"
 PODS = "/api/v1/namespaces/default/pods"
 PLURALS = {

@@ -20,7 +20,7 @@ from podqos.guard.figures import GuardFigures, WatchedPod
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.guard.world import GuardWorld
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.notes import Notes
+from podqos.host.linux.notes import OnceNotes
 from podqos.host.shell.agent_thread import AgentThread
 from podqos.model.quantity import Quantity
 
@@ -48,7 +48,7 @@ class Stage:
         self.notes, self.crossings, self.loop = [], [], Loop()
         self.acting = acting or Recorded()
         figures = GuardFigures(NODE, self.node.cgroups, self.node.procfs)
-        thread = AgentThread(self.loop, Notes(self.notes.append, "the guard"), lambda: 7)
+        thread = AgentThread(self.loop, OnceNotes(self.notes.append, "the guard"), lambda: 7)
         self.world = GuardWorld(NODE, self.node.cgroups, figures, thread, lambda: self.crossings.append(1))
         self.world.acting = self.acting
 

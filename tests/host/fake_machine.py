@@ -16,7 +16,7 @@ from pathlib import Path
 
 from host.nodes import MI, NodeStage, kubelet
 from podqos.errors import HostError
-from podqos.host.linux.capabilities import Capabilities, Machine
+from podqos.host.linux.capabilities import Capabilities, HostMachine
 from podqos.host.linux.cgroupfs import KernelSignal
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.linux.procfs import Procfs
@@ -234,7 +234,7 @@ class FakeStage(NodeStage):
         else:
             cgroups.on_kill, self.runtime._cgroups = self.runtime._kill_below, cgroups
         self.cgroups = cgroups
-        self.machine = Machine(procfs, _ALL_ALLOWED, cgroups)
+        self.machine = HostMachine(procfs, _ALL_ALLOWED, cgroups)
         return Node(self.settings, lambda _node: self.runtime, self.said.append, self.machine)
 
     def use(self, pod: str, usage_mib: int) -> None:

@@ -14,7 +14,7 @@ from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities, detect, open_cgroups
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.notes import Notes
+from podqos.host.linux.notes import OnceNotes
 from podqos.host.linux.undisturbed import journal_clock
 from podqos.host.node.container_starts import ContainerStarts
 from podqos.host.node.figures import Figures
@@ -90,7 +90,7 @@ class Machine:
             capacity_bytes=share.memory_bytes,
             kubepods=f"{share.own}/kubepods",
         )
-        thread = AgentThread(self.loop, Notes(self.notes.append, "the node"), journal_clock())
+        thread = AgentThread(self.loop, OnceNotes(self.notes.append, "the node"), journal_clock())
         starts = ContainerStarts("n", self.state, self.runtime, thread.note)
         parts = NodeParts(share.cgroups, self.runtime, self.state, self.figures, starts)
         self.world = HostWorld(parts, thread, self.events.append)

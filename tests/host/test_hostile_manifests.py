@@ -20,7 +20,7 @@ from host.nodes import pod_document
 from podqos.agent.events import MemoryNotified, PodBound
 from podqos.host.api.pod_list import PodList
 from podqos.host.node import manifests
-from podqos.host.node.manifests import ManifestFolder, Refused
+from podqos.host.node.manifests import ManifestFolder, RefusedManifest
 from podqos.host.runtimes.runtime import ContainerStart
 from podqos.host.storage.state import PodState
 
@@ -243,7 +243,7 @@ def test_names_are_not_paths(tmp_path, metadata, spec, field):
     scan = ManifestFolder(tmp_path).scan()
     (wanted,) = scan.wanted
     refused = scan.admitted(wanted)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedManifest)
     assert f"is invalid: {field}: Invalid value" in refused.why
 
 

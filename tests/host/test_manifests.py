@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.host.node.manifests import ManifestFolder, Refused
+from podqos.host.node.manifests import ManifestFolder, RefusedManifest
 
 _POD = """
 apiVersion: v1
@@ -91,7 +91,7 @@ def test_policies_beside_a_pod_decide_about_it(folder, tmp_path):
     assert str(admitted.spec.containers[0].resources.limits["memory"]) == "64Mi"
     assert admitted.spec.priority == 1000
     refused = scan.admitted(second)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, RefusedManifest)
     assert "maximum memory usage per Container is 128Mi" in refused.why
 
 

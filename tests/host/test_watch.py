@@ -15,7 +15,7 @@ from podqos.agent.memory import LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.watch import Look, MemorySeen, MemoryWatch
+from podqos.host.linux.watch import KernelMemoryWatch, MemoryFigures, MemorySeen
 
 MI = 1 << 20
 LIMIT = 1000 * MI
@@ -45,11 +45,11 @@ class Kernel:
     def available(self) -> int:
         return LIMIT - self.usage + self.inactive - (self.outside_mib or 0) * MI
 
-    def look(self) -> Look:
+    def look(self) -> MemoryFigures:
         self.looks += 1
         full = self.available + self.usage - self.inactive
         seen = MemorySeen(self.available, self.usage, self.inactive, full, self.outside_mib is None)
-        return Look({Signal.MEMORY: seen}, list(self.below))
+        return MemoryFigures({Signal.MEMORY: seen}, list(self.below))
 
     def watch_memory(self, path: str, level: int) -> KernelSignal | None:
         """Keep one level, as version 2 does."""
@@ -62,9 +62,9 @@ class Kernel:
         self.high = None
 
 
-def _watching(kernel: Kernel, loop: Loop, asked: WatchMemory = FAST) -> tuple[MemoryWatch, list[bool]]:
+def _watching(kernel: Kernel, loop: Loop, asked: WatchMemory = FAST) -> tuple[KernelMemoryWatch, list[bool]]:
     told: list[bool] = []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
+    watch = KernelMemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
     watch.watch(asked)
     return watch, told
 
@@ -215,7 +215,7 @@ def test_another_threshold_replaces_the_level_of_the_last_and_nothing_is_left_of
 def test_a_level_that_a_killed_agent_left_is_removed(loop):
     kernel = Kernel(500)
     kernel.high = 100 * MI
-    MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None).close()
+    KernelMemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None).close()
     assert kernel.high is None
 
 
@@ -253,10 +253,10 @@ def test_a_level_that_is_not_asked_for_again_is_watched_no_more(loop, asked):
 def test_a_kernel_without_the_signal_is_said_and_figures_that_lack_are_left_out(loop, asked):
     kernel = Kernel(500)
     kernel.watch_memory = lambda _path, _level: None
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
+    watch = KernelMemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
     assert not watch.watch(asked)
-    kernel.look = lambda: Look({}, ())
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
+    kernel.look = lambda: MemoryFigures({}, ())
+    watch = KernelMemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
     assert watch.watch(asked)
 
 
@@ -304,9 +304,9 @@ class Unsignalled(Kernel):
         return {Signal.MEMORY: LIMIT - self.usage}
 
 
-def _glancing(kernel: Unsignalled, loop: Loop) -> tuple[MemoryWatch, list[bool]]:
+def _glancing(kernel: Unsignalled, loop: Loop) -> tuple[KernelMemoryWatch, list[bool]]:
     told: list[bool] = []
-    watch = MemoryWatch(
+    watch = KernelMemoryWatch(
         kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True), glance=kernel.glance
     )
     watch.watch(FAST)
@@ -370,9 +370,9 @@ def test_a_kernels_signal_counts_although_memory_is_looked_at_because_of_another
     kernel = Kernel(100)
     machine = MemorySeen(5000 * MI, 0, 0, 5000 * MI, is_all=False)
 
-    def look() -> Look:
+    def look() -> MemoryFigures:
         of_pods = kernel.look().signals[Signal.MEMORY]
-        return Look({Signal.MEMORY: machine, Signal.ALLOCATABLE_MEMORY: of_pods}, ())
+        return MemoryFigures({Signal.MEMORY: machine, Signal.ALLOCATABLE_MEMORY: of_pods}, ())
 
     class Signals:
         def watch_memory(self, path: str, level: int) -> KernelSignal | None:
@@ -383,7 +383,7 @@ def test_a_kernels_signal_counts_although_memory_is_looked_at_because_of_another
     paths = {Signal.MEMORY: "/", Signal.ALLOCATABLE_MEMORY: "/pods"}
     with virtual_loop() as (loop, clock):
         told: list[float] = []
-        watch = MemoryWatch(Signals(), loop, paths, look, lambda: told.append(clock.now))
+        watch = KernelMemoryWatch(Signals(), loop, paths, look, lambda: told.append(clock.now))
         watch.watch(WatchMemory((LEVEL, MemoryLevel(Signal.ALLOCATABLE_MEMORY, 100 * MI)), through_cache=True))
         kernel.use(950)
         os.eventfd_write(kernel.last, 1)
@@ -414,7 +414,7 @@ def test_the_figures_of_the_pass_that_asks_are_not_read_again(loop, asked):
 def test_a_level_that_is_passed_between_a_pass_and_its_setting_is_told(loop, asked):
     kernel = Kernel(880)
     seen, told = kernel.look(), []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
+    watch = KernelMemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
     kernel.use(950)
     watch.watch(asked, seen)
     assert kernel.looks == 2
@@ -429,13 +429,13 @@ def test_the_next_look_counts_from_when_the_figures_of_a_pass_were_read():
     with virtual_loop() as (loop, clock):
         kernel = Unsignalled(500)
         told: list[float] = []
-        watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(clock.now))
+        watch = KernelMemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(clock.now))
         wait = look_again_seconds(kernel.available - LEVEL.below_bytes)
         watch.watch(FAST, kernel.look()._replace(age_seconds=wait / 2))
         kernel.use(950)
         loop.run_for(1)
         assert told == [pytest.approx(wait / 2)]
-        watch.watch(FAST, Look({Signal.MEMORY: MemorySeen(500 * MI, 500 * MI, 0, LIMIT)}, (), age_seconds=5))
+        watch.watch(FAST, MemoryFigures({Signal.MEMORY: MemorySeen(500 * MI, 500 * MI, 0, LIMIT)}, (), age_seconds=5))
         loop.step(0)
         assert len(told) == 2, "too old: at once"
         watch.close()

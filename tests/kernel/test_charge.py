@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel.trees import GI, LEAVES, MI, PATHS, SIZES, charges, holding, limited, memories, memory
-from podqos.kernel.charge import Bound, Charge, charge, high_delay_usec, machine_room, rooms, with_reclaim
+from podqos.kernel.charge import Charge, MemoryBound, charge, high_delay_usec, machine_room, rooms, with_reclaim
 from podqos.kernel.memcg import Kind, MemcgSettings
 
 
@@ -36,7 +36,7 @@ def test_a_cgroup_full_of_private_memory_runs_out():
     result = charge(state, "/a", Kind.ANON, 30 * MI)
     assert result.charged_bytes == 10 * MI
     oom = result.out_of_memory
-    assert (oom.path, oom.bound, oom.missing_bytes, oom.kills) == ("/a", Bound.MEMORY, 20 * MI, True)
+    assert (oom.path, oom.bound, oom.missing_bytes, oom.kills) == ("/a", MemoryBound.MEMORY, 20 * MI, True)
     assert oom.oom_total_pages == 100 * MI // 4096
 
 
@@ -64,7 +64,7 @@ def test_an_enforced_allocatable_makes_kubepods_run_out_before_the_machine():
     assert charge(state, "/kubepods/a", Kind.ANON, GI).out_of_memory.path == "/kubepods"
     state = memory(kubepods=limited(900 * MI), kubepods__a=limited(), system=limited())
     holding(state, "/system", anon=150 * MI)
-    assert charge(state, "/kubepods/a", Kind.ANON, GI).out_of_memory.bound is Bound.MACHINE
+    assert charge(state, "/kubepods/a", Kind.ANON, GI).out_of_memory.bound is MemoryBound.MACHINE
 
 
 def test_the_kernel_drops_caches_where_the_kubelet_would_see_pressure():
@@ -76,7 +76,7 @@ def test_the_kernel_drops_caches_where_the_kubelet_would_see_pressure():
 
 def test_a_machine_keeps_its_min_watermark():
     state = memory(a=limited())
-    assert charge(state, "/a", Kind.ANON, 2 * GI).out_of_memory.bound is Bound.MACHINE
+    assert charge(state, "/a", Kind.ANON, 2 * GI).out_of_memory.bound is MemoryBound.MACHINE
     assert state.free_bytes == 16 * MI
 
 
@@ -116,14 +116,14 @@ def test_with_v1_memory_and_swap_share_a_limit():
     settings = MemcgSettings(max_bytes=100 * MI, memsw_max_bytes=120 * MI)
     state = holding(memory(swap_bytes=GI, version=1, a=settings), "/a", anon=100 * MI)
     result = charge(state, "/a", Kind.ANON, 70 * MI)
-    assert (result.charged_bytes, result.out_of_memory.bound) == (20 * MI, Bound.MEMSW)
+    assert (result.charged_bytes, result.out_of_memory.bound) == (20 * MI, MemoryBound.MEMSW)
 
 
 def test_swapping_makes_no_room_below_a_limit_on_both():
     settings = MemcgSettings(memsw_max_bytes=120 * MI)
     state = holding(memory(swap_bytes=GI, version=1, a=settings), "/a", anon=100 * MI, inactive_file=5 * MI)
     (_, both) = (with_reclaim(state, room) for room in rooms(state, "/a"))
-    assert (both.bound, both.free_bytes, both.reclaimable_bytes) == (Bound.MEMSW, 15 * MI, 5 * MI)
+    assert (both.bound, both.free_bytes, both.reclaimable_bytes) == (MemoryBound.MEMSW, 15 * MI, 5 * MI)
 
 
 @pytest.mark.parametrize(("version", "kills"), [(1, False), (2, True)])

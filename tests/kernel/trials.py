@@ -23,7 +23,7 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.charge import OutOfMemory, charge
 from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine, watermarks
-from podqos.kernel.oom import Process, Selection, kill, rank
+from podqos.kernel.oom import OOMSelection, Process, kill, rank
 from podqos.kernel.oom import select as choose
 
 MI = 2**20
@@ -330,13 +330,13 @@ class _Stage:
         (grower,) = (each for each in processes if self._name(each.pid) == self.grower)
         return rss[grower.pid] - grower.rss_pages if grower.pid in rss else None
 
-    def _two_deaths(self, selection: Selection, processes: Sequence[Process]) -> tuple[str, ...]:
+    def _two_deaths(self, selection: OOMSelection, processes: Sequence[Process]) -> tuple[str, ...]:
         first = self._deaths(selection, processes)
         left = [each for each in processes if self._name(each.pid) not in first]
         then = choose(left, selection.total_pages, selection.domain)
         return first if then is None else tuple(sorted(first + self._deaths(then, left)))
 
-    def _deaths(self, selection: Selection, processes: Sequence[Process]) -> tuple[str, ...]:
+    def _deaths(self, selection: OOMSelection, processes: Sequence[Process]) -> tuple[str, ...]:
         flags = [(self.top, self.trial.oom_group)]
         flags += [(folder, leaf.oom_group) for folder, leaf in zip(self.folders, self.trial.leaves, strict=True)]
         groups = {self._path(folder) for folder, is_set in flags if is_set}
@@ -353,12 +353,12 @@ class _Stage:
         return int((folder / self.where.usage_file).read_text())
 
 
-def _near(chosen: Selection, processes: Sequence[Process]) -> list[Selection]:
+def _near(chosen: OOMSelection, processes: Sequence[Process]) -> list[OOMSelection]:
     """Return the choice, and all others that are too near to it to be told from it beforehand."""
     margin = GLOBAL_MARGIN_PAGES if chosen.domain == "/" else MARGIN_PAGES
     first, *others = rank(processes, chosen.total_pages, chosen.domain)
     near = (first, *(each for each in others if first.points - each.points < margin))
-    return [Selection(chosen.domain, chosen.total_pages, each) for each in near]
+    return [OOMSelection(chosen.domain, chosen.total_pages, each) for each in near]
 
 
 def _agrees(account: kmsg.Account | None, oom: OutOfMemory, own: set[int]) -> bool | None:

@@ -40,7 +40,7 @@ from podqos.model.scheduling import (
 )
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 from podqos.model.service import Service, ServiceSpec
-from podqos.placement.place import Surroundings
+from podqos.placement.place import PlacementSurroundings
 
 ZONE = LABEL_ZONE
 REPLICA_SET = OwnerReference("apps/v1", "ReplicaSet", "rs", controller=True)
@@ -325,10 +325,10 @@ def constrained_pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...]) ->
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[tuple[Pod, ...], Surroundings]:
+def clusters(draw: st.DrawFn) -> tuple[tuple[Pod, ...], PlacementSurroundings]:
     """Draw a few nodes, some pods on them and some that wait; replicas share their specification."""
     names = tuple(f"n{index}" for index in range(draw(st.integers(0, 5))))
-    surroundings = Surroundings(
+    surroundings = PlacementSurroundings(
         tuple(draw(nodes(name)) for name in names),
         {"other": {"team": "x"}},
         draw(st.sampled_from(((), (budget("web", min_available="50%"), budget("db", 1))))),

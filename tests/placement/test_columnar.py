@@ -24,10 +24,10 @@ from placement.clusters import (
 from podqos.model.node import LABEL_HOSTNAME, Taint
 from podqos.model.profile import LATEST, profile_for
 from podqos.placement.choosing import OneByOne, best_chooser
-from podqos.placement.filters import Cluster
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.outcome import Status
-from podqos.placement.place import QueueOrder, Surroundings, place
+from podqos.placement.place import PlacementSurroundings, QueueOrder, place
 
 columnar = pytest.importorskip("podqos.placement.columnar", reason="needs numpy (podqos[fleet])")
 
@@ -84,7 +84,7 @@ def test_it_does_so_where_some_nodes_lack_a_label_that_pods_are_spread_over(like
     """Such a node takes part where the scheduler spreads of its own accord, and else is the last choice."""
     nodes = (node("a", labels={ZONE: "a"}), node("b", labels={ZONE: "b"}), node("plain", "8", "16Gi"))
     pods = [pod(f"w{index}", "100m", labels={"app": "w"}, **like) for index in range(6)]
-    placement = assert_both_agree(pods, Surroundings(nodes))
+    placement = assert_both_agree(pods, PlacementSurroundings(nodes))
     assert ("plain" in {outcome.node for outcome in placement.outcomes}) is ("owners" in like)
 
 
@@ -130,7 +130,7 @@ def larger_cluster(seed: int):
     return [
         replace(template, metadata=replace(template.metadata, name=f"p{index}"))
         for index, template in enumerate(chosen)
-    ], Surroundings(nodes)
+    ], PlacementSurroundings(nodes)
 
 
 @pytest.mark.parametrize("order", QueueOrder)
@@ -142,8 +142,8 @@ def test_it_does_so_while_hundreds_of_pods_come_and_go(order, seed):
 
 
 def test_many_pods_and_nodes_are_placed_the_fast_way_unless_an_amount_is_too_large_for_it():
-    small = Cluster([NodeState(node("n"), LATEST)])
-    huge = Cluster([NodeState(node("n", memory="1Ei"), LATEST)])
+    small = SchedulerCluster([SchedulerNode(node("n"), LATEST)])
+    huge = SchedulerCluster([SchedulerNode(node("n", memory="1Ei"), LATEST)])
     assert isinstance(best_chooser(10, small), OneByOne)
     assert isinstance(best_chooser(10**6, small), columnar.Columnar)
     assert isinstance(best_chooser(10**6, huge), OneByOne)

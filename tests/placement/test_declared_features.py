@@ -11,7 +11,7 @@ from podqos.model.profile import profile_for
 from podqos.placement.choosing import OneByOne
 from podqos.placement.declared_features import RESTART_ALL_FEATURE, declared_by_default, required_features
 from podqos.placement.outcome import Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.reasons import FeaturesNotDeclared, Insufficient
 from podqos.words.placement import refusal_message
 from podqos.words.placement_reasons import reason_words
@@ -50,14 +50,16 @@ def test_only_a_rule_that_restarts_all_containers_needs_a_feature(given, minor, 
 @pytest.mark.parametrize(("minor", "taken"), [(35, "a"), (36, "b"), (37, "b")])
 def test_a_pod_goes_where_what_it_needs_is_declared(minor, taken):
     nodes = (declaring("a", "Other"), declaring("b", "Other", RESTART_ALL_FEATURE))
-    surroundings = Surroundings(nodes, profile=profile_for((1, minor)))
+    surroundings = PlacementSurroundings(nodes, profile=profile_for((1, minor)))
     assert place([restarting()], surroundings).outcomes[0].node == taken
 
 
 def test_where_no_node_declares_it_the_scheduler_says_so_and_displaces_no_pod():
     """No pod that leaves makes a node declare more."""
     there = pod("low", "4", on="a")
-    placement = place([there, restarting(priority=9)], Surroundings((declaring("a", cpu="8"),)), bare={there.key})
+    placement = place(
+        [there, restarting(priority=9)], PlacementSurroundings((declaring("a", cpu="8"),)), bare={there.key}
+    )
     assert (placement.outcomes[-1].status, placement.displacements) == (Status.PENDING, ())
     refusal, reason = placement.refusal(placement.pending[0]), FeaturesNotDeclared((RESTART_ALL_FEATURE,))
     assert refusal.nodes[0].first == (reason,)
@@ -69,7 +71,7 @@ def test_where_no_node_declares_it_the_scheduler_says_so_and_displaces_no_pod():
 
 def test_every_other_filter_is_asked_first():
     """The scheduler asks this one last, so a full node is called full."""
-    placement = place([restarting()], Surroundings((declaring("a", cpu="500m"),)))
+    placement = place([restarting()], PlacementSurroundings((declaring("a", cpu="500m"),)))
     (refused,) = placement.refusal(placement.pending[0]).nodes
     assert [type(reason) for reason in refused.first] == [Insufficient]
     assert refused.reasons[-1] == FeaturesNotDeclared((RESTART_ALL_FEATURE,))
@@ -87,6 +89,6 @@ def test_the_columnar_way_agrees():
     features = ((), (RESTART_ALL_FEATURE,), ("Other",), (RESTART_ALL_FEATURE, "Other"))
     nodes = [declaring(f"n{index}", *features[index % 4], cpu="2") for index in range(12)]
     pods = [restarting(f"p{index}") if index % 2 else pod(f"p{index}", "1") for index in range(30)]
-    slow, fast = (place(pods, Surroundings(nodes), chooser=way) for way in (OneByOne, columnar.Columnar))
+    slow, fast = (place(pods, PlacementSurroundings(nodes), chooser=way) for way in (OneByOne, columnar.Columnar))
     assert fast.outcomes == slow.outcomes
     assert {outcome.node for outcome in fast.outcomes[1::2]} <= {f"n{index}" for index in range(1, 12, 2)} | {None}

@@ -6,7 +6,7 @@ from placement.clusters import node, pod
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.model.scheduling import ContainerPort
 from podqos.placement.host_ports import HostPort, host_ports
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.reasons import PortTaken
 
 pytestmark = pytest.mark.usefixtures("each_chooser")
@@ -28,7 +28,7 @@ def port(number: int, host_ip: str = "", protocol: str = "") -> tuple[ContainerP
     ],
 )
 def test_a_port_of_the_node_is_taken_once(first, second, fits):
-    placement = place([pod("a", ports=first, on="n"), pod("b", ports=second)], Surroundings((node("n"),)))
+    placement = place([pod("a", ports=first, on="n"), pod("b", ports=second)], PlacementSurroundings((node("n"),)))
     assert (placement.outcomes[1].node == "n") is fits
     if not fits:
         (refusal,) = placement.refusal(placement.pending[0]).nodes

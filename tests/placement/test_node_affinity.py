@@ -6,7 +6,7 @@ from placement.clusters import expression, node, on_nodes, pod
 from podqos.model.scheduling import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from podqos.placement.node_affinity import matches, mismatch, named_nodes, whole_number
 from podqos.placement.outcome import Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.reasons import AffinityMismatch, NotNamed, SelectorMismatch
 
 pytestmark = pytest.mark.usefixtures("each_chooser")
@@ -89,7 +89,7 @@ def test_nodes_listed_by_name_are_the_only_ones_looked_at(terms, names):
 def test_a_pod_of_a_daemon_set_is_refused_by_name_elsewhere():
     """The controller pins each pod to its node by name, and the scheduler looks at no other."""
     full = [node("n1", cpu="1"), node("n2", unschedulable=True)]
-    placement = place([pod("p", cpu="2", affinity=on_nodes(named("n1")))], Surroundings(tuple(full)))
+    placement = place([pod("p", cpu="2", affinity=on_nodes(named("n1")))], PlacementSurroundings(tuple(full)))
     (view,) = placement.pending
     first, second = placement.refusal(view).nodes
     assert [reason.plugin for reason in first.first] == ["NodeResourcesFit"]

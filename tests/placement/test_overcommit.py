@@ -12,13 +12,13 @@ from podqos.model.node import Node, NodeStatus
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.resources import ResourceRequirements
 from podqos.placement.allocatable import node_allocatable
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
 from podqos.placement.pod_view import PodView, Shape
 
 
-def state_with(*pods: Pod, on: Node | None = None) -> NodeState:
-    state = NodeState(on or platform_node())
+def state_with(*pods: Pod, on: Node | None = None) -> SchedulerNode:
+    state = SchedulerNode(on or platform_node())
     for one_pod in pods:
         state.add(PodView(one_pod, Shape(one_pod)))
     return state
@@ -52,7 +52,7 @@ SLOW = (
 FAST = tuple(burstable(f"{name}-{index}", "1", "2") for name in ("analytics", "indexer") for index in range(1, 5))
 
 
-def of(state: NodeState, resource: str) -> Overcommit:
+def of(state: SchedulerNode, resource: str) -> Overcommit:
     return {ratios.resource: ratios for ratios in overcommit(state)}[resource]
 
 

@@ -11,12 +11,12 @@ from podqos.model.scheduling import PodSchedulingGate
 from podqos.placement.choosing import OneByOne
 from podqos.placement.fit import lacking
 from podqos.placement.outcome import Outcome, Status
-from podqos.placement.place import QueueOrder, Surroundings, place
+from podqos.placement.place import PlacementSurroundings, QueueOrder, place
 from podqos.placement.reasons import Insufficient
 
 
 def outcomes(pods, *nodes) -> list[tuple[Status, str | None]]:
-    return [(outcome.status, outcome.node) for outcome in place(pods, Surroundings(nodes)).outcomes]
+    return [(outcome.status, outcome.node) for outcome in place(pods, PlacementSurroundings(nodes)).outcomes]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_node_takes_no_more_pods_than_it_allows():
 
 def test_a_refusal_tells_every_resource_that_is_missing_with_its_numbers():
     pods = [pod("there", "3", "1Gi", on="n0"), pod("p", "2", "9Gi")]
-    placement = place(pods, Surroundings((node("n0", pods=1),)))
+    placement = place(pods, PlacementSurroundings((node("n0", pods=1),)))
     (refusal,) = placement.refusal(placement.pending[0]).nodes
     assert refusal.reasons == (
         Insufficient("pods", 1, 1, 1),
@@ -75,7 +75,9 @@ def test_a_refusal_tells_every_resource_that_is_missing_with_its_numbers():
 
 
 def test_a_refusal_tells_what_later_filters_would_say_too():
-    placement = place([pod("p", "9", node_selector={"disk": "ssd"})], Surroundings((node("n0", unschedulable=True),)))
+    placement = place(
+        [pod("p", "9", node_selector={"disk": "ssd"})], PlacementSurroundings((node("n0", unschedulable=True),))
+    )
     (refusal,) = placement.refusal(placement.pending[0]).nodes
     assert [reason.plugin for reason in refusal.first] == ["NodeUnschedulable"]
     assert [reason.plugin for reason in refusal.reasons] == ["NodeUnschedulable", "NodeAffinity", "NodeResourcesFit"]
@@ -100,7 +102,9 @@ def test_pods_of_one_workload_wait_for_one_and_the_same_reason():
     template = pod("p", "9", labels={"app": "web"})
     replicas = [replace(template, metadata=replace(template.metadata, name=f"p{index}")) for index in range(3)]
     again = [pod(f"q{index}", "9", labels={"app": "web"}) for index in range(2)]
-    placement = place([*replicas, *again, pod("other", "9", labels={"app": "db"})], Surroundings((node("n0"),)))
+    placement = place(
+        [*replicas, *again, pod("other", "9", labels={"app": "db"})], PlacementSurroundings((node("n0"),))
+    )
     assert [[view.pod.metadata.name for view in group] for group in placement.alike()] == [
         ["p0", "p1", "p2", "q0", "q1"],
         ["other"],
@@ -117,12 +121,12 @@ def test_pods_of_one_workload_wait_for_one_and_the_same_reason():
 )
 def test_names_must_be_unique(pods, nodes, message):
     with pytest.raises(InvalidManifest, match=message):
-        place(pods, Surroundings(tuple(nodes)))
+        place(pods, PlacementSurroundings(tuple(nodes)))
 
 
 def test_progress_is_told_now_and_then():
     told = []
-    place([pod(f"p{index}") for index in range(600)], Surroundings((node("n", pods=1),)), progress=told.append)
+    place([pod(f"p{index}") for index in range(600)], PlacementSurroundings((node("n", pods=1),)), progress=told.append)
     assert told == [256, 512]
 
 
@@ -165,7 +169,9 @@ def test_the_order_in_which_nodes_are_listed_does_not_matter(cluster):
 
 
 def test_an_outcome_is_a_plain_value():
-    assert place([pod("p")], Surroundings((node("n"),))).outcomes == (Outcome("default/p", Status.PLACED, "n"),)
+    assert place([pod("p")], PlacementSurroundings((node("n"),))).outcomes == (
+        Outcome("default/p", Status.PLACED, "n"),
+    )
 
 
 @pytest.mark.usefixtures("each_chooser")
@@ -177,7 +183,7 @@ def test_a_pending_pod_is_tried_as_soon_as_another_has_left_and_before_later_arr
         pod("large", "3", priority=10),
         pod("late", "1", priority=0),
     ]
-    placement = place(pods, Surroundings((node("n"),)), order=QueueOrder.ARRIVAL, bare={"default/small"})
+    placement = place(pods, PlacementSurroundings((node("n"),)), order=QueueOrder.ARRIVAL, bare={"default/small"})
     assert [outcome.status for outcome in placement.outcomes] == [
         Status.DISPLACED,
         Status.PLACED,
@@ -193,7 +199,7 @@ def test_a_pod_that_must_be_near_another_is_tried_as_soon_as_that_one_has_come()
         pod("web", "3", labels={"app": "web"}),
         pod("late", "1"),
     ]
-    placement = place(pods, Surroundings((node("n"),)), order=QueueOrder.ARRIVAL)
+    placement = place(pods, PlacementSurroundings((node("n"),)), order=QueueOrder.ARRIVAL)
     assert [outcome.status for outcome in placement.outcomes] == [
         Status.PLACED,
         Status.PLACED,

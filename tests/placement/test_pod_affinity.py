@@ -6,7 +6,7 @@ from placement.clusters import ZONE, away, near, node, pod, term
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.selector import LabelSelector
 from podqos.placement.outcome import Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.reasons import AffinityUnmet, AntiAffinityViolated, ExistingAntiAffinity
 
 pytestmark = pytest.mark.usefixtures("each_chooser")
@@ -16,11 +16,11 @@ WEB = {"app": "web"}
 
 
 def homes(*pods, nodes=NODES, **surroundings) -> list[str | None]:
-    return [outcome.node for outcome in place(pods, Surroundings(nodes, **surroundings)).outcomes]
+    return [outcome.node for outcome in place(pods, PlacementSurroundings(nodes, **surroundings)).outcomes]
 
 
 def reasons(*pods, nodes=NODES) -> dict[str, object]:
-    placement = place(pods, Surroundings(nodes))
+    placement = place(pods, PlacementSurroundings(nodes))
     (view,) = placement.pending
     return {refusal.node: refusal.first[0] for refusal in placement.refusal(view).nodes}
 
@@ -114,6 +114,8 @@ def test_mismatch_label_keys_mean_pods_of_other_tenants():
 
 def test_a_pod_that_arrives_later_lets_an_earlier_one_in():
     """The scheduler tries pending pods again when something has changed."""
-    placement = place([pod("web", affinity=near(term("db"))), pod("db", labels={"app": "db"})], Surroundings(NODES))
+    placement = place(
+        [pod("web", affinity=near(term("db"))), pod("db", labels={"app": "db"})], PlacementSurroundings(NODES)
+    )
     assert [outcome.status for outcome in placement.outcomes] == [Status.PLACED, Status.PLACED]
     assert not placement.pending

@@ -10,10 +10,10 @@ from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.profile import profile_for
 from podqos.model.selector import LabelSelector
 from podqos.placement.budgets import Budgets
-from podqos.placement.filters import Cluster
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.outcome import Status
-from podqos.placement.place import QueueOrder, Surroundings, place
+from podqos.placement.place import PlacementSurroundings, QueueOrder, place
 from podqos.placement.pod_view import Views
 from podqos.placement.preemption import NoCandidate, Preemption
 
@@ -22,7 +22,7 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 def displaced(pods, *nodes, **surroundings) -> tuple[str | None, list[str]]:
     """Return where the last pod lands and whom it displaces."""
-    placement = place(pods, Surroundings(nodes, **surroundings), bare={one_pod.key for one_pod in pods})
+    placement = place(pods, PlacementSurroundings(nodes, **surroundings), bare={one_pod.key for one_pod in pods})
     return placement.outcomes[-1].node, [displacement.pod for displacement in placement.displacements]
 
 
@@ -41,7 +41,7 @@ def test_a_pod_of_higher_priority_displaces_a_lower_one():
 def test_pods_of_one_priority_are_displaced_one_after_the_other():
     pods = [low(f"a{index}", f"n{index}", "4") for index in range(2)]
     pods += [pod(f"high{index}", "4", priority=1000) for index in range(2)]
-    placement = place(pods, Surroundings((node("n0"), node("n1"))), bare={one_pod.key for one_pod in pods})
+    placement = place(pods, PlacementSurroundings((node("n0"), node("n1"))), bare={one_pod.key for one_pod in pods})
     assert [displacement.pod for displacement in placement.displacements] == ["default/a0", "default/a1"]
 
 
@@ -123,7 +123,9 @@ def test_without_a_status_the_budget_is_reckoned_from_the_pods():
     nodes = tuple(node(f"n{index}") for index in range(3))
     pods = [*web, other, pod("h1", "4", priority=1000), pod("h2", "4", priority=1000)]
     placement = place(
-        pods, Surroundings(nodes, budgets=(budget("web", min_available=1),)), bare={one_pod.key for one_pod in pods}
+        pods,
+        PlacementSurroundings(nodes, budgets=(budget("web", min_available=1),)),
+        bare={one_pod.key for one_pod in pods},
     )
     assert [displacement.pod for displacement in placement.displacements] == ["default/w0", "default/other"]
 
@@ -133,7 +135,9 @@ def test_what_the_controller_allows_is_used_up_by_the_first_disruption():
     web = [low(f"w{index}", f"n{index}", "4", labels={"app": "web"}) for index in range(2)]
     pods = [*web, low("other", "n2", "4", 500), pod("h1", "4", priority=1000), pod("h2", "4", priority=1000)]
     nodes = tuple(node(f"n{index}") for index in range(3))
-    placement = place(pods, Surroundings(nodes, budgets=(budget("web", 1),)), bare={one_pod.key for one_pod in pods})
+    placement = place(
+        pods, PlacementSurroundings(nodes, budgets=(budget("web", 1),)), bare={one_pod.key for one_pod in pods}
+    )
     assert [displacement.pod for displacement in placement.displacements] == ["default/w0", "default/other"]
 
 
@@ -144,7 +148,7 @@ def test_displacing_helps_against_anti_affinity():
 
 def test_where_the_node_itself_refuses_nobody_is_displaced():
     pods = [low("a", cpu="4"), high(node_selector={"disk": "ssd"})]
-    placement = place(pods, Surroundings((node("n0"),)))
+    placement = place(pods, PlacementSurroundings((node("n0"),)))
     failure = placement.refusal(placement.pending[0]).preemption
     assert failure.nodes == {"n0": NoCandidate.NOT_HELPFUL}
     assert not placement.displacements
@@ -152,7 +156,7 @@ def test_where_the_node_itself_refuses_nobody_is_displaced():
 
 def test_the_failure_says_per_node_why_displacing_would_not_help():
     pods = [low("a", "n0", "4", 2000), low("b", "n1", "1"), low("c", "n1", "3", 2000), pod("wants", "3", priority=1000)]
-    placement = place(pods, Surroundings((node("n0"), node("n1"), node("n2", cpu="2"))))
+    placement = place(pods, PlacementSurroundings((node("n0"), node("n1"), node("n2", cpu="2"))))
     failure = placement.refusal(placement.pending[0]).preemption
     assert failure.nodes["n0"] is NoCandidate.NO_VICTIMS
     assert [reason.plugin for reason in failure.nodes["n1"]] == ["NodeResourcesFit"]
@@ -162,7 +166,7 @@ def test_the_failure_says_per_node_why_displacing_would_not_help():
 def test_a_displaced_pod_that_is_replaced_looks_for_another_place():
     pods = [low("a", cpu="4"), pod("high", "4", priority=1000, node_selector={"zone": "a"})]
     nodes = (node("n0", labels={"zone": "a"}), node("n1"))
-    placement = place(pods, Surroundings(nodes))
+    placement = place(pods, PlacementSurroundings(nodes))
     assert [(outcome.status, outcome.node) for outcome in placement.outcomes] == [
         (Status.PLACED, "n1"),
         (Status.PLACED, "n0"),
@@ -172,8 +176,8 @@ def test_a_displaced_pod_that_is_replaced_looks_for_another_place():
 
 def test_in_the_order_of_arrival_a_later_pod_displaces_an_earlier_one():
     pods = [pod("first", "4", priority=1), pod("second", "4", priority=2)]
-    by_priority = place(pods, Surroundings((node("n0"),)))
-    by_arrival = place(pods, Surroundings((node("n0"),)), order=QueueOrder.ARRIVAL)
+    by_priority = place(pods, PlacementSurroundings((node("n0"),)))
+    by_arrival = place(pods, PlacementSurroundings((node("n0"),)), order=QueueOrder.ARRIVAL)
     assert (
         [outcome.node for outcome in by_priority.outcomes]
         == [None, "n0"]
@@ -184,7 +188,9 @@ def test_in_the_order_of_arrival_a_later_pod_displaces_an_earlier_one():
 
 def displaced_by_all(pods, *nodes) -> list[tuple[str, str]]:
     """Return who displaces whom, in order."""
-    placement = place(pods, Surroundings(nodes), bare={one_pod.key for one_pod in pods}, order=QueueOrder.ARRIVAL)
+    placement = place(
+        pods, PlacementSurroundings(nodes), bare={one_pod.key for one_pod in pods}, order=QueueOrder.ARRIVAL
+    )
     return [(displacement.by, displacement.pod) for displacement in placement.displacements]
 
 
@@ -210,11 +216,11 @@ def test_what_was_found_for_a_workload_is_not_kept_where_the_pods_of_other_nodes
 
 def test_a_nominated_pod_may_have_the_room_that_others_of_its_workload_must_leave_to_it():
     views = Views()
-    states = [NodeState(node(f"n{index}")) for index in range(2)]
+    states = [SchedulerNode(node(f"n{index}")) for index in range(2)]
     for index, state in enumerate(states):
         state.add(views.of(low(f"a{index}", state.name, "4")))
     first, second = (views.of(pod(f"web{index}", "4", priority=1000)) for index in range(2))
-    cluster = Cluster(states)
+    cluster = SchedulerCluster(states)
     for view, state in zip((first, second), states, strict=True):
         cluster.nominations.add(view, state.name)
     preemption = Preemption(cluster, Budgets())

@@ -23,17 +23,17 @@ from podqos.model.resources import ResourceRequirements
 from podqos.model.scheduling import Affinity, NodeAffinity, PreferredNodes
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 from podqos.placement.demand import demand_of
-from podqos.placement.filters import Cluster
-from podqos.placement.node_state import NodeState
-from podqos.placement.place import Surroundings, place
+from podqos.placement.filters import SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Shape, Views
 from podqos.placement.reasons import Plugin
 from podqos.placement.score import balanced_allocation, is_balanced, least_allocated, node_scores
 
 
-def state(*pods, **properties) -> NodeState:
-    made = NodeState(node("n", **properties))
+def state(*pods, **properties) -> SchedulerNode:
+    made = SchedulerNode(node("n", **properties))
     for one_pod in pods:
         made.add(PodView(one_pod, Shape(one_pod)))
     return made
@@ -77,7 +77,7 @@ def test_containers_without_requests_count_for_something_when_nodes_are_compared
     assert (demand.requested, demand.scored_cpu_milli, demand.scored_memory_bytes) == ({}, 100, 200 * 2**20)
     assert not is_balanced(demand, LATEST)
     nodes = tuple(node(f"n{index}") for index in range(3))
-    placement = place([pod(f"p{index}") for index in range(6)], Surroundings(nodes))
+    placement = place([pod(f"p{index}") for index in range(6)], PlacementSurroundings(nodes))
     assert [outcome.node for outcome in placement.outcomes] == ["n0", "n1", "n2"] * 2
 
 
@@ -107,7 +107,7 @@ def test_overhead_counts_too():
 def test_the_emptier_node_is_taken_and_the_first_by_name_among_equals():
     nodes = (node("b"), node("a"), node("c"))
     pods = [pod("there", "1", "2Gi", on="a"), pod("p", "1", "2Gi")]
-    assert place(pods, Surroundings(nodes)).outcomes[1].node == "b"
+    assert place(pods, PlacementSurroundings(nodes)).outcomes[1].node == "b"
 
 
 def test_a_node_without_memory_or_cpu_is_scored_by_the_other():
@@ -128,11 +128,11 @@ def test_a_pod_that_looks_for_a_node_counts_something_even_where_only_another_co
 def points(plugin, waiting, nodes, *there, services=(), profile=LATEST) -> dict[str, int]:
     """Return what a plugin gives each node; pods that are there say where by their nodeName."""
     views = Views(profile, services)
-    states = {each.name: NodeState(each, profile) for each in nodes}
+    states = {each.name: SchedulerNode(each, profile) for each in nodes}
     for each in there:
         states[each.spec.node_name].add(views.of(each))
     namespaces = Namespaces(selectors_leak=profile.namespace_selectors_leak)
-    cluster = Cluster(states.values(), namespaces, profile)
+    cluster = SchedulerCluster(states.values(), namespaces, profile)
     scores = node_scores(views.of(waiting), cluster.states, cluster)
     return {each.node: each.points[plugin] for each in scores if plugin in each.points}
 

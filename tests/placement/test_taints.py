@@ -6,9 +6,9 @@ from placement.clusters import node, pod
 from podqos.model.node import Taint
 from podqos.model.pod import QOSClass, Toleration
 from podqos.model.profile import LATEST, profile_for
-from podqos.placement.filters import Cluster, Filters
-from podqos.placement.node_state import NodeState
-from podqos.placement.place import Surroundings, place
+from podqos.placement.filters import Filters, SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.pod_view import PodView, Shape
 from podqos.placement.reasons import Reasons, UnderPressure, Unschedulable, UntoleratedTaint
 from podqos.placement.taints import first_untolerated, is_tolerated, taints_of
@@ -18,8 +18,10 @@ BEFORE_TAINTS = profile_for((1, 11))
 
 
 def reasons(one_pod, one_node, profile=LATEST) -> Reasons:
-    state = NodeState(one_node, profile)
-    return Filters(PodView(one_pod, Shape(one_pod, profile)), Cluster([state], profile=profile)).first_reasons(state)
+    state = SchedulerNode(one_node, profile)
+    return Filters(PodView(one_pod, Shape(one_pod, profile)), SchedulerCluster([state], profile=profile)).first_reasons(
+        state
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def test_before_1_12_memory_pressure_kept_best_effort_pods_away_and_nobody_else(
 @pytest.mark.usefixtures("each_chooser")
 @pytest.mark.parametrize("pods", [(BEST_EFFORT, BURSTABLE), (BURSTABLE, BEST_EFFORT)], ids=["first", "last"])
 def test_before_1_12_pods_of_both_classes_are_told_apart_on_a_node_under_memory_pressure(pods):
-    pressed = Surroundings((node("n", conditions={"MemoryPressure": "True"}),), profile=BEFORE_TAINTS)
+    pressed = PlacementSurroundings((node("n", conditions={"MemoryPressure": "True"}),), profile=BEFORE_TAINTS)
     found = {outcome.pod: outcome.node for outcome in place(pods, pressed).outcomes}
     assert found == {"default/best-effort": None, "default/burstable": "n"}
 

@@ -7,7 +7,7 @@ from podqos.model.node import Taint
 from podqos.model.pod import Toleration
 from podqos.model.scheduling import TopologySpreadConstraint
 from podqos.model.selector import LabelSelector
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.reasons import MissingTopologyLabel, SkewTooLarge
 
 pytestmark = pytest.mark.usefixtures("each_chooser")
@@ -20,13 +20,13 @@ def zones(*names: str, **properties: object):
 
 
 def homes(pods, nodes) -> list[str | None]:
-    placement = place(pods, Surroundings(tuple(nodes)))
+    placement = place(pods, PlacementSurroundings(tuple(nodes)))
     return [outcome.node for outcome in placement.outcomes]
 
 
 def reasons(one_pod, others, nodes):
     """Return the first reason of every node against the pod that is pending."""
-    placement = place([*others, one_pod], Surroundings(tuple(nodes)))
+    placement = place([*others, one_pod], PlacementSurroundings(tuple(nodes)))
     (view,) = placement.pending
     return {refusal.node: refusal.first[0] for refusal in placement.refusal(view).nodes}
 
@@ -132,7 +132,7 @@ def test_a_pod_that_waits_has_its_turn_as_soon_as_one_arrives_that_any_of_its_co
     first = pod("first", labels=WEB, priority=100, on="n0")
     second = pod("second", labels=WEB, priority=5, node_selector={ZONE: "b"})
     third = pod("third", "3", node_selector={ZONE: "a"})
-    placement = place([first, waiting, second, third], Surroundings(tuple(zones("a", "b"))))
+    placement = place([first, waiting, second, third], PlacementSurroundings(tuple(zones("a", "b"))))
     assert [outcome.node for outcome in placement.outcomes] == ["n0", "n0", "n1", None]
     assert placement.displacements == ()
 
@@ -142,7 +142,7 @@ def test_match_label_keys_count_only_pods_of_the_same_revision():
     old = [pod(f"old{index}", labels={**WEB, "pod-template-hash": "1"}, on="n0") for index in range(3)]
     new = pod("new", labels={**WEB, "pod-template-hash": "2"}, topology_spread_constraints=(constraint,))
     assert homes([*old, new], [*zones("a"), node("n1", cpu="1", memory="1Gi", labels={ZONE: "b"})])[3] is not None
-    placement = place([*old, new], Surroundings((*zones("a"), node("n1", pods=0, labels={ZONE: "b"}))))
+    placement = place([*old, new], PlacementSurroundings((*zones("a"), node("n1", pods=0, labels={ZONE: "b"}))))
     assert placement.outcomes[3].node == "n0"
 
 

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from placement.clusters import ZONE, near, node, pod, term
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.waiting import AffinityWait, affinity_waits
 
 NODES = (node("n0", labels={ZONE: "a"}),)
 
 
 def waits(*pods):
-    return affinity_waits(place(pods, Surroundings(NODES)))
+    return affinity_waits(place(pods, PlacementSurroundings(NODES)))
 
 
 def wanting(name: str, wanted: str):

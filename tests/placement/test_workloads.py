@@ -7,7 +7,7 @@ from podqos.model.node import Taint
 from podqos.model.pod import ObjectMeta, Workload
 from podqos.placement.node_affinity import named_nodes
 from podqos.placement.outcome import Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.workloads import pods_of
 
 
@@ -50,7 +50,7 @@ def test_a_daemon_set_has_a_pod_for_every_node_that_suits_it_and_for_it_alone():
     )
     made = list(pods_of(workload("DaemonSet", pod("web", node_selector={"disk": "ssd"})), nodes))
     assert names(made) == ["web-ssd", "web-cordoned"]
-    placement = place(made, Surroundings(nodes))
+    placement = place(made, PlacementSurroundings(nodes))
     assert [(outcome.status, outcome.node) for outcome in placement.outcomes] == [
         (Status.PLACED, "ssd"),
         (Status.PLACED, "cordoned"),
@@ -67,7 +67,7 @@ def test_a_daemon_set_runs_under_pressure_but_not_behind_other_taints():
 
 def test_a_full_node_keeps_its_daemon_pod_waiting_instead_of_sending_it_elsewhere():
     nodes = (node("full", pods=0), node("empty"))
-    placement = place(pods_of(workload("DaemonSet"), nodes), Surroundings(nodes))
+    placement = place(pods_of(workload("DaemonSet"), nodes), PlacementSurroundings(nodes))
     assert [outcome.node for outcome in placement.outcomes] == [None, "empty"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from podqos.admission.json_patch import PatchOperation, apply_patch
 from podqos.admission.review import encode_answer, read_review
 from podqos.advice.checks.finding import FailOn
-from podqos.advice.reviewing import Door, NotJudged, ReviewDecision, Reviewer, _live_pod, _object, _workload
+from podqos.advice.reviewing import Door, ReviewDecision, Reviewer, ReviewNotJudged, _live_pod, _object, _workload
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.policy.reading import read_policy
 from podqos.report.admission.reviewed import audit_line, response
@@ -79,8 +79,8 @@ def test_what_is_not_judged_is_allowed_without_a_word():
             assert not answer.warnings
             assert answer.patch is None
     assert seen >= {
-        NotJudged.OPERATION, NotJudged.KIND, NotJudged.SUBRESOURCE, NotJudged.UPDATE, NotJudged.UNCHANGED,
-        NotJudged.NOT_MUTATED,
+        ReviewNotJudged.OPERATION, ReviewNotJudged.KIND, ReviewNotJudged.SUBRESOURCE, ReviewNotJudged.UPDATE,
+        ReviewNotJudged.UNCHANGED, ReviewNotJudged.NOT_MUTATED,
     }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.placement.outcome import Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.words.placement import GATED_MESSAGE, no_node_message, reason_text, refusal_message
 
 FOLDER = Path(__file__).with_name("scheduler")
@@ -31,8 +31,8 @@ def typed(kind: type, item: dict):
 RECORDED = {f"{item['metadata']['namespace']}/{item['metadata']['name']}": item for item in items("pods")}
 
 
-def surroundings() -> Surroundings:
-    return Surroundings(tuple(typed(Node, item) for item in items("nodes")))
+def surroundings() -> PlacementSurroundings:
+    return PlacementSurroundings(tuple(typed(Node, item) for item in items("nodes")))
 
 
 def message_of(key: str) -> str:

@@ -9,7 +9,7 @@ from admission.pods import container, limit_range, pod, quota
 from podqos.admission.chain import Step
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.limit_range import ConflictingDefaults
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.admission.refusal import Code
 from podqos.admission.resource_override import PROFILES
 from podqos.admission.workloads import Admissions
@@ -39,7 +39,7 @@ def admitted(given, *, kind: str = "Deployment", replicas: int | None = None, **
     for field in ("limit_ranges", "resource_quotas"):
         policies[field] = tuple(map(_in_shop, policies.get(field, ())))
     namespace = Namespace(ObjectMeta("shop", labels={PROFILES["current"].opt_in_label: "true"}))
-    admissions = Admissions(Cluster(Policies(**policies), (namespace,)))
+    admissions = Admissions(ClusterPolicies(Policies(**policies), (namespace,)))
     outcome = admissions.create(Workload(kind, metadata, replace(given, metadata=metadata), path, replicas))
     return report(outcome, "web.yaml", lambda path: (len(path), 1))
 

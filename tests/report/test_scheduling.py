@@ -6,7 +6,7 @@ from placement.clusters import ZONE, away, near, node, pod, spread, term
 from podqos.model.node import LABEL_HOSTNAME, Taint
 from podqos.model.profile import profile_for
 from podqos.model.scheduling import ContainerPort
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.words.placement import no_node_message, refusal_message
 
 TAINT = Taint("dedicated", "gpu", "NoSchedule")
@@ -14,7 +14,7 @@ WEB = {"app": "web"}
 
 
 def message(one_pod, *nodes, others=(), **surroundings) -> str:
-    placement = place([*others, one_pod], Surroundings(nodes, **surroundings))
+    placement = place([*others, one_pod], PlacementSurroundings(nodes, **surroundings))
     (view,) = placement.pending
     return refusal_message(placement.refusal(view))
 

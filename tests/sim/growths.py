@@ -29,7 +29,7 @@ from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
-from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, Watch
+from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, KubeletWatch
 from podqos.survival.orders.exhaustion import exhaustion
 
 MI, GI = 1 << 20, 1 << 30
@@ -76,7 +76,7 @@ class Setting(NamedTuple):
         )
         settings = replace(settings, cgroup_driver=CgroupDriver.CGROUPFS, swap_controller=self.swap_bytes > 0)
         divided = node_allocatable(capacity, self.config)
-        watch = Watch(
+        watch = KubeletWatch(
             exhaustion(self.config, {Signal.MEMORY: self.memory_bytes}, allocatable=divided),
             divided.enforced[MEMORY].value if settings.enforce_node_allocatable else None,
             statistics_age_us=self.statistics_age_us,

@@ -11,7 +11,7 @@ from podqos.agent.journal import By
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
-from podqos.sim.blast import BlastNode, ImpossibleUsage, Leak, NodePods, leaks, nodes_now
+from podqos.sim.blast import BlastNode, BlastPods, ImpossibleUsage, Leak, leaks, nodes_now
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand
@@ -27,7 +27,7 @@ def _holds(pod_, memory: int, processes: int = 1):
 
 
 def _unleash(pods, name: str, rate: int):
-    node = NodePods(NODE, tuple(pods))
+    node = BlastPods(NODE, tuple(pods))
     (leak,) = (each for each in leaks(node, rate) if each.pod.endswith(f"/{name}"))
     return BlastNode(node, slowest=rate).unleash(leak)
 
@@ -61,7 +61,7 @@ def test_a_slow_leak_of_a_pod_over_its_request_ends_by_eviction_and_harms_nobody
 
 def test_the_container_that_can_grow_furthest_is_the_one_that_leaks():
     two = pod("two", "memory=1Gi", limits="memory=2Gi")
-    node = NodePods(NODE, ((two, (ContainerUsage(two.spec.containers[0].name, anon_bytes=MI),)),))
+    node = BlastPods(NODE, ((two, (ContainerUsage(two.spec.containers[0].name, anon_bytes=MI),)),))
     assert list(leaks(node, MI)) == [Leak(two.key, two.spec.containers[0].name, MI)]
 
 
@@ -69,7 +69,7 @@ def test_of_two_limited_containers_the_one_with_more_left_to_its_limit_leaks():
     """The larger limit does not decide: most of it is in use."""
     two = pod_of("two", container("full", limits="memory=4Gi"), container("free", limits="memory=2Gi"))
     usage = ContainerUsage("full", anon_bytes=4 * GI - MI), ContainerUsage("free", anon_bytes=MI)
-    assert [leak.container for leak in leaks(NodePods(NODE, ((two, usage),)), MI)] == ["free"]
+    assert [leak.container for leak in leaks(BlastPods(NODE, ((two, usage),)), MI)] == ["free"]
 
 
 def _scenario(rate: int) -> Scenario:
@@ -122,7 +122,7 @@ def test_a_leak_that_ends_with_its_own_pod_is_not_simulated(monkeypatch, name, r
     usage = ContainerUsage("main", anon_bytes=GI), ContainerUsage("side", anon_bytes=MI)
     pods = _holds(pod("limited", limits="memory=2Gi"), GI), (two, usage), _holds(pod("plain"), 2 * GI)
     spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "500Mi"}))
-    node = NodePods(spec, pods)
+    node = BlastPods(spec, pods)
     (leak,) = (each for each in leaks(node, rate) if each.pod == f"default/{name}")
     expected = BlastNode(node, slowest=rate)
     monkeypatch.setattr(BlastNode, "foreseen", lambda *_: None)
@@ -137,7 +137,7 @@ def test_at_a_tie_the_kernel_kills_before_the_kubelet_looks(monkeypatch):
     """The container reaches its limit in the very microsecond of a look that finds the threshold met."""
     spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "8Gi"}))
     for limit in (9_000 * MI, 10_000 * MI):
-        node = NodePods(spec, (_holds(pod("leaker", limits=f"memory={limit}"), GI),))
+        node = BlastPods(spec, (_holds(pod("leaker", limits=f"memory={limit}"), GI),))
         (leak,) = leaks(node, (limit - GI) // 10 + 1)
         simulated = _without_foresight(monkeypatch, node, leak)
         foreseen = BlastNode(node, slowest=leak.bytes_per_second).unleash(leak)
@@ -153,7 +153,7 @@ def _without_foresight(monkeypatch, node, leak):
 
 def test_one_node_answers_for_one_leak_after_the_other():
     pods = [_holds(pod("a", "memory=12Gi"), GI), _holds(pod("b"), 3 * GI), _holds(pod("c"), 2 * GI)]
-    given = NodePods(NODE, tuple(pods))
+    given = BlastPods(NODE, tuple(pods))
     node = BlastNode(given, slowest=MI)
     every = [leak for rate in (4 * MI, 4 * GI) for leak in leaks(given, rate)]
     found = [node.unleash(leak) for leak in every]
@@ -168,7 +168,7 @@ def test_a_sidecar_of_the_leaking_pod_is_no_other_pod():
         "two", container("main"), container("side"), resources=container("", limits="memory=4Gi").resources
     )
     usage = (ContainerUsage("main", anon_bytes=100 * MI), ContainerUsage("side", anon_bytes=3 * GI))
-    node = BlastNode(NodePods(NODE, ((limited, usage), _holds(pod("b"), GI))), slowest=MI)
+    node = BlastNode(BlastPods(NODE, ((limited, usage), _holds(pod("b"), GI))), slowest=MI)
     found = node.unleash(Leak(limited.key, "main", 100 * MI))
     assert (found.others, found.pods_taken) == ((), 0)
     assert (found.end.container, found.end.cause) == ("main", "pod")
@@ -188,26 +188,26 @@ def test_a_sidecar_of_the_leaking_pod_is_no_other_pod():
 )
 def test_usage_that_the_kernel_would_not_allow_is_refused_and_not_blamed_on_a_leak(pods, message):
     with pytest.raises(ImpossibleUsage, match=message):
-        BlastNode(NodePods(NODE, tuple(pods)), slowest=MI)
+        BlastNode(BlastPods(NODE, tuple(pods)), slowest=MI)
 
 
 def test_all_pods_together_above_their_limit_are_refused():
     spec = replace(NODE, config=KubeletConfiguration(system_reserved={"memory": "8Gi"}))
     with pytest.raises(ImpossibleUsage, match="the pods of n use more than the limit of /kubepods"):
-        BlastNode(NodePods(spec, (_holds(pod("a"), 10 * GI),)), slowest=MI)
+        BlastNode(BlastPods(spec, (_holds(pod("a"), 10 * GI),)), slowest=MI)
 
 
 def test_pods_for_which_there_is_no_room_are_refused_and_not_left_out():
     pods = _holds(pod("a", "memory=10Gi"), GI), _holds(pod("b", "memory=10Gi"), GI)
     with pytest.raises(ImpossibleUsage, match="the pods of n request more memory than it has for pods"):
-        BlastNode(NodePods(NODE, pods), slowest=MI)
+        BlastNode(BlastPods(NODE, pods), slowest=MI)
 
 
 def test_what_is_evicted_without_a_leak_is_said_and_not_blamed_on_one():
     """1.5Gi are left and the threshold is 2Gi: the largest pod goes, whatever leaks."""
     spec = replace(NODE, config=KubeletConfiguration(eviction_hard={"memory.available": "2Gi"}))
     pods = [_holds(pod("large"), 8 * GI), _holds(pod("small"), 2 * GI), _holds(pod("middle"), 4 * GI + 512 * MI)]
-    node = BlastNode(NodePods(spec, tuple(pods)), slowest=MI)
+    node = BlastNode(BlastPods(spec, tuple(pods)), slowest=MI)
     assert [(each.node, each.pod) for each in node.evicted_before] == [("n", "default/large")]
     assert [leak.pod for leak in leaks(node.pods, MI)] == ["default/small", "default/middle"]
     found = node.unleash(Leak("default/middle", "main", 64 * MI))

@@ -10,7 +10,7 @@ from podqos.sim.engine import event_queue
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
-from podqos.sim.engine.gauge import Gauge, Mark
+from podqos.sim.engine.gauge import Gauge, GaugeMark
 
 END_US = 10**9
 
@@ -40,7 +40,7 @@ curves = st.builds(Curve, knots)
 @example([Curve(((0, 0), (2, 1))), Curve(((0, 0), (11, 21))), Curve(((0, 27), (3, 26)))], 28)
 def test_a_mark_is_passed_when_the_sum_first_exceeds_it_and_not_before(wanted, limit):
     works, gauge = Clockwork(), Gauge()
-    mark = Mark(gauge, works.plan, works.passed.append)
+    mark = GaugeMark(gauge, works.plan, works.passed.append)
     mark.above(limit, 0)
     for curve in wanted:
         Allocation(curve, (gauge,), works.plan, 0)
@@ -93,7 +93,7 @@ def test_what_is_taken_is_owed_until_the_curve_has_fallen_below_it():
 def test_marks_of_one_moment_are_passed_in_the_order_in_which_they_were_made_whenever_they_were_planned(order):
     works, gauges, passed = Clockwork(), (Gauge(), Gauge()), []
     for index, gauge in enumerate(gauges):
-        Mark(gauge, works.plan, lambda time_us, index=index: passed.append((index, time_us))).above(10, 0)
+        GaugeMark(gauge, works.plan, lambda time_us, index=index: passed.append((index, time_us))).above(10, 0)
     for index in order:
         Allocation(Curve(((0, 0), (100, 100))), (gauges[index],), works.plan, 0)
     works.run()

@@ -12,10 +12,10 @@ from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
-from podqos.sim.scaling import Scale, scaled
+from podqos.sim.scaling import ScaleFactors, scaled
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
-SMALL = Scale(Fraction(1, 32), Fraction(1, 8))
+SMALL = ScaleFactors(Fraction(1, 32), Fraction(1, 8))
 
 
 def _kills(scenario):
@@ -61,7 +61,7 @@ def test_thresholds_shrink_and_percentages_stay():
 
 def test_time_can_be_shortened_without_touching_the_kubelet():
     scenario = load_scenario(str(SCENARIOS / "question-1.yaml"))
-    fast = scaled(scenario, Scale(Fraction(1), time=Fraction(1, 2)))
+    fast = scaled(scenario, ScaleFactors(Fraction(1), time=Fraction(1, 2)))
     assert fast.duration_us == scenario.duration_us // 2
     assert fast.options == scenario.options
     assert [each[2] * 2 for each in _kills(fast)] == pytest.approx([each[2] for each in _kills(scenario)], abs=10)

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, ExitedWith, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
-from podqos.sim.summary import Owner, RepeatedEvictions, summarized
+from podqos.sim.summary import PodWorkload, RepeatedEvictions, summarized
 from report.test_journal_words import KILL, PRESSURE
 
 END_US = 100
-OWNER = Owner("ns/web", QOSClass.BURSTABLE, 0)
+OWNER = PodWorkload("ns/web", QOSClass.BURSTABLE, 0)
 
 
 def entry(time_us, kind, pod="ns/a", container=None, because=None):
@@ -148,7 +148,7 @@ def test_a_container_that_fails_or_is_restarted_interrupts_its_pod():
 
 
 def test_a_pod_that_does_not_get_past_its_init_containers_never_ran():
-    owner = Owner("ns/web", QOSClass.BURSTABLE, 0, regular=frozenset({"main"}))
+    owner = PodWorkload("ns/web", QOSClass.BURSTABLE, 0, regular=frozenset({"main"}))
     failing = (
         entry(0, Kind.STARTED),
         entry(10, Kind.EXITED, container="setup", because=ExitedWith(1, restarts=True)),
@@ -169,7 +169,7 @@ def test_a_container_that_loses_one_process_and_lives_is_affected_but_not_down()
 
 
 def test_what_is_deleted_is_no_longer_missed():
-    owner = Owner("ns/web", QOSClass.BURSTABLE, 0, until_us=60)
+    owner = PodWorkload("ns/web", QOSClass.BURSTABLE, 0, until_us=60)
     entries = (entry(0, Kind.STARTED), entry(10, Kind.EVICTED, because=PRESSURE))
     assert summarized(entries, {"ns/a": owner}, nodes=1, end_us=END_US).downtime_us == 50
 

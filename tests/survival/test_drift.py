@@ -14,7 +14,15 @@ from podqos.model.pod import ObjectMeta, Pod, QOSClass
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.drift.differences import DifferenceKind
-from podqos.survival.drift.drift import DriftStatus, Identity, Order, Version, VersionWorkload, WorkloadChange, drift
+from podqos.survival.drift.drift import (
+    DriftStatus,
+    Identity,
+    ManifestVersion,
+    Order,
+    VersionWorkload,
+    WorkloadChange,
+    drift,
+)
 from podqos.survival.node.assumed_usage import NOMINAL_BYTES, assumed_usage
 from podqos.survival.orders.orders import KillKey
 
@@ -41,9 +49,9 @@ def compare(old: dict[str, Pod], new: dict[str, Pod]) -> dict[str, WorkloadChang
     return {each.name: each for each in found}
 
 
-def _version(pods: dict[str, Pod], older: dict[str, Pod]) -> Version:
+def _version(pods: dict[str, Pod], older: dict[str, Pod]) -> ManifestVersion:
     named = {name: replace(each, metadata=ObjectMeta(name, "prod", uid=name)) for name, each in pods.items()}
-    return Version(
+    return ManifestVersion(
         tuple(VersionWorkload(Identity("prod", "Deployment", name), each, (name,)) for name, each in named.items()),
         Snapshot(NODE, tuple(assumed_usage(each, older.get(name)) for name, each in named.items())),
     )
@@ -163,7 +171,7 @@ def test_both_changed_is_told_as_such():
 
 def test_a_workload_without_pods_stands_nowhere():
     identity = Identity("prod", "Deployment", "idle")
-    idle = Version((VersionWorkload(identity, GUARANTEED),), Snapshot(NODE, ()))
+    idle = ManifestVersion((VersionWorkload(identity, GUARANTEED),), Snapshot(NODE, ()))
     (found,) = drift(idle, idle, Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=64 * GI))
     assert found.status is DriftStatus.UNCHANGED
     assert found.before is not None

@@ -19,7 +19,7 @@ from podqos.model.pod_fate import PodCondition as Condition
 from podqos.model.quantity import Quantity
 from podqos.model.stats import ContainerStats, MemoryStats, PodStats
 from podqos.survival.autopsy.eviction_autopsy import examine_eviction, gathered
-from podqos.survival.autopsy.eviction_scene import EvictionReason, KnownNode
+from podqos.survival.autopsy.eviction_scene import EvictionReason, SceneNode
 from podqos.survival.autopsy.eviction_traces import (
     EvictionCause,
     EvictionTrace,
@@ -68,7 +68,7 @@ def evicted(pod: FatedPod, short: Shortage = SHORT, **used: int) -> EvictionTrac
 
 
 def verdict(trace: EvictionTrace, *pods: FatedPod, **known: object) -> tuple[bool | None, EvictionReason]:
-    found = examine_eviction([trace], KnownNode("node-1", pods, **known))
+    found = examine_eviction([trace], SceneNode("node-1", pods, **known))
     return found.follows_rule, found.reason
 
 
@@ -84,19 +84,19 @@ def test_the_lowest_priority_of_those_over_their_request_goes_first_whatever_the
 
 def test_a_pod_within_its_request_does_not_go_before_one_of_lower_priority():
     web, low = pod("web", request="4Gi", priority=5), pod("low", request="1Gi", priority=1)
-    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, low)))
+    found = examine_eviction([evicted(web, main=100)], SceneNode("node-1", (web, low)))
     assert (found.follows_rule, found.reason, found.rivals) == (False, EvictionReason.OTHER_IS_FIRST, ("shop/low",))
 
 
 def test_where_usage_decides_nothing_is_claimed_and_the_rivals_are_named():
     web, hog, safe = pod("web"), pod("hog"), pod("safe", request="1Gi", limit="1Gi")
-    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, hog, safe)))
+    found = examine_eviction([evicted(web, main=100)], SceneNode("node-1", (web, hog, safe)))
     assert (found.follows_rule, found.reason, found.rivals) == (None, EvictionReason.USAGE_DECIDES, ("shop/hog",))
 
 
 def test_next_is_one_that_may_have_used_more_than_it_requests():
     web, safe, hog = pod("web"), pod("safe", request="1Gi", limit="1Gi"), pod("hog", request="1Gi")
-    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (safe, web, hog)))
+    found = examine_eviction([evicted(web, main=100)], SceneNode("node-1", (safe, web, hog)))
     assert found.runner_up is not None
     assert found.runner_up.pod == "shop/hog"
 
@@ -120,7 +120,7 @@ def test_the_kubelets_own_ranking_counts_but_for_critical_pods():
 def test_next_is_the_next_in_the_kubelets_own_ranking():
     web, low, hog, late = pod("web"), pod("low", request="1Gi", priority=-1), pod("hog"), pod("late")
     trace = replace(evicted(web, main=1), ranked=("shop/web", "shop/late", "shop/hog", "shop/low"))
-    found = examine_eviction([trace], KnownNode("node-1", (low, hog, late, web)))
+    found = examine_eviction([trace], SceneNode("node-1", (low, hog, late, web)))
     assert found.runner_up is not None
     assert found.runner_up.pod == "shop/late"
     assert [each.pod for each in found.ranking if each.priority == 0] == ["shop/web", "shop/late", "shop/hog"]
@@ -128,7 +128,7 @@ def test_next_is_the_next_in_the_kubelets_own_ranking():
 
 def test_a_critical_pod_of_the_ranking_is_marked_as_passed_over():
     web, hog, static = pod("web"), pod("hog"), pod("static", priority=2_000_001_000)
-    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, hog, static)))
+    found = examine_eviction([evicted(web, main=100)], SceneNode("node-1", (web, hog, static)))
     assert {each.pod: each.spared for each in found.ranking if each.spared} == {"shop/static": Spared.CRITICAL}
 
 
@@ -139,7 +139,7 @@ def test_a_critical_pod_of_the_ranking_is_marked_as_passed_over():
 def test_a_ranking_that_is_cut_still_has_the_evicted_pod(most_shown, shown):
     pods = [pod(name, priority=priority) for name, priority in (("a", 1), ("b", 2), ("web", 3), ("z", 4))]
     stats = {each.metadata.uid: stats_of(each, main=100) for each in pods}
-    known = KnownNode("node-1", tuple(pods), stats=stats)
+    known = SceneNode("node-1", tuple(pods), stats=stats)
     found = examine_eviction([evicted(pods[2], main=100)], known, most_shown=most_shown)
     assert [each.pod for each in found.ranking] == [f"shop/{name}" for name in shown]
     assert found.candidates == 4
@@ -149,7 +149,7 @@ def test_containers_within_their_requests_are_not_quoted_and_may_count():
     two = (container("a", requests="memory=1Gi"), container("b", requests="memory=1Gi"))
     web, other = pod("web", *two, priority=1), pod("other", request="1Gi", limit="1Gi", priority=1)
     # 1100Mi of 2Gi at least: whether the pod is over its request depends on what b used.
-    found = examine_eviction([evicted(web, a=1100, b=1000)], KnownNode("node-1", (web, other)))
+    found = examine_eviction([evicted(web, a=1100, b=1000)], SceneNode("node-1", (web, other)))
     assert found.reason is EvictionReason.USAGE_DECIDES
     assert [each.is_at_least for each in found.ranking if each.pod == "shop/web"] == [True]
     assert verdict(evicted(web, a=2100, b=1000), web, other) == (True, EvictionReason.FIRST)
@@ -186,7 +186,7 @@ def test_only_pods_that_ran_on_the_node_then_are_candidates():
             ),
         ),
     )
-    known = KnownNode("node-1", (web, elsewhere, younger, ended, gone, by_then))
+    known = SceneNode("node-1", (web, elsewhere, younger, ended, gone, by_then))
     found = examine_eviction([evicted(web, main=1)], known, gone=frozenset({gone.metadata.uid}))
     assert {each.pod for each in found.ranking} == {"shop/web", "shop/by-then"}
 
@@ -196,7 +196,7 @@ def test_only_pods_that_ran_on_the_node_then_are_candidates():
 
 def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     web, hog = pod("web", request="1Gi"), pod("hog", request="1Gi")
-    known = KnownNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
+    known = SceneNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
     found = examine_eviction([evicted(web, main=2048)], known)
     saved = {each.change: each for each in found.saved_by}
     # By less than hog, which exceeds its request by 476Mi.
@@ -213,7 +213,7 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
 def test_a_message_whose_amounts_are_no_shortage_says_nothing_of_the_threshold_or_the_node(available):
     """The kubelet rounds them, and nothing left at all is a figure that was not there."""
     web, hog = pod("web", request="1Gi"), pod("hog", request="1Gi")
-    known = KnownNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
+    known = SceneNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
     short = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse(available))
     found = examine_eviction([evicted(web, short, main=2048)], known)
     of_pod = {SavedBy.REQUEST, SavedBy.CLASS, SavedBy.USAGE, SavedBy.PRIORITY}
@@ -222,14 +222,14 @@ def test_a_message_whose_amounts_are_no_shortage_says_nothing_of_the_threshold_o
 
 def test_a_saving_that_rests_on_an_assumption_says_so():
     web, other = pod("web"), pod("other", request="1Gi", priority=-1)
-    found = examine_eviction([evicted(web, main=100)], KnownNode("node-1", (web, other)))
+    found = examine_eviction([evicted(web, main=100)], SceneNode("node-1", (web, other)))
     assert [each.is_assumed for each in found.saved_by if each.instead] == [True, True]
     assert {each.instead for each in found.saved_by} == {"shop/other", ""}
 
 
 def test_what_does_not_help_is_not_listed():
     web, safe = pod("web", request="1Gi"), pod("safe", request="2Gi", limit="2Gi", priority=9)
-    found = examine_eviction([evicted(web, main=3000)], KnownNode("node-1", (web, safe)))
+    found = examine_eviction([evicted(web, main=3000)], SceneNode("node-1", (web, safe)))
     assert {each.change for each in found.saved_by} == {SavedBy.THRESHOLD, SavedBy.NODE_SIZE}
 
 
@@ -258,14 +258,14 @@ def test_a_verdict_is_never_wrong_about_what_the_rule_does(node):
     stats = {each.metadata.uid: stats_of(each, main=mi) for each, mi in zip(pods, used, strict=True)}
     order = rank(pods, stats, Ranking(Signal.MEMORY))
     for each, mi in zip(pods, used, strict=True):
-        found = examine_eviction([evicted(each, main=mi)], KnownNode("node-1", tuple(pods)))
+        found = examine_eviction([evicted(each, main=mi)], SceneNode("node-1", tuple(pods)))
         is_first = order[0].pod.metadata.uid == each.metadata.uid
         if found.reason is EvictionReason.FIRST:
             assert is_first
         if found.reason is EvictionReason.OTHER_IS_FIRST:
             assert not is_first
     first = next(each for each in pods if each.metadata.uid == order[0].pod.metadata.uid)
-    known = KnownNode("node-1", tuple(pods), stats)
+    known = SceneNode("node-1", tuple(pods), stats)
     found = examine_eviction([evicted(first, main=used[pods.index(first)])], known)
     assert found.follows_rule is not False
 
@@ -277,7 +277,7 @@ def test_what_is_said_to_spare_a_pod_makes_another_first_among_all_pods(node):
     stats = {each.metadata.uid: stats_of(each, main=mi) for each, mi in zip(pods, used, strict=True)}
     first = rank(pods, stats, Ranking(Signal.MEMORY))[0].pod
     at = next(number for number, each in enumerate(pods) if each.metadata.uid == first.metadata.uid)
-    found = examine_eviction([evicted(pods[at], main=used[at])], KnownNode("node-1", tuple(pods), stats))
+    found = examine_eviction([evicted(pods[at], main=used[at])], SceneNode("node-1", tuple(pods), stats))
     for saving in found.saved_by:
         changed, figures = first, stats
         if saving.change is SavedBy.REQUEST:
@@ -343,7 +343,7 @@ def test_a_signal_that_a_log_states_comes_before_what_the_message_leaves_open(st
     log = EvictionTrace(
         TraceSource.KUBELET_LOG, "shop/web", EvictionCause.NODE_PRESSURE, "Nov 16 10:00:00.5", signal=stated
     )
-    found = examine_eviction([read, log], KnownNode("", (web,)))
+    found = examine_eviction([read, log], SceneNode("", (web,)))
     assert (found.signal, found.node) == (signal, "node-1"), "the node is the pod's own"
 
 

@@ -19,7 +19,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.forecast.forecast import Impractical, forecast
-from podqos.survival.forecast.growing import GrowingNode, Growth, Watch, grown
+from podqos.survival.forecast.growing import GrowingNode, Growth, KubeletWatch, grown
 from podqos.survival.forecast.race import Race, run_race
 from podqos.survival.orders.exhaustion import exhaustion
 from survival.nodes import GI, MI, snapshot, using
@@ -29,17 +29,19 @@ LEAK = using(pod("leak"), "1Gi")
 STEADY = using(pod("steady", "memory=1Gi"), "3Gi", processes=1)
 
 
-def _watch(hard: str = "1Gi", soft: str | None = None, grace: str = "30s", **settings) -> Watch:
+def _watch(hard: str = "1Gi", soft: str | None = None, grace: str = "30s", **settings) -> KubeletWatch:
     eviction = KubeletConfiguration(
         eviction_hard={"memory.available": hard},
         eviction_soft={} if soft is None else {"memory.available": soft},
         eviction_soft_grace_period={} if soft is None else {"memory.available": grace},
         enforce_node_allocatable=(),
     )
-    return Watch(exhaustion(eviction, {Signal.MEMORY: NODE_BYTES}), **settings)
+    return KubeletWatch(exhaustion(eviction, {Signal.MEMORY: NODE_BYTES}), **settings)
 
 
-def _forecast(node, rate: int, watch: Watch, name: str = "leak", settings: CgroupSettings | None = None, **kwargs):
+def _forecast(
+    node, rate: int, watch: KubeletWatch, name: str = "leak", settings: CgroupSettings | None = None, **kwargs
+):
     uid = next(entry.pod.metadata.uid for entry in node.pods if entry.pod.metadata.name == name)
     container = next(entry for entry in node.pods if entry.pod.metadata.uid == uid).containers[0].name
     settings = settings or CgroupSettings(node_memory_bytes=NODE_BYTES)

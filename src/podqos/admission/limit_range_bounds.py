@@ -27,7 +27,7 @@ _MAX_VALUE = 2**63 - 1
 _MAX_MILLI_VALUE = _MAX_VALUE // 1000
 
 
-class Bound(StrEnum):
+class LimitRangeBound(StrEnum):
     """Which bound was broken."""
 
     MIN = "min"
@@ -45,7 +45,7 @@ class Fault(StrEnum):
     RATIO = "ratio"
 
 
-class Subject(Struct, frozen=True, gc=False):
+class BoundSubject(Struct, frozen=True, gc=False):
     """What is held against the bounds of which LimitRange."""
 
     limit_range: str
@@ -54,11 +54,11 @@ class Subject(Struct, frozen=True, gc=False):
     container: str = ""
 
 
-class Violation(Struct, frozen=True, gc=False):
+class BoundViolation(Struct, frozen=True, gc=False):
     """A bound that a container, a pod or a claim breaks."""
 
-    subject: Subject
-    bound: Bound
+    subject: BoundSubject
+    bound: LimitRangeBound
     resource: str
     allowed: Quantity
     fault: Fault
@@ -68,7 +68,7 @@ class Violation(Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         """Return the API server's words."""
         kind = self.subject.type
-        if self.bound is Bound.MAX_LIMIT_REQUEST_RATIO:
+        if self.bound is LimitRangeBound.MAX_LIMIT_REQUEST_RATIO:
             because = f"provided ratio is {self.ratio:f}" if self.ratio is not None else self._missing()
             return f"{self.resource} max limit to request ratio per {kind} is {self.allowed}, but {because}"
         usage = f"{self.bound}imum {self.resource} usage per {kind} is {self.allowed}"
@@ -80,23 +80,23 @@ class Violation(Struct, frozen=True, gc=False):
         return f"{self.fault} is specified or {self.fault.removeprefix('no ')} is 0"
 
 
-def violations(pod: Pod, limit_range: LimitRange) -> tuple[Violation, ...]:
+def violations(pod: Pod, limit_range: LimitRange) -> tuple[BoundViolation, ...]:
     """Return every bound of ``limit_range`` that the pod or one of its containers breaks."""
-    found: list[Violation] = []
+    found: list[BoundViolation] = []
     name = limit_range.metadata.name
     for item in limit_range.spec.limits:
         if item.type == CONTAINER:
             for container in (*pod.spec.containers, *pod.spec.init_containers):
-                found += _broken(item, Subject(name, CONTAINER, container.name), container.resources)
+                found += _broken(item, BoundSubject(name, CONTAINER, container.name), container.resources)
         elif item.type == POD:
-            found += _broken(item, Subject(name, POD), _pod_sums(pod))
+            found += _broken(item, BoundSubject(name, POD), _pod_sums(pod))
     return tuple(found)
 
 
 class LimitRangeDenied(Denied, frozen=True, gc=False):
     """The refusal of a LimitRange, with the bounds that were broken."""
 
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[BoundViolation, ...] = ()
 
 
 def first_denial(pod: Pod, limit_ranges: Sequence[LimitRange]) -> LimitRangeDenied | None:
@@ -119,7 +119,7 @@ def _pod_sums(pod: Pod) -> ResourceRequirements:
     return ResourceRequirements(requests, limits)
 
 
-def _broken(item: LimitRangeItem, subject: Subject, resources: ResourceRequirements) -> Iterator[Violation]:
+def _broken(item: LimitRangeItem, subject: BoundSubject, resources: ResourceRequirements) -> Iterator[BoundViolation]:
     for amounts, check in (
         (item.min, _below),
         (item.max, _above),
@@ -132,46 +132,46 @@ def _broken(item: LimitRangeItem, subject: Subject, resources: ResourceRequireme
 
 
 def _below(
-    subject: Subject, name: str, least: Quantity, request: Quantity | None, limit: Quantity | None
-) -> Violation | None:
+    subject: BoundSubject, name: str, least: Quantity, request: Quantity | None, limit: Quantity | None
+) -> BoundViolation | None:
     """Check a minimum: the request must be there and reach it; so must a limit, if there is one."""
     asked, ceiling, bound = _comparable(request, limit, least)
     if request is None:
-        return Violation(subject, Bound.MIN, name, least, Fault.NO_REQUEST)
+        return BoundViolation(subject, LimitRangeBound.MIN, name, least, Fault.NO_REQUEST)
     if asked < bound:
-        return Violation(subject, Bound.MIN, name, least, Fault.REQUEST, request)
+        return BoundViolation(subject, LimitRangeBound.MIN, name, least, Fault.REQUEST, request)
     if limit is not None and ceiling < bound:
-        return Violation(subject, Bound.MIN, name, least, Fault.LIMIT, limit)
+        return BoundViolation(subject, LimitRangeBound.MIN, name, least, Fault.LIMIT, limit)
     return None
 
 
 def _above(
-    subject: Subject, name: str, most: Quantity, request: Quantity | None, limit: Quantity | None
-) -> Violation | None:
+    subject: BoundSubject, name: str, most: Quantity, request: Quantity | None, limit: Quantity | None
+) -> BoundViolation | None:
     """Check a maximum: the limit must be there and keep to it; so must the request."""
     asked, ceiling, bound = _comparable(request, limit, most)
     if limit is None:
-        return Violation(subject, Bound.MAX, name, most, Fault.NO_LIMIT)
+        return BoundViolation(subject, LimitRangeBound.MAX, name, most, Fault.NO_LIMIT)
     if ceiling > bound:
-        return Violation(subject, Bound.MAX, name, most, Fault.LIMIT, limit)
+        return BoundViolation(subject, LimitRangeBound.MAX, name, most, Fault.LIMIT, limit)
     if request is not None and asked > bound:
-        return Violation(subject, Bound.MAX, name, most, Fault.REQUEST, request)
+        return BoundViolation(subject, LimitRangeBound.MAX, name, most, Fault.REQUEST, request)
     return None
 
 
 def _beyond_ratio(
-    subject: Subject, name: str, most: Quantity, request: Quantity | None, limit: Quantity | None
-) -> Violation | None:
+    subject: BoundSubject, name: str, most: Quantity, request: Quantity | None, limit: Quantity | None
+) -> BoundViolation | None:
     """Check a ratio: both must be there and not zero, and the limit at most so many times the request."""
     asked, ceiling, _ = _comparable(request, limit, most)
     if request is None or asked == 0:
-        return Violation(subject, Bound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.NO_REQUEST)
+        return BoundViolation(subject, LimitRangeBound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.NO_REQUEST)
     if limit is None or ceiling == 0:
-        return Violation(subject, Bound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.NO_LIMIT)
+        return BoundViolation(subject, LimitRangeBound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.NO_LIMIT)
     ratio = ceiling / asked  # in floating point, as upstream
     in_milli = most.value <= _MAX_MILLI_VALUE
     if (ratio * 1000 > most.milli_value) if in_milli else (ratio > most.value):
-        return Violation(subject, Bound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.RATIO, limit, ratio)
+        return BoundViolation(subject, LimitRangeBound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.RATIO, limit, ratio)
     return None
 
 

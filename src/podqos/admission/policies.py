@@ -64,7 +64,7 @@ OVERRIDE_NAME = "cluster"
 """There is one override, and its object has this name."""
 
 
-class Cluster(Struct, frozen=True):
+class ClusterPolicies(Struct, frozen=True):
     """The policies of all namespaces."""
 
     policies: Policies
@@ -85,7 +85,7 @@ class Cluster(Struct, frozen=True):
 class NamespacePolicies:
     """The policies of a cluster, namespace by namespace. What names no namespace is in ``default``."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterPolicies) -> None:
         self._cluster = cluster
         self._namespaces = {namespace.metadata.name: namespace for namespace in cluster.namespaces}
         self._limit_ranges = _by_namespace(cluster.policies.limit_ranges)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podqos.admission.changes import FieldChange, Record, Why
 from podqos.admission.field_errors import FieldError, forbidden, invalid, not_supported, required
 from podqos.admission.names import subdomain_complaints
-from podqos.admission.refusal import Denied, Missing
+from podqos.admission.refusal import Denied, MissingObject
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL, ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
 
@@ -52,7 +52,7 @@ def priority_of(class_name: str, classes: Sequence[PriorityClass]) -> Priority |
     for priority_class in classes:
         if priority_class.metadata.name == class_name:
             return _priority(priority_class, Why.PRIORITY_FROM_CLASS)
-    return Missing(f"no PriorityClass with name {class_name} was found", "PriorityClass", class_name)
+    return MissingObject(f"no PriorityClass with name {class_name} was found", "PriorityClass", class_name)
 
 
 def _priority(priority_class: PriorityClass, why: Why) -> Priority:

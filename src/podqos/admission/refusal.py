@@ -36,7 +36,7 @@ class Denied(Struct, frozen=True, gc=False):
     message: str
 
 
-class Missing(Denied, frozen=True, gc=False):
+class MissingObject(Denied, frozen=True, gc=False):
     """The refusal of a pod that names an object which does not exist."""
 
     kind: str = ""

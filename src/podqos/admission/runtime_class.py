@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podqos.admission.changes import FieldChange, Record, Why, note
-from podqos.admission.refusal import Denied, Failed, Missing
+from podqos.admission.refusal import Denied, Failed, MissingObject
 from podqos.admission.tolerations import merged
 from podqos.model.pod import Pod
 from podqos.model.policy import RuntimeClass, RuntimeScheduling
@@ -29,7 +29,7 @@ def apply_runtime_class(pod: Pod, classes: Sequence[RuntimeClass], record: Recor
         return Failed("resource name may not be empty")
     runtime_class = _find(name, classes)
     if runtime_class is None:
-        return Missing(f'pod rejected: RuntimeClass "{name}" not found', "RuntimeClass", name)
+        return MissingObject(f'pod rejected: RuntimeClass "{name}" not found', "RuntimeClass", name)
     overhead = _overhead(runtime_class)
     if overhead is not None:
         if pod.spec.overhead and pod.spec.overhead != overhead:

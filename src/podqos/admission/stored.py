@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, apply_priority, global_default, priority_of
-from podqos.admission.refusal import Denied, Missing, Refusal, forbidden_pod
+from podqos.admission.refusal import Denied, MissingObject, Refusal, forbidden_pod
 from podqos.admission.relevance import Question, judge
 from podqos.model.pod import ObjectMeta, Pod, Workload
 from podqos.model.policy import Overhead, PriorityClass, RuntimeClass
@@ -26,7 +26,7 @@ from podqos.model.profile import LATEST, Profile
 
 if TYPE_CHECKING:
     from podqos.admission.chain import Admission, StepResult
-    from podqos.admission.policies import Cluster, NamespacePolicies, Policies
+    from podqos.admission.policies import ClusterPolicies, NamespacePolicies, Policies
 
 _PRIORITY_CLASS, _RUNTIME_CLASS = "PriorityClass", "RuntimeClass"
 
@@ -59,7 +59,7 @@ class Stored(Struct, frozen=True, gc=False):
     """What policies wrote into it."""
     drift: tuple[StepResult, ...] = ()
     """The steps that changed its class, defaulting included."""
-    unknown: tuple[Missing, ...] = ()
+    unknown: tuple[MissingObject, ...] = ()
     """The classes it names that were not given."""
     unapplied: tuple[Unapplied, ...] = ()
     refusal: Refusal | None = None
@@ -69,7 +69,7 @@ class Stored(Struct, frozen=True, gc=False):
 class PodStore:
     """Stores pods, each by itself; without a cluster there are only the classes that every API server has."""
 
-    def __init__(self, cluster: Cluster | None = None, profile: Profile = LATEST) -> None:
+    def __init__(self, cluster: ClusterPolicies | None = None, profile: Profile = LATEST) -> None:
         self._profile = profile
         self._policies: NamespacePolicies | None = None
         self._priority_classes = SYSTEM_CLASSES
@@ -122,7 +122,7 @@ class PodStore:
         )
 
 
-def with_assumed_classes(policies: Policies, pod: Pod) -> tuple[Policies, tuple[Missing, ...]]:
+def with_assumed_classes(policies: Policies, pod: Pod) -> tuple[Policies, tuple[MissingObject, ...]]:
     """Return the policies with the classes that a pod names and that were not given, and which those are."""
     assumed, unknown = _assumed_classes(pod, policies.priority_classes, policies.runtime_classes)
     if not assumed:
@@ -139,22 +139,22 @@ def with_assumed_classes(policies: Policies, pod: Pod) -> tuple[Policies, tuple[
 
 def _assumed_classes(
     pod: Pod, priority_classes: tuple[PriorityClass, ...], runtime_classes: tuple[RuntimeClass, ...]
-) -> tuple[tuple[PriorityClass | RuntimeClass, ...], tuple[Missing, ...]]:
+) -> tuple[tuple[PriorityClass | RuntimeClass, ...], tuple[MissingObject, ...]]:
     """Return classes as they may be, in agreement with what the pod itself states."""
     spec = pod.spec
     assumed: list[PriorityClass | RuntimeClass] = []
-    unknown: list[Missing] = []
+    unknown: list[MissingObject] = []
     if spec.priority_class_name:
         found = priority_of(spec.priority_class_name, priority_classes)
         if not isinstance(found, Priority):
             metadata = ObjectMeta(spec.priority_class_name)
             assumed.append(PriorityClass(metadata, spec.priority or 0, preemption_policy=spec.preemption_policy))
-            unknown.append(Missing(found.message, _PRIORITY_CLASS, metadata.name))
+            unknown.append(MissingObject(found.message, _PRIORITY_CLASS, metadata.name))
     name = spec.runtime_class_name
     if name and all(runtime_class.metadata.name != name for runtime_class in runtime_classes):
         overhead = Overhead(spec.overhead) if spec.overhead else None
         assumed.append(RuntimeClass(ObjectMeta(name), overhead=overhead))
-        unknown.append(Missing(f'RuntimeClass "{name}" not found', _RUNTIME_CLASS, name))
+        unknown.append(MissingObject(f'RuntimeClass "{name}" not found', _RUNTIME_CLASS, name))
     return tuple(assumed), tuple(unknown)
 
 
@@ -177,7 +177,9 @@ _OF_THE_MANIFEST = frozenset({
 })  # fmt: skip
 
 
-def _of_policies(changes: list[Change | FieldChange], unknown: tuple[Missing, ...]) -> tuple[Change | FieldChange, ...]:
+def _of_policies(
+    changes: list[Change | FieldChange], unknown: tuple[MissingObject, ...]
+) -> tuple[Change | FieldChange, ...]:
     """Return the changes that a policy of the input made; a class that was only assumed makes none."""
     left_out = _OF_THE_MANIFEST
     if any(missing.kind == _PRIORITY_CLASS for missing in unknown):

@@ -19,7 +19,7 @@ from podqos.admission.chain import Admission, Step, StepResult, admit
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.pod_validation import validate_pod
-from podqos.admission.policies import Cluster, NamespacePolicies, Policies
+from podqos.admission.policies import ClusterPolicies, NamespacePolicies, Policies
 from podqos.admission.quota import charge_more
 from podqos.admission.refusal import Refusal, forbidden_pod, invalid_holder
 from podqos.admission.relevance import Question
@@ -103,7 +103,9 @@ class Admissions:
     Policies that apply to a workload alone are given with it; what is used of a quota is counted over all of them.
     """
 
-    def __init__(self, cluster: Cluster, profile: Profile = LATEST, question: Question = Question.ADMISSION) -> None:
+    def __init__(
+        self, cluster: ClusterPolicies, profile: Profile = LATEST, question: Question = Question.ADMISSION
+    ) -> None:
         self._profile = profile
         self._question = question
         """What is asked about the pods; what does not matter for it refuses none."""

@@ -24,7 +24,7 @@ from podqos.admission.json_patch import PatchOperation, apply_patch, patch_of
 from podqos.admission.keeping import Kept, keep_guaranteed
 from podqos.admission.limit_range import apply_limit_ranges
 from podqos.admission.limit_range_bounds import first_denial
-from podqos.admission.policies import Cluster, NamespacePolicies, Policies
+from podqos.admission.policies import ClusterPolicies, NamespacePolicies, Policies
 from podqos.admission.refusal import Denied
 from podqos.admission.resource_override import apply_override, is_overridden
 from podqos.admission.review import CREATE, RESIZE, UPDATE, AdmissionRequest, InvalidReview, plain_object
@@ -32,7 +32,7 @@ from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWor
 from podqos.advice.checks.checking import findings_about
 from podqos.advice.checks.finding import CheckedObject, FailOn, Finding
 from podqos.advice.checks.policies import limit_range_changes_class, refused_by_limit_range
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder
 from podqos.manifest.objects import workload_in
@@ -56,7 +56,7 @@ class Door(StrEnum):
     MUTATE = "mutate"
 
 
-class NotJudged(StrEnum):
+class ReviewNotJudged(StrEnum):
     """Why nothing is said about a request."""
 
     OPERATION = "Operation"
@@ -81,7 +81,7 @@ class ReviewDecision(Struct, frozen=True):
 
     door: Door
     request: AdmissionRequest
-    not_judged: NotJudged | None = None
+    not_judged: ReviewNotJudged | None = None
     name: str = ""
     """Of the object, as far as it has one."""
     qos_class: QOSClass | None = None
@@ -117,7 +117,7 @@ class Reviewer:
     def __init__(
         self,
         policies: Sequence[Policy] = (),
-        cluster: Cluster | None = None,
+        cluster: ClusterPolicies | None = None,
         options: CheckOptions | None = None,
         *,
         warn_on: FailOn = FailOn.WARNING,
@@ -126,9 +126,9 @@ class Reviewer:
         self._options = options or CheckOptions()
         self._profile = self._options.profile
         self._warn_on = warn_on
-        cluster = Cluster(Policies()) if cluster is None else cluster
+        cluster = ClusterPolicies(Policies()) if cluster is None else cluster
         self._namespaces = NamespacePolicies(cluster)
-        self._context = Context(ClusterObjects(cluster), self._options)
+        self._context = CheckContext(ClusterObjects(cluster), self._options)
         self._annotations = {
             key
             for policy in policies
@@ -148,13 +148,13 @@ class Reviewer:
     def validate(self, request: AdmissionRequest, today: date | None = None) -> ReviewDecision:
         """Return whether an object may be stored, and what is to be said about it."""
         holder = _judged_holder(request)
-        if isinstance(holder, NotJudged):
+        if isinstance(holder, ReviewNotJudged):
             return ReviewDecision(Door.VALIDATE, request, holder)
         workload = _live_pod(request) if request.operation == CREATE and not holder.pod_path else None
         if workload is None:
             value = _object(request)
             if _mapping(value.get("metadata")).get("deletionTimestamp"):
-                return ReviewDecision(Door.VALIDATE, request, NotJudged.BEING_DELETED)
+                return ReviewDecision(Door.VALIDATE, request, ReviewNotJudged.BEING_DELETED)
             if request.operation == UPDATE and request.sub_resource != RESIZE:
                 why = self._unchanged(holder, value, request)
                 if why is not None:
@@ -191,10 +191,12 @@ class Reviewer:
         findings = tuple(finding for finding in findings if finding.check not in said)
         return replace(decision, findings=findings, drift=drift, refusal=refusal)
 
-    def _unchanged(self, holder: PodHolder, value: dict[str, Plain], request: AdmissionRequest) -> NotJudged | None:
+    def _unchanged(
+        self, holder: PodHolder, value: dict[str, Plain], request: AdmissionRequest
+    ) -> ReviewNotJudged | None:
         """Return why an update is not judged."""
         if not holder.pod_path:
-            return NotJudged.UPDATE
+            return ReviewNotJudged.UPDATE
         old = _mapping(plain_object(request.old_object, "oldObject"))
         template, old_template = _at(value, holder.pod_path), _at(old, holder.pod_path)
         metadata, old_metadata = _mapping(value.get("metadata")), _mapping(old.get("metadata"))
@@ -204,7 +206,7 @@ class Reviewer:
             and _mapping(metadata.get("labels")) == _mapping(old_metadata.get("labels"))
             and all(annotations.get(key) == old_annotations.get(key) for key in self._annotations)
         )
-        return NotJudged.UNCHANGED if is_same else None
+        return ReviewNotJudged.UNCHANGED if is_same else None
 
     def _findings(self, view: View) -> tuple[Finding, ...]:
         found = [
@@ -226,14 +228,14 @@ class Reviewer:
         is changed here.
         """
         holder = _judged_holder(request)
-        if isinstance(holder, NotJudged):
+        if isinstance(holder, ReviewNotJudged):
             return ReviewDecision(Door.MUTATE, request, holder)
         if holder.pod_path or request.operation != CREATE:
-            return ReviewDecision(Door.MUTATE, request, NotJudged.NOT_MUTATED)
+            return ReviewDecision(Door.MUTATE, request, ReviewNotJudged.NOT_MUTATED)
         new = _object(request)
         workload = _workload(holder, _mapping(new), request.namespace)
         if workload is None:
-            return ReviewDecision(Door.MUTATE, request, NotJudged.NOT_IN_ORDER)
+            return ReviewDecision(Door.MUTATE, request, ReviewNotJudged.NOT_IN_ORDER)
         policies = self._namespaces.of(request.namespace)
         limit_ranges = policies.stored_limit_ranges()
         pod, record = workload.pod, list[Change | FieldChange]()
@@ -269,15 +271,15 @@ class Reviewer:
         assert made.pod.spec == wanted.spec
 
 
-def _judged_holder(request: AdmissionRequest) -> PodHolder | NotJudged:
+def _judged_holder(request: AdmissionRequest) -> PodHolder | ReviewNotJudged:
     """Return how the object of a request holds its pods, or why it is not judged."""
     if request.operation not in {CREATE, UPDATE}:
-        return NotJudged.OPERATION
+        return ReviewNotJudged.OPERATION
     holder = POD_HOLDERS.get(request.kind.kind)
     if holder is None or request.kind.group not in holder.groups:
-        return NotJudged.KIND
+        return ReviewNotJudged.KIND
     if request.sub_resource and (holder.pod_path or request.sub_resource != RESIZE):
-        return NotJudged.SUBRESOURCE
+        return ReviewNotJudged.SUBRESOURCE
     return holder
 
 

@@ -16,13 +16,13 @@ from podqos.admission.chain import Admission, Step, StepResult
 from podqos.admission.changes import container_names
 from podqos.admission.decoding import Undecodable
 from podqos.admission.limit_range import ConflictingDefaults
-from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violation
+from podqos.admission.limit_range_bounds import BoundViolation, Fault, LimitRangeDenied
 from podqos.admission.quota import QuotaDenied
 from podqos.admission.refusal import Code, Refusal, joined
 from podqos.admission.workloads import Operation, WorkloadAdmission
 from podqos.answers.admission_changes import ChangeReport, change_report
 from podqos.answers.containers import ContainerAmounts, container_amounts
-from podqos.manifest.contents import Refused
+from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Severity
@@ -185,7 +185,7 @@ def report_undecodable(workload: Workload, refusal: Refusal, source: str, locate
     return _unread(workload.kind, metadata, metadata.namespace, source, _undecoded(refusal, fields))
 
 
-def report_unread(refused: Refused, refusal: Refusal | None, namespace: str, source: str) -> AdmissionReport:
+def report_unread(refused: RefusedDocument, refusal: Refusal | None, namespace: str, source: str) -> AdmissionReport:
     """Render an object that is not in order: one that cannot be decoded, or, without a refusal, an invalid one."""
     errors = [problem for problem in refused.problems if problem.severity is Severity.ERROR]
     if refusal is None:
@@ -299,7 +299,7 @@ def _container_path(name: str, pod: Pod) -> str:
     return next(path for path, known in container_names(pod).items() if known == name)
 
 
-def _violation_path(violation: Violation, pod: Pod) -> str:
+def _violation_path(violation: BoundViolation, pod: Pod) -> str:
     if not violation.subject.container:
         return "spec.resources" if pod.spec.resources is not None else "spec.containers"
     side = "requests" if violation.fault in {Fault.REQUEST, Fault.NO_REQUEST} else "limits"

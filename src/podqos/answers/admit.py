@@ -24,7 +24,7 @@ from podqos.answers.admission import (
     report_unread,
 )
 from podqos.errors import InputError, InvalidArgument
-from podqos.manifest.contents import Refused
+from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
 from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
@@ -66,7 +66,7 @@ class _Item(Struct, frozen=True):
 
     source: Source
     place: Place
-    what: Workload | Refused
+    what: Workload | RefusedDocument
     namespace: str
 
     @property
@@ -77,7 +77,7 @@ class _Item(Struct, frozen=True):
     @property
     def pod_path(self) -> tuple[str, ...]:
         """From the object to its pod or template."""
-        if isinstance(self.what, Refused):
+        if isinstance(self.what, RefusedDocument):
             return POD_HOLDERS[self.what.kind].pod_path
         return tuple(self.what.pod_path.split(".")) if self.what.pod_path else ()
 
@@ -132,7 +132,7 @@ class AdmissionRun:
                 continue
             if progress is not None:
                 progress(number, len(self._items))
-            if isinstance(item.what, Refused):
+            if isinstance(item.what, RefusedDocument):
                 value = item.source.lookup.plain(item.place)
                 yield item, self._noted(_unread(item, item.what, value), item, value)
                 continue
@@ -179,7 +179,7 @@ class AdmissionRun:
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the answers rest on that was not stated."""
         for item in self._items:
-            if not isinstance(item.what, Refused):
+            if not isinstance(item.what, RefusedDocument):
                 self._policies_of(item)
         return (
             *of_version(self._profile),
@@ -267,6 +267,6 @@ def _locate(item: _Item) -> Locate:
     return lambda path: item.source.locate(item.place, path)
 
 
-def _unread(item: _Item, refused: Refused, value: Plain) -> AdmissionReport:
+def _unread(item: _Item, refused: RefusedDocument, value: Plain) -> AdmissionReport:
     read = read_pod(value, refused.kind, refused.api_version, item.pod_path)
     return report_unread(refused, read if isinstance(read, Refusal) else None, item.namespace, item.source.name)

@@ -26,7 +26,7 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.model.service import Service
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.outcome import Placement, Status
-from podqos.placement.place import Surroundings, place
+from podqos.placement.place import PlacementSurroundings, place
 from podqos.placement.workloads import DAEMON_SET, POD, pods_of
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import oom_scores
@@ -83,7 +83,7 @@ class Pool(Struct, frozen=True):
 class Ground(Struct, frozen=True):
     """The nodes, and what else decides where pods go."""
 
-    surroundings: Surroundings
+    surroundings: PlacementSurroundings
     config: KubeletConfiguration
     is_stated: bool
     """Whether the kubelet's settings are known."""
@@ -128,7 +128,7 @@ def ground_of(objects: Objects, options: PlaceOptions) -> Ground | None:
     nodes = tuple({node.name: node for node in placing.nodes if node.name}.values())
     if not nodes:
         return None
-    surroundings = Surroundings(
+    surroundings = PlacementSurroundings(
         nodes,
         {namespace.metadata.name: namespace.metadata.labels for namespace in objects.of(Namespace)},
         tuple(budget for _, budget in objects.disruption_budgets()),

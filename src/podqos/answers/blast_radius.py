@@ -27,10 +27,10 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import (
     Blast,
     BlastNode,
+    BlastPods,
     BlastRadius,
     EvictedBefore,
     Leak,
-    NodePods,
     leaks,
     radius_of,
     system_leak,
@@ -44,8 +44,8 @@ from podqos.wording import listed
 # A node of which nothing is known but its memory: enough of everything else.
 _PLENTY_CPU_MILLI = 1_000_000
 _PLENTY = Filesystem(capacity_bytes=1 << 50, inodes=1 << 40)
-SetUp = Callable[[NodePods], BlastNode]
-Leaks = Callable[[NodePods], Iterable[Leak]]
+SetUp = Callable[[BlastPods], BlastNode]
+Leaks = Callable[[BlastPods], Iterable[Leak]]
 OfNode = tuple[list[Blast], tuple[EvictedBefore, ...]]
 _SHOWN_PODS = 3
 
@@ -79,13 +79,13 @@ class Ground(Struct, frozen=True):
 
     set_up: SetUp
     """Makes a node ready for leaks."""
-    nodes: Sequence[NodePods]
+    nodes: Sequence[BlastPods]
     assumptions: tuple[Assumption, ...]
     neighbours: frozenset[str] = frozenset()
     """Pods that count but that the answer is not about."""
 
 
-def scenario_ground(scenario: Scenario, nodes: Sequence[NodePods], request: BlastRequest) -> Ground:
+def scenario_ground(scenario: Scenario, nodes: Sequence[BlastPods], request: BlastRequest) -> Ground:
     """Return the nodes of a scenario at its beginning, which brings its own kubelets and Kubernetes version."""
     given = {"kubelet": request.kubelet, "profile": request.profile}
     names = [name for name, value in given.items() if value is not None]
@@ -142,10 +142,10 @@ def _set_up(request: BlastRequest, profile: Profile, policy: Policy | None, scen
     return partial(BlastNode, slowest=min(_rates(request)), profile=profile, policy=policy, options=options)
 
 
-def _at_once(set_up: SetUp, nodes: Sequence[NodePods], every: Leaks, workers: Workers) -> list[OfNode]:
+def _at_once(set_up: SetUp, nodes: Sequence[BlastPods], every: Leaks, workers: Workers) -> list[OfNode]:
     """Let each core take one node after the other."""
 
-    def of_node(pods: NodePods) -> OfNode:
+    def of_node(pods: BlastPods) -> OfNode:
         node = set_up(pods)
         return [node.unleash(leak) for leak in every(node.pods)], node.evicted_before
 
@@ -154,7 +154,7 @@ def _at_once(set_up: SetUp, nodes: Sequence[NodePods], every: Leaks, workers: Wo
     return list(workers.each(of_node, nodes, told))
 
 
-def _one_by_one(set_up: SetUp, nodes: Sequence[NodePods], every: Leaks, workers: Workers) -> list[OfNode]:
+def _one_by_one(set_up: SetUp, nodes: Sequence[BlastPods], every: Leaks, workers: Workers) -> list[OfNode]:
     """Let all cores simulate the leaks of one node after the other."""
     progress, done, total = workers.progress, 0, _count(nodes, every)
 
@@ -177,7 +177,7 @@ def _one_by_one(set_up: SetUp, nodes: Sequence[NodePods], every: Leaks, workers:
     return found
 
 
-def _every(node: NodePods, *, rates: Sequence[int], growing: frozenset[str] | None) -> Iterator[Leak]:
+def _every(node: BlastPods, *, rates: Sequence[int], growing: frozenset[str] | None) -> Iterator[Leak]:
     """Yield what leaks: every pod, those of ``growing``, or what runs besides pods."""
     for rate in rates:
         if growing is None or growing != {SYSTEM}:
@@ -186,7 +186,7 @@ def _every(node: NodePods, *, rates: Sequence[int], growing: frozenset[str] | No
             yield system_leak(rate)
 
 
-def _growing(name: str | None, nodes: Sequence[NodePods]) -> frozenset[str] | None:
+def _growing(name: str | None, nodes: Sequence[BlastPods]) -> frozenset[str] | None:
     """Return the pods that are meant, or ``system``, unless a pod is called that; None for every pod."""
     if name is None:
         return None
@@ -202,11 +202,11 @@ def _growing(name: str | None, nodes: Sequence[NodePods]) -> frozenset[str] | No
     return found
 
 
-def _count(nodes: Sequence[NodePods], every: Leaks) -> int:
+def _count(nodes: Sequence[BlastPods], every: Leaks) -> int:
     return sum(len(list(every(node))) for node in nodes)
 
 
-def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:
+def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> BlastPods:
     spec = MachineSpec(
         name=snapshot.node.name or "node",
         memory_bytes=snapshot.node.memory_bytes,
@@ -216,4 +216,4 @@ def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:
         system=SystemDemand(anon_bytes=constant(snapshot.node.system_bytes)),
         config=kubelet,
     )
-    return NodePods(spec, tuple((entry.pod, entry.containers) for entry in snapshot.pods))
+    return BlastPods(spec, tuple((entry.pod, entry.containers) for entry in snapshot.pods))

@@ -32,7 +32,7 @@ from podqos.advice.checks.configuration import ignored
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
 from podqos.advice.checks.gate import Gate, summarize
 from podqos.advice.checks.trying import tries_of_each
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import CheckContext
 from podqos.answers.findings import CheckReport, FindingReport, finding_report
 from podqos.answers.verdict import verdict
 from podqos.manifest.kinds import POLICY_GROUPS
@@ -63,7 +63,7 @@ from podqos.objects.sources import Source
 from podqos.objects.spreading import Input, Result, Spread, one_by_one
 
 if TYPE_CHECKING:
-    from podqos.admission.policies import Cluster
+    from podqos.admission.policies import ClusterPolicies
     from podqos.advice.fixes.fixing import Fixes
     from podqos.advice.fixes.patches import ObjectPatch
     from podqos.answers.replacements import Replacement
@@ -118,17 +118,17 @@ class Checked:
             objects.tolerate(workload, tolerated(workload.workload, Question.CLASS))
         resizes = self._resizes(workloads)
         units = {source.path: source.scope or "" for source in (*objects.sources, *resized.sources)}
-        by_scopes: dict[tuple[str, ...], Context] = {}
+        by_scopes: dict[tuple[str, ...], CheckContext] = {}
 
-        def context_of(path: str) -> Context:
+        def context_of(path: str) -> CheckContext:
             scopes = around.scopes(path)
             if scopes not in by_scopes:
-                by_scopes[scopes] = Context(around.applying_to(path), options, resizes, units)
+                by_scopes[scopes] = CheckContext(around.applying_to(path), options, resizes, units)
             return by_scopes[scopes]
 
         for path in units:
             context_of(path)
-        context = Context(whole, options, resizes, units)
+        context = CheckContext(whole, options, resizes, units)
         found = check_bundle(self._results(workloads, context_of), context, context_of)
         checked = (*(workload.subject for workload in workloads), *whole.subjects)
         left_out = _left_out(objects, workloads, whole.subjects)
@@ -280,7 +280,7 @@ class Checked:
     # ---- checking ----------------------------------------------------------------------------------------------------
 
     def _results(
-        self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], Context]
+        self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], CheckContext]
     ) -> list[CheckedWorkload]:
         keep_pods = len(workloads) <= self.options.compare_up_to
         tries = tries_of_each(len(workloads), is_asked=self._request.tries_all)
@@ -419,7 +419,7 @@ class _Around:
 
     def _within(
         self,
-        cluster: Cluster,
+        cluster: ClusterPolicies,
         scopes: Iterable[str | None],
         node_memory_bytes: int,
         policies: set[tuple[str, Place]] | None,
@@ -483,7 +483,7 @@ def _other(found: FoundObject, namespace: str) -> CheckedObject:
 
 
 def _unknown_classes(
-    workloads: Iterable[LocatedWorkload], context_of: Callable[[str], Context]
+    workloads: Iterable[LocatedWorkload], context_of: Callable[[str], CheckContext]
 ) -> Iterator[tuple[str, str]]:
     """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
     for found in workloads:

@@ -12,7 +12,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.naming import stated_with
-from podqos.survival.drift.drift import Version
+from podqos.survival.drift.drift import ManifestVersion
 from podqos.survival.node.assumed_usage import assumed_amounts, is_unmeasured, with_assumed
 from podqos.survival.node.usage import from_usage
 from podqos.survival.node.usage_file import UsageRow
@@ -22,7 +22,7 @@ USAGE = Assumption("unmeasured usage", "what the older version requests", stated
 
 def both_versions(
     rows: Sequence[UsageRow], old: Entries, new: Entries, node: NodeUsage
-) -> tuple[tuple[Version, Version], tuple[Assumption, ...]]:
+) -> tuple[tuple[ManifestVersion, ManifestVersion], tuple[Assumption, ...]]:
     """Return both versions with the same figures, and what of them is assumed.
 
     Rows about pods of one version do not disturb the other. Pods without figures are taken to use what the older
@@ -47,7 +47,7 @@ def both_versions(
         }
         pods = tuple(with_assumed(entry, older.get(entry.pod.metadata.uid)) for entry in known.pods)
         unmeasured += [older.get(pod.pod.metadata.uid, pod.pod) for pod in known.pods if is_unmeasured(pod, ())]
-        versions.append(Version(tuple(entry.workload for entry in version.values()), Snapshot(node, pods)))
+        versions.append(ManifestVersion(tuple(entry.workload for entry in version.values()), Snapshot(node, pods)))
     usage = replace(USAGE, value=assumed_amounts(unmeasured, USAGE.value))
     return (versions[0], versions[1]), (usage,) if unmeasured else ()
 

@@ -34,7 +34,7 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, NotJudged
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.survival.node.decision import Decision, ExplainSettings, decide
+from podqos.survival.node.decision import ExplainSettings, PodDecision, decide
 
 if TYPE_CHECKING:
     from podqos.answers.explanation import Explanation, ExplanationList
@@ -147,7 +147,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     """What some objects gave."""
 
     items: tuple[Explanation, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[PodDecision, ...] = ()
     """With ``Detail.DECISIONS``: in place of explanations."""
     classes: Counter[QOSClass] = Counter()
     problems: tuple[Problem, ...] = ()
@@ -292,7 +292,7 @@ def _total(counters: Iterable[Counter[Key]]) -> Counter[Key]:
     return total
 
 
-_Judged = tuple[tuple[FoundWorkload, Stored], Decision, ExplainSettings]
+_Judged = tuple[tuple[FoundWorkload, Stored], PodDecision, ExplainSettings]
 """A workload as it is stored, what was decided about its pods, and for which node."""
 
 

@@ -1,7 +1,7 @@
 """The output of ``podqos explain`` as a value: the documented JSON shape, from which all other outputs follow.
 
-It renders a ``Decision`` and what follows from it. The shape is stable: fields are added, never renamed or removed, and
-``docs/schema/explain.json`` is made from these classes.
+It renders a ``PodDecision`` and what follows from it. The shape is stable: fields are added, never renamed or removed,
+and ``docs/schema/explain.json`` is made from these classes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.survival.node.components import ComponentReport, components, idle_score
-from podqos.survival.node.decision import Decision, ExplainSettings
+from podqos.survival.node.decision import ExplainSettings, PodDecision
 from podqos.survival.node.pod_sets import PodSet
 from podqos.survival.orders.vertical_scaling import ScaledPod, VerticalScaling, vertical_scaling
 from podqos.wording import mebibytes
@@ -149,7 +149,7 @@ class DecidedPod(Struct, frozen=True, kw_only=True):
 
     workload: Workload
     stored: Stored
-    decision: Decision
+    decision: PodDecision
     settings: ExplainSettings
     """The node that the decision is for."""
     source: str
@@ -214,7 +214,7 @@ def explain_pod(decided: DecidedPod, *, with_edits: bool = True, in_full: bool =
     )
 
 
-def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: str) -> Iterator[str]:
+def _notes(stored: Stored, decision: PodDecision, as_written: QOSClass, taken_for: str) -> Iterator[str]:
     pod, computed = decision.pod, decision.classification.qos_class
     if taken_for:
         yield words.taken_for(taken_for)

@@ -32,7 +32,7 @@ from podqos.objects.objects import Objects
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.forecast.forecast import SYSTEM, GrowthCourse, GrowthForecast, Impractical, Instead
 from podqos.survival.forecast.forecast import forecast as forecast_growth
-from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, Watch
+from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, KubeletWatch
 from podqos.words.forecast import needed_text, outcome_text
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
@@ -170,7 +170,7 @@ def forecast(objects: Objects | NodeState, request: GrowthRequest) -> ForecastRe
     check_fits(state, profile)
     snapshot = state.snapshot
     watched = watched_memory(state, profile, kubelet=kubelet, cgroup_version=request.cgroup_version)
-    watch = Watch(
+    watch = KubeletWatch(
         watched.exhaustion,
         watched.limit_bytes,
         # As for ``place``: what the Node states counts where the kubelet's settings are not given.

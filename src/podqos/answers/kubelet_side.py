@@ -24,7 +24,7 @@ from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_autopsy import PodEviction, examine_eviction, gathered
-from podqos.survival.autopsy.eviction_scene import KnownNode
+from podqos.survival.autopsy.eviction_scene import SceneNode
 from podqos.survival.autopsy.eviction_traces import (
     EvictionTrace,
     NodeSign,
@@ -201,19 +201,19 @@ class _Nodes:
             self._pods.setdefault(pod.spec.node_name, []).append(pod)
         self._nodes = {node.name: node for node in nodes}
         self._cluster = cluster
-        self._known: dict[str, KnownNode] = {}
+        self._known: dict[str, SceneNode] = {}
 
     def has(self, name: str) -> bool:
         """Whether anything is known of a node."""
         return name in self._pods or name in self._nodes
 
-    def known(self, name: str) -> KnownNode:
+    def known(self, name: str) -> SceneNode:
         """Return what is known of a node; pods that name no node may be on any."""
         if name not in self._known:
             self._known[name] = self._look_up(name)
         return self._known[name]
 
-    def _look_up(self, name: str) -> KnownNode:
+    def _look_up(self, name: str) -> SceneNode:
         pods = (*self._pods.get(name, ()), *(self._pods.get("", ()) if name else ()))
         summary = None if self._cluster is None or not name else self._cluster.summary(name)
         seen = None if summary is None else observe(summary)
@@ -224,7 +224,7 @@ class _Nodes:
         if node is not None and MEMORY in node.status.capacity:
             capacity.setdefault(Signal.MEMORY, node.status.capacity[MEMORY].value)
         allocatable = None if node is None or not node.status.allocatable else counted(node.status.allocatable)
-        return KnownNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
+        return SceneNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
 
 
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:

@@ -36,7 +36,7 @@ from podqos.placement.allocatable import Allocatable, SoftCoverage, node_allocat
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
-from podqos.placement.place import QueueOrder, Surroundings
+from podqos.placement.place import PlacementSurroundings, QueueOrder
 from podqos.placement.workloads import POD, pods_of
 
 
@@ -89,7 +89,7 @@ class PlacementInput:
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
         """Place the pods; ``progress`` gets the number of pods placed now and then."""
         options = self._options
-        surroundings = Surroundings(
+        surroundings = PlacementSurroundings(
             self.nodes,
             {namespace.metadata.name: namespace.metadata.labels for namespace in self._objects.of(Namespace)},
             self._budgets,

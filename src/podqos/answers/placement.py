@@ -19,7 +19,7 @@ from podqos.model.resources import MEMORY
 from podqos.placement.allocatable import SoftCoverage
 from podqos.placement.class_ceilings import ClassCeilings, class_ceilings
 from podqos.placement.demand import Amounts
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
 from podqos.placement.reasons import Reason
@@ -152,7 +152,7 @@ def report(
     )
 
 
-def _node(state: NodeState, budgets: Mapping[str, Fraction], ceilings: ClassCeilings | None) -> NodeReport:
+def _node(state: SchedulerNode, budgets: Mapping[str, Fraction], ceilings: ClassCeilings | None) -> NodeReport:
     ratios = overcommit(state, budgets)
     return NodeReport(
         name=state.name,
@@ -172,7 +172,7 @@ def _node(state: NodeState, budgets: Mapping[str, Fraction], ceilings: ClassCeil
     )
 
 
-def _overcommit(ratio: Overcommit, state: NodeState) -> OvercommitReport:
+def _overcommit(ratio: Overcommit, state: SchedulerNode) -> OvercommitReport:
     shares = largest_shares(state, ratio.resource)[:_LARGEST_SHARES] if ratio.exceeds_budget else []
     return OvercommitReport(
         limits=amount_text(ratio.resource, ratio.limits),

@@ -21,7 +21,7 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.oom import oom_scores
-from podqos.sim.hindsight import Hindsight, hindsights
+from podqos.sim.hindsight import DeathHindsight, hindsights
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
@@ -107,7 +107,7 @@ def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
     return EventView(entry.time_us, entry.node, entry.kind, *who, line(entry), first, is_over)
 
 
-def _kill(found: Hindsight, node: RecordedNode) -> Kill:
+def _kill(found: DeathHindsight, node: RecordedNode) -> Kill:
     entry, because = found.entry, found.entry.because
     assert entry.pod is not None
     by = By.KERNEL if isinstance(because, OOMKill) else By.KUBELET

@@ -46,7 +46,7 @@ class Argument(Struct, frozen=True):
         return Values.FILES if _FILE.search(self.value) else Values.ANYTHING
 
 
-class Group(Struct, frozen=True):
+class OptionGroup(Struct, frozen=True):
     """Options that belong together."""
 
     title: str
@@ -59,7 +59,7 @@ class Grammar(Struct, frozen=True):
     name: str
     summary: str
     description: str
-    groups: tuple[Group, ...]
+    groups: tuple[OptionGroup, ...]
     positionals: tuple[Argument, ...]
     below: tuple[Grammar, ...]
 
@@ -81,7 +81,10 @@ def grammar(name: str) -> Grammar:
 
 def _grammar(name: str, summary: str, parser: CommandParser) -> Grammar:
     groups = [
-        Group(group.title or "", tuple(_argument(action) for action in group._group_actions if action.option_strings))  # noqa: SLF001 - argparse names none of it
+        OptionGroup(
+            group.title or "",
+            tuple(_argument(action) for action in group._group_actions if action.option_strings),  # noqa: SLF001 - argparse names none of it
+        )
         for group in parser._action_groups  # noqa: SLF001
     ]
     positionals = [action for action in parser._actions if not action.option_strings and not subcommands(action)]  # noqa: SLF001

@@ -18,7 +18,7 @@ from podqos.cluster.patience import PATIENT, Patience, is_temporary, pause_secon
 from podqos.cluster.proxies import address_of, proxy_for
 from podqos.cluster.refusals import RBACQuestion, as_line, refusal, status_of
 from podqos.cluster.tls import client_context, proxy_context
-from podqos.cluster.transport import Connection, HttpAnswer, NoAnswer, ResponseStream, Route, Sent
+from podqos.cluster.transport import Connection, HttpAnswer, NoAnswer, ResponseStream, Route, SentRequest
 from podqos.errors import BadAnswer, ClusterError, InputError, Unreachable
 
 Query = Iterable[tuple[str, str]]
@@ -99,7 +99,7 @@ class Client:
 
         return self._persistently(ask, asked, patience)
 
-    def send(self, sent: Sent, path: str, query: Query, content_type: str, patience: Patience) -> HttpAnswer:
+    def send(self, sent: SentRequest, path: str, query: Query, content_type: str, patience: Patience) -> HttpAnswer:
         """Send what is no GET, once, and return whatever the server says; with fresh credentials once more on a 401."""
         said = [("Accept", _JSON), ("Content-Type", content_type)]
 

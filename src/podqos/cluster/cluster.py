@@ -12,7 +12,7 @@ from podqos.cluster.access import find_access
 from podqos.cluster.asking import Client, Query
 from podqos.cluster.events import Event
 from podqos.cluster.kubeconfig import Access
-from podqos.cluster.pages import Page, decode_object
+from podqos.cluster.pages import ListPage, decode_object
 from podqos.cluster.patience import PATIENT, Patience
 from podqos.cluster.refusals import GONE, RBACQuestion, question
 from podqos.cluster.resources import Model, Resource
@@ -23,7 +23,7 @@ PAGE_ITEMS = 500
 _MOST_RESTARTS = 5
 
 
-class Version(Struct, frozen=True, rename="camel"):
+class ServerVersion(Struct, frozen=True, rename="camel"):
     """What ``/version`` says."""
 
     git_version: str = ""
@@ -70,11 +70,11 @@ class Cluster:
         """The server's address, for people."""
         return self.client.where
 
-    def version(self) -> Version:
+    def version(self) -> ServerVersion:
         """Return the API server's version."""
         data = self.get("/version", asked=RBACQuestion("get", "/version"))
         try:
-            return msgspec.json.decode(data, type=Version)
+            return msgspec.json.decode(data, type=ServerVersion)
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise BadAnswer("its /version is none", where=self.where, fix="is it an API server?") from None
 
@@ -114,7 +114,7 @@ class Cluster:
         field_selector: str = "",
         limit: int = PAGE_ITEMS,
         patience: Patience | None = None,
-    ) -> Iterator[Page[Model]]:
+    ) -> Iterator[ListPage[Model]]:
         """Yield all objects in pages: a consistent view of one moment.
 
         A list that expires while it is read begins again with larger pages; that page ``is_first`` like the very first,
@@ -134,7 +134,7 @@ class Cluster:
                     raise
                 token, restarts = "", restarts + 1
                 continue
-            page = Page(resource, answer.data, where=self.where, is_first=not token)
+            page = ListPage(resource, answer.data, where=self.where, is_first=not token)
             del answer
             yield page
             token = page.metadata.continue_
@@ -158,7 +158,7 @@ class Cluster:
         """
         selection = _selection(selector, field_selector)
 
-        def pages() -> Iterator[Page[Model]]:
+        def pages() -> Iterator[ListPage[Model]]:
             return self.pages(resource, namespace, selector=selector, field_selector=field_selector)
 
         return Watch(self.client, resource, namespace, selection, pages, on_trouble=on_trouble).events()

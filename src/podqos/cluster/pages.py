@@ -65,7 +65,7 @@ def prepare(resource: Resource[Any]) -> None:
         _decoder(each)
 
 
-class Page(Generic[Model]):
+class ListPage(Generic[Model]):
     """Some of the objects of a list, in the server's order. It is decoded when asked for, and once."""
 
     def __init__(self, resource: Resource[Model], data: bytes, *, where: str = "", is_first: bool = True) -> None:

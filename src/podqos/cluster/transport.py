@@ -43,14 +43,14 @@ class HttpAnswer(Struct, frozen=True):
         return 200 <= self.status < 300
 
 
-class Sent(Struct, frozen=True):
+class SentRequest(Struct, frozen=True):
     """What a request is, and brings."""
 
     method: str
     data: bytes = b""
 
 
-GET = Sent("GET")
+GET = SentRequest("GET")
 
 
 class Route(Struct, frozen=True):
@@ -131,7 +131,9 @@ class Connection:
         """Return the whole answer, decompressed."""
         return self.exchange(GET, target, headers, patience)
 
-    def exchange(self, sent: Sent, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> HttpAnswer:
+    def exchange(
+        self, sent: SentRequest, target: str, headers: Iterable[tuple[str, str]], patience: Patience
+    ) -> HttpAnswer:
         """Send a request and return the whole answer, decompressed."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline), closing(self._ask(sent, target, headers, deadline)) as response:
@@ -159,7 +161,9 @@ class Connection:
         with self._translated(deadline):
             yield from _pieces(response)
 
-    def _ask(self, sent: Sent, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline) -> HTTPResponse:
+    def _ask(
+        self, sent: SentRequest, target: str, headers: Iterable[tuple[str, str]], deadline: Deadline
+    ) -> HTTPResponse:
         server = self.route.server
         proxy = self.route.proxy if self.route.is_relayed else None
         way = target if proxy is None else f"{server}{target}"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from podqos.cluster.asking import Client
 from podqos.cluster.events import Bookmark, Event, EventType, lines, read_event
-from podqos.cluster.pages import Page
+from podqos.cluster.pages import ListPage
 from podqos.cluster.patience import is_temporary, pause_seconds
 from podqos.cluster.refusals import GONE, ServerStatus, question, refusal
 from podqos.cluster.resources import Model, Resource
@@ -46,7 +46,7 @@ class Watch(Generic[Model]):
         resource: Resource[Model],
         namespace: str,
         selection: list[tuple[str, str]],
-        pages: Callable[[], Iterator[Page[Model]]],
+        pages: Callable[[], Iterator[ListPage[Model]]],
         *,
         on_trouble: Trouble | None = None,
     ) -> None:

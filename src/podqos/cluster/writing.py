@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from podqos.cluster.asking import Client, Query
 from podqos.cluster.patience import Patience
 from podqos.cluster.refusals import status_of
-from podqos.cluster.transport import Sent
+from podqos.cluster.transport import SentRequest
 from podqos.errors import NotFound
 
 _JSON, _STRATEGIC_MERGE = "application/json", "application/strategic-merge-patch+json"
 PROMPT = Patience(connect_seconds=2.0, stall_seconds=5.0, total_seconds=10.0, attempts=1, most_bytes=4 << 20)
 
 
-class Answered(msgspec.Struct, frozen=True):
+class WriteAnswer(msgspec.Struct, frozen=True):
     """What a server made of a request."""
 
     status: int
@@ -54,26 +54,26 @@ class Writer:
 
     def patch_status(
         self, namespace: str, name: str, patch: Mapping[str, object], *, is_rehearsal: bool = False
-    ) -> Answered:
+    ) -> WriteAnswer:
         """Patch the status of a pod, and what of its metadata comes with it; as a rehearsal, nothing is changed."""
         query = [("fieldManager", "podqos-guard"), *([("dryRun", "All")] if is_rehearsal else [])]
         path = f"{_pods(namespace)}/{quote(name, safe='')}/status"
-        return self._send(Sent("PATCH", msgspec.json.encode(patch)), path, query, _STRATEGIC_MERGE)
+        return self._send(SentRequest("PATCH", msgspec.json.encode(patch)), path, query, _STRATEGIC_MERGE)
 
-    def evict(self, namespace: str, name: str, eviction: Mapping[str, object]) -> Answered:
+    def evict(self, namespace: str, name: str, eviction: Mapping[str, object]) -> WriteAnswer:
         """Ask the server to evict a pod by its own rules: disruption budgets are honoured."""
         path = f"{_pods(namespace)}/{quote(name, safe='')}/eviction"
-        return self._send(Sent("POST", msgspec.json.encode(eviction)), path, (), _JSON)
+        return self._send(SentRequest("POST", msgspec.json.encode(eviction)), path, (), _JSON)
 
-    def post_event(self, namespace: str, event: Mapping[str, object]) -> Answered:
+    def post_event(self, namespace: str, event: Mapping[str, object]) -> WriteAnswer:
         """Record an Event."""
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/events"
-        return self._send(Sent("POST", msgspec.json.encode(event)), path, (), _JSON)
+        return self._send(SentRequest("POST", msgspec.json.encode(event)), path, (), _JSON)
 
-    def _send(self, sent: Sent, path: str, query: Query, content_type: str) -> Answered:
+    def _send(self, sent: SentRequest, path: str, query: Query, content_type: str) -> WriteAnswer:
         answer = self._client.send(sent, path, query, content_type, self._patience)
         message = "" if answer.is_success else status_of(answer.status, answer.data).message
-        return Answered(answer.status, message)
+        return WriteAnswer(answer.status, message)
 
 
 def _pods(namespace: str) -> str:

@@ -47,7 +47,7 @@ def refused(condition: NodeCondition, profile: Profile = LATEST) -> Refused:
     return Refused.BEST_EFFORT_WITHOUT_TOLERATION if profile.memory_pressure_toleration else Refused.BEST_EFFORT
 
 
-class Admission(Struct, frozen=True, gc=False):
+class NodeAdmission(Struct, frozen=True, gc=False):
     """The answer, in the words of the kubelet where it is no."""
 
     admit: bool
@@ -56,21 +56,21 @@ class Admission(Struct, frozen=True, gc=False):
     message: str = ""
 
 
-def admit(pod: Pod, conditions: Collection[NodeCondition], profile: Profile = LATEST) -> Admission:
+def admit(pod: Pod, conditions: Collection[NodeCondition], profile: Profile = LATEST) -> NodeAdmission:
     """Decide on a pod that has just been bound to a node with these conditions."""
     if not conditions:
-        return Admission(admit=True, rule=AdmissionRule.NO_PRESSURE)
+        return NodeAdmission(admit=True, rule=AdmissionRule.NO_PRESSURE)
     if pod.is_critical:
-        return Admission(admit=True, rule=AdmissionRule.CRITICAL)
+        return NodeAdmission(admit=True, rule=AdmissionRule.CRITICAL)
     rule = AdmissionRule.OTHER_PRESSURE
     if _memory_pressure_decides(conditions, profile):
         if qos_class_of(pod, profile) is not QOSClass.BEST_EFFORT:
-            return Admission(admit=True, rule=AdmissionRule.NOT_BEST_EFFORT)
+            return NodeAdmission(admit=True, rule=AdmissionRule.NOT_BEST_EFFORT)
         whom = refused(NodeCondition.MEMORY_PRESSURE, profile)
         if whom is Refused.BEST_EFFORT_WITHOUT_TOLERATION and _tolerates_memory_pressure(pod):
-            return Admission(admit=True, rule=AdmissionRule.TOLERATES_MEMORY_PRESSURE)
+            return NodeAdmission(admit=True, rule=AdmissionRule.TOLERATES_MEMORY_PRESSURE)
         rule = AdmissionRule.BEST_EFFORT_UNDER_MEMORY_PRESSURE
-    return Admission(admit=False, rule=rule, reason=REASON, message=node_condition_text(conditions))
+    return NodeAdmission(admit=False, rule=rule, reason=REASON, message=node_condition_text(conditions))
 
 
 def _memory_pressure_decides(conditions: Collection[NodeCondition], profile: Profile) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.eviction.local_storage import LocalStorageExcess
-from podqos.eviction.messages import PodCondition
+from podqos.eviction.messages import EvictedCondition
 from podqos.eviction.ranking import RankedPod
 from podqos.eviction.signals import SIGNALS, CleanUp
 from podqos.eviction.thresholds import Threshold
@@ -45,7 +45,7 @@ class EvictPod(Struct, frozen=True, gc=False):
     message: str
     annotations: dict[str, str]
     """Of the event about the pod."""
-    condition: PodCondition | None
+    condition: EvictedCondition | None
     because: ReclaimTarget | LocalStorageExcess
     ranked: RankedPod | None = None
     """The place among the others; None where the pod exceeded a limit of its own."""

@@ -43,7 +43,7 @@ STORAGE_EXCEEDED = {
 }
 
 
-class PodCondition(Struct, frozen=True, gc=False):
+class EvictedCondition(Struct, frozen=True, gc=False):
     """The condition an evicted pod gets."""
 
     type: str
@@ -99,9 +99,9 @@ def local_storage_text(excess: LocalStorageExcess) -> EvictionText:
     return EvictionText(STORAGE_EXCEEDED[excess.kind].format(name=excess.name, limit=excess.limit.canonical()))
 
 
-def disruption_condition(message: str) -> PodCondition:
+def disruption_condition(message: str) -> EvictedCondition:
     """Return the condition of a pod that the node itself gave up."""
-    return PodCondition("DisruptionTarget", "True", "TerminationByKubelet", message)
+    return EvictedCondition("DisruptionTarget", "True", "TerminationByKubelet", message)
 
 
 def node_condition_text(conditions: Iterable[NodeCondition]) -> str:

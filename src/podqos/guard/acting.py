@@ -27,17 +27,18 @@ from podqos.guard.eviction import (
     ANSWER_SECONDS,
     HELD_SECONDS,
     Action,
-    Answered,
     Event,
     EventAnswered,
     Eviction,
+    EvictionAnswered,
+    EvictionOutcome,
+    EvictionSent,
     GuardVictim,
     KillContainers,
     KillWhen,
     LetGo,
     LookAgain,
     Looked,
-    Outcome,
     Pause,
     PauseOver,
     PostEvent,
@@ -46,7 +47,6 @@ from podqos.guard.eviction import (
     SendAgain,
     SendEviction,
     SendPatch,
-    Sent,
     StillFalling,
     StopGrowth,
     TimeOver,
@@ -102,7 +102,7 @@ class Noted(Struct, frozen=True):
     count: int = 0
     """Of processes."""
     text: str = ""
-    outcome: Outcome | None = None
+    outcome: EvictionOutcome | None = None
 
 
 class _OpenEviction:
@@ -252,7 +252,7 @@ class Evictor:
             case SendPatch():
                 try:
                     # The kill is first by a millisecond: the sender's thread would take turns with it.
-                    self._follow(running, Sent())
+                    self._follow(running, EvictionSent())
                 finally:
                     self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
                     self._note(running, Did.SENT)
@@ -276,13 +276,13 @@ class Evictor:
     def _hear(self, running: _OpenEviction, reply: Reply) -> None:
         if self._running.get(running.victim.uid) is running:
             self._note_reply(running, reply)
-            if isinstance(reply, Answered):
+            if isinstance(reply, EvictionAnswered):
                 running.is_refused = reply.status in _REFUSALS
             self._follow(running, reply)
 
     def _note_reply(self, running: _OpenEviction, reply: Reply) -> None:
         match reply:
-            case Answered(status, message):
+            case EvictionAnswered(status, message):
                 self._note(running, Did.ANSWERED, text=f"{status} {message}".rstrip())
             case EventAnswered(status, message):
                 self._note(running, Did.ANSWERED, text=f"to the Event: {status} {message}".rstrip())
@@ -390,8 +390,8 @@ class Evictor:
         """Return what comes of an eviction of a pod without processes; in version 1 they may be out of sight."""
         if self._cgroups.pids(path) and not self._cgroups.charged(path):
             why = "its processes cannot be seen: the guard needs the host's pid namespace"
-            return replace(eviction, outcome=Outcome.REFUSED, refusal=why)
-        return replace(eviction, outcome=Outcome.GONE)
+            return replace(eviction, outcome=EvictionOutcome.REFUSED, refusal=why)
+        return replace(eviction, outcome=EvictionOutcome.GONE)
 
     def _let_go(self, running: _OpenEviction) -> None:
         path = running.intent.cgroup
@@ -417,7 +417,13 @@ class Evictor:
             self._note(running, Did.FAILED, text=f"a guard started again would not know of this: {error.strerror}")
 
     def _note(
-        self, running: _OpenEviction, what: Did, *, count: int = 0, text: str = "", outcome: Outcome | None = None
+        self,
+        running: _OpenEviction,
+        what: Did,
+        *,
+        count: int = 0,
+        text: str = "",
+        outcome: EvictionOutcome | None = None,
     ) -> None:
         if not self._notes:
             self._loop.call_after(0, self._hand_over)

@@ -47,7 +47,7 @@ class KillWhen(StrEnum):
     """When the server has taken it; where it says nothing and memory goes on falling, then."""
 
 
-class Outcome(StrEnum):
+class EvictionOutcome(StrEnum):
     """What came of an eviction."""
 
     EVICTED = "Evicted"
@@ -102,7 +102,7 @@ class Eviction(Struct, frozen=True, omit_defaults=True):
     repairs: int = 0
     """How often the status was sent again because the kubelet had lost the reason."""
     failures: int = 0
-    outcome: Outcome | None = None
+    outcome: EvictionOutcome | None = None
 
     @property
     def is_soft(self) -> bool:
@@ -112,7 +112,7 @@ class Eviction(Struct, frozen=True, omit_defaults=True):
     @property
     def needs_event(self) -> bool:
         """Whether an Event is still to be posted: for everything that was killed."""
-        return not self.has_event and (self.has_killed or self.outcome is Outcome.EVICTED)
+        return not self.has_event and (self.has_killed or self.outcome is EvictionOutcome.EVICTED)
 
     @property
     def is_over(self) -> bool:
@@ -123,11 +123,11 @@ class Eviction(Struct, frozen=True, omit_defaults=True):
 # ---- what happens ---------------------------------------------------------------------------------------------------
 
 
-class Sent(Struct, frozen=True):
+class EvictionSent(Struct, frozen=True):
     """The request is on its way."""
 
 
-class Answered(Struct, frozen=True):
+class EvictionAnswered(Struct, frozen=True):
     """The server answered it."""
 
     status: int
@@ -177,8 +177,8 @@ class TimeOver(Struct, frozen=True):
 
 
 Event = (
-    Sent
-    | Answered
+    EvictionSent
+    | EvictionAnswered
     | Unanswered
     | Looked
     | EventAnswered
@@ -266,13 +266,13 @@ def taken_up(eviction: Eviction, *, is_late: bool = False) -> Step:
 def follow(eviction: Eviction, event: Event) -> Step:
     """Answer one event."""
     match event:
-        case Sent():
+        case EvictionSent():
             return _killing(eviction) if eviction.kill_when is KillWhen.PATCH else (eviction, ())
-        case Answered(status, message):
+        case EvictionAnswered(status, message):
             return _answered(eviction, status, message)
         case Unanswered():
             is_refused = eviction.refusal and not eviction.has_killed
-            return _over(eviction, Outcome.REFUSED) if is_refused else _again(eviction)
+            return _over(eviction, EvictionOutcome.REFUSED) if is_refused else _again(eviction)
         case Looked(uid, is_told):
             return _looked(eviction, uid, is_told=is_told)
         case EventAnswered(status, message):
@@ -284,11 +284,11 @@ def follow(eviction: Eviction, event: Event) -> Step:
         case PauseOver():
             return eviction, _due(eviction)
         case ReasonLost():
-            if eviction.is_soft or eviction.outcome is not Outcome.EVICTED or eviction.repairs >= MOST_REPAIRS:
+            if eviction.is_soft or eviction.outcome is not EvictionOutcome.EVICTED or eviction.repairs >= MOST_REPAIRS:
                 return eviction, ()
             return replace(eviction, repairs=eviction.repairs + 1), (SendAgain(),)
         case TimeOver():
-            return (eviction, ()) if eviction.outcome else _over(eviction, Outcome.REFUSED)
+            return (eviction, ()) if eviction.outcome else _over(eviction, EvictionOutcome.REFUSED)
 
 
 def _due(eviction: Eviction) -> tuple[Action, ...]:
@@ -304,12 +304,12 @@ def _answered(eviction: Eviction, status: int, message: str) -> Step:
     if eviction.outcome is not None:
         return eviction, ()
     if _OK <= status < _MULTIPLE:
-        return _over(replace(eviction, refusal=""), Outcome.EVICTED)
+        return _over(replace(eviction, refusal=""), EvictionOutcome.EVICTED)
     if status in {_NOT_FOUND, _CONFLICT, _UNPROCESSABLE}:
         # Another pod of that name, a policy that does not allow it, or someone else was faster.
         return replace(eviction, refusal=message if status == _UNPROCESSABLE else ""), (LookAgain(),)
     if status in {_UNAUTHORIZED, _FORBIDDEN} and not eviction.has_killed:
-        return _over(replace(eviction, refusal=message), Outcome.REFUSED)
+        return _over(replace(eviction, refusal=message), EvictionOutcome.REFUSED)
     return _again(eviction)
 
 
@@ -318,19 +318,25 @@ def _looked(eviction: Eviction, uid: str | None, *, is_told: bool) -> Step:
         return eviction, ()
     if uid != eviction.victim.uid or is_told:
         # What is killed is chosen by the uid in its cgroup, never by its name.
-        outcome = Outcome.GONE if uid is None else Outcome.REPLACED if uid != eviction.victim.uid else Outcome.EVICTED
+        outcome = (
+            EvictionOutcome.GONE
+            if uid is None
+            else EvictionOutcome.REPLACED
+            if uid != eviction.victim.uid
+            else EvictionOutcome.EVICTED
+        )
         return _over(replace(eviction, refusal=""), outcome)
     if eviction.is_dropping:
-        return _over(eviction, Outcome.DROPPED)
+        return _over(eviction, EvictionOutcome.DROPPED)
     if eviction.refusal and not eviction.has_killed:
-        return _over(eviction, Outcome.REFUSED)
+        return _over(eviction, EvictionOutcome.REFUSED)
     return _again(eviction, at_once=not eviction.refusal)
 
 
-def _over(eviction: Eviction, outcome: Outcome) -> Step:
+def _over(eviction: Eviction, outcome: EvictionOutcome) -> Step:
     """Go by the server's last word, but for the Event. What it no longer has is killed all the same."""
     known = replace(eviction, outcome=outcome, failures=0)
-    if outcome in {Outcome.REFUSED, Outcome.DROPPED}:
+    if outcome in {EvictionOutcome.REFUSED, EvictionOutcome.DROPPED}:
         return known, (LetGo(),)
     killing, first = _killing(known)
     return killing, (*first, *_due(killing))
@@ -355,7 +361,7 @@ def _event_answered(eviction: Eviction, status: int, message: str) -> Step:
     if _OK <= status < _MULTIPLE or status == _CONFLICT:
         return replace(eviction, has_event=True), ()
     is_forbidden = status == _FORBIDDEN and (
-        eviction.outcome is not Outcome.EVICTED or eviction.failures >= MOST_EVENT_FAILURES
+        eviction.outcome is not EvictionOutcome.EVICTED or eviction.failures >= MOST_EVENT_FAILURES
     )
     if is_forbidden or status in {_BAD, _NOT_FOUND, _UNPROCESSABLE}:
         return replace(eviction, has_event=True, event_refusal=f"{status} {message}".rstrip()), ()

@@ -14,11 +14,11 @@ from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import EvictionReport
 from podqos.guard.acting import Did, Evictor, Noted
 from podqos.guard.brakes import Brakes
-from podqos.guard.eviction import Answered, GuardVictim, Outcome
+from podqos.guard.eviction import EvictionAnswered, EvictionOutcome, GuardVictim
 from podqos.guard.known_pods import GuardedPod
-from podqos.guard.node_pods import Journal, NodePods
+from podqos.guard.node_pods import GuardedPods, Journal
 from podqos.guard.sender import Reply, Sender
-from podqos.guard.world import GuardWorld, Reaction
+from podqos.guard.world import GuardReaction, GuardWorld
 from podqos.host.linux.loop import Loop
 from podqos.host.shell.agent_thread import AgentThread
 
@@ -34,7 +34,7 @@ class Evictions:
     def __init__(
         self,
         world: GuardWorld,
-        pods: NodePods,
+        pods: GuardedPods,
         brakes: Brakes,
         thread: AgentThread,
         *,
@@ -64,7 +64,7 @@ class Evictions:
     def told(self, victim: GuardVictim, noted: Noted) -> None:
         """Hear how far an eviction is."""
         since_us = round(noted.seconds * 1e6)
-        begun = Reaction(f"{victim.namespace}/{victim.name}", self._now_us() - since_us)  # by another guard
+        begun = GuardReaction(f"{victim.namespace}/{victim.name}", self._now_us() - since_us)  # by another guard
         reaction = self._world.reactions.setdefault(victim.uid, begun)
         at_us = reaction.decided_us + since_us
         match noted.what:
@@ -86,7 +86,7 @@ class Evictions:
             case _:
                 pass
 
-    def _over(self, victim: GuardVictim, reaction: Reaction, noted: Noted) -> None:
+    def _over(self, victim: GuardVictim, reaction: GuardReaction, noted: Noted) -> None:
         """Write down what came of an eviction; a pod that is still there is a candidate again."""
         self._deliver(PodStopped(victim.uid))
         del self._world.reactions[victim.uid]
@@ -102,11 +102,11 @@ class Evictions:
             reaction.major_faults,
         )
         self._journal(Kind.REPORTED, reaction.pod, By.GUARD, because)
-        if noted.outcome is not Outcome.EVICTED:
+        if noted.outcome is not EvictionOutcome.EVICTED:
             self._note(f"{reaction.pod} was not evicted: {because.outcome} {noted.text}".rstrip())
             self._world.evicted.discard(victim.uid)
             self._world.pods.pop(victim.uid, None)
-            if noted.outcome is Outcome.REFUSED:
+            if noted.outcome is EvictionOutcome.REFUSED:
                 self._brakes.refused_until_us = self._now_us() + _REFUSED_US
         self._pods.refresh(anew=True)
 
@@ -121,7 +121,7 @@ class Evictions:
         loop.call_after(seconds, lambda: self.rehearse(loop, sender))
 
     def _rehearsed(self, reply: Reply) -> None:
-        if not isinstance(reply, Answered):
+        if not isinstance(reply, EvictionAnswered):
             return
         if reply.status in _REFUSALS:
             self._note(f"the API server would refuse evictions: {reply.message}")

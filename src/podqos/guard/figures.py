@@ -21,7 +21,7 @@ from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.tree_memory import NodeMemory, TreeMemory
-from podqos.host.linux.watch import Look
+from podqos.host.linux.watch import MemoryFigures
 from podqos.model.stats import ContainerStats, NodeStats, PodReference, PodStats, ProcessStats, RlimitStats, Summary
 
 _WITH_CONTAINERS = 16
@@ -80,11 +80,11 @@ class GuardFigures:
         self._memory = TreeMemory(cgroups, cgroups.own, None, procfs)
         self._node = NodeStats(node)
 
-    def look(self, pods: Iterable[WatchedPod]) -> Look:
+    def look(self, pods: Iterable[WatchedPod]) -> MemoryFigures:
         """Return what is there of memory now, and nothing else."""
         return self._memory.look(pods)
 
-    def last_look(self) -> Look | None:
+    def last_look(self) -> MemoryFigures | None:
         """Return the memory of the last summary, without reading it again."""
         return self._memory.last_look()
 

@@ -15,8 +15,8 @@ from podqos.agent.guard_status import GuardStatus
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import EvictionReport, LocalStorageExceeded, UnderPressure
 from podqos.exposition import CONTENT_TYPE, Counter, Histogram, family, single
-from podqos.host.api.http_request import HttpRefusal, HttpResponse, Request
-from podqos.survival.shadow import GuardedDeath, Hindsight
+from podqos.host.api.http_request import HttpRefusal, HttpResponse, KubeletRequest
+from podqos.survival.shadow import GuardedDeath, NodeHindsight
 
 _MOST_WAITING = 500
 _STAGES = ("held", "killed", "gone", "answered")
@@ -28,7 +28,7 @@ class GuardMetrics:
     def __init__(self, status: Callable[[], GuardStatus]) -> None:
         self._status = status
         self._waiting: deque[Entry] = deque()
-        self._hindsight = Hindsight()
+        self._hindsight = NodeHindsight()
         self._reactions = Histogram(
             "podqos_guard_reaction_seconds",
             "From the moment a threshold was noticed to be crossed until the victim was held, killed, gone, and known.",
@@ -125,7 +125,7 @@ class GuardMetrics:
         yield from single("process_resident_memory_bytes", "gauge", "Memory of the guard.", status.rss_bytes)
         yield from single("process_start_time_seconds", "gauge", "Start of the guard.", status.started_us / 1e6)
 
-    def answer(self, request: Request) -> HttpResponse:
+    def answer(self, request: KubeletRequest) -> HttpResponse:
         """Answer a request."""
         if request.method == "POST":
             raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "there is nothing to write")

@@ -22,7 +22,7 @@ from podqos.qos.cgroup_paths import cgroup_uid
 Journal = Callable[[Kind, str | None, By, Because | None], None]
 
 
-class NodePods:
+class GuardedPods:
     """Tells the agent of pods that come, go and change."""
 
     def __init__(

@@ -39,7 +39,7 @@ from podqos.guard.known_pods import KnownPods
 from podqos.guard.kubelet_follower import KubeletFollower
 from podqos.guard.lifeline import Lifeline
 from podqos.guard.metrics import GuardMetrics
-from podqos.guard.node_pods import NodePods
+from podqos.guard.node_pods import GuardedPods
 from podqos.guard.sender import Sender
 from podqos.guard.settings import GuardSettings, agent_config, cgroups_of
 from podqos.guard.status import StatusParts, guard_status
@@ -53,7 +53,7 @@ from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.psi import PressureWatch
 from podqos.host.linux.stopping import stop_at_once
 from podqos.host.shell.agent_shell import JOURNAL, AgentShell
-from podqos.host.shell.protection import Protection
+from podqos.host.shell.protection import AgentProtection
 from podqos.host.storage.writing import replace_file
 from podqos.model.quantity import Quantity
 from podqos.naming import naming
@@ -107,7 +107,7 @@ class Guard(AgentShell):
         explaining = DecisionExplainer(self.config.eviction, thread, self._background, self._journal)
         self.decisions = Decisions(self.world, self.brakes, explaining, thread, self._crossed)
         self._run_agent(self.config, self.world, self.decisions.take)
-        self.pods = NodePods(self.known, self.world, self.driver, deliver=self.deliver, journal=self._journal)
+        self.pods = GuardedPods(self.known, self.world, self.driver, deliver=self.deliver, journal=self._journal)
         self.evictions = Evictions(
             self.world, self.pods, self.brakes, thread, deliver=self.deliver, journal=self._journal
         )
@@ -177,7 +177,7 @@ class Guard(AgentShell):
         self._procfs, capabilities = procfs, detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(self.settings, capabilities.version, procfs), procfs)
         self.config = agent_config(self.settings, self.cgroups.version, procfs)
-        self._protection = Protection(self.settings, self.cgroups, capabilities, procfs, self._lacks)
+        self._protection = AgentProtection(self.settings, self.cgroups, capabilities, procfs, self._lacks)
         self._protection.begin()
         self._open.callback(self._protection.end)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podqos.cluster.writing import Answered as Written
+from podqos.cluster.writing import WriteAnswer as Written
 from podqos.cluster.writing import Writer
 from podqos.errors import PodqosError, Refused
-from podqos.guard.eviction import Answered, EventAnswered, Eviction, GuardVictim, Looked, Unanswered
+from podqos.guard.eviction import EventAnswered, Eviction, EvictionAnswered, GuardVictim, Looked, Unanswered
 from podqos.guard.requests import event_of, eviction_of, looked, patch_of
 from podqos.host.linux.background import Background
 from podqos.host.linux.loop import Loop
@@ -22,7 +22,7 @@ WARM_SECONDS = 15.0
 _AWAY_SECONDS = 2.0
 _FIRST_WAIT_SECONDS, _MOST_DOUBLINGS = 5.0, 3
 _THREADS = 4
-Reply = Answered | EventAnswered | Looked | Unanswered
+Reply = EvictionAnswered | EventAnswered | Looked | Unanswered
 Done = Callable[[Reply], None]
 
 
@@ -101,7 +101,7 @@ class Sender:
 
 
 def _answered(written: Written) -> Reply:
-    return Answered(written.status, written.message)
+    return EvictionAnswered(written.status, written.message)
 
 
 def _why(error: Exception) -> str:

@@ -156,7 +156,7 @@ class KnownKubelet(Struct, frozen=True, rename="camel"):
     """Not asked for where its configuration is given."""
 
 
-class FoundKubelet(Struct, frozen=True):
+class KubeletSettingsFound(Struct, frozen=True):
     """A kubelet's settings, and what was wrong on the way there."""
 
     configuration: KubeletConfiguration
@@ -172,7 +172,7 @@ Local = Callable[[str, Profile], LocalKubelet]
 
 def find_kubelet(
     cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None, local: Local = local_kubelet
-) -> FoundKubelet:
+) -> KubeletSettingsFound:
     """Return a kubelet's settings as last known, at once; it is asked (``ask_kubelet``) only where there are none.
 
     ``given`` is its configuration, where that is known; the rules are then those of the version last known. A kubelet
@@ -180,11 +180,11 @@ def find_kubelet(
     """
     last = _last(state / _KEPT, node)
     if given is not None:
-        return FoundKubelet(given, LATEST if last is None else _profile(last.version))
+        return KubeletSettingsFound(given, LATEST if last is None else _profile(last.version))
     if last is not None:
         configuration = _configuration(last)
         if configuration is not None:
-            return FoundKubelet(configuration, _profile(last.version))
+            return KubeletSettingsFound(configuration, _profile(last.version))
         with contextlib.suppress(HostError):
             return _from_files(local, node, last.version)
     return ask_kubelet(cluster, node, state, None, local)
@@ -192,7 +192,7 @@ def find_kubelet(
 
 def ask_kubelet(
     cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None, local: Local = local_kubelet
-) -> FoundKubelet:
+) -> KubeletSettingsFound:
     """Ask a kubelet for its settings, but for what is given, and keep them.
 
     One that may not be asked, and one that never answered, has those that this machine's files say.
@@ -208,7 +208,7 @@ def ask_kubelet(
         return _instead(error, local, node, "" if last is None else last.version)
     if given is not None:
         known = KnownKubelet(node, version) if last is None else replace(last, version=version)
-        return FoundKubelet(given, _profile(version), _keep(file, known))
+        return KubeletSettingsFound(given, _profile(version), _keep(file, known))
     try:
         known = KnownKubelet(node, version, msgspec.Raw(Kubelets(cluster).ask(node, "configz", pruned_kubelet)))
         configuration = _configuration(known)
@@ -220,16 +220,16 @@ def ask_kubelet(
         # What it said when it might be asked would be out of date by the next start.
         unkept = _keep(file, KnownKubelet(node, version))
         return replace(found, trouble="; ".join(filter(None, (found.trouble, unkept))))
-    return FoundKubelet(configuration, _profile(version), _keep(file, known))
+    return KubeletSettingsFound(configuration, _profile(version), _keep(file, known))
 
 
-def _from_files(local: Local, node: str, version: str) -> FoundKubelet:
+def _from_files(local: Local, node: str, version: str) -> KubeletSettingsFound:
     profile = _profile(version)
     found = local(node, profile)
-    return FoundKubelet(found.configuration, profile, found.trouble, found.source)
+    return KubeletSettingsFound(found.configuration, profile, found.trouble, found.source)
 
 
-def _instead(error: ClusterError | InputError, local: Local, node: str, version: str) -> FoundKubelet:
+def _instead(error: ClusterError | InputError, local: Local, node: str, version: str) -> KubeletSettingsFound:
     """Return the settings in this machine's files; where there are none, both reasons are the answer."""
     try:
         found = _from_files(local, node, version)

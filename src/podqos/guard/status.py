@@ -16,7 +16,7 @@ from podqos.guard.brakes import Brakes
 from podqos.guard.decisions import Decisions
 from podqos.guard.evictions import Evictions
 from podqos.guard.known_pods import never_evicted
-from podqos.guard.node_pods import NodePods
+from podqos.guard.node_pods import GuardedPods
 from podqos.guard.settings import GuardSettings
 from podqos.guard.world import GuardWorld
 from podqos.host.linux.procfs import PAGE_BYTES
@@ -31,7 +31,7 @@ class StatusParts(Struct, frozen=True, kw_only=True):
     thread: AgentThread
     driver: Driver
     world: GuardWorld
-    pods: NodePods
+    pods: GuardedPods
     brakes: Brakes
     decisions: Decisions
     evictions: Evictions

@@ -29,7 +29,7 @@ from podqos.guard.known_pods import GuardedPod, never_evicted
 from podqos.guard.tree import PodCgroup, pod_at
 from podqos.host.linux.cgroupfs import Cgroups, KernelSignal
 from podqos.host.linux.notes import words
-from podqos.host.linux.watch import MemoryWatch
+from podqos.host.linux.watch import KernelMemoryWatch
 from podqos.host.shell.agent_thread import AgentThread
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
@@ -50,7 +50,7 @@ class Acts(Protocol):
         """Have the server evict it by its own rules."""
 
 
-class Reaction(Struct):
+class GuardReaction(Struct):
     """The timing of an eviction, in the journal's time; None where it is not known, or did not happen."""
 
     pod: str
@@ -106,7 +106,7 @@ class GuardWorld:
         """What the agent decided on last."""
         self.because: Because | None = None
         """Why the agent decided last."""
-        self.reactions: dict[str, Reaction] = {}
+        self.reactions: dict[str, GuardReaction] = {}
         """Evictions under way, by uid."""
         self.evicted: set[str] = set()
         """The uids of pods that were evicted: they are over, whatever the server still says."""
@@ -114,7 +114,7 @@ class GuardWorld:
         self._note, self._now_us = thread.note, thread.now_us
         self._least_available: int | None = None
         self._is_blind = False
-        self.memory_watch = MemoryWatch(
+        self.memory_watch = KernelMemoryWatch(
             Restrained(cgroups),
             thread.loop,
             {Signal.MEMORY: _MACHINE, Signal.ALLOCATABLE_MEMORY: cgroups.own},
@@ -172,7 +172,7 @@ class GuardWorld:
         if why or watched is None or self.acting is None:
             self._note(f"{command.pod.key} is not evicted: {why or 'nothing carries it out'}")
             return (PodStopped(uid),)
-        reaction = self.reactions[uid] = Reaction(command.pod.key, decided_us, self.noticed_us)
+        reaction = self.reactions[uid] = GuardReaction(command.pod.key, decided_us, self.noticed_us)
         self.evicted.add(uid)
         because = command.because
         threshold = str(because.threshold.signal) if isinstance(because, ReclaimTarget) else ""

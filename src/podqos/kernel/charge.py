@@ -28,7 +28,7 @@ HIGH_DELAY_SCALING_BITS = 14
 HIGH_DELAY_MAX_SECONDS = 2
 
 
-class Bound(StrEnum):
+class MemoryBound(StrEnum):
     """What can be exhausted."""
 
     MACHINE = "machine"
@@ -38,11 +38,11 @@ class Bound(StrEnum):
     """v1: memory and swap together; swapping does not help."""
 
 
-class Room(Struct, frozen=True, gc=False):
+class BoundRoom(Struct, frozen=True, gc=False):
     """How much more one bound allows."""
 
     path: str
-    bound: Bound
+    bound: MemoryBound
     limit_bytes: int
     free_bytes: int
     """Left before anything has to be reclaimed; below zero where a limit was lowered."""
@@ -59,7 +59,7 @@ class OutOfMemory(Struct, frozen=True, gc=False):
 
     path: str
     """The cgroup that ran out, whose subtree the victim comes from; the root for a global OOM."""
-    bound: Bound
+    bound: MemoryBound
     limit_bytes: int
     missing_bytes: int
     oom_total_pages: int
@@ -105,7 +105,7 @@ def charge(memory: Memory, path: str, kind: Kind, wanted_bytes: int, *, hz: int 
     return Charge(allowed, 0, tuple(taken), _out_of_memory(memory, tightest, missing), throttle)
 
 
-def rooms(memory: Memory, path: str) -> Iterator[Room]:
+def rooms(memory: Memory, path: str) -> Iterator[BoundRoom]:
     """Yield what bounds allocations in ``path``, as the kernel asks: the machine, its own limits, those above.
 
     ``with_reclaim`` adds what each could gain.
@@ -114,20 +114,20 @@ def rooms(memory: Memory, path: str) -> Iterator[Room]:
     for memcg in memory[path].chain():
         settings = memcg.settings
         if settings.memsw_max_bytes is not None and memory.machine.cgroup_version == 1:
-            yield _room(memory, memcg.path, Bound.MEMSW, settings.memsw_max_bytes)
+            yield _room(memory, memcg.path, MemoryBound.MEMSW, settings.memsw_max_bytes)
         if settings.max_bytes is not None:
-            yield _room(memory, memcg.path, Bound.MEMORY, settings.max_bytes)
+            yield _room(memory, memcg.path, MemoryBound.MEMORY, settings.max_bytes)
 
 
-def machine_room(memory: Memory) -> Room:
+def machine_room(memory: Memory) -> BoundRoom:
     """Return what the machine has above its ``min`` watermark."""
     machine = memory.machine
-    return _room(memory, ROOT, Bound.MACHINE, machine.total_bytes - machine.watermarks.min_bytes)
+    return _room(memory, ROOT, MemoryBound.MACHINE, machine.total_bytes - machine.watermarks.min_bytes)
 
 
-def with_reclaim(memory: Memory, room: Room) -> Room:
+def with_reclaim(memory: Memory, room: BoundRoom) -> BoundRoom:
     """Return a room with what reclaim could add to it."""
-    gain = reclaimable_bytes(memory, room.path, may_swap=room.bound is not Bound.MEMSW)
+    gain = reclaimable_bytes(memory, room.path, may_swap=room.bound is not MemoryBound.MEMSW)
     return replace(room, reclaimable_bytes=gain)
 
 
@@ -142,13 +142,13 @@ def high_delay_usec(usage_bytes: int, high_bytes: int, charged_pages: int, hz: i
     return 0 if jiffies <= hz // 100 else jiffies * 1_000_000 // hz
 
 
-def _room(memory: Memory, path: str, bound: Bound, limit_bytes: int) -> Room:
+def _room(memory: Memory, path: str, bound: MemoryBound, limit_bytes: int) -> BoundRoom:
     memcg = memory[path]
-    used = memcg.usage_bytes + (memcg.swap_usage_bytes if bound is Bound.MEMSW else 0)
-    return Room(path, bound, limit_bytes, limit_bytes - used)
+    used = memcg.usage_bytes + (memcg.swap_usage_bytes if bound is MemoryBound.MEMSW else 0)
+    return BoundRoom(path, bound, limit_bytes, limit_bytes - used)
 
 
-def _make_room(memory: Memory, path: str, wanted_bytes: int, taken: list[Taken]) -> tuple[int, Room | None]:
+def _make_room(memory: Memory, path: str, wanted_bytes: int, taken: list[Taken]) -> tuple[int, BoundRoom | None]:
     """Reclaim wherever room is lacking; returns what can be charged, and the bound that allows no more if one does."""
     short = [with_reclaim(memory, room) for room in rooms(memory, path) if room.free_bytes < wanted_bytes]
     if not short:
@@ -156,10 +156,10 @@ def _make_room(memory: Memory, path: str, wanted_bytes: int, taken: list[Taken])
     tightest = min(short, key=lambda room: room.until_oom_bytes)
     allowed = max(0, min(wanted_bytes, tightest.until_oom_bytes))
     # From the leaf up, the machine last: what is gained below also relieves those above.
-    for room in sorted(short, key=lambda room: room.bound is Bound.MACHINE):
+    for room in sorted(short, key=lambda room: room.bound is MemoryBound.MACHINE):
         lacking = allowed - _room(memory, room.path, room.bound, room.limit_bytes).free_bytes
         if lacking > 0:
-            taken += reclaim(memory, room.path, lacking, may_swap=room.bound is not Bound.MEMSW)
+            taken += reclaim(memory, room.path, lacking, may_swap=room.bound is not MemoryBound.MEMSW)
     # Reclaim in one cgroup shifts protection in others: what was promised may have become a little less.
     left = min(rooms(memory, path), key=lambda room: room.free_bytes)
     if left.free_bytes < allowed:
@@ -182,8 +182,8 @@ def _keep_below_high(memory: Memory, leaf: Memcg, taken: list[Taken], hz: int) -
     return worst
 
 
-def _out_of_memory(memory: Memory, room: Room, missing_bytes: int) -> OutOfMemory:
-    if room.bound is Bound.MACHINE:
+def _out_of_memory(memory: Memory, room: BoundRoom, missing_bytes: int) -> OutOfMemory:
+    if room.bound is MemoryBound.MACHINE:
         return OutOfMemory(ROOT, room.bound, room.limit_bytes, missing_bytes, memory.machine.oom_total_pages)
     settings = memory[room.path].settings
     kills = not (settings.oom_kill_disable and memory.machine.cgroup_version == 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.charge import Bound, Room, rooms
+from podqos.kernel.charge import BoundRoom, MemoryBound, rooms
 from podqos.kernel.memcg import Kind, Memory
 from podqos.kernel.reclaim import Taken, kswapd, relieve
 
@@ -29,7 +29,7 @@ class Course(Struct, frozen=True):
     steps: tuple[ReclaimStep, ...]
     until_oom_bytes: int
     """By how much the cgroup can grow."""
-    room: Room
+    room: BoundRoom
     """What ran out, as it was then."""
 
 
@@ -52,7 +52,7 @@ def grow(memory: Memory, path: str) -> Course:
         for room in sorted((room for room in rooms(memory, path) if room.free_bytes < 0), key=_first_short):
             lacking = -next(each for each in rooms(memory, path) if _same(each, room)).free_bytes
             if lacking > 0:
-                taken = relieve(memory, room.path, lacking, may_swap=room.bound is not Bound.MEMSW)
+                taken = relieve(memory, room.path, lacking, may_swap=room.bound is not MemoryBound.MEMSW)
                 _note(steps, grown, taken)
                 lacking -= sum(each.size_bytes for each in taken)
             if lacking > 0:
@@ -65,10 +65,10 @@ def _note(steps: list[ReclaimStep], grown_bytes: int, taken: tuple[Taken, ...]) 
         steps.append(ReclaimStep(grown_bytes, taken))
 
 
-def _first_short(room: Room) -> tuple[int, bool, int]:
+def _first_short(room: BoundRoom) -> tuple[int, bool, int]:
     """Order by where most is missing: there the limit was hit first. Of equals, the machine comes first."""
     return room.free_bytes, room.path != ROOT, -len(room.path)
 
 
-def _same(one: Room, other: Room) -> bool:
+def _same(one: BoundRoom, other: BoundRoom) -> bool:
     return (one.path, one.bound) == (other.path, other.bound)

@@ -46,7 +46,7 @@ class Process(Struct, frozen=True, gc=False):
         return self.oom_score_adj == OOM_SCORE_ADJ_MIN or self.pid == INIT_PID
 
 
-class Candidate(Struct, frozen=True, gc=False):
+class OOMCandidate(Struct, frozen=True, gc=False):
     """A process with the two parts of its badness, in pages."""
 
     process: Process
@@ -59,14 +59,14 @@ class Candidate(Struct, frozen=True, gc=False):
         return self.used_pages + self.adjustment_pages
 
 
-class Selection(Struct, frozen=True, gc=False):
+class OOMSelection(Struct, frozen=True, gc=False):
     """The victim that the OOM killer chooses, and by what margin."""
 
     domain: str
     """The cgroup that ran out; the root for a global OOM."""
     total_pages: int
-    victim: Candidate
-    runner_up: Candidate | None = None
+    victim: OOMCandidate
+    runner_up: OOMCandidate | None = None
     """Who would have died in the victim's place."""
 
     @property
@@ -78,7 +78,7 @@ class Selection(Struct, frozen=True, gc=False):
 class Kill(Struct, frozen=True, gc=False):
     """All processes that an OOM kills."""
 
-    selection: Selection
+    selection: OOMSelection
     killed: tuple[Process, ...]
     """The victim first, then by process id."""
     group: str | None = None
@@ -92,15 +92,15 @@ def badness(process: Process, total_pages: int) -> int | None:
     return None if process.is_exempt else candidate(process, total_pages).points
 
 
-def candidate(process: Process, total_pages: int) -> Candidate:
+def candidate(process: Process, total_pages: int) -> OOMCandidate:
     """Return a process with the parts of its badness."""
     used = process.rss_pages + process.swap_pages + process.page_table_pages
-    return Candidate(process, used, process.oom_score_adj * (total_pages // 1000))
+    return OOMCandidate(process, used, process.oom_score_adj * (total_pages // 1000))
 
 
 def candidate_in(
     release: tuple[int, int] | None, process: Process, total_pages: int, *, is_privileged: bool = False
-) -> Candidate:
+) -> OOMCandidate:
     """Return a process with the parts of its badness as a kernel of that release has them; None: as of today.
 
     Before 4.17 a process with CAP_SYS_ADMIN was 3 % better off: of what it used, before 3.14 of the total. Before 5.9
@@ -116,17 +116,17 @@ def candidate_in(
         used -= used * _BONUS_THOUSANDTHS // 1000
     if release < _PAGES_SINCE and step:
         used = used * 1000 // total_pages * step
-        return Candidate(process, used, min(1000 * step, max(step, used + adjustment)) - used)
-    return Candidate(process, used, max(adjustment, 1 - used))
+        return OOMCandidate(process, used, min(1000 * step, max(step, used + adjustment)) - used)
+    return OOMCandidate(process, used, max(adjustment, 1 - used))
 
 
-def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> Selection | None:
+def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> OOMSelection | None:
     """Choose the victim of an OOM in ``domain``, in one pass.
 
     None where nothing can be killed: a whole machine then panics, a cgroup's allocation fails.
     """
-    best: Candidate | None = None
-    second: Candidate | None = None
+    best: OOMCandidate | None = None
+    second: OOMCandidate | None = None
     best_key = second_key = None
     for process in _eligible(processes, domain):
         current = candidate(process, total_pages)
@@ -136,10 +136,10 @@ def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -
             best, best_key = current, key
         elif second_key is None or key > second_key:
             second, second_key = current, key
-    return None if best is None else Selection(domain, total_pages, best, second)
+    return None if best is None else OOMSelection(domain, total_pages, best, second)
 
 
-def rank(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> tuple[Candidate, ...]:
+def rank(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> tuple[OOMCandidate, ...]:
     """Return all candidates, first to die first: the kill order if nothing else changes."""
     candidates = [candidate(process, total_pages) for process in _eligible(processes, domain)]
     candidates.sort(key=lambda each: _order(each, domain), reverse=True)
@@ -147,7 +147,7 @@ def rank(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> 
 
 
 def kill(
-    selection: Selection,
+    selection: OOMSelection,
     processes: Sequence[Process],
     oom_groups: Collection[str] = (),
     *,
@@ -193,7 +193,7 @@ def _eligible(processes: Iterable[Process], domain: str) -> Iterable[Process]:
     return (process for process in processes if not process.is_exempt and is_within(process.cgroup, domain))
 
 
-def _order(each: Candidate, domain: str) -> tuple[int, str, int]:
+def _order(each: OOMCandidate, domain: str) -> tuple[int, str, int]:
     """Compare by badness; of equals the one scanned last is greater."""
     path = "" if domain == ROOT else each.process.cgroup
     return each.points, path, each.process.pid

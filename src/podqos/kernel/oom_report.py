@@ -126,7 +126,7 @@ class Victim(Struct, gc=False):
     is_reaped: bool = False
 
 
-class Counter(Struct, frozen=True, gc=False):
+class ReportCounter(Struct, frozen=True, gc=False):
     """A counter of the cgroup that ran out."""
 
     usage_kb: int
@@ -136,7 +136,7 @@ class Counter(Struct, frozen=True, gc=False):
     """How often the limit was met."""
 
 
-class Zone(Struct, gc=False):
+class ReportZone(Struct, gc=False):
     """A zone of the machine's memory."""
 
     node: int
@@ -175,11 +175,11 @@ class OOMReport(Struct):
     chosen_name: str = ""
     score: int | None = None
     """Its badness in thousandths of the total, which kernels before 5.3 say."""
-    counters: dict[str, Counter] = field(default_factory=dict)
+    counters: dict[str, ReportCounter] = field(default_factory=dict)
     ram_pages: int | None = None
     reserved_pages: int = 0
     swap_kb: int | None = None
-    zones: list[Zone] = field(default_factory=list)
+    zones: list[ReportZone] = field(default_factory=list)
     memory_pages: dict[str, int] = field(default_factory=dict)
     """What the machine's memory holds, by the kernel's names."""
     kernel_stack_kb: int = 0
@@ -432,7 +432,7 @@ def _read(report: OOMReport, text: str) -> None:
     elif found := _COUNTER.match(text):
         limit = int(found[3])
         failures = None if found[4] is None else int(found[4])
-        report.counters[found[1]] = Counter(int(found[2]), None if limit >= _UNLIMITED_KB else limit, failures)
+        report.counters[found[1]] = ReportCounter(int(found[2]), None if limit >= _UNLIMITED_KB else limit, failures)
     elif found := _KILL.match(text):
         report.chosen, report.chosen_name, report.score = int(found[1]), found[2], int(found[3])
         report.is_allocating_task |= _ALLOCATING in text
@@ -448,7 +448,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         if len(report.zones) < _MOST_ZONES:
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
-            report.zones.append(Zone(int(found[1] or 0), found[2], int(found[3]), int(found[4]), present_kb))
+            report.zones.append(ReportZone(int(found[1] or 0), found[2], int(found[3]), int(found[4]), present_kb))
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
     elif found := _RESERVES.match(text):
         if report.zones:

@@ -37,7 +37,7 @@ from podqos.objects.objects import Objects
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Progress, one_by_one
 from podqos.reading.loading import LoadRequest, load_all, objects_of, read_sources
-from podqos.survival.node.decision import Decision, ExplainSettings, decide
+from podqos.survival.node.decision import ExplainSettings, PodDecision, decide
 
 if TYPE_CHECKING:
     from podqos.answers.explanation import ExplanationList
@@ -249,7 +249,7 @@ def _explain_part(part: ListPart, settings: ExplainSettings) -> _Piece | None:
     return _Piece(Explained(classes=Counter([decision.qos_class for decision in decisions])), _rows(decisions))
 
 
-def _rows(decisions: Sequence[Decision]) -> str:
+def _rows(decisions: Sequence[PodDecision]) -> str:
     """Return the lines of ``-o csv``."""
     lines = []
     for decision in decisions:
@@ -284,7 +284,7 @@ def _has_formulas(text: str) -> bool:
     )
 
 
-def _quoted_rows(decisions: Sequence[Decision]) -> str:
+def _quoted_rows(decisions: Sequence[PodDecision]) -> str:
     from csv import writer
     from io import StringIO
 

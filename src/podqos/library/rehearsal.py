@@ -46,7 +46,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.run import simulate
-from podqos.sim.scaling import Scale, scaled
+from podqos.sim.scaling import ScaleFactors, scaled
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.sim.scenario.scenario import MachineSpec, Scenario
 from podqos.survival.comparison import Rehearsal, Tolerance, compare
@@ -92,7 +92,8 @@ def rehearse(
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
     part = positive_number(scale, naming("scale"), "fraction up to 1", "1/32", most=1)
     small = scaled(
-        scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, naming("speed"), "speed", "10"))
+        scenario,
+        ScaleFactors(part, min(Fraction(1), cores), 1 / positive_number(speed, naming("speed"), "speed", "10")),
     )
     if until_us is not None:
         small = replace(small, duration_us=until_us)

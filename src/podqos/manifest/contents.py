@@ -11,7 +11,7 @@ from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_policy
 from podqos.manifest.objects import Interpretation, KubernetesObject, holder_of
 from podqos.manifest.plain import FieldPath, Plain, format_path
-from podqos.manifest.problems import Finding, Position, Problem, SyntaxProblem
+from podqos.manifest.problems import FieldProblem, Position, Problem, SyntaxProblem
 from podqos.manifest.snippets import name_after
 from podqos.manifest.text import Place
 from podqos.model.pod import ObjectMeta, Workload
@@ -31,7 +31,7 @@ class Other(Struct, frozen=True):
     is_parsed: bool = True
 
 
-class Refused(Struct, frozen=True):
+class RefusedDocument(Struct, frozen=True):
     """An object that should hold a pod and is not in order."""
 
     kind: str
@@ -64,7 +64,7 @@ class Reading(Struct, frozen=True):
     """In the order of the text."""
     skipped: int = 0
     """Documents, or items of lists, that are no Kubernetes objects."""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedDocument, ...] = ()
     """What is not among the workloads because of its problems."""
     unjudged: tuple[Unjudged, ...] = ()
     """Custom resources whose pods are not among the workloads."""
@@ -84,7 +84,7 @@ class Collector:
         self._places: list[Place] = []
         self._others: list[Other] = []
         self._problems: list[Problem] = []
-        self._refused: list[Refused] = []
+        self._refused: list[RefusedDocument] = []
         self._skipped = 0
         self._documents = 0
         self._snippets = 0
@@ -110,7 +110,7 @@ class Collector:
         """Note that there was a document, whatever is in it."""
         self._documents += 1
 
-    def add_problem(self, finding: Finding, position: Position) -> None:
+    def add_problem(self, finding: FieldProblem, position: Position) -> None:
         """Report something at a position."""
         line, column = position
         field = format_path(finding.path)
@@ -118,7 +118,7 @@ class Collector:
 
     def add_syntax_problem(self, problem: SyntaxProblem) -> None:
         """Report that a document cannot be read."""
-        self.add_problem(Finding((), problem.what, problem.fix), problem.position)
+        self.add_problem(FieldProblem((), problem.what, problem.fix), problem.position)
 
     def add_unparsed(self, kind: str, api_version: str, place: Place) -> None:
         """Take in an object that need not be parsed."""
@@ -146,7 +146,9 @@ class Collector:
             self._others.append(Other(found.kind, found.api_version, _metadata(found.value), place))
         elif holder_of(found) is not None:
             problems = tuple(self._problems[known:])
-            self._refused.append(Refused(found.kind, found.api_version, _metadata(found.value), place, problems))
+            self._refused.append(
+                RefusedDocument(found.kind, found.api_version, _metadata(found.value), place, problems)
+            )
 
 
 def _metadata(value: dict[str, Plain]) -> ObjectMeta:

@@ -20,7 +20,7 @@ from podqos.manifest.known_kinds import is_kubernetes_own, meant_kind
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.manifest.pod_kinds import CustomKind, Template, custom_kind
-from podqos.manifest.problems import Finding, Position, Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import FieldProblem, Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload, field_at
 
@@ -82,7 +82,7 @@ class CustomResources:
             value = self._plain(other.place)
         except SyntaxProblem as problem:
             # Only a kind that is not parsed otherwise and that a user says holds pods.
-            self._report(Finding((), problem.what, problem.fix), problem.position)
+            self._report(FieldProblem((), problem.what, problem.fix), problem.position)
             return False
         if not isinstance(value, dict):
             return False
@@ -106,7 +106,7 @@ class CustomResources:
         meant = meant_kind(other.kind, other.api_version)
         if meant is not None:
             what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
-            finding = Finding(("kind",), what, fix, Severity.WARNING)
+            finding = FieldProblem(("kind",), what, fix, Severity.WARNING)
             self._report(finding, self._locate(other.place, finding.path))
             return False
         steps = format_path(path).replace("[", ".").replace("]", "")
@@ -153,7 +153,7 @@ class CustomResources:
             field = parse_path(field_at(own_path, format_path(path), fields)) if is_pods else finding.path
             self._report(replace(finding, path=field), self._locate(other.place, field))
 
-    def _report(self, finding: Finding, position: Position) -> None:
+    def _report(self, finding: FieldProblem, position: Position) -> None:
         field = format_path(finding.path)
         self._problems.append(
             Problem(self._reading.source, *position, finding.severity, field, finding.what, finding.fix)

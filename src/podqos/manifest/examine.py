@@ -24,12 +24,12 @@ from podqos.manifest.amounts import decode_hook
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS, suggestion
 from podqos.manifest.kinds import PodHolder, Scale
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding, Severity
+from podqos.manifest.problems import FieldProblem, Severity
 from podqos.model.pod import ObjectMeta, PodSpec, PodStatus
 from podqos.model.quantity import Quantity, meant_cores
 
 
-def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain], tuple[Finding, ...]]:
+def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain], tuple[FieldProblem, ...]]:
     """Return what is known about an object that holds a pod, without nulls, and everything wrong with it."""
     metadata = value.get("metadata")
     is_live = isinstance(metadata, dict) and any(
@@ -131,11 +131,11 @@ class Examination:
         self._is_live = is_live
         self._fields = fields
         self._readers = readers or {}
-        self.findings: list[Finding] = []
+        self.findings: list[FieldProblem] = []
 
     def report(self, path: FieldPath, what: str, fix: str = "", severity: Severity = Severity.ERROR) -> None:
         """Add a finding."""
-        self.findings.append(Finding(path, what, fix, severity))
+        self.findings.append(FieldProblem(path, what, fix, severity))
 
     def clean(self, value: Plain, model: type, path: FieldPath) -> Plain:
         """Return ``value`` without nulls as ``model`` needs it, reporting whatever does not fit."""

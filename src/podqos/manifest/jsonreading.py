@@ -19,7 +19,7 @@ from podqos.manifest.decode import PLAIN_DECODER, REFUSALS, model_decoder
 from podqos.manifest.kinds import item_type
 from podqos.manifest.objects import interpret, is_list, objects_in
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding, Position, SyntaxProblem, position_at
+from podqos.manifest.problems import FieldProblem, Position, SyntaxProblem, position_at
 from podqos.manifest.text import Chunk, Place, decode
 from podqos.model.pod import Pod, Workload
 
@@ -178,10 +178,10 @@ def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
             value = PLAIN_DECODER.decode(part.raw) if part.path else whole
             doubled = _duplicate_keys(part, value)
         except REFUSALS as error:
-            collector.add_problem(Finding((), f"broken JSON: {error}"), locator.locate(part.path))
+            collector.add_problem(FieldProblem((), f"broken JSON: {error}"), locator.locate(part.path))
             continue
         for path in doubled:  # the last one counts, as for kubectl
-            finding = Finding((), f'key "{path[-1]}" is set twice', "remove one of them")
+            finding = FieldProblem((), f'key "{path[-1]}" is set twice', "remove one of them")
             collector.add_problem(finding, locator.locate((*part.path, *path)))
         named = collector.name_for_snippet
         for found in objects_in(value, part.path, part.kind, part.api_version, name=named):

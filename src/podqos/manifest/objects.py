@@ -27,7 +27,7 @@ from podqos.manifest.kinds import (
     type_by_field,
 )
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding, Severity
+from podqos.manifest.problems import FieldProblem, Severity
 from podqos.manifest.snippets import Snippet, snippet_in
 from podqos.manifest.text import Chunk, Place
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
@@ -59,7 +59,7 @@ class Interpretation(Struct, frozen=True):
     """What an object turned out to be: a workload, none, or none because of what was found."""
 
     workload: Workload | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FieldProblem, ...] = ()
 
 
 def objects_in(
@@ -148,19 +148,19 @@ def holder_of(found: KubernetesObject) -> PodHolder | None:
     return holder
 
 
-def _kind_findings(found: KubernetesObject) -> tuple[Finding, ...]:
+def _kind_findings(found: KubernetesObject) -> tuple[FieldProblem, ...]:
     """Return what is wrong with kind and apiVersion where a pod was probably meant."""
     meant = meant_holder(found.kind)
     if meant is None or is_custom_group(group_of(found.api_version)):
         return ()
     if not found.api_version:
-        return (Finding((), "apiVersion not set", f"add apiVersion: {meant.api_version}"),)
+        return (FieldProblem((), "apiVersion not set", f"add apiVersion: {meant.api_version}"),)
     if meant.kind != found.kind:
         what, field, fix = f'no kind "{found.kind}"', "kind", f"did you mean {meant.kind}?"
     else:
         what = f'no kind "{found.kind}" in version "{found.api_version}"'
         field, fix = "apiVersion", f"use {meant.api_version}"
-    return (Finding((field,), what, fix),)
+    return (FieldProblem((field,), what, fix),)
 
 
 def _quick(holder: PodHolder, value: dict[str, Plain]) -> Workload | None:

@@ -20,7 +20,7 @@ from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
 from podqos.manifest.kinds import POLICY_GROUPS, group_of, meant_policy
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding
+from podqos.manifest.problems import FieldProblem
 from podqos.model.pod import Toleration
 from podqos.model.policy import (
     ClusterResourceOverride,
@@ -79,7 +79,7 @@ class PolicyReading(Struct, frozen=True):
     """What a policy object turned out to be: a policy, or none because of what was found."""
 
     policy: Policy | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FieldProblem, ...] = ()
     path: FieldPath = ()
     """From the object to what the policy was made of; findings of ``admission`` count from there."""
     generation: str = ""
@@ -105,15 +105,15 @@ def read_policy(kind: str, api_version: str, value: Plain) -> PolicyReading:
     return PolicyReading(convert(cleaned, _MODELS[meant]))
 
 
-def _kind_finding(kind: str, meant: str, api_version: str) -> Finding | None:
+def _kind_finding(kind: str, meant: str, api_version: str) -> FieldProblem | None:
     group = POLICY_GROUPS[meant]
     right = f"{group}/v1" if group else "v1"
     if not api_version:
-        return Finding((), "apiVersion not set", f"add apiVersion: {right}")
+        return FieldProblem((), "apiVersion not set", f"add apiVersion: {right}")
     if kind != meant:
-        return Finding(("kind",), f'no kind "{kind}"', f"did you mean {meant}?")
+        return FieldProblem(("kind",), f'no kind "{kind}"', f"did you mean {meant}?")
     if group_of(api_version) != group:
-        return Finding(("apiVersion",), f'no kind "{kind}" in version "{api_version}"', f"use {right}")
+        return FieldProblem(("apiVersion",), f'no kind "{kind}" in version "{api_version}"', f"use {right}")
     return None
 
 

@@ -55,7 +55,7 @@ class Problem(Struct, frozen=True, order=True):
         return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-class Finding(Struct, frozen=True):
+class FieldProblem(Struct, frozen=True):
     """Something wrong with a field of an object, before it is known where that stands in the text."""
 
     path: FieldPath

@@ -21,7 +21,7 @@ from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem, position_at
+from podqos.manifest.problems import FieldProblem, Position, Severity, SyntaxProblem, position_at
 from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
 from podqos.manifest.unparsed import unparsed_type
 
@@ -63,7 +63,7 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
             else:
                 collector.add_unparsed(*unparsed, Place(chunk))
     if collector.is_empty:
-        collector.add_problem(Finding((), "holds no documents", severity=Severity.WARNING), (1, 1))
+        collector.add_problem(FieldProblem((), "holds no documents", severity=Severity.WARNING), (1, 1))
     return collector.reading()
 
 

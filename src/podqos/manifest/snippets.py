@@ -14,7 +14,7 @@ from msgspec import Struct
 from podqos.manifest.fields import POD_FIELDS, POD_SPEC_FIELDS
 from podqos.manifest.kinds import POD_HOLDERS, PodHolder, group_of
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding, Severity
+from podqos.manifest.problems import FieldProblem, Severity
 
 _POD = POD_HOLDERS["Pod"]
 # By where the pod stands; of the kinds that keep it there, the one to assume where no apiVersion tells them apart.
@@ -32,7 +32,7 @@ class Snippet(Struct, frozen=True):
     """The object, with a kind and a name."""
     omitted: FieldPath
     """The step from the object to what the text has: ``spec`` where that is all there is."""
-    notice: Finding
+    notice: FieldProblem
 
 
 def snippet_in(value: Plain, name: Callable[[], str]) -> Snippet | None:
@@ -88,7 +88,7 @@ def _completed(holder: PodHolder, value: dict[str, Plain], omitted: FieldPath, n
     named = metadata.get("name") or metadata.get("generateName") if isinstance(metadata, dict) else ""
     lines = [] if value.get("apiVersion") else [f"apiVersion: {api_version}"]
     lines += [f"kind: {holder.kind}", *(f"{step}:" for step in omitted)]
-    notice = Finding(
+    notice = FieldProblem(
         (), f"no kind: taken for {holder.kind} {named}".rstrip(), f"add {_listed(lines)}", Severity.WARNING
     )
     whole = {**value, "apiVersion": api_version, "kind": holder.kind, "metadata": metadata}

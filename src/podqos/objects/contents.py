@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.manifest.contents import Refused
+from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import is_kubelet
 from podqos.manifest.problems import Problem
 from podqos.manifest.text import Place
@@ -33,7 +33,7 @@ from podqos.objects.rules import ReadingRules
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
-    from podqos.admission.policies import Cluster, NamespacePolicies
+    from podqos.admission.policies import ClusterPolicies, NamespacePolicies
     from podqos.admission.resource_override import OverrideProfile
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.objects.policies import PolicyCollector
@@ -81,7 +81,7 @@ class Contents:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True)
         )
         """In the order of the files."""
-        self.refused: tuple[tuple[Source, Refused], ...] = tuple(
+        self.refused: tuple[tuple[Source, RefusedDocument], ...] = tuple(
             (source, refused) for source in applied for refused in source.reading.refused
         )
         """What should be a workload and is not in order."""
@@ -145,7 +145,7 @@ class Contents:
 
     def cluster(
         self, source: str | None = None, override_profile: OverrideProfile | None = None
-    ) -> tuple[Cluster, tuple[Problem, ...]]:
+    ) -> tuple[ClusterPolicies, tuple[Problem, ...]]:
         """Return the policies that apply to what a file holds, and what is wrong with them; None: all that there are.
 
         Without a profile, the shape of an override tells its generation.
@@ -154,7 +154,7 @@ class Contents:
         scopes = policies.all_scopes if source is None else policies.scopes(source)
         return policies.cluster(scopes, override_profile)
 
-    def admitting(self, scopes: Scopes, cluster: Cluster) -> NamespacePolicies:
+    def admitting(self, scopes: Scopes, cluster: ClusterPolicies) -> NamespacePolicies:
         """Return the policies of some directories without quotas, namespace by namespace."""
         if scopes not in self._admitting:
             self._admitting[scopes] = without_quotas(cluster)
@@ -243,11 +243,11 @@ class Contents:
             yield PolicyObject(reading.policy, found)
 
 
-def without_quotas(cluster: Cluster) -> NamespacePolicies:
+def without_quotas(cluster: ClusterPolicies) -> NamespacePolicies:
     """Return policies without quotas, namespace by namespace, in all of which pods may be created."""
-    from podqos.admission.policies import Cluster, NamespacePolicies
+    from podqos.admission.policies import ClusterPolicies, NamespacePolicies
 
-    return NamespacePolicies(Cluster(replace(cluster.policies, resource_quotas=()), cluster.namespaces))
+    return NamespacePolicies(ClusterPolicies(replace(cluster.policies, resource_quotas=()), cluster.namespaces))
 
 
 def in_namespace(workload: Workload, namespace: str) -> Workload:

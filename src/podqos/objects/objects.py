@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration
-from podqos.manifest.contents import Refused
+from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.text import Place
@@ -36,7 +36,7 @@ from podqos.objects.spreading import Progress
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
-    from podqos.admission.policies import Cluster, NamespacePolicies, Policies
+    from podqos.admission.policies import ClusterPolicies, NamespacePolicies, Policies
     from podqos.admission.resource_override import OverrideProfile
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.assumption import Assumption
@@ -175,7 +175,7 @@ class Objects:
         return self._contents.others
 
     @property
-    def refused(self) -> tuple[tuple[Source, Refused], ...]:
+    def refused(self) -> tuple[tuple[Source, RefusedDocument], ...]:
         """What should be a workload and is not in order."""
         return self._contents.refused
 
@@ -283,7 +283,7 @@ class Objects:
         """Return the directories whose policies apply to what a file holds."""
         return self._contents.scopes(source)
 
-    def cluster(self, source: str | None = None, override_profile: OverrideProfile | None = None) -> Cluster:
+    def cluster(self, source: str | None = None, override_profile: OverrideProfile | None = None) -> ClusterPolicies:
         """Return the policies of all namespaces that apply to what a file holds; None: all that there are.
 
         Without a profile, the shape of an override tells its generation.

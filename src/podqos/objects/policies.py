@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.policies import OVERRIDE_NAME, Cluster, Policies, PolicyError, validate_policies
+from podqos.admission.policies import OVERRIDE_NAME, ClusterPolicies, Policies, PolicyError, validate_policies
 from podqos.admission.priority import SYSTEM_CLASSES
 from podqos.admission.resource_override import CURRENT, PROFILES, OverrideProfile
 from podqos.manifest.contents import Other
@@ -74,7 +74,7 @@ class PolicyCollector:
         self._listed_kinds: set[str] = set()
         """Known from a cluster itself, so that no file could add to it what the cluster has."""
         self._scopes: dict[str, Scopes] = {}
-        self._clusters: dict[tuple[Scopes, str], tuple[Cluster, tuple[Problem, ...]]] = {}
+        self._clusters: dict[tuple[Scopes, str], tuple[ClusterPolicies, tuple[Problem, ...]]] = {}
         self._alternatives: dict[str, None] | None = None
 
     def take(self, source: Source, *, are_stored: bool = False) -> list[Problem]:
@@ -157,7 +157,7 @@ class PolicyCollector:
 
     def cluster(
         self, scopes: Scopes = (), override_profile: OverrideProfile | None = None
-    ) -> tuple[Cluster, tuple[Problem, ...]]:
+    ) -> tuple[ClusterPolicies, tuple[Problem, ...]]:
         """Return the policies that apply together, and what is wrong with them.
 
         Without a profile, the shape of an override tells of which generation it is.
@@ -168,7 +168,7 @@ class PolicyCollector:
         found = self._applying(scopes)
         alternatives = self.alternatives
         applied = [each for each in found.values() if each.source.path not in alternatives or not _is_namespaced(each)]
-        cluster = Cluster(
+        cluster = ClusterPolicies(
             policies=self._policies(applied, override_profile),
             namespaces=tuple(each.policy for each in found.values() if isinstance(each.policy, Namespace)),
             knows_all_namespaces="Namespace" in self._known_kinds,

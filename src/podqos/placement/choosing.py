@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from podqos.placement.filters import Cluster, Filters
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import Filters, SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import PodView
 from podqos.placement.score import Choice, node_scores, totals
 
@@ -19,7 +19,7 @@ class Chooser(Protocol):
     def choose(self, view: PodView) -> Choice | None:
         """Return the node to take, or nothing if no node will do."""
 
-    def count(self, state: NodeState, view: PodView, change: int) -> None:
+    def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
         """Learn that a pod has come to (1) or left (-1) a node."""
 
 
@@ -29,7 +29,7 @@ class OneByOne:
     A node that refused a pod is not asked again by the next pod of the same workload, as long as it stays as it is.
     """
 
-    def __init__(self, cluster: Cluster, *, explains: bool = False) -> None:
+    def __init__(self, cluster: SchedulerCluster, *, explains: bool = False) -> None:
         """With ``explains`` the scores are part of every choice."""
         self._cluster = cluster
         self._explains = explains
@@ -48,14 +48,14 @@ class OneByOne:
             return Choice(feasible[highest], scores)
         return Choice(self._best(view, feasible)[0])
 
-    def best(self, view: PodView) -> list[NodeState]:
+    def best(self, view: PodView) -> list[SchedulerNode]:
         """Return the nodes with the highest score, by name; the real scheduler picks one of them at random."""
         return self._best(view, self._feasible(view))
 
-    def count(self, state: NodeState, view: PodView, change: int) -> None:
+    def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
         """Learn nothing: the nodes say themselves whether they have changed."""
 
-    def _feasible(self, view: PodView) -> list[NodeState]:
+    def _feasible(self, view: PodView) -> list[SchedulerNode]:
         filters = Filters(view, self._cluster)
         if not filters.is_local:
             return [state for state in self._cluster.states if not filters.first_reasons(state)]
@@ -73,7 +73,7 @@ class OneByOne:
                 feasible.append(state)
         return feasible
 
-    def _best(self, view: PodView, feasible: list[NodeState]) -> list[NodeState]:
+    def _best(self, view: PodView, feasible: list[SchedulerNode]) -> list[SchedulerNode]:
         if len(feasible) <= 1:
             return feasible
         points = totals(view, feasible, self._cluster)
@@ -85,7 +85,7 @@ class OneByOne:
 _MANY = 20_000
 
 
-def best_chooser(pods: int, cluster: Cluster) -> Chooser:
+def best_chooser(pods: int, cluster: SchedulerCluster) -> Chooser:
     """Return the quicker of the two for this many pods; without numpy there is only one."""
     if pods * len(cluster.states) < _MANY:
         return OneByOne(cluster, explains=True)

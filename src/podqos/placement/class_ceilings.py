@@ -12,7 +12,7 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.placement.node_cgroups import cgroup_settings
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.qos.cgroup_tiers import TierRequests, tier_values
 
 
@@ -23,7 +23,9 @@ class ClassCeilings(Struct, frozen=True, gc=False):
     best_effort_bytes: int
 
 
-def class_ceilings(state: NodeState, config: KubeletConfiguration, profile: Profile = LATEST) -> ClassCeilings | None:
+def class_ceilings(
+    state: SchedulerNode, config: KubeletConfiguration, profile: Profile = LATEST
+) -> ClassCeilings | None:
     """Return the ceilings on a node; None where there are none, or where its capacity is not known."""
     capacity = state.node.status.capacity.get(MEMORY)
     if capacity is None or not config.cgroups_per_qos:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import PodAffinityTerm, TopologySpreadConstraint
 from podqos.model.selector import LabelSelector, selects
-from podqos.placement.columns import IMPOSSIBLE, Floats, Mask, NodeMasks, Room
-from podqos.placement.filters import Cluster, port_taken
-from podqos.placement.node_state import NodeState
+from podqos.placement.columns import IMPOSSIBLE, Floats, Mask, NodeColumns, NodeMasks
+from podqos.placement.filters import SchedulerCluster, port_taken
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_affinity import asks_for, meets_all, speaks_of
-from podqos.placement.pod_index import Crowd, Group
+from podqos.placement.pod_index import Crowd, PodGroup
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Plugin
 from podqos.placement.score import MAX_NODE_SCORE, WEIGHTS, Choice
@@ -35,11 +35,11 @@ Chosen: TypeAlias = Indices | slice
 class Columnar:
     """Chooses as ``OneByOne`` does."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SchedulerCluster) -> None:
         self._states = cluster.states
         self._namespaces = cluster.namespaces
         self._index = {state.name: index for index, state in enumerate(cluster.states)}
-        self._room = Room(cluster)
+        self._room = NodeColumns(cluster)
         self._nodes = NodeMasks(cluster)
         self._crowd = Crowd(len(cluster.states))
         self._ports: dict[tuple[int, str], dict[int, int]] = {}
@@ -60,7 +60,7 @@ class Columnar:
         best = int(points.argmax())
         return Choice(self._states[best]) if points[best] >= 0 else None
 
-    def count(self, state: NodeState, view: PodView, change: int) -> None:
+    def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
         """Learn that a pod has come to (1) or left (-1) a node."""
         index = self._index[state.name]
         self._room.count(index, view.shape, change)
@@ -201,7 +201,7 @@ class Columnar:
         itself = 1 if selects(selector, view.labels) else 0
         return topology.labelled & (sums[topology.domain] + itself - minimum <= constraint.max_skew)
 
-    def _alike(self, view: PodView, selector: LabelSelector | None) -> Group:
+    def _alike(self, view: PodView, selector: LabelSelector | None) -> PodGroup:
         """Return the pods that a spread constraint counts."""
         return self._crowd.meant(
             ("spread", view.namespace, msgspec.json.encode(selector)),
@@ -240,14 +240,14 @@ class Columnar:
             mask &= topology.labelled if alone else topology.domains_with(per_node)
         return mask
 
-    def _meant(self, term: PodAffinityTerm, owner: PodView) -> Group:
+    def _meant(self, term: PodAffinityTerm, owner: PodView) -> PodGroup:
         return self._crowd.meant(
             ("term", owner.namespace, msgspec.json.encode(term)),
             term.label_selector,
             lambda other: asks_for(term, owner, other, self._namespaces),
         )
 
-    def _owners(self, term: PodAffinityTerm, owner: PodView, weight: int = 0) -> Group:
+    def _owners(self, term: PodAffinityTerm, owner: PodView, weight: int = 0) -> PodGroup:
         """Return the pods that have a term: an anti-affinity, or one of a weight."""
         return self._crowd.owners(
             (owner.namespace, weight, msgspec.json.encode(term)),
@@ -265,7 +265,7 @@ class Columnar:
 class _Topology:
     """The nodes by their value of one label."""
 
-    def __init__(self, key: str, states: list[NodeState]) -> None:
+    def __init__(self, key: str, states: list[SchedulerNode]) -> None:
         numbers: dict[str | None, int] = {None: 0}
         values = (state.labels.get(key) for state in states)
         self.domain = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), dtype=np.intp)

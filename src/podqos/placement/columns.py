@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podqos.model.resources import CPU, MEMORY
-from podqos.placement.filters import Cluster
+from podqos.placement.filters import SchedulerCluster
 from podqos.placement.fit import insufficient
 from podqos.placement.image_locality import image_points
 from podqos.placement.node_affinity import matches, preference
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import Shape
 from podqos.placement.score import MAX_NODE_SCORE, balance, improvement, is_balanced, least_allocated
 from podqos.placement.taints import (
@@ -46,7 +46,7 @@ _CATCH_UP = 32
 _RANKINGS_KEPT = 512
 
 
-def is_exact(cluster: Cluster) -> bool:
+def is_exact(cluster: SchedulerCluster) -> bool:
     """Whether every amount is small enough to be kept as a float."""
     return all(
         amount <= LARGEST_AMOUNT
@@ -56,10 +56,10 @@ def is_exact(cluster: Cluster) -> bool:
     )
 
 
-class Room:
+class NodeColumns:
     """What is left on every node, and how good that is for a pod: -1 where the pod cannot go."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SchedulerCluster) -> None:
         states = cluster.states
         self._states = states
         self._profile = cluster.profile
@@ -175,7 +175,7 @@ class Room:
         return row
 
 
-def _is_odd(state: NodeState) -> bool:
+def _is_odd(state: SchedulerNode) -> bool:
     """Whether the node's score follows its own rule: without cpu or memory, or overfull of one of them.
 
     Such nodes are worked out one by one. Placing never overfills a node; only pods that were there before may.
@@ -184,7 +184,7 @@ def _is_odd(state: NodeState) -> bool:
     return any(not capacity or state.requested.get(name, 0) > capacity for name, capacity in capacities)
 
 
-def _rows(states: list[NodeState], pair: Callable[[NodeState], tuple[int, int]]) -> Floats:
+def _rows(states: list[SchedulerNode], pair: Callable[[SchedulerNode], tuple[int, int]]) -> Floats:
     return np.array([pair(state) for state in states], dtype=np.float64).reshape(-1, 2).T.copy()
 
 
@@ -199,7 +199,7 @@ class _Ranking(NamedTuple):
 class NodeMasks:
     """Which nodes would take a pod if they were empty, and for which of their own properties."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SchedulerCluster) -> None:
         self._cluster = cluster
         self._columns: dict[object, Floats] = {}
         self._states = cluster.states

@@ -19,7 +19,7 @@ from podqos.placement.fit import insufficient
 from podqos.placement.host_ports import first_taken
 from podqos.placement.image_locality import ImageStates, image_states
 from podqos.placement.node_affinity import mismatch
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.nominations import Nominations
 from podqos.placement.pod_affinity import Namespaces, Neighbours
 from podqos.placement.pod_view import PodView
@@ -35,15 +35,15 @@ from podqos.placement.reasons import (
     UntoleratedTaint,
 )
 from podqos.placement.taints import UNSCHEDULABLE, first_untolerated, is_tolerated, refusing_condition
-from podqos.placement.topology_spread import Spread
+from podqos.placement.topology_spread import TopologySpread
 
 
-class Cluster:
+class SchedulerCluster:
     """The nodes with their pods, in the order of their names, and what else the filters look at."""
 
     def __init__(
         self,
-        states: Iterable[NodeState],
+        states: Iterable[SchedulerNode],
         namespaces: Namespaces | None = None,
         profile: Profile = LATEST,
         nominations: Nominations | None = None,
@@ -62,11 +62,11 @@ class Cluster:
 class Filters:
     """The filters for one pod. What depends on pods elsewhere is counted once, at the beginning."""
 
-    def __init__(self, view: PodView, cluster: Cluster) -> None:
+    def __init__(self, view: PodView, cluster: SchedulerCluster) -> None:
         self._view = view
         self._profile = cluster.profile
         self._nominations = cluster.nominations
-        self._spread = Spread(view, cluster.states) if view.shape.spread else None
+        self._spread = TopologySpread(view, cluster.states) if view.shape.spread else None
         self._neighbours = Neighbours(view, cluster.states, cluster.namespaces)
 
     @property
@@ -74,7 +74,7 @@ class Filters:
         """Whether a node is judged by itself alone, whatever lies on the others."""
         return self._spread is None and self._neighbours.is_empty
 
-    def first_reasons(self, state: NodeState) -> Reasons:
+    def first_reasons(self, state: SchedulerNode) -> Reasons:
         """Return what the first filter that refuses the node says; nothing if the pod may go there."""
         others = self._nominations.beside(self._view, state.name)
         if others:
@@ -84,7 +84,7 @@ class Filters:
                 return refused
         return self._first(state)
 
-    def answers(self, state: NodeState) -> Iterator[Reasons]:
+    def answers(self, state: SchedulerNode) -> Iterator[Reasons]:
         """Yield what each filter has against the node, in the scheduler's order; nothing from those that have not."""
         for reason in static_reasons(self._view, state, self._profile):
             yield (reason,)
@@ -93,7 +93,7 @@ class Filters:
         yield from self._answers_by_pods(state)
         yield not_declared(self._view, state)
 
-    def is_crowded_out(self, state: NodeState) -> bool:
+    def is_crowded_out(self, state: SchedulerNode) -> bool:
         """Whether the pods on a node that would take the pod if it were empty leave it no place."""
         others = self._nominations.beside(self._view, state.name)
         if others:
@@ -103,17 +103,17 @@ class Filters:
                 return True
         return any(self._answers_by_pods(state))
 
-    def count(self, state: NodeState, other: PodView, change: int) -> None:
+    def count(self, state: SchedulerNode, other: PodView, change: int) -> None:
         """Reckon with a pod that comes to (1) or leaves (-1) a node, without starting anew."""
         if self._spread is not None:
             self._spread.count(state, other, change)
         self._neighbours.count(state, other, change)
 
-    def _first(self, state: NodeState) -> Reasons:
+    def _first(self, state: SchedulerNode) -> Reasons:
         return next(filter(None, self.answers(state)), ())
 
     @contextmanager
-    def _as_if_running(self, state: NodeState, others: list[PodView]) -> Iterator[None]:
+    def _as_if_running(self, state: SchedulerNode, others: list[PodView]) -> Iterator[None]:
         """Count pods as if they ran on a node, which is as before afterwards."""
         version = state.version
         for other in others:
@@ -127,7 +127,7 @@ class Filters:
                 self.count(state, other, -1)
             state.version = version
 
-    def _answers_by_pods(self, state: NodeState) -> Iterator[Reasons]:
+    def _answers_by_pods(self, state: SchedulerNode) -> Iterator[Reasons]:
         view = self._view
         if view.shape.ports:
             yield port_taken(view, state)
@@ -137,7 +137,7 @@ class Filters:
         yield self._neighbours.against(state)
 
 
-def static_reasons(view: PodView, state: NodeState, profile: Profile) -> Iterator[Reason]:
+def static_reasons(view: PodView, state: SchedulerNode, profile: Profile) -> Iterator[Reason]:
     """Yield what the node itself has against the pod, whatever else runs there; at most one reason per filter."""
     shape = view.shape
     tolerations = shape.spec.tolerations
@@ -155,13 +155,13 @@ def static_reasons(view: PodView, state: NodeState, profile: Profile) -> Iterato
     yield from mismatch(shape.spec, state.node)
 
 
-def not_declared(view: PodView, state: NodeState) -> Reasons:
+def not_declared(view: PodView, state: SchedulerNode) -> Reasons:
     """Return the features that the pod needs and the node does not declare; the scheduler asks this last."""
     missing = view.shape.features - {*state.node.status.declared_features} if view.shape.features else ()
     return (FeaturesNotDeclared(tuple(sorted(missing))),) if missing else ()
 
 
-def port_taken(view: PodView, state: NodeState) -> Reasons:
+def port_taken(view: PodView, state: SchedulerNode) -> Reasons:
     """Return the first port of the pod that another one holds on the node."""
     used = (port for other in state.pods.values() for port in other.shape.ports)
     port = first_taken(view.shape.ports, used)

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from podqos.model.node import PODS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import Demand
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.reasons import Insufficient
 
 # The order in which the scheduler names what is missing; other resources follow by name.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-def insufficient(demand: Demand, state: NodeState) -> tuple[Insufficient, ...]:
+def insufficient(demand: Demand, state: SchedulerNode) -> tuple[Insufficient, ...]:
     """Return what the node has too little of for one more pod; nothing if it fits."""
     return lacking(demand.requested, state.requested, state.allocatable, len(state.pods), state.allowed_pods)
 

@@ -16,7 +16,7 @@ from podqos.placement.pod_view import PodView
 from podqos.placement.taints import taints_of
 
 
-class NodeState:
+class SchedulerNode:
     """One node and its pods."""
 
     __slots__ = (

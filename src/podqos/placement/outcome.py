@@ -9,7 +9,7 @@ from itertools import chain
 from msgspec import Struct
 
 from podqos.placement.budgets import Budgets
-from podqos.placement.filters import Cluster, Filters
+from podqos.placement.filters import Filters, SchedulerCluster
 from podqos.placement.pod_view import Likeness, PodView
 from podqos.placement.preemption import Preemption, PreemptionFailure
 from podqos.placement.reasons import Reasons
@@ -59,7 +59,7 @@ class NodeRefusal(Struct, frozen=True, gc=False):
     """Everything that stands in the way."""
 
 
-class Refusal(Struct, frozen=True):
+class WaitReason(Struct, frozen=True):
     """Why a pod waits."""
 
     pod: str
@@ -72,7 +72,7 @@ class Placement:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: SchedulerCluster,
         budgets: Budgets,
         outcomes: Iterable[Outcome],
         displacements: Iterable[Displacement],
@@ -91,7 +91,7 @@ class Placement:
         """Of all nodes that would have done when a pod was placed, by its key; empty for large clusters."""
         self._budgets = budgets
 
-    def refusal(self, view: PodView) -> Refusal:
+    def refusal(self, view: PodView) -> WaitReason:
         """Return why a pending pod finds no place among the pods as they lie now."""
         failure = Preemption(self.cluster, self._budgets).candidate(view)
         assert isinstance(failure, PreemptionFailure), f"{view.key} could still preempt a pod"
@@ -105,11 +105,11 @@ class Placement:
         return list(groups.values())
 
 
-def refusal(view: PodView, cluster: Cluster, failure: PreemptionFailure) -> Refusal:
+def refusal(view: PodView, cluster: SchedulerCluster, failure: PreemptionFailure) -> WaitReason:
     """Return why a pod that fits nowhere, and for which preemption fails, waits."""
     filters = Filters(view, cluster)
     nodes = []
     for state in cluster.states:
         answers = tuple(filter(None, filters.answers(state)))
         nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
-    return Refusal(view.key, tuple(nodes), failure)
+    return WaitReason(view.key, tuple(nodes), failure)

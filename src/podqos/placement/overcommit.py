@@ -18,7 +18,7 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 
 # Too little cpu slows, too little memory kills.
 DEFAULT_BUDGETS = {CPU: Fraction(2), MEMORY: Fraction(6, 5)}
@@ -79,12 +79,12 @@ class PodShare(Struct, frozen=True, gc=False):
     beyond_request: int
 
 
-def overcommit(state: NodeState, budgets: Mapping[str, Fraction] = DEFAULT_BUDGETS) -> tuple[Overcommit, ...]:
+def overcommit(state: SchedulerNode, budgets: Mapping[str, Fraction] = DEFAULT_BUDGETS) -> tuple[Overcommit, ...]:
     """Return the ratios of one node for cpu and memory."""
     return tuple(_overcommit(state, resource, budgets.get(resource)) for resource in (CPU, MEMORY))
 
 
-def largest_shares(state: NodeState, resource: str) -> list[PodShare]:
+def largest_shares(state: SchedulerNode, resource: str) -> list[PodShare]:
     """Return who exceeds its request by how much, the largest share first."""
     shares = []
     for view in state.pods.values():
@@ -95,7 +95,7 @@ def largest_shares(state: NodeState, resource: str) -> list[PodShare]:
     return sorted((share for share in shares if share.beyond_request > 0), key=lambda s: (-s.beyond_request, s.pod))
 
 
-def _overcommit(state: NodeState, resource: str, budget: Fraction | None) -> Overcommit:
+def _overcommit(state: SchedulerNode, resource: str, budget: Fraction | None) -> Overcommit:
     limits = guaranteed = other_limits = 0
     unlimited = []
     for view in state.pods.values():

@@ -25,8 +25,8 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.service import Service
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import Chooser, best_chooser
-from podqos.placement.filters import Cluster
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.pod_affinity import Namespaces, meets_all
 from podqos.placement.pod_view import Likeness, PodView, Views
@@ -48,7 +48,7 @@ class QueueOrder(StrEnum):
     """Each is placed when it comes; a later one may displace it."""
 
 
-class Surroundings(Struct, frozen=True):
+class PlacementSurroundings(Struct, frozen=True):
     """What is there before the pods come."""
 
     nodes: tuple[Node, ...]
@@ -62,12 +62,12 @@ class Surroundings(Struct, frozen=True):
 
 def place(
     pods: Iterable[Pod],
-    surroundings: Surroundings,
+    surroundings: PlacementSurroundings,
     *,
     order: QueueOrder = QueueOrder.PRIORITY,
     bare: Container[str] = frozenset(),
     progress: Progress | None = None,
-    chooser: Callable[[Cluster], Chooser] | None = None,
+    chooser: Callable[[SchedulerCluster], Chooser] | None = None,
 ) -> Placement:
     """Place ``pods``, which are used as given: defaulted, with their priorities (see ``admission``).
 
@@ -80,17 +80,17 @@ def place(
 
 def place_views(
     views: Iterable[PodView],
-    surroundings: Surroundings,
+    surroundings: PlacementSurroundings,
     *,
     order: QueueOrder = QueueOrder.PRIORITY,
     bare: Container[str] = frozenset(),
     progress: Progress | None = None,
-    chooser: Callable[[Cluster], Chooser] | None = None,
+    chooser: Callable[[SchedulerCluster], Chooser] | None = None,
 ) -> Placement:
     """Place pods like ``place``: for those who place nearly the same pods often, and keep their views."""
     profile = surroundings.profile
-    cluster = Cluster(
-        (NodeState(node, profile) for node in surroundings.nodes),
+    cluster = SchedulerCluster(
+        (SchedulerNode(node, profile) for node in surroundings.nodes),
         Namespaces(surroundings.namespaces, selectors_leak=profile.namespace_selectors_leak),
         profile,
     )
@@ -103,7 +103,7 @@ def place_views(
     return run.result(every)
 
 
-def _check_names(cluster: Cluster, views: list[PodView]) -> None:
+def _check_names(cluster: SchedulerCluster, views: list[PodView]) -> None:
     for what, names in (("nodes", (state.name for state in cluster.states)), ("pods", (view.key for view in views))):
         name, number = next(iter(Counter(names).most_common(1)), ("", 0))
         if number > 1:
@@ -115,14 +115,14 @@ class _Run:
 
     chooser: Chooser
 
-    def __init__(self, cluster: Cluster, budgets: Budgets, bare: Container[str]) -> None:
+    def __init__(self, cluster: SchedulerCluster, budgets: Budgets, bare: Container[str]) -> None:
         self._cluster = cluster
         self._budgets = budgets
         self._preemption = Preemption(cluster, budgets)
         self._bare = bare
         self._states = {state.name: state for state in cluster.states}
         self._status: dict[str, Status] = {}
-        self._where: dict[str, NodeState] = {}
+        self._where: dict[str, SchedulerNode] = {}
         self._priorities: Counter[int] = Counter()
         self._displacements: list[Displacement] = []
         self._arrivals = 0
@@ -245,19 +245,19 @@ class _Run:
                 returning.append(victim)
         return returning
 
-    def _bind(self, view: PodView, state: NodeState) -> None:
+    def _bind(self, view: PodView, state: SchedulerNode) -> None:
         self._enter(view, state)
         self.chooser.count(state, view, 1)
         self._status[view.key] = Status.PLACED
 
-    def _enter(self, view: PodView, state: NodeState) -> None:
+    def _enter(self, view: PodView, state: SchedulerNode) -> None:
         state.add(view)
         self._where[view.key] = state
         self._budgets.count(view, 1)
         self._priorities[view.priority] += 1
         self._arrivals += 1
 
-    def _leave(self, view: PodView, state: NodeState) -> None:
+    def _leave(self, view: PodView, state: SchedulerNode) -> None:
         state.remove(view)
         del self._where[view.key]
         self._scores.pop(view.key, None)

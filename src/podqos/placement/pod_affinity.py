@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from podqos.model.profile import LATEST
 from podqos.model.scheduling import PodAffinityTerm
 from podqos.model.selector import selects
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import AffinityUnmet, AntiAffinityViolated, ExistingAntiAffinity, Reasons
 
@@ -69,7 +69,7 @@ def meets_all(owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
 
 
 def attraction(
-    view: PodView, feasible: Sequence[NodeState], cluster: Iterable[NodeState], namespaces: Namespaces
+    view: PodView, feasible: Sequence[SchedulerNode], cluster: Iterable[SchedulerNode], namespaces: Namespaces
 ) -> list[int] | None:
     """Return the weight of all preferences that draw the pod to each of the nodes; None if there are none.
 
@@ -96,7 +96,7 @@ def attraction(
 class Neighbours:
     """Who is where, as far as one pod cares: numbers of pods per part of the topology, never zero."""
 
-    def __init__(self, view: PodView, states: Iterable[NodeState], namespaces: Namespaces) -> None:
+    def __init__(self, view: PodView, states: Iterable[SchedulerNode], namespaces: Namespaces) -> None:
         self._view = view
         self._namespaces = namespaces
         self._near: dict[Domain, int] = {}
@@ -115,7 +115,7 @@ class Neighbours:
         """Whether no affinity applies: neither the pod nor any other pod states a term about it."""
         return not (self._view.affinity or self._view.anti_affinity or self._shunning)
 
-    def count(self, state: NodeState, other: PodView, change: int) -> None:
+    def count(self, state: SchedulerNode, other: PodView, change: int) -> None:
         """Reckon with a pod that is on or comes to (1) or leaves (-1) a node."""
         view, namespaces = self._view, self._namespaces
         for term in other.anti_affinity:
@@ -128,7 +128,7 @@ class Neighbours:
             for term in view.affinity:
                 _add(self._near, term, state, change)
 
-    def against(self, state: NodeState) -> Reasons:
+    def against(self, state: SchedulerNode) -> Reasons:
         """Return why the pod's neighbours on the node rule it out; nothing if they do not."""
         view = self._view
         unmet = self._unmet(state)
@@ -144,7 +144,7 @@ class Neighbours:
                     return (ExistingAntiAffinity(key, value),)
         return ()
 
-    def _unmet(self, state: NodeState) -> AffinityUnmet | None:
+    def _unmet(self, state: SchedulerNode) -> AffinityUnmet | None:
         """Return the first affinity term that the node does not satisfy.
 
         The first pod of a group that wants to be together may go anywhere: if no pod in the whole cluster meets the
@@ -162,7 +162,7 @@ class Neighbours:
         return lonely
 
 
-def _add(counts: dict[Domain, int], term: PodAffinityTerm, state: NodeState, change: int) -> None:
+def _add(counts: dict[Domain, int], term: PodAffinityTerm, state: SchedulerNode, change: int) -> None:
     value = state.labels.get(term.topology_key)
     if value is not None:
         domain = (term.topology_key, value)

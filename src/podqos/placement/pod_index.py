@@ -1,7 +1,7 @@
 """The pods of a cluster by what rules can tell of them: namespace and labels. Needs numpy (``podqos[fleet]``).
 
-A rule that counts pods (a term, a constraint) gets a ``Group``: how many of the pods it means are on each node. Groups
-are filled when they are first asked for and kept up to date from then on. Pods with the same labels are of one
+A rule that counts pods (a term, a constraint) gets a ``PodGroup``: how many of the pods it means are on each node.
+Groups are filled when they are first asked for and kept up to date from then on. Pods with the same labels are of one
 ``_Kind``; whether a rule means a kind is found out once.
 """
 
@@ -22,7 +22,7 @@ Means = Callable[[PodView], bool]
 Label = tuple[str, str]
 
 
-class Group:
+class PodGroup:
     """Some pods, per node."""
 
     def __init__(
@@ -41,11 +41,11 @@ class _Kind:
     def __init__(self, view: PodView) -> None:
         self.view = view
         self.per_node: Counter[int] = Counter()
-        self.meant_by: list[Group] = []
-        self.kept_away_by: list[Group] = []
-        self.drawn_by: list[Group] = []
+        self.meant_by: list[PodGroup] = []
+        self.kept_away_by: list[PodGroup] = []
+        self.drawn_by: list[PodGroup] = []
 
-    def know(self, owners: Group) -> None:
+    def know(self, owners: PodGroup) -> None:
         """Learn of pods that have a term which means this kind."""
         (self.drawn_by if owners.weight else self.kept_away_by).append(owners)
 
@@ -67,31 +67,31 @@ class Crowd:
         for group in kind.meant_by:
             group.per_node[index] += change
 
-    def meant(self, key: object, selector: LabelSelector | None, means: Means) -> Group:
+    def meant(self, key: object, selector: LabelSelector | None, means: Means) -> PodGroup:
         """Return the pods that a rule means; ``selector`` is a condition that they all meet."""
         group = self._meant.get(key)
         if group is None:
-            group = self._meant.add(key, Group(means, selector, self._nodes))
+            group = self._meant.add(key, PodGroup(means, selector, self._nodes))
             for kind in self._kinds_meant(group):
                 kind.meant_by.append(group)
                 for index, number in kind.per_node.items():
                     group.per_node[index] += number
         return group
 
-    def owners(self, key: object, term: PodAffinityTerm, means: Means, weight: int = 0) -> Group:
+    def owners(self, key: object, term: PodAffinityTerm, means: Means, weight: int = 0) -> PodGroup:
         """Return the pods that have a term: of a weight, or an anti-affinity; the caller keeps their number."""
         group = self._owners.get(key)
         if group is None:
-            group = self._owners.add(key, Group(means, term.label_selector, self._nodes, term.topology_key, weight))
+            group = self._owners.add(key, PodGroup(means, term.label_selector, self._nodes, term.topology_key, weight))
             for kind in self._kinds_meant(group):
                 kind.know(group)
         return group
 
-    def keeping_away(self, view: PodView) -> list[Group]:
+    def keeping_away(self, view: PodView) -> list[PodGroup]:
         """Return the groups of pods that must not be near this one."""
         return self._kind(view).kept_away_by if self._owners else []
 
-    def drawing(self, view: PodView) -> list[Group]:
+    def drawing(self, view: PodView) -> list[PodGroup]:
         """Return the groups of pods that would, or by their weight would not, have this one near."""
         return self._kind(view).drawn_by if self._owners else []
 
@@ -107,7 +107,7 @@ class Crowd:
                 kind.know(group)
         return kind
 
-    def _kinds_meant(self, group: Group) -> Iterable[_Kind]:
+    def _kinds_meant(self, group: PodGroup) -> Iterable[_Kind]:
         kinds = self._kinds.values() if group.label is None else self._kinds_by_label.get(group.label, ())
         return (kind for kind in kinds if group.means(kind.view))
 
@@ -116,23 +116,23 @@ class _Groups:
     """Groups by key, and by a label that the pods they mean must have."""
 
     def __init__(self) -> None:
-        self._by_key: dict[object, Group] = {}
-        self._by_label: dict[Label | None, list[Group]] = {}
+        self._by_key: dict[object, PodGroup] = {}
+        self._by_label: dict[Label | None, list[PodGroup]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_key)
 
-    def get(self, key: object) -> Group | None:
+    def get(self, key: object) -> PodGroup | None:
         """Return the group of this key, if there is one."""
         return self._by_key.get(key)
 
-    def add(self, key: object, group: Group) -> Group:
+    def add(self, key: object, group: PodGroup) -> PodGroup:
         """Keep a new group."""
         self._by_key[key] = group
         self._by_label.setdefault(group.label, []).append(group)
         return group
 
-    def meaning(self, view: PodView) -> list[Group]:
+    def meaning(self, view: PodView) -> list[PodGroup]:
         """Return the groups that mean a pod."""
         labels: Iterable[Label | None] = (None, *view.labels.items())
         return [group for label in labels for group in self._by_label.get(label, ()) if group.means(view)]

@@ -16,8 +16,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.placement.budgets import Budgets
-from podqos.placement.filters import Cluster, Filters
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import Filters, SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import Likeness, PodView
 from podqos.placement.reasons import Reasons
 
@@ -37,7 +37,7 @@ class NoCandidate(StrEnum):
 class Candidate(Struct, frozen=True):
     """A node on which displacing some pods makes room."""
 
-    state: NodeState
+    state: SchedulerNode
     victims: tuple[PodView, ...]
     """The most important first; never empty."""
     harm: tuple[int, int, int, int]
@@ -61,7 +61,7 @@ class Preemption:
     What was found for a node is kept for the next pod of the same workload, as long as the node stays as it is.
     """
 
-    def __init__(self, cluster: Cluster, budgets: Budgets) -> None:
+    def __init__(self, cluster: SchedulerCluster, budgets: Budgets) -> None:
         self._cluster = cluster
         self._budgets = budgets
         self._likeness: Likeness | None = None
@@ -98,7 +98,9 @@ def least_harmful(candidates: list[Candidate]) -> Candidate:
     return min((c for c in equal if c.earliest_start == latest), key=lambda candidate: candidate.state.name)
 
 
-def _on_node(view: PodView, state: NodeState, filters: Filters, budgets: Budgets) -> Candidate | NoCandidate | Reasons:
+def _on_node(
+    view: PodView, state: SchedulerNode, filters: Filters, budgets: Budgets
+) -> Candidate | NoCandidate | Reasons:
     if any(reason.unresolvable for reason in filters.first_reasons(state)):
         return NoCandidate.NOT_HELPFUL
     lower = sorted(
@@ -139,7 +141,7 @@ def _spare(lower: list[PodView], trial: _Trial, budgets: Budgets) -> Candidate:
 class _Trial:
     """A node on which pods are taken away and put back in thought."""
 
-    def __init__(self, state: NodeState, filters: Filters) -> None:
+    def __init__(self, state: SchedulerNode, filters: Filters) -> None:
         self.state = state
         self._filters = filters
         self._is_local = filters.is_local

@@ -19,10 +19,10 @@ from msgspec import Struct
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import CPU, MEMORY
 from podqos.placement.demand import Demand
-from podqos.placement.filters import Cluster
+from podqos.placement.filters import SchedulerCluster
 from podqos.placement.image_locality import image_points
 from podqos.placement.node_affinity import preference
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_affinity import attraction
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Plugin
@@ -55,12 +55,12 @@ class NodeScore(Struct, frozen=True, gc=False):
 class Choice(Struct, frozen=True, gc=False):
     """The node that a pod gets."""
 
-    state: NodeState
+    state: SchedulerNode
     scores: tuple[NodeScore, ...] = ()
     """Of every node that would do; empty unless asked for."""
 
 
-def node_scores(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> list[NodeScore]:
+def node_scores(view: PodView, feasible: Sequence[SchedulerNode], cluster: SchedulerCluster) -> list[NodeScore]:
     """Return the scores of nodes that would do, in their order."""
     columns = _columns(view, feasible, cluster)
     scores = []
@@ -70,14 +70,14 @@ def node_scores(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) 
     return scores
 
 
-def totals(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> list[int]:
+def totals(view: PodView, feasible: Sequence[SchedulerNode], cluster: SchedulerCluster) -> list[int]:
     """Return only the sums."""
     columns = _columns(view, feasible, cluster)
     weighted = ([WEIGHTS[plugin] * each for each in column] for plugin, column in columns.items())
     return [sum(points) for points in zip(*weighted, strict=True)]
 
 
-def _columns(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> dict[Plugin, list[int]]:
+def _columns(view: PodView, feasible: Sequence[SchedulerNode], cluster: SchedulerCluster) -> dict[Plugin, list[int]]:
     """Return the points of every node by plugin."""
     shape, demand, profile = view.shape, view.shape.demand, cluster.profile
     columns = {Plugin.NODE_RESOURCES_FIT: [least_allocated(demand, state) for state in feasible]}
@@ -106,7 +106,7 @@ def _columns(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> 
     return columns
 
 
-def least_allocated(demand: Demand, state: NodeState) -> int:
+def least_allocated(demand: Demand, state: SchedulerNode) -> int:
     """Return the mean of what would be left of cpu and memory, in percent."""
     cpu, memory = state.cpu_milli, state.memory_bytes
     free_cpu = _free_percent(cpu, state.scored_cpu_milli + demand.asking_cpu_milli) if cpu else 0
@@ -120,7 +120,7 @@ def is_balanced(demand: Demand, profile: Profile) -> bool:
     return bool(requested.get(CPU) or requested.get(MEMORY)) or not profile.balance_ignores_best_effort
 
 
-def balanced_allocation(demand: Demand, state: NodeState, profile: Profile = LATEST) -> int:
+def balanced_allocation(demand: Demand, state: SchedulerNode, profile: Profile = LATEST) -> int:
     """Return how well the pod balances the used parts of cpu and memory.
 
     Since 1.36 50 to 100 points by how the balance changes, 75 if it does not; before, the balance itself.
@@ -129,7 +129,7 @@ def balanced_allocation(demand: Demand, state: NodeState, profile: Profile = LAT
     return improvement(balance_with, balance(state)) if profile.balance_compares else balance_with
 
 
-def balance(state: NodeState, more: Mapping[str, int] = _NOTHING) -> int:
+def balance(state: SchedulerNode, more: Mapping[str, int] = _NOTHING) -> int:
     """Return 100 less half the difference between the used parts of cpu and memory in percent, with ``more`` used."""
     cpu, memory = state.cpu_milli, state.memory_bytes
     if not cpu or not memory:

@@ -17,7 +17,7 @@ from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import TopologySpreadConstraint
 from podqos.model.selector import LabelSelector, selects
 from podqos.placement.node_affinity import matches
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import MissingTopologyLabel, Reasons, SkewTooLarge
 from podqos.placement.taints import first_untolerated
@@ -25,10 +25,10 @@ from podqos.placement.taints import first_untolerated
 HONOR = "Honor"
 
 
-class Spread:
+class TopologySpread:
     """The constraints of one pod against the cluster as it is."""
 
-    def __init__(self, view: PodView, states: Iterable[NodeState]) -> None:
+    def __init__(self, view: PodView, states: Iterable[SchedulerNode]) -> None:
         self._view = view
         self._constraints = view.shape.spread
         self._selectors = view.spread
@@ -38,7 +38,7 @@ class Spread:
                 sums, value = self._sums[index], state.labels[self._constraints[index].topology_key]
                 sums[value] = sums.get(value, 0) + matching_pods(self._selectors[index], view.namespace, state)
 
-    def against(self, state: NodeState) -> Reasons:
+    def against(self, state: SchedulerNode) -> Reasons:
         """Return why the node would make the spread too uneven; nothing if it would not."""
         for constraint, selector, sums in zip(self._constraints, self._selectors, self._sums, strict=True):
             value = state.labels.get(constraint.topology_key)
@@ -51,14 +51,14 @@ class Spread:
                 return (SkewTooLarge(constraint.topology_key, value, matching, minimum, constraint.max_skew),)
         return ()
 
-    def count(self, state: NodeState, other: PodView, change: int) -> None:
+    def count(self, state: SchedulerNode, other: PodView, change: int) -> None:
         """Reckon with a pod that comes to (1) or leaves (-1) a node."""
         for index in self._counting(state):
             # Unlike above, even pods on their way out and those that an empty selector means: as upstream.
             if other.namespace == self._view.namespace and selects(self._selectors[index], other.labels):
                 self._sums[index][state.labels[self._constraints[index].topology_key]] += change
 
-    def _counting(self, state: NodeState) -> Iterable[int]:
+    def _counting(self, state: SchedulerNode) -> Iterable[int]:
         """Yield the constraints, by number, for which the node takes part."""
         if has_all_keys(self._constraints, state):
             for index, constraint in enumerate(self._constraints):
@@ -66,7 +66,9 @@ class Spread:
                     yield index
 
 
-def crowdedness(view: PodView, feasible: Sequence[NodeState], cluster: Iterable[NodeState]) -> list[int | None] | None:
+def crowdedness(
+    view: PodView, feasible: Sequence[SchedulerNode], cluster: Iterable[SchedulerNode]
+) -> list[int | None] | None:
     """Return how many of the pod's like are near each of the nodes, weighted over all constraints.
 
     None without any constraint; None for a node that lacks a label, unless the constraints are the scheduler's own.
@@ -94,7 +96,7 @@ def domain_weight(domains: int) -> float:
 
 
 def _sums(
-    view: PodView, constraint: TopologySpreadConstraint, included: list[NodeState], cluster: Iterable[NodeState]
+    view: PodView, constraint: TopologySpreadConstraint, included: list[SchedulerNode], cluster: Iterable[SchedulerNode]
 ) -> dict[str, int]:
     """Return the number of counted pods per value of the label; nodes without it are of one value together."""
     key = constraint.topology_key
@@ -110,12 +112,12 @@ def _sums(
     return sums
 
 
-def has_all_keys(constraints: tuple[TopologySpreadConstraint, ...], state: NodeState) -> bool:
+def has_all_keys(constraints: tuple[TopologySpreadConstraint, ...], state: SchedulerNode) -> bool:
     """Whether the node has a value for every constraint; without one of them it takes part in none."""
     return all(constraint.topology_key in state.labels for constraint in constraints)
 
 
-def takes_part(constraint: TopologySpreadConstraint, view: PodView, state: NodeState) -> bool:
+def takes_part(constraint: TopologySpreadConstraint, view: PodView, state: SchedulerNode) -> bool:
     """Whether the constraint's policies let the node take part."""
     if constraint.node_affinity_policy == HONOR and not matches(view.shape.spec, state.node):
         return False
@@ -129,7 +131,7 @@ def smallest(sums: dict[str, int], constraint: TopologySpreadConstraint) -> int:
     return 0 if len(sums) < (constraint.min_domains or 1) else min(sums.values())
 
 
-def matching_pods(selector: LabelSelector | None, namespace: str, state: NodeState) -> int:
+def matching_pods(selector: LabelSelector | None, namespace: str, state: SchedulerNode) -> int:
     """Return how many pods of the node a constraint counts. An empty selector counts none, as upstream."""
     return sum(counts(selector, namespace, other) for other in state.pods.values())
 

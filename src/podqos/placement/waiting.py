@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.placement.filters import Cluster
+from podqos.placement.filters import SchedulerCluster
 from podqos.placement.outcome import Placement
 from podqos.placement.pod_affinity import meets_all
 from podqos.placement.pod_view import PodView
@@ -35,11 +35,11 @@ def affinity_waits(placement: Placement) -> tuple[AffinityWait, ...]:
     return tuple(AffinityWait(key, waits_for, _circle(key, graph)) for key, waits_for in graph.items())
 
 
-def _would_do(view: PodView, candidate: PodView, cluster: Cluster) -> bool:
+def _would_do(view: PodView, candidate: PodView, cluster: SchedulerCluster) -> bool:
     return candidate is not view and meets_all(view, candidate, cluster.namespaces)
 
 
-def _has_company(view: PodView, cluster: Cluster) -> bool:
+def _has_company(view: PodView, cluster: SchedulerCluster) -> bool:
     """Whether a pod that the pod must be near to has a place, or the pod may be the first of its kind."""
     if meets_all(view, view, cluster.namespaces):
         return True

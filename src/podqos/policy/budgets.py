@@ -23,7 +23,7 @@ from podqos.policy.subject import Subject
 Side = Literal["limits", "requests"]
 
 
-class Charge(Struct, frozen=True, gc=False):
+class BudgetCharge(Struct, frozen=True, gc=False):
     """What a workload adds to one budget."""
 
     policy: str
@@ -61,9 +61,9 @@ _SHOWN = 3
 
 def charges(
     policies: Sequence[Policy], subject: Subject, pods: int, nodes: int, today: date | None = None
-) -> tuple[Charge, ...]:
+) -> tuple[BudgetCharge, ...]:
     """Return what so many pods of a workload add to the budgets they count for; a DaemonSet has one on each node."""
-    found: list[Charge] = []
+    found: list[BudgetCharge] = []
     for policy in policies if subject.is_counted else ():
         for index, budget in enumerate(policy.spec.budgets):
             if not matches(budget.match, subject) or _is_exempt(policy, budget, subject, today):
@@ -74,7 +74,7 @@ def charges(
             named = f"{subject.workload.kind} {subject.namespace}/{metadata.name or metadata.generate_name}"
             node = subject.stored.spec.node_name
             amounts = count * requests, count * limits
-            found.append(Charge(policy.name, budget, index, named, subject.namespace, node, *amounts))
+            found.append(BudgetCharge(policy.name, budget, index, named, subject.namespace, node, *amounts))
     return tuple(found)
 
 
@@ -90,9 +90,9 @@ def _is_exempt(policy: Policy, budget: Budget, subject: Subject, today: date | N
     )
 
 
-def over_budget(charged: Iterable[Charge], nodes: Sequence[Node]) -> Iterator[OverBudget]:
+def over_budget(charged: Iterable[BudgetCharge], nodes: Sequence[Node]) -> Iterator[OverBudget]:
     """Yield the budgets that are exceeded; without nodes there is nothing to hold them against."""
-    by_budget: dict[tuple[str, int], list[Charge]] = {}
+    by_budget: dict[tuple[str, int], list[BudgetCharge]] = {}
     for charge in charged:
         by_budget.setdefault((charge.policy, charge.index), []).append(charge)
     for _, every in sorted(by_budget.items()):
@@ -100,8 +100,8 @@ def over_budget(charged: Iterable[Charge], nodes: Sequence[Node]) -> Iterator[Ov
             yield from _exceeded(group, own, nodes)
 
 
-def _groups(per: Per, charged: Iterable[Charge]) -> dict[str, list[Charge]]:
-    groups: dict[str, list[Charge]] = {}
+def _groups(per: Per, charged: Iterable[BudgetCharge]) -> dict[str, list[BudgetCharge]]:
+    groups: dict[str, list[BudgetCharge]] = {}
     for charge in charged:
         group = {Per.CLUSTER: "", Per.NAMESPACE: charge.namespace, Per.NODE: charge.node}[per]
         if group or per is Per.CLUSTER:
@@ -109,7 +109,7 @@ def _groups(per: Per, charged: Iterable[Charge]) -> dict[str, list[Charge]]:
     return groups
 
 
-def _exceeded(group: str, charged: Sequence[Charge], nodes: Sequence[Node]) -> Iterator[OverBudget]:
+def _exceeded(group: str, charged: Sequence[BudgetCharge], nodes: Sequence[Node]) -> Iterator[OverBudget]:
     policy, budget, index = charged[0].policy, charged[0].budget, charged[0].index
     amounts = [
         node.status.allocatable.get(budget.resource, ZERO)
@@ -134,5 +134,5 @@ def _exceeded(group: str, charged: Sequence[Charge], nodes: Sequence[Node]) -> I
             yield OverBudget(policy, budget, index, side, group, *shown, ratio, allowed, largest)
 
 
-def _nanos(charge: Charge, side: Side) -> int:
+def _nanos(charge: BudgetCharge, side: Side) -> int:
     return charge.limits_nanos if side == "limits" else charge.requests_nanos

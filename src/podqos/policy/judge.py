@@ -24,7 +24,7 @@ from podqos.policy.matching import exempts, matches, named
 from podqos.policy.model import Exemption, Globs, Policy, Rule
 from podqos.policy.subject import Subject
 from podqos.policy.violation import Amounts, Exempted, Judgement, Violation, Why
-from podqos.qos.classes import Classification, Place, classify, deciding_resources
+from podqos.qos.classes import Classification, ResourcePlace, classify, deciding_resources
 from podqos.wording import listed
 
 # Every container uses these, whether it states an amount or not.
@@ -168,12 +168,12 @@ class _JudgedObject:
 
     # ---- requests and limits -----------------------------------------------------------------------------------------
 
-    def _places(self, resource: str) -> Iterator[tuple[Place, ResourceRequirements]]:
+    def _places(self, resource: str) -> Iterator[tuple[ResourcePlace, ResourceRequirements]]:
         """Yield what is held to a demand about a resource: every container, or the pod where it speaks for them."""
         spec = self._pod.spec
         own = spec.resources
         if own is not None and is_pod_level(resource) and (own.limits.get(resource) or own.requests.get(resource)):
-            yield Place("spec", ""), own
+            yield ResourcePlace("spec", ""), own
             return
         yield from self._subject.places
 
@@ -196,12 +196,12 @@ class _JudgedObject:
                 ratio = Fraction(limit.nanos, request.nanos)
                 yield replace(violation, actual=_shown(ratio), wanted=_shown(most))
 
-    def _of_place(self, why: Why, place: Place, resources: ResourceRequirements, resource: str) -> Violation:
+    def _of_place(self, why: Why, place: ResourcePlace, resources: ResourceRequirements, resource: str) -> Violation:
         amounts = self._amounts(place, resources, resource)
         side = "requests" if why is Why.NO_REQUEST else "limits"
         return self._violation(why, f"{amounts.path}.{format_path((side, resource))}", "", "", amounts)
 
-    def _amounts(self, place: Place, resources: ResourceRequirements, resource: str) -> Amounts:
+    def _amounts(self, place: ResourcePlace, resources: ResourceRequirements, resource: str) -> Amounts:
         path = self._subject.workload.at(f"{place.path}.resources")
         return Amounts(
             path, place.container, resource, resources.requests.get(resource), resources.limits.get(resource)

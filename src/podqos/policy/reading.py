@@ -15,7 +15,7 @@ from podqos.manifest.examine import Examination
 from podqos.manifest.fields import suggestion
 from podqos.manifest.kinds import meant_holder
 from podqos.manifest.plain import FieldPath, Plain, parse_path
-from podqos.manifest.problems import Finding
+from podqos.manifest.problems import FieldProblem
 from podqos.model.pod import CLASS_RANK
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from podqos.model.selector import LabelSelector
@@ -25,36 +25,36 @@ _GLOB = frozenset("*?[")
 _RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class PolicyReading(Struct, frozen=True):
+class PolicyFileReading(Struct, frozen=True):
     """What an object turned out to be: a policy, or none because of what was found."""
 
     policy: Policy | None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FieldProblem, ...] = ()
 
 
-def read_policy(value: Plain) -> PolicyReading:
+def read_policy(value: Plain) -> PolicyFileReading:
     """Return the policy that an object is, or everything wrong with it."""
     version = value.get("apiVersion") if isinstance(value, dict) else None
     if isinstance(version, str) and version != API_VERSION:
         what = f'no kind "Policy" in version "{version}"'
-        return PolicyReading(None, (Finding(("apiVersion",), what, f"use {API_VERSION}"),))
+        return PolicyFileReading(None, (FieldProblem(("apiVersion",), what, f"use {API_VERSION}"),))
     examination = Examination(is_live=False)
     cleaned = examination.clean(value, Policy, ())
     if examination.findings:
-        return PolicyReading(None, tuple(examination.findings))
+        return PolicyFileReading(None, tuple(examination.findings))
     policy = convert(cleaned, Policy)
     found = [
-        Finding(("metadata", "name"), complaint, "choose a name such as shop")
+        FieldProblem(("metadata", "name"), complaint, "choose a name such as shop")
         for complaint in subdomain_complaints(policy.name)
     ]
     found += nonsense(policy.spec, ("spec",))
-    return PolicyReading(None if found else policy, tuple(found))
+    return PolicyFileReading(None if found else policy, tuple(found))
 
 
-def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[Finding]:
+def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
     """Yield what has the right shape and makes no sense; ``at`` is where the policy stands."""
     if not spec.rules and not spec.budgets:
-        yield Finding(at, "demands nothing", "add rules or budgets")
+        yield FieldProblem(at, "demands nothing", "add rules or budgets")
     yield from _doubles(spec, at)
     for index, rule in enumerate(spec.rules):
         yield from _of_rule(rule, (*at, "rules", index))
@@ -65,66 +65,68 @@ def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[Finding]:
         yield from _of_exemption(exemption, names, (*at, "exemptions", index))
 
 
-def _doubles(spec: PolicySpec, at: FieldPath) -> Iterator[Finding]:
+def _doubles(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
     """Yield names that are given twice: exemptions and messages go by them."""
     named = [(rule.name, (*at, "rules", index, "name")) for index, rule in enumerate(spec.rules)]
     named += [(budget.name, (*at, "budgets", index, "name")) for index, budget in enumerate(spec.budgets)]
     seen: set[str] = set()
     for name, path in named:
         for complaint in subdomain_complaints(name):
-            yield Finding(path, complaint, "choose a name such as memory-limits")
+            yield FieldProblem(path, complaint, "choose a name such as memory-limits")
         if name in seen:
-            yield Finding(path, f'Duplicate value: "{name}"', "rename one")
+            yield FieldProblem(path, f'Duplicate value: "{name}"', "rename one")
         seen.add(name)
 
 
-def _of_rule(rule: Rule, at: FieldPath) -> Iterator[Finding]:
+def _of_rule(rule: Rule, at: FieldPath) -> Iterator[FieldProblem]:
     require, within = rule.require, (*at, "require")
     if not (
         require.min_class or require.max_class or require.class_label or require.requests or require.limits
         or require.max_limit_request_ratio or require.priority
     ):  # fmt: skip
         fix = "add minClass, maxClass, classLabel, requests, limits, maxLimitRequestRatio or priority"
-        yield Finding(within, "demands nothing", fix)
+        yield FieldProblem(within, "demands nothing", fix)
     yield from _of_match(rule.match, (*at, "match"))
     if require.min_class is not None and CLASS_RANK[require.min_class] == 0:
-        yield Finding((*within, "minClass"), "every pod is BestEffort at least", "choose Burstable or Guaranteed")
+        yield FieldProblem((*within, "minClass"), "every pod is BestEffort at least", "choose Burstable or Guaranteed")
     if require.max_class is not None:
         least = CLASS_RANK[require.min_class] if require.min_class else 0
         if CLASS_RANK[require.max_class] == len(CLASS_RANK) - 1:
-            yield Finding((*within, "maxClass"), "no pod is more than Guaranteed", "choose BestEffort or Burstable")
+            yield FieldProblem(
+                (*within, "maxClass"), "no pod is more than Guaranteed", "choose BestEffort or Burstable"
+            )
         elif CLASS_RANK[require.max_class] < least:
             what = f"is below minClass {require.min_class}: no pod can be both"
-            yield Finding((*within, "maxClass"), what, "exchange the two")
+            yield FieldProblem((*within, "maxClass"), what, "exchange the two")
     if require.class_label:
         yield from _field_errors(key_errors(require.class_label, ""), (*within, "classLabel"))
     for field, names in (("requests", require.requests), ("limits", require.limits)):
         for index, name in enumerate(names):
             yield from _of_resource(name, (*within, field, index))
             if name in names[:index]:
-                yield Finding((*within, field, index), f'Duplicate value: "{name}"', "remove one")
+                yield FieldProblem((*within, field, index), f'Duplicate value: "{name}"', "remove one")
     for name in require.max_limit_request_ratio:
         yield from _of_resource(name, (*within, "maxLimitRequestRatio", name))
     if require.priority is not None:
         yield from _of_priority(require.priority, (*within, "priority"))
 
 
-def _of_priority(priority: Priority, at: FieldPath) -> Iterator[Finding]:
+def _of_priority(priority: Priority, at: FieldPath) -> Iterator[FieldProblem]:
     if priority == Priority():
-        yield Finding(at, "demands nothing", "add required, classes, forbiddenClasses, min or max")
+        yield FieldProblem(at, "demands nothing", "add required, classes, forbiddenClasses, min or max")
     if priority.min is not None and priority.max is not None and priority.min > priority.max:
-        yield Finding((*at, "min"), f"is above max {priority.max}: no priority is both", "exchange the two")
+        yield FieldProblem((*at, "min"), f"is above max {priority.max}: no priority is both", "exchange the two")
     yield from _of_globs({"classes": priority.classes, "forbiddenClasses": priority.forbidden_classes}, at)
 
 
-def _of_budget(budget: Budget, at: FieldPath) -> Iterator[Finding]:
+def _of_budget(budget: Budget, at: FieldPath) -> Iterator[FieldProblem]:
     yield from _of_match(budget.match, (*at, "match"))
     yield from _of_resource(budget.resource, (*at, "resource"))
     if budget.limits is None and budget.requests is None:
-        yield Finding(at, "demands nothing", "add limits or requests, in times what nodes have allocatable")
+        yield FieldProblem(at, "demands nothing", "add limits or requests, in times what nodes have allocatable")
 
 
-def _of_match(match: Match, at: FieldPath) -> Iterator[Finding]:
+def _of_match(match: Match, at: FieldPath) -> Iterator[FieldProblem]:
     globs = {"namespaces": match.namespaces, "kinds": match.kinds, "names": match.names}
     yield from _of_globs(globs, at)
     for index, kind in enumerate(match.kinds):
@@ -135,23 +137,23 @@ def _of_match(match: Match, at: FieldPath) -> Iterator[Finding]:
         yield from _field_errors(key_errors(key.lower(), ""), (*at, "annotations", key))
 
 
-def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iterator[Finding]:
+def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iterator[FieldProblem]:
     globs = {
         "rules": exemption.rules, "namespaces": exemption.namespaces, "objects": exemption.objects,
         "containers": exemption.containers, "users": exemption.users, "groups": exemption.groups,
     }  # fmt: skip
     if exemption.namespace_selector is None and not any(globs.values()):
         fix = "add rules, namespaces, namespaceSelector, objects, containers, users or groups"
-        yield Finding(at, "says nothing about what is exempt, and so exempts everything", fix)
+        yield FieldProblem(at, "says nothing about what is exempt, and so exempts everything", fix)
     yield from _of_globs(globs, at)
     for index, name in enumerate(exemption.rules):
         if name not in names and not _GLOB & set(name):
-            yield Finding((*at, "rules", index), f'no rule or budget "{name}"', suggestion(name, names))
+            yield FieldProblem((*at, "rules", index), f'no rule or budget "{name}"', suggestion(name, names))
     for index, name in enumerate(exemption.objects):
         if "/" in name:
             yield from _of_kind(name.partition("/")[0], (*at, "objects", index))
         elif name and name != "*":
-            yield Finding((*at, "objects", index), f'"{name}" is no Kind/name', f"write */{name}")
+            yield FieldProblem((*at, "objects", index), f'"{name}" is no Kind/name', f"write */{name}")
     yield from _of_selector(exemption.namespace_selector, (*at, "namespaceSelector"))
     if exemption.until is not None:
         try:
@@ -159,19 +161,19 @@ def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iter
         except ValueError:
             is_day = False
         if not is_day:
-            yield Finding((*at, "until"), f'"{exemption.until}" is no day', 'write it as "2027-01-31"')
+            yield FieldProblem((*at, "until"), f'"{exemption.until}" is no day', 'write it as "2027-01-31"')
 
 
-def _of_globs(fields: dict[str, Globs], at: FieldPath) -> Iterator[Finding]:
+def _of_globs(fields: dict[str, Globs], at: FieldPath) -> Iterator[FieldProblem]:
     for field, globs in fields.items():
         for index, glob in enumerate(globs):
             if not glob:
-                yield Finding((*at, field, index), "is empty and matches nothing", 'remove it, or write "*"')
+                yield FieldProblem((*at, field, index), "is empty and matches nothing", 'remove it, or write "*"')
             elif glob in globs[:index]:
-                yield Finding((*at, field, index), f'Duplicate value: "{glob}"', "remove one")
+                yield FieldProblem((*at, field, index), f'Duplicate value: "{glob}"', "remove one")
 
 
-def _of_selector(selector: LabelSelector | None, at: FieldPath) -> Iterator[Finding]:
+def _of_selector(selector: LabelSelector | None, at: FieldPath) -> Iterator[FieldProblem]:
     if selector is None:
         return
     yield from _field_errors(selector_errors(selector, ""), at)
@@ -179,20 +181,20 @@ def _of_selector(selector: LabelSelector | None, at: FieldPath) -> Iterator[Find
         fixed = selector.match_labels.get(requirement.key)
         if fixed is not None and not requirement.matches({requirement.key: fixed}):
             what = f'contradicts matchLabels, which want "{requirement.key}: {fixed}": nothing is selected'
-            yield Finding((*at, "matchExpressions", index), what, "remove one of the two")
+            yield FieldProblem((*at, "matchExpressions", index), what, "remove one of the two")
 
 
-def _field_errors(errors: Iterable[FieldError], at: FieldPath) -> Iterator[Finding]:
+def _field_errors(errors: Iterable[FieldError], at: FieldPath) -> Iterator[FieldProblem]:
     for error in errors:
-        yield Finding((*at, *parse_path(error.path)), error.words)
+        yield FieldProblem((*at, *parse_path(error.path)), error.words)
 
 
-def _of_kind(kind: str, at: FieldPath) -> Iterator[Finding]:
+def _of_kind(kind: str, at: FieldPath) -> Iterator[FieldProblem]:
     meant = meant_holder(kind)
     if meant is not None and meant.kind != kind:
-        yield Finding(at, f'no kind "{kind}"', f"did you mean {meant.kind}?")
+        yield FieldProblem(at, f'no kind "{kind}"', f"did you mean {meant.kind}?")
 
 
-def _of_resource(name: str, at: FieldPath) -> Iterator[Finding]:
+def _of_resource(name: str, at: FieldPath) -> Iterator[FieldProblem]:
     if name not in _RESOURCES and "/" not in name and not is_hugepages(name):
-        yield Finding(at, f'no resource "{name}"', suggestion(name, _RESOURCES))
+        yield FieldProblem(at, f'no resource "{name}"', suggestion(name, _RESOURCES))

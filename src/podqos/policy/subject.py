@@ -10,7 +10,7 @@ from msgspec import Struct
 from podqos.model.owners import controllers
 from podqos.model.pod import TERMINAL_PHASES, ObjectMeta, Pod, Workload
 from podqos.model.resources import ResourceRequirements
-from podqos.qos.classes import Place
+from podqos.qos.classes import ResourcePlace
 
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
@@ -69,11 +69,11 @@ class Subject(Struct, frozen=True, dict=True):
         return metadata.name or metadata.generate_name
 
     @cached_property
-    def places(self) -> tuple[tuple[Place, ResourceRequirements], ...]:
+    def places(self) -> tuple[tuple[ResourcePlace, ResourceRequirements], ...]:
         """The containers and init containers of its pod, each with where it stands."""
         spec = self.stored.spec
         return tuple(
-            (Place(f"spec.{field}[{index}]", container.name), container.resources)
+            (ResourcePlace(f"spec.{field}[{index}]", container.name), container.resources)
             for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers))
             for index, container in enumerate(containers)
         )

@@ -22,7 +22,7 @@ from podqos.model.quantity import ZERO, Format, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceList, ResourceRequirements
 
 
-class Place(Struct, frozen=True, gc=False):
+class ResourcePlace(Struct, frozen=True, gc=False):
     """Where resources stand in a pod: a container, or the pod itself."""
 
     path: str
@@ -36,10 +36,10 @@ class Place(Struct, frozen=True, gc=False):
         return self.path == "spec"
 
 
-class Missing(Struct, frozen=True, gc=False):
+class MissingLimit(Struct, frozen=True, gc=False):
     """A limit above zero that Guaranteed would need and that is not there."""
 
-    place: Place
+    place: ResourcePlace
     resource: str
     requested: Quantity | None
 
@@ -47,7 +47,7 @@ class Missing(Struct, frozen=True, gc=False):
 class Difference(Struct, frozen=True, gc=False):
     """A place whose request and limit differ."""
 
-    place: Place
+    place: ResourcePlace
     request: Quantity | None
     limit: Quantity | None
 
@@ -74,10 +74,10 @@ class Classification(Struct, frozen=True, gc=False):
         return "pod" if _pod_decides(self.pod, self.profile) else "containers"
 
     @property
-    def missing_limits(self) -> tuple[Missing, ...]:
+    def missing_limits(self) -> tuple[MissingLimit, ...]:
         """Every cpu and memory limit that Guaranteed would need and that is not there."""
         return tuple(
-            Missing(place, name, resources.requests.get(name))
+            MissingLimit(place, name, resources.requests.get(name))
             for place, resources in deciding_resources(self.pod, self.profile)
             for name in QOS_RESOURCES
             if not _nanos(resources.limits, name)
@@ -155,11 +155,11 @@ def _pod_decides(pod: Pod, profile: Profile) -> bool:
     return profile.empty_pod_level_decides_class or pod_level_is_set(pod)
 
 
-def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Place, ResourceRequirements]]:
+def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[ResourcePlace, ResourceRequirements]]:
     """Yield the resources that decide the class, with their places."""
     decisive = _deciding(pod, profile)
     if decisive and decisive[0] is pod.spec.resources:
-        yield Place("spec", ""), decisive[0]
+        yield ResourcePlace("spec", ""), decisive[0]
         return
     regular = len(pod.spec.containers)
     for index, (container, resources) in enumerate(
@@ -167,10 +167,10 @@ def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Pl
     ):
         is_regular = index < regular
         path = f"spec.containers[{index}]" if is_regular else f"spec.initContainers[{index - regular}]"
-        yield Place(path, container.name), resources
+        yield ResourcePlace(path, container.name), resources
 
 
-def _unequal(asked: list[tuple[Place, ResourceRequirements]], name: str) -> Unequal:
+def _unequal(asked: list[tuple[ResourcePlace, ResourceRequirements]], name: str) -> Unequal:
     notation: Format = "BinarySI" if name == MEMORY else "DecimalSI"
     return Unequal(
         resource=name,

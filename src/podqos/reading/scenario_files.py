@@ -20,7 +20,7 @@ from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.kinds import group_of
 from podqos.manifest.kubelet import Notation
-from podqos.manifest.problems import Finding, Problem, Severity
+from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -224,7 +224,7 @@ class _Fetched:
         return os.path.normpath(os.path.join(self._folder, name))
 
     def _complain(self, field: tuple[str | int, ...], what: str, fix: str) -> None:
-        self.problems.append(self._file.problem(Finding(field, what, fix)))
+        self.problems.append(self._file.problem(FieldProblem(field, what, fix)))
 
     def _budgets(self, sources: Sequence[Source]) -> Iterator[PodDisruptionBudget]:
         for source in sources:
@@ -308,7 +308,7 @@ class _Fetched:
             if not name:
                 words = ignored_words(node.kubelet.ignored)
                 if words and words not in told:
-                    finding = Finding(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
+                    finding = FieldProblem(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
                     self.problems.append(self._file.problem(finding))
                     told.add(words)
                 self._note_rules(node.kubelet.notation, index)
@@ -332,7 +332,7 @@ class _Fetched:
         for later_rule in () if self._spec.kubernetes_version else later_rules(notation, self._profile()):
             what, fix = f"{later_rule.what}: {later_rule.value}", "state spec.kubernetesVersion"
             place = ("spec", "nodes", index, "kubelet")
-            self.problems.append(self._file.problem(Finding(place, what, fix, Severity.WARNING)))
+            self.problems.append(self._file.problem(FieldProblem(place, what, fix, Severity.WARNING)))
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
         path = self._path(samples.file)

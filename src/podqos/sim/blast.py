@@ -147,7 +147,7 @@ class BlastRadius(Listing[Blast], Struct, frozen=True, rename="camel"):
         return self.leaks
 
 
-class NodePods(Struct, frozen=True):
+class BlastPods(Struct, frozen=True):
     """A node and what its containers hold now."""
 
     node: MachineSpec
@@ -156,7 +156,7 @@ class NodePods(Struct, frozen=True):
     """By key of a pod: its containers that have ended and left something in a volume in memory."""
 
 
-def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
+def nodes_now(scenario: Scenario) -> tuple[BlastPods, ...]:
     """Return the nodes of a scenario at its start, with the pods that run there; no kubelet has looked yet."""
     queue = EventQueue(0)
     later = (replace(node, spec=replace(node.spec, loop_phase_us=1), phase_step_us=0) for node in scenario.nodes)
@@ -172,11 +172,11 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
         spec = replace(node.settings.spec, name=node.name, system=still, loop_phase_us=0)
         pods = {pod.key: pod.pod for pod in node.world.pods.values()}
         ended = {pod.key: tuple(_left(pod)) for pod in node.world.memory.keeping.values()}
-        found.append(NodePods(spec, tuple((pods[key], pod.containers) for key, pod in moment.pods.items()), ended))
+        found.append(BlastPods(spec, tuple((pods[key], pod.containers) for key, pod in moment.pods.items()), ended))
     return tuple(found)
 
 
-def leaks(pods: NodePods, bytes_per_second: int) -> Iterator[Leak]:
+def leaks(pods: BlastPods, bytes_per_second: int) -> Iterator[Leak]:
     """Yield one leak per pod on a node: of the container that can grow most."""
     for pod, containers in pods.pods:
         if containers:
@@ -199,7 +199,7 @@ class BlastNode:
 
     def __init__(
         self,
-        pods: NodePods,
+        pods: BlastPods,
         *,
         slowest: int,
         profile: Profile = LATEST,
@@ -231,7 +231,7 @@ class BlastNode:
         """When leaks begin."""
         self._settled = Checkpoint(self._cluster, self._queue)
         there = {pod.key for pod in self._node.world.pods.values() if not pod.is_stopping}
-        self.pods = NodePods(pods.node, tuple(pod for pod in pods.pods if pod[0].key in there))
+        self.pods = BlastPods(pods.node, tuple(pod for pod in pods.pods if pod[0].key in there))
         """The node with the pods that are there when a leak begins."""
 
     @property

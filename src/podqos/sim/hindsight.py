@@ -42,7 +42,7 @@ class KubeletInTime(Struct, frozen=True, gc=False):
     """The pods it would have evicted, depending on when it looks."""
 
 
-class Hindsight(Struct, frozen=True, gc=False):
+class DeathHindsight(Struct, frozen=True, gc=False):
     """A kill or an eviction with its place in both orders, and what would have changed it."""
 
     entry: Entry
@@ -52,7 +52,7 @@ class Hindsight(Struct, frozen=True, gc=False):
     in_time: KubeletInTime | None = None
 
 
-def hindsights(entries: Sequence[Entry], nodes: Mapping[str, RecordedNode]) -> Iterator[Hindsight]:
+def hindsights(entries: Sequence[Entry], nodes: Mapping[str, RecordedNode]) -> Iterator[DeathHindsight]:
     """Yield the first kills on the recorded nodes, in the order of the journal."""
     seen = {name: deque(node.record.kills) for name, node in nodes.items()}
     found = (entry for entry in entries if entry.node in nodes and is_kill(entry))
@@ -64,27 +64,27 @@ def hindsights(entries: Sequence[Entry], nodes: Mapping[str, RecordedNode]) -> I
         elif left and left[0].now_us == entry.time_us:
             yield _by_kernel(entry, entry.pod, entry.because.level, left.popleft(), node)
         else:
-            yield Hindsight(entry)
+            yield DeathHindsight(entry)
 
 
-def _by_kubelet(entry: Entry, pod: str, node: RecordedNode) -> Hindsight:
+def _by_kubelet(entry: Entry, pod: str, node: RecordedNode) -> DeathHindsight:
     moment = node.record.evictions.get(entry.time_us)
     place = 1 if isinstance(entry.because, UnderPressure) else None
     if moment is None or entry.by is not By.KUBELET:
-        return Hindsight(entry, kubelet_place=place)
+        return DeathHindsight(entry, kubelet_place=place)
     uid = node.record.pods[pod].metadata.uid
     found = kubelet_counterfactuals(moment, uid, node.surroundings(pod))
-    return Hindsight(entry, kubelet_place=place, counterfactuals=found)
+    return DeathHindsight(entry, kubelet_place=place, counterfactuals=found)
 
 
-def _by_kernel(entry: Entry, pod: str, level: OOMLevel, seen: KernelMoment, node: RecordedNode) -> Hindsight:
+def _by_kernel(entry: Entry, pod: str, level: OOMLevel, seen: KernelMoment, node: RecordedNode) -> DeathHindsight:
     uid = node.record.pods[pod].metadata.uid
     found = kernel_counterfactuals(seen, (uid, entry.container or ""), node.surroundings(pod))
     place = kubelet_place(seen.snapshot, node.ranking, uid)
     if found is None or found.place != 1:
-        return Hindsight(entry, kubelet_place=place)
+        return DeathHindsight(entry, kubelet_place=place)
     in_time = _in_time(entry.time_us, node) if level is OOMLevel.NODE else None
-    return Hindsight(entry, 1, place, found.counterfactuals, in_time)
+    return DeathHindsight(entry, 1, place, found.counterfactuals, in_time)
 
 
 # ---- a threshold that the kubelet would have met in time -------------------------------------------------------------

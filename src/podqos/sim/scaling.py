@@ -30,7 +30,7 @@ _MEMORY_CURVES = ("anon_bytes", "active_file_bytes", "inactive_file_bytes")
 _MEMORY_SIGNALS = ("memory.available", "allocatableMemory.available")
 
 
-class Scale(Struct, frozen=True, gc=False):
+class ScaleFactors(Struct, frozen=True, gc=False):
     """The factors."""
 
     memory: Fraction
@@ -55,7 +55,7 @@ class Scale(Struct, frozen=True, gc=False):
         return max(1, int(amount_milli * self.cpu)) if amount_milli else 0
 
 
-def scaled(scenario: Scenario, scale: Scale) -> Scenario:
+def scaled(scenario: Scenario, scale: ScaleFactors) -> Scenario:
     """Return the scaled scenario. The kernel's watermarks are scaled, too."""
     return replace(
         scenario,
@@ -66,7 +66,7 @@ def scaled(scenario: Scenario, scale: Scale) -> Scenario:
     )
 
 
-def _group(group: NodeGroup, scale: Scale) -> NodeGroup:
+def _group(group: NodeGroup, scale: ScaleFactors) -> NodeGroup:
     spec = group.spec
     marks = spec.watermarks or machine(spec.memory_bytes).watermarks
     return replace(
@@ -83,7 +83,7 @@ def _group(group: NodeGroup, scale: Scale) -> NodeGroup:
     )
 
 
-def _config(config: KubeletConfiguration, scale: Scale) -> KubeletConfiguration:
+def _config(config: KubeletConfiguration, scale: ScaleFactors) -> KubeletConfiguration:
     """Scale reservations and thresholds; percentages already follow the scaled capacity."""
 
     def reserved(amounts: Mapping[str, str]) -> dict[str, str]:
@@ -112,7 +112,7 @@ def _is_memory(signal: str, value: str) -> bool:
     return signal in _MEMORY_SIGNALS and not value.endswith("%")
 
 
-def _workload(workload: ScenarioWorkload, scale: Scale) -> ScenarioWorkload:
+def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorkload:
     demands = tuple(
         {name: _demand(demand, scale) for name, demand in containers.items()} for containers in workload.demands
     )
@@ -125,17 +125,17 @@ def _workload(workload: ScenarioWorkload, scale: Scale) -> ScenarioWorkload:
     )
 
 
-def _demand(demand: Demand, scale: Scale) -> Demand:
+def _demand(demand: Demand, scale: ScaleFactors) -> Demand:
     curves = {name: _curve(getattr(demand, name), scale, scale.part) for name in _MEMORY_CURVES}
     return replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
 
 
-def _curve(curve: Curve, scale: Scale, amount: Callable[[int], int]) -> Curve:
+def _curve(curve: Curve, scale: ScaleFactors, amount: Callable[[int], int]) -> Curve:
     knots = tuple((scale.moment(time_us), amount(value)) for time_us, value in curve.knots)
     return replace(curve, knots=knots, period_us=None if curve.period_us is None else scale.moment(curve.period_us))
 
 
-def _pod(pod: Pod, scale: Scale) -> Pod:
+def _pod(pod: Pod, scale: ScaleFactors) -> Pod:
     def container(each: Container) -> Container:
         return replace(each, resources=_resources(each.resources, scale))
 
@@ -147,15 +147,15 @@ def _pod(pod: Pod, scale: Scale) -> Pod:
     return replace(pod, spec=spec)
 
 
-def _resources(resources: ResourceRequirements, scale: Scale) -> ResourceRequirements:
+def _resources(resources: ResourceRequirements, scale: ScaleFactors) -> ResourceRequirements:
     return replace(resources, requests=_amounts(resources.requests, scale), limits=_amounts(resources.limits, scale))
 
 
-def _amounts(amounts: ResourceList, scale: Scale) -> ResourceList:
+def _amounts(amounts: ResourceList, scale: ScaleFactors) -> ResourceList:
     return {name: _amount(name, amount, scale) for name, amount in amounts.items()}
 
 
-def _amount(name: str, amount: Quantity, scale: Scale) -> Quantity:
+def _amount(name: str, amount: Quantity, scale: ScaleFactors) -> Quantity:
     if name == MEMORY:
         return Quantity.of_units(scale.size(amount.value), "BinarySI")
     return Quantity.of_milli(scale.milli(-(-amount.nanos // 1_000_000))) if name == CPU else amount

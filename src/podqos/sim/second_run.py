@@ -17,7 +17,7 @@ from podqos.agent.journal import Entry, Kind
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
-from podqos.sim.hindsight import Hindsight
+from podqos.sim.hindsight import DeathHindsight
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import first_pods, run_summary, workload_of
@@ -31,7 +31,7 @@ MOST_EVENTS = 2_000
 """How many events, pods and nodes second runs may have together, each as many as the first run."""
 
 
-def run_again(run: FinishedRun, found: Iterable[Hindsight]) -> Iterator[Hindsight]:
+def run_again(run: FinishedRun, found: Iterable[DeathHindsight]) -> Iterator[DeathHindsight]:
     """Yield kills with what would have changed them, of each workload's first kill tried in second runs.
 
     What a workload's later kills ask for and was not tried is about their moment.

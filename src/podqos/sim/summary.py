@@ -104,7 +104,7 @@ class RunSummary(Struct, frozen=True, rename="camel"):
     refused: int = 0
 
 
-class Owner(Struct, frozen=True, gc=False):
+class PodWorkload(Struct, frozen=True, gc=False):
     """The workload of a pod."""
 
     workload: str
@@ -147,7 +147,7 @@ def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:
     return {pod: end_us for tally in tallies.values() for pod, end_us in tally.outage_ends(run.end_us)}
 
 
-def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
+def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, PodWorkload]:
     """Return the workload of every pod in a journal, in the order of the scenario."""
     workloads = [(f"{workload.namespace}/{workload.name}", workload) for workload in scenario.workloads]
     keys = dict.fromkeys(entry.pod for entry in entries if entry.pod is not None)
@@ -156,7 +156,7 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
         owner = workload_of(key, found)
         if owner is not None:
             found[owner].append(key)
-    owners: dict[str, Owner] = {}
+    owners: dict[str, PodWorkload] = {}
     for name, workload in workloads:
         if found[name]:
             one = _owner(name, workload, qos_class_of(workload.pod, scenario.profile))
@@ -164,10 +164,10 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
     return owners
 
 
-def _owner(name: str, workload: ScenarioWorkload, qos_class: QOSClass) -> Owner:
+def _owner(name: str, workload: ScenarioWorkload, qos_class: QOSClass) -> PodWorkload:
     spec = workload.pod.spec
     is_prepared = any(not container.is_sidecar for container in spec.init_containers)
-    return Owner(
+    return PodWorkload(
         name,
         qos_class,
         spec.priority or 0,
@@ -187,7 +187,7 @@ def workload_of(pod: str, workloads: Container[str]) -> str | None:
     return name
 
 
-def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: int, end_us: int) -> RunSummary:
+def summarized(entries: Iterable[Entry], owners: Mapping[str, PodWorkload], *, nodes: int, end_us: int) -> RunSummary:
     """Count a run. ``owners`` are by key of the pod, in the order in which to list their workloads."""
     tallies: dict[str, _Tally] = {}
     for owner in owners.values():
@@ -290,7 +290,7 @@ def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
 class _Tally:
     """The running counts of one workload. Pods are known by the name of the one that was there first."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: PodWorkload) -> None:
         self._owner = owner
         self._pods: set[str] = set()
         self._not_run: set[str] = set()

@@ -2,8 +2,8 @@
 
 Everything is read from one stream of journal entries in the order of time: the guard's decisions, and the deaths that
 it saw or that logs and the API server tell of (as entries, too). A decision counts for the pressure it was made under:
-from the threshold that was met until that is met no more. Metrics hear entries as they are written (``Hindsight``), a
-report reads them from disk; both come to the same verdicts.
+from the threshold that was met until that is met no more. Metrics hear entries as they are written (``NodeHindsight``),
+a report reads them from disk; both come to the same verdicts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SAME_DEATH_US = {By.KERNEL: 2 * SECOND_US, By.KUBELET: 600 * SECOND_US}
 _MOST_EPISODES = 8
 
 
-class Verdict(StrEnum):
+class DeathVerdict(StrEnum):
     """What the guard's decision means for a death."""
 
     SAME = "Same"
@@ -89,7 +89,7 @@ class GuardedDeath(Struct, frozen=True, gc=False, rename="camel", omit_defaults=
     node: str
     pod: str
     by: By
-    verdict: Verdict
+    verdict: DeathVerdict
     level: OOMLevel | None = None
     """Which level ran out of memory, where the kernel killed and that is known."""
     decision: GuardDecision | None = None
@@ -116,7 +116,7 @@ class Tally(Struct, frozen=True, gc=False, rename="camel"):
 
     by: By
     pods: int
-    verdicts: dict[Verdict, int]
+    verdicts: dict[DeathVerdict, int]
 
 
 class GuardReport(Struct, frozen=True, rename="camel"):
@@ -179,7 +179,7 @@ class _Episode:
         return next((decision for decision in before if decision.pod == pod or decision.pod not in self.dead), None)
 
 
-class Hindsight:
+class NodeHindsight:
     """Judges the deaths of one node; entries come in the order of time, except for a few that are told late."""
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class Hindsight:
         late = [death for death in self._waiting if decision.time_us - death.time_us <= LATE_US]
         for death in late:
             self._waiting.remove(death)
-            yield replace(death, verdict=Verdict.LATE, decision=decision)
+            yield replace(death, verdict=DeathVerdict.LATE, decision=decision)
         episode = self._open()
         if episode is None:
             episode = _Episode()
@@ -253,7 +253,7 @@ class Hindsight:
             return
         if len(self._last_death) > 1000:
             del self._last_death[next(iter(self._last_death))]
-        death = GuardedDeath(time_us, told.node, pod, by, Verdict.UNFORESEEN, level)
+        death = GuardedDeath(time_us, told.node, pod, by, DeathVerdict.UNFORESEEN, level)
         for episode in reversed(self._episodes):
             decision = episode.first_decision(pod, time_us) if episode.takes(time_us) else None
             if decision is None:
@@ -261,12 +261,14 @@ class Hindsight:
             if decision.pod != pod and level in {OOMLevel.CONTAINER, OOMLevel.POD}:
                 break
             episode.dead.add(pod)
-            yield replace(death, verdict=Verdict.SAME if decision.pod == pod else Verdict.OTHER, decision=decision)
+            yield replace(
+                death, verdict=DeathVerdict.SAME if decision.pod == pod else DeathVerdict.OTHER, decision=decision
+            )
             return
         if level in {OOMLevel.CONTAINER, OOMLevel.POD}:
-            yield replace(death, verdict=Verdict.OWN_LIMIT)
+            yield replace(death, verdict=DeathVerdict.OWN_LIMIT)
         elif not self._is_watched:
-            yield replace(death, verdict=Verdict.NOT_WATCHING)
+            yield replace(death, verdict=DeathVerdict.NOT_WATCHING)
         else:
             self._waiting.append(death)
 
@@ -290,12 +292,12 @@ def _for_nothing(episode: _Episode) -> Iterator[GuardDecision]:
 
 def guard_report(entries: Iterable[Entry | Death], assumptions: tuple[Assumption, ...] = ()) -> GuardReport:
     """Return a report of journals that are merged with what logs and the API server tell, in the order of time."""
-    by_node: dict[str, Hindsight] = {}
+    by_node: dict[str, NodeHindsight] = {}
     found: list[GuardedDeath | GuardDecision] = []
     evicted: list[GuardDecision] = []
     nodes: dict[str, GuardedNode] = {}
     for entry in entries:
-        hindsight = by_node.setdefault(entry.node, Hindsight())
+        hindsight = by_node.setdefault(entry.node, NodeHindsight())
         found += hindsight.heard(entry)
         if isinstance(entry, Death):
             continue
@@ -324,11 +326,11 @@ def guard_report(entries: Iterable[Entry | Death], assumptions: tuple[Assumption
 def explanation(entries: Iterable[Entry], pod: str) -> GuardExplanation:
     """Return what a journal says of one pod."""
     decisions: list[ExplainedDecision] = []
-    judged: dict[str, Hindsight] = {}
+    judged: dict[str, NodeHindsight] = {}
     deaths: list[GuardedDeath] = []
     is_again = False
     for entry in entries:
-        found = judged.setdefault(entry.node, Hindsight()).heard(entry)
+        found = judged.setdefault(entry.node, NodeHindsight()).heard(entry)
         deaths += (each for each in found if isinstance(each, GuardedDeath))
         if entry.kind is Kind.OBSERVED:
             is_again = False
@@ -363,4 +365,6 @@ def _when(each: GuardedDeath | GuardDecision) -> tuple[int, str]:
 
 def _tally(by: By, deaths: Iterable[GuardedDeath]) -> Tally:
     verdicts = [death.verdict for death in deaths if death.by is by]
-    return Tally(by, len(verdicts), {verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts})
+    return Tally(
+        by, len(verdicts), {verdict: verdicts.count(verdict) for verdict in DeathVerdict if verdict in verdicts}
+    )

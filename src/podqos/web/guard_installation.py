@@ -25,7 +25,7 @@ _ADMISSION = "admissionregistration.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 
 
-class GuardSettings(Settings, frozen=True, kw_only=True):
+class GuardInstallation(Settings, frozen=True, kw_only=True):
     """What an installation of the guard is asked for."""
 
     namespace: str = GUARD_NAMESPACE
@@ -44,7 +44,7 @@ class GuardSettings(Settings, frozen=True, kw_only=True):
     """
 
 
-def guard_objects(settings: GuardSettings) -> Iterator[Object]:
+def guard_objects(settings: GuardInstallation) -> Iterator[Object]:
     """Yield what the guard needs."""
     part = InstalledPart("guard", settings)
     yield from part.account()
@@ -167,7 +167,7 @@ def _policy(
 # ---- the pods --------------------------------------------------------------------------------------------------------
 
 
-def _daemon_set(part: InstalledPart, settings: GuardSettings) -> Object:
+def _daemon_set(part: InstalledPart, settings: GuardInstallation) -> Object:
     """Return it. It has no limit of CPU: a throttled guard is late. Its class does not matter to its score."""
     memory = {"memory": "128Mi", "ephemeral-storage": "64Mi"}
     volumes = [

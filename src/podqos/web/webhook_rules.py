@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.finding import FailOn
 from podqos.advice.reviewing import Reviewer
@@ -27,7 +27,7 @@ class Rules(Struct, frozen=True):
     """What files say: policies of podqos, and what decides about pods in the cluster."""
 
     policies: tuple[Policy, ...]
-    cluster: Cluster
+    cluster: ClusterPolicies
 
 
 def read_rules(paths: Sequence[str]) -> Rules:
@@ -45,14 +45,14 @@ def read_rules(paths: Sequence[str]) -> Rules:
     return Rules(policies, objects.cluster())
 
 
-def reviewer_of(rules: Rules, live: Cluster | None, options: CheckOptions, warn_on: FailOn) -> Reviewer:
+def reviewer_of(rules: Rules, live: ClusterPolicies | None, options: CheckOptions, warn_on: FailOn) -> Reviewer:
     """Return who decides. What the files say of the cluster is added to what is watched."""
     return Reviewer(
         rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on
     )
 
 
-def _together(files: Cluster, live: Cluster) -> Cluster:
+def _together(files: ClusterPolicies, live: ClusterPolicies) -> ClusterPolicies:
     """Return the live cluster; of an override, which is not watched, the files tell."""
     policies = replace(
         live.policies, override=files.policies.override, override_profile=files.policies.override_profile
@@ -60,7 +60,7 @@ def _together(files: Cluster, live: Cluster) -> Cluster:
     return replace(live, policies=policies)
 
 
-def assumptions(rules: Rules, live: Cluster | None) -> tuple[Assumption, ...]:
+def assumptions(rules: Rules, live: ClusterPolicies | None) -> tuple[Assumption, ...]:
     """Return what decisions rest on that is not known."""
     if live is not None:
         return ()
@@ -127,7 +127,7 @@ class Watched:
         """How many changes have come so far."""
         return self._follower.changes
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterPolicies:
         """Return what is known now. A namespace that is not, yet, is taken to exist."""
         with self._follower.lock:
             policies = Policies(
@@ -135,7 +135,7 @@ class Watched:
                 priority_classes=tuple(self._priority_classes.objects.values()),
                 runtime_classes=tuple(self._runtime_classes.objects.values()),
             )
-            return Cluster(policies, tuple(self._namespaces.objects.values()))
+            return ClusterPolicies(policies, tuple(self._namespaces.objects.values()))
 
     def _ended(self, kind: FollowedKind, why: PodqosError) -> None:
         self._say(f"goes on without {kind.resource.plural}: {why}")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from podqos.admission.chain import Step, StepResult
 from podqos.admission.limit_range import ConflictingDefaults
-from podqos.admission.refusal import Code, Missing, Refusal
+from podqos.admission.refusal import Code, MissingObject, Refusal
 from podqos.admission.resource_override import Exempt, OverrideUse
 from podqos.naming import stated_with
 from podqos.wording import listed
@@ -91,7 +91,7 @@ def hint(refusal: Refusal, listed_kinds: Collection[str]) -> str:
         if "Namespace" in listed_kinds:
             return "the cluster has no such namespace: create it first"
         return f"if the cluster has this namespace, list it in {stated_with('policies')}"
-    if isinstance(refusal.denied, Missing):
+    if isinstance(refusal.denied, MissingObject):
         what = f"{refusal.denied.kind} {refusal.denied.name}"
         if refusal.denied.kind in listed_kinds:
             return f"the cluster has no {what}: create it first"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from podqos.model.node import PODS
 from podqos.placement import reasons
-from podqos.placement.outcome import Refusal
+from podqos.placement.outcome import WaitReason
 from podqos.placement.preemption import NoCandidate
 from podqos.placement.reasons import Insufficient, Reason, Reasons, UnderPressure
 
@@ -59,7 +59,7 @@ def reason_text(reason: Reason) -> str:
     return _TEXTS[type(reason)].format(reason)
 
 
-def refusal_message(refusal: Refusal) -> str:
+def refusal_message(refusal: WaitReason) -> str:
     """Return the whole message of the FailedScheduling event."""
     if not refusal.nodes:
         return "no nodes available to schedule pods"
@@ -72,7 +72,7 @@ def refusal_message(refusal: Refusal) -> str:
     return f"{filtered} no new claims to deallocate, preemption: {_preemption_message(refusal)}"
 
 
-def _preemption_message(refusal: Refusal) -> str:
+def _preemption_message(refusal: WaitReason) -> str:
     failure = refusal.preemption
     if not failure.is_eligible:
         return "not eligible due to preemptionPolicy=Never."

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.admission.refusal import Missing as MissingClass
+from podqos.admission.refusal import MissingObject as MissingClass
 from podqos.admission.stored import Unapplied, WhyNot
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_values import Rule, ValueReason
-from podqos.qos.classes import Classification, Missing, Place, Unequal
+from podqos.qos.classes import Classification, MissingLimit, ResourcePlace, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, FlagStatus, Note
@@ -163,8 +163,8 @@ def flag_fate(status: str, value: str | None, reason: str) -> str:
     return reason if value is not None else f"{_FATES.get(FlagStatus(status), '')}{reason}"
 
 
-def _missing_clauses(missing: tuple[Missing, ...]) -> Iterable[str]:
-    by_place: dict[Place, list[str]] = {}
+def _missing_clauses(missing: tuple[MissingLimit, ...]) -> Iterable[str]:
+    by_place: dict[ResourcePlace, list[str]] = {}
     for lack in missing:
         by_place.setdefault(lack.place, []).append(lack.resource)
     for place, resources in by_place.items():
@@ -181,7 +181,7 @@ def _unequal_clauses(unequal: tuple[Unequal, ...]) -> Iterable[str]:
                 yield f"{who} requests {request} of its {resource.resource} limit {difference.limit}"
 
 
-def _named(place: Place) -> str:
+def _named(place: ResourcePlace) -> str:
     if place.is_pod:
         return "the pod"
     return f"init container {place.container}" if "initContainers" in place.path else place.container

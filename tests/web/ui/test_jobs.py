@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from podqos.answers.page.job import JobKind, JobState
-from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask
 from podqos.web.ui.source_files import read_given
 from web.ui.running import LONG, POD
 
@@ -17,7 +17,7 @@ def test_a_run_that_is_cancelled_as_it_begins_stays_cancelled_and_ends(turns):
     async def cancelled() -> Job:
         jobs = Jobs(1)
         source = read_given({"long.yaml": LONG, "pod.yaml": POD})
-        job = Job(JobRequest(JobKind.RUN, "start"), Task(JobKind.RUN, source, "", ()))
+        job = Job(JobRequest(JobKind.RUN, "start"), JobTask(JobKind.RUN, source, "", ()))
         jobs.add(job)
         for _ in range(turns):
             await asyncio.sleep(0)

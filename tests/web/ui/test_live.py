@@ -13,7 +13,7 @@ from library.test_page_following import World, applied
 from podqos.answers.page.job import JobKind, JobState
 from podqos.errors import InputError
 from podqos.web.ui.feeds import of_cluster
-from podqos.web.ui.jobs import Job, JobRequest, Task
+from podqos.web.ui.jobs import Job, JobRequest, JobTask
 from podqos.web.ui.live import Live, told
 from podqos.web.ui.sessions import Visitor
 from podqos.web.ui.source_files import read_given
@@ -240,7 +240,7 @@ async def test_runs_are_told_to_whoever_began_them_and_to_nobody_else(stage):
         await page.until(lambda: page.cluster)
         assert page.jobs == []
         request = JobRequest(JobKind.RUN, "start", edits=("limits.memory@leaky=1Gi",))
-        job = Job(request, Task(JobKind.RUN, source, "", ()), 3, stage.visitor.bell.ring)
+        job = Job(request, JobTask(JobKind.RUN, source, "", ()), 3, stage.visitor.bell.ring)
         stage.visitor.jobs[job.id] = job
         job.begin()
         await page.until(lambda: page.jobs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.web.ui.sessions import NoRoom, Shown, TooLarge, Visitors, file_name
+from podqos.web.ui.sessions import NoRoom, SessionSource, TooLarge, Visitors, file_name
 from podqos.web.ui.settings import UiLimits
 from podqos.web.ui.source_files import read_given
 from web.ui.running import POD
@@ -24,7 +24,7 @@ class Hall:
 
     def leave(self, visitor, key, size=100):
         source = read_given({f"{key}.yaml": POD + b"#" * (size - len(POD))})
-        self.visitors.keep(visitor, Shown(key, source, {}))
+        self.visitors.keep(visitor, SessionSource(key, source, {}))
 
 
 @pytest.fixture

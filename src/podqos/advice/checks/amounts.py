@@ -17,7 +17,7 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Findin
 from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.units import Machines, Meant, Stated, is_implausible, meant
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
 from podqos.model.policy import LimitRangeItem
@@ -360,7 +360,7 @@ def implausible_amount() -> Example:
 _DEFAULTS = {"limits": "default", "requests": "defaultRequest"}
 
 
-def find_wrong_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+def find_wrong_defaults(context: CheckContext, _: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield defaults of LimitRanges in the wrong unit, which every container of the namespace gets."""
     surroundings = context.surroundings
     machines = Machines(surroundings.nodes, context.options.node_memory_bytes)

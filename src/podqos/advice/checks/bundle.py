@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.advice.checks.finding import CheckedObject
 from podqos.manifest.kubelet import Notation
 from podqos.model.autoscaling import HorizontalPodAutoscaler
@@ -83,7 +83,7 @@ class Resize(Struct, frozen=True):
 class ClusterObjects(Struct, frozen=True):
     """Everything but the workloads. What has a namespace names it, here as in workloads."""
 
-    cluster: Cluster = Cluster(Policies())
+    cluster: ClusterPolicies = ClusterPolicies(Policies())
     """The policies of all namespaces."""
     services: tuple[Service, ...] = ()
     routes: dict[tuple[str, str], str] = {}

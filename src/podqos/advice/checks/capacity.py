@@ -15,7 +15,7 @@ from podqos.advice.checks.check import ERROR, WARNING, Check, bundle_check, chec
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch, latest
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
 from podqos.model.pod import QOSClass
@@ -72,7 +72,7 @@ class Overfull(Fact, frozen=True, gc=False):
         return f"{self.requests} of {self.resource} is requested, {self.allocatable} {where}"
 
 
-def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+def sums(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield where the sums over all workloads are too large."""
     nodes = context.surroundings.nodes
     if not nodes:
@@ -142,7 +142,9 @@ def _amount(resource: str, count: int) -> str:
     return str(Quantity.of_milli(count) if resource == CPU else Quantity.of_units(count, "BinarySI"))
 
 
-def _finding(check: Check, facts: Overfull | Overcommitted, context: Context, sketches: Sequence[Sketch]) -> Finding:
+def _finding(
+    check: Check, facts: Overfull | Overcommitted, context: CheckContext, sketches: Sequence[Sketch]
+) -> Finding:
     is_full = isinstance(facts, Overfull)
     patch = Patch.choose(Choice.SMALLER_REQUESTS if is_full else Choice.SMALLER_LIMITS)
     node = context.surroundings.nodes[0]

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from podqos.advice.checks.check_identity import CheckIdentity, Example
 from podqos.advice.checks.finding import Effect, Finding, FindingSeverity
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 
 ERROR, WARNING, INFO = FindingSeverity
 WorkloadRule = Callable[[View], None]
 """Looks at one workload that the API server takes, and notes findings about it."""
-BundleRule = Callable[[Context, Sequence[Sketch]], Iterator[Finding]]
+BundleRule = Callable[[CheckContext, Sequence[Sketch]], Iterator[Finding]]
 """Looks at everything together."""
 
 

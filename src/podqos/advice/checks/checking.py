@@ -27,7 +27,7 @@ from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.trying import tries_of_each, with_tried_fixes
-from podqos.advice.checks.view import Context, Variant, View
+from podqos.advice.checks.view import CheckContext, Variant, View
 from podqos.manifest.runtime_memory import Written
 
 
@@ -64,7 +64,7 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
 
 def check_workload(
     found: LocatedWorkload,
-    context: Context,
+    context: CheckContext,
     *,
     keep_pod: bool,
     written: Written | None = None,
@@ -91,7 +91,7 @@ def findings_about(view: View) -> tuple[Finding, ...]:
 
 
 def check_bundle(
-    results: Sequence[CheckedWorkload], context: Context, context_of: Callable[[str], Context] | None = None
+    results: Sequence[CheckedWorkload], context: CheckContext, context_of: Callable[[str], CheckContext] | None = None
 ) -> tuple[Finding, ...]:
     """Return all findings, those of the first phase included. Without kept pods no workloads are compared.
 
@@ -144,12 +144,12 @@ def _as_applied(finding: Finding, options: CheckOptions) -> Finding:
 
 
 def _units(
-    sketches: Sequence[Sketch], context: Context, context_of: Callable[[str], Context] | None
-) -> list[tuple[Context, list[Sketch]]]:
+    sketches: Sequence[Sketch], context: CheckContext, context_of: Callable[[str], CheckContext] | None
+) -> list[tuple[CheckContext, list[Sketch]]]:
     """Return what belongs together, each with its context: a directory, or all files that were named."""
     if context_of is None:
         return [(context, list(sketches))]
-    units: dict[str, tuple[Context, list[Sketch]]] = {}
+    units: dict[str, tuple[CheckContext, list[Sketch]]] = {}
     for source, unit in context.units.items():
         units.setdefault(unit, (context_of(source), []))
     for sketch in sketches:
@@ -158,16 +158,16 @@ def _units(
 
 
 def _clusters(
-    sketches: Sequence[Sketch], context: Context, context_of: Callable[[str], Context] | None
-) -> list[tuple[Context, list[Sketch]]]:
+    sketches: Sequence[Sketch], context: CheckContext, context_of: Callable[[str], CheckContext] | None
+) -> list[tuple[CheckContext, list[Sketch]]]:
     """Return the workloads that may run on the same nodes, each group with its context."""
     if context_of is None:
         return [(context, list(sketches))]
-    by_context: dict[int, tuple[Context, list[Sketch]]] = {}
+    by_context: dict[int, tuple[CheckContext, list[Sketch]]] = {}
     for sketch in sketches:
         own = context_of(sketch.subject.source)
         by_context.setdefault(id(own), (own, []))[1].append(sketch)
-    clusters: dict[tuple[int, ...], tuple[Context, list[Sketch]]] = {}
+    clusters: dict[tuple[int, ...], tuple[CheckContext, list[Sketch]]] = {}
     for own, group in by_context.values():
         clusters.setdefault(tuple(map(id, own.surroundings.nodes)), (own, []))[1].extend(group)
     return list(clusters.values())

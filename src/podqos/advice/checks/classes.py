@@ -19,7 +19,7 @@ from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
-from podqos.qos.classes import Place, deciding_resources
+from podqos.qos.classes import ResourcePlace, deciding_resources
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.survival.node.assumed_usage import NOMINAL
 from podqos.wording import listed, verb
@@ -135,7 +135,9 @@ def _spoiled(resources: ResourceRequirements) -> list[str]:
     return [name for name in QOS_RESOURCES if not limits.get(name) or requests.get(name) != limits[name]]
 
 
-def _is_mostly_complete(places: Sequence[tuple[Place, ResourceRequirements]], spoiled: Sequence[list[str]]) -> bool:
+def _is_mostly_complete(
+    places: Sequence[tuple[ResourcePlace, ResourceRequirements]], spoiled: Sequence[list[str]]
+) -> bool:
     """Whether at least half of the memory is in containers that are complete: the rest was forgotten."""
     complete = others = 0
     for (_, resources), names in zip(places, spoiled, strict=True):
@@ -155,7 +157,7 @@ def _is_nearly_complete(resources: ResourceRequirements) -> bool:
     return True
 
 
-def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoiler:
+def _spoiler(place: ResourcePlace, resources: ResourceRequirements, name: str) -> Spoiler:
     request, limit = resources.requests.get(name), resources.limits.get(name)
     return Spoiler(
         place.container or THE_POD,

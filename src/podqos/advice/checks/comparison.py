@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import CheckedObject, Effect, Finding
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, Variant
+from podqos.advice.checks.view import CheckContext, Variant
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import RankKey, Signal
@@ -33,7 +33,7 @@ _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
 
 
 def compare(
-    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
+    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: CheckContext
 ) -> list[Finding]:
     """Return the findings with their consequences for other workloads."""
     units: dict[str, list[int]] = {}
@@ -60,7 +60,7 @@ def compare(
 
 
 def _compare(
-    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
+    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: CheckContext
 ) -> list[Finding]:
     """Compare workloads that belong together."""
     pods = {f"now-{index}": sketch.pod for index, sketch in enumerate(sketches) if sketch.pod is not None}
@@ -198,14 +198,14 @@ def _importance(sketch: Sketch) -> tuple[int, int, str, str]:
     return sketch.priority, CLASS_RANK[sketch.qos_class], sketch.subject.key, sketch.subject.kind
 
 
-def _orders(pods: Mapping[str, Pod], context: Context) -> Orders:
+def _orders(pods: Mapping[str, Pod], context: CheckContext) -> Orders:
     memory_bytes = context.node_memory_bytes
     snapshot = Snapshot(NodeUsage(memory_bytes), tuple(_usage(uid, pod) for uid, pod in pods.items()))
     ranking = Ranking(Signal.MEMORY, profile=context.options.profile)
     return both_orders(snapshot, ranking, CgroupSettings(node_memory_bytes=memory_bytes), _domain(context))
 
 
-def _domain(context: Context) -> OOMDomain | None:
+def _domain(context: CheckContext) -> OOMDomain | None:
     """Return what runs out of memory first: all pods together, where a kubelet limits them; None is the machine.
 
     The system is taken to use nothing. Of several kubelets with different settings none counts, nor does one that does

@@ -14,7 +14,7 @@ from podqos.advice.checks.finding import Choice, Fact, Finding, Patch
 from podqos.advice.checks.references import OOM, QOS
 from podqos.advice.checks.sizes import FAR_BELOW, LIKE_NOTHING
 from podqos.advice.checks.sketch import Sketch, latest
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import CheckContext
 from podqos.model.pod import Pod, QOSClass
 from podqos.qos.oom import oom_scores
 
@@ -69,7 +69,7 @@ class BurstableAmongGuaranteed(Fact, frozen=True, gc=False):
         return f"{scores}, while {self.guaranteed} is Guaranteed"
 
 
-def find_burstable_among_guaranteed(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+def find_burstable_among_guaranteed(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield databases with a sidecar that dies almost first, where another database is Guaranteed."""
     databases = [sketch for sketch in latest(sketches) if sketch.pod is not None and _is_database(sketch, sketch.pod)]
     guaranteed = next(

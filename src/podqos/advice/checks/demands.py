@@ -26,7 +26,7 @@ from podqos.advice.checks.finding import (
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.repair import patch_of
 from podqos.advice.checks.sketch import Sketch, latest
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.model.pod import QOSClass
 from podqos.policy.budgets import over_budget
 from podqos.policy.judge import judge
@@ -233,7 +233,7 @@ class PolicyOverBudget(Fact, frozen=True, gc=False):
         return self.text
 
 
-def find_over_budget(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+def find_over_budget(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield the budgets of policies that all workloads together exceed."""
     if not any(sketch.charges for sketch in sketches):
         return

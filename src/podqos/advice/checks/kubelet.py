@@ -19,7 +19,7 @@ from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.trying import measure, refuted, what_appears
 from podqos.advice.checks.units import Machines, Stated, is_implausible, meant
-from podqos.advice.checks.view import Context
+from podqos.advice.checks.view import CheckContext
 from podqos.errors import InvalidConfiguration, InvalidQuantity
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.signals import Signal
@@ -66,7 +66,7 @@ Found = Iterator[Finding]
 class _Kubelet:
     """One configuration as its checks look at it."""
 
-    def __init__(self, found: FoundKubelet, context: Context, known: dict[bytes, FirstActor]) -> None:
+    def __init__(self, found: FoundKubelet, context: CheckContext, known: dict[bytes, FirstActor]) -> None:
         self.config: KubeletConfiguration = found.configuration
         self.options = context.options
         self.capacity = _capacity(context)
@@ -149,7 +149,7 @@ class _Kubelet:
         return PlainNode(self.memory_bytes, config, profile=self.options.profile, hugepages_bytes=hugepages_bytes)
 
 
-def _capacity(context: Context) -> ResourceList:
+def _capacity(context: CheckContext) -> ResourceList:
     """Return what a node has: the smallest, with as much memory as is stated."""
     capacity: ResourceList = {EPHEMERAL_STORAGE: ASSUMED_FILESYSTEM}
     nodes = [node for node in context.surroundings.nodes if MEMORY in node.status.capacity]
@@ -160,7 +160,7 @@ def _capacity(context: Context) -> ResourceList:
     return {**capacity, MEMORY: Quantity.of_units(context.node_memory_bytes, "BinarySI")}
 
 
-def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
+def kubelets(context: CheckContext, sketches: Sequence[Sketch]) -> Found:
     """Yield what is wrong with the configurations of kubelets; ``sketches`` are the workloads they may run."""
     # Fleets have many kubelets with the same settings.
     known: dict[bytes, FirstActor] = {}
@@ -172,7 +172,7 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
 class _Trials:
     """The fixes of kubelets, written into their configurations and checked; many kubelets have the same."""
 
-    def __init__(self, context: Context, sketches: Sequence[Sketch], known: dict[bytes, FirstActor]) -> None:
+    def __init__(self, context: CheckContext, sketches: Sequence[Sketch], known: dict[bytes, FirstActor]) -> None:
         self._context, self._sketches, self._known = context, sketches, known
         self._found: dict[bytes, list[Finding]] = {}
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.admission.chain import Step
 from podqos.admission.changes import Change, Why
 from podqos.admission.injectors import INJECTORS, Injection, inject
-from podqos.admission.limit_range_bounds import Bound, Fault, LimitRangeDenied
+from podqos.admission.limit_range_bounds import Fault, LimitRangeBound, LimitRangeDenied
 from podqos.admission.policies import Policies
 from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
@@ -23,7 +23,7 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Findin
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, Repair, View
+from podqos.advice.checks.view import CheckContext, Repair, View
 from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import CLASS_RANK, PodStatus
@@ -163,9 +163,9 @@ def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
     }
     for violation in denied.violations:
         name = violation.subject.container
-        if not name or violation.bound is Bound.MAX_LIMIT_REQUEST_RATIO:
+        if not name or violation.bound is LimitRangeBound.MAX_LIMIT_REQUEST_RATIO:
             return Patch.choose(Choice.AMOUNT)
-        is_max = violation.bound is Bound.MAX
+        is_max = violation.bound is LimitRangeBound.MAX
         sides = ["limits"] if is_max or violation.fault is Fault.LIMIT else ["requests"]
         other = amounts[name].requests if is_max else amounts[name].limits
         beyond = other.get(violation.resource)
@@ -360,7 +360,7 @@ class UncertainDefaults(Fact, frozen=True, gc=False):
         return "; ".join(default.text for default in self.defaults)
 
 
-def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+def find_conflicting_defaults(context: CheckContext, _: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield what the LimitRanges of a namespace disagree about, at the last of them."""
     by_namespace: dict[str, list[LimitRange]] = {}
     for limit_range in (*context.policies.limit_ranges, *context.surroundings.cluster.alternatives):

@@ -12,7 +12,7 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.references import RANKING
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.model.pod import QOSClass
 from podqos.wording import listed
 
@@ -28,7 +28,7 @@ def _pod(name: str, priority_class: str, resources: tuple[str, str]) -> str:
     return examples.pod(examples.container(name, *resources), name=name, spec=spec)
 
 
-def user_classes(context: Context) -> tuple[str, ...]:
+def user_classes(context: CheckContext) -> tuple[str, ...]:
     """Return the names of user-defined priority classes, highest first."""
     given = [
         priority_class
@@ -75,7 +75,7 @@ class PriorityContradictsClass(Fact, frozen=True, gc=False):
         return f"{own}, below {self.other}, which is {self.other_class} with {self.other_priority:,}"
 
 
-def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+def compare_priorities(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield what shows only in comparison with other priorities."""
     ranked = [sketch for sketch in sketches if not sketch.is_system]
     if not ranked:

@@ -13,7 +13,7 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.model.pod import PodStatus, QOSClass
 from podqos.qos.classes import classify, qos_class_of
 from podqos.wording import listed, verb
@@ -42,7 +42,7 @@ class ClassChange(Fact, frozen=True, gc=False):
         return f"{listed(self.sources)} {verb(self.sources, 'changes', 'change')} its class" if self.sources else ""
 
 
-def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+def class_changing_resizes(context: CheckContext, _: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield the resizes that change the class. What else a resize must not do is for ``admission`` to say."""
     profile = context.options.profile
     for resize in context.resizes:

@@ -15,7 +15,7 @@ from podqos.advice.checks.check_identity import CheckIdentity, Example
 from podqos.advice.checks.classes import NOT_SCALED, user_facing_best_effort
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.model.autoscaling import ResourceMetric
 from podqos.model.disruption import disruptions_allowed
 from podqos.model.effective import pod_level_is_set, pod_requests
@@ -243,7 +243,7 @@ class NoRoomForReplicas(Fact, frozen=True, gc=False):
         return f"maxReplicas is {self.most:,}, and {self.where} for {self.fit:,} pods of {self.workload}"
 
 
-def find_unplaceable_replicas(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+def find_unplaceable_replicas(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield autoscalers that may ask for more pods than fit on the nodes beside all other workloads."""
     nodes = context.surroundings.nodes
     scaled = [sketch for sketch in sketches if sketch.scaled_by is not None]
@@ -265,7 +265,7 @@ def find_unplaceable_replicas(context: Context, sketches: Sequence[Sketch]) -> I
 class _Room:
     """What nodes have left for more pods of one workload, beside all others."""
 
-    def __init__(self, context: Context, sketches: Sequence[Sketch]) -> None:
+    def __init__(self, context: CheckContext, sketches: Sequence[Sketch]) -> None:
         self._profile = context.options.profile
         self._nodes = tuple(map(_complete, context.surroundings.nodes))
         # What a cluster lists has the controllers and the pods they have made already.
@@ -277,7 +277,7 @@ class _Room:
     def fitting(self, sketch: Sketch, most: int) -> int:
         """Return how many of so many pods get a place; others have as many as their manifests ask for."""
         from podqos.placement.outcome import Status
-        from podqos.placement.place import QueueOrder, Surroundings, place
+        from podqos.placement.place import PlacementSurroundings, QueueOrder, place
 
         if sketch.pod is None or not _upper_bound(sketch.pod, self._nodes):
             return most  # not one of them fits: PQ504
@@ -291,7 +291,7 @@ class _Room:
         pods += self._pods(sketch, max(0, wanted - running))
         named = [replace(one, metadata=replace(one.metadata, name=f"pod-{index}")) for index, one in enumerate(pods)]
         mine = {one.key for one in named[others:]}
-        placement = place(named, Surroundings(self._nodes, profile=self._profile), order=QueueOrder.ARRIVAL)
+        placement = place(named, PlacementSurroundings(self._nodes, profile=self._profile), order=QueueOrder.ARRIVAL)
         pending = sum(outcome.status is Status.PENDING for outcome in placement.outcomes if outcome.pod in mine)
         return wanted - pending if pending else most
 
@@ -413,7 +413,7 @@ class LetsNoPodGo(Fact, frozen=True, gc=False):
         return f"{start} {pods}: none of them may be evicted"
 
 
-def find_blocking_budgets(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+def find_blocking_budgets(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield budgets that let no pod go while all are healthy: at the most pods that there may be, or at the fewest."""
     found = context.surroundings.disruption_budgets
     if not found:

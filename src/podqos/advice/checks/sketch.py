@@ -15,7 +15,7 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass, field_at
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
-from podqos.policy.budgets import Charge, charges
+from podqos.policy.budgets import BudgetCharge, charges
 
 Demand = dict[str, tuple[int, int]]
 """What all pods of a workload request and may use, by resource: thousandths of a core, bytes."""
@@ -52,7 +52,7 @@ class Sketch(Struct, frozen=True, gc=False):
     """How many it runs at least: where an autoscaler changes that, and may stop all of them, one."""
     budgets: tuple[CheckedObject, ...] = ()
     """The PodDisruptionBudgets that cover it."""
-    charges: tuple[Charge, ...] = ()
+    charges: tuple[BudgetCharge, ...] = ()
     """What it adds to the budgets of policies, where there are nodes to hold them against."""
     scaled_by: FoundAutoscaler | None = None
     """Its autoscaler, where there are nodes for the pods it adds."""
@@ -120,7 +120,7 @@ def demand_of(view: View) -> Demand:
     }
 
 
-def _charges(view: View) -> tuple[Charge, ...]:
+def _charges(view: View) -> tuple[BudgetCharge, ...]:
     nodes = len(view.context.surroundings.nodes)
     return charges(view.context.demands, view.judged, _replicas(view), nodes, view.options.today)
 

@@ -22,7 +22,7 @@ from podqos.advice.checks.finding import Alternative, Choice, CostKind, Effect, 
 from podqos.advice.checks.look_up import peak_usage
 from podqos.advice.checks.repair import patch_of, with_fields
 from podqos.advice.checks.units import Machines
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CheckContext, View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
@@ -157,13 +157,13 @@ class _Trials:
             yield f"the pod would be killed earlier: {after.stored_class}, oom_score_adj {after.standing.oom_score_adj}"
 
 
-def _with_all_checks(context: Context) -> Context:
+def _with_all_checks(context: CheckContext) -> CheckContext:
     """Return the context in which every check runs."""
     options: CheckOptions = context.options
     if not options.only and not options.disabled:
         return context
     everything = replace(options, only=frozenset(), disabled=frozenset())
-    return Context(context.surroundings, everything, context.resizes, context.units)
+    return CheckContext(context.surroundings, everything, context.resizes, context.units)
 
 
 def _is_same(one: Finding, other: Finding) -> bool:

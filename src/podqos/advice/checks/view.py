@@ -49,7 +49,7 @@ from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
 
 if TYPE_CHECKING:
-    from podqos.admission.refusal import Missing
+    from podqos.admission.refusal import MissingObject
     from podqos.admission.workloads import WorkloadAdmission
 
 LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
@@ -88,7 +88,7 @@ class Variant(Struct, frozen=True, gc=False):
     """What would run without the finding."""
 
 
-class Context:
+class CheckContext:
     """The surroundings, indexed for many questions."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Context:
         admissions = Admissions(cluster, self.options.profile, Question.CLASS)
         return admissions.create(replace(workload, pod=replace(pod, spec=spec)))
 
-    def missing_classes(self, pod: Pod) -> tuple[Missing, ...]:
+    def missing_classes(self, pod: Pod) -> tuple[MissingObject, ...]:
         """Return the classes that a pod names and that were not given."""
         return with_assumed_classes(self.policies, pod)[1]
 
@@ -222,7 +222,7 @@ class View:
     def __init__(
         self,
         found: LocatedWorkload,
-        context: Context,
+        context: CheckContext,
         *,
         compares: bool = True,
         weighs: bool = True,
@@ -264,7 +264,7 @@ class View:
             self.stored = with_priority(self.admission.first.pod, self.priority)
             self.stored_class = classify(self.stored, self.options.profile).qos_class
 
-    def tried(self, pod: Pod, context: Context) -> View:
+    def tried(self, pod: Pod, context: CheckContext) -> View:
         """Return the same workload with another pod, to see what would be found then."""
         located = LocatedWorkload(replace(self.workload, pod=pod), self.subject, self.scaled_by)
         return View(located, context, compares=False, weighs=False, written=self.written)
@@ -498,7 +498,7 @@ def _at(value: Plain, path: str) -> Plain:
     return value
 
 
-def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> PodStanding:
+def standing(pod: Pod, qos_class: QOSClass, priority: int, context: CheckContext) -> PodStanding:
     """Return where a stored pod stands."""
     scores = oom_scores(pod, qos_class, context.node_memory_bytes, context.options.profile)
     worst = scores[0]

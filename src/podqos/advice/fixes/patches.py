@@ -42,7 +42,7 @@ FILE_KINDS = ("KubeletConfiguration", "NodeConfig", "ClusterResourceOverrideConf
 """Kinds that no API server knows: they are files on a node."""
 
 
-class PatchOperation(Struct, frozen=True, rename={"operation": "op"}):
+class FixOperation(Struct, frozen=True, rename={"operation": "op"}):
     """An operation of a JSON patch."""
 
     operation: Literal["add", "remove", "replace", "test"]
@@ -63,7 +63,7 @@ class ObjectPatch(Struct, frozen=True):
     """For a strategic merge: lists by the names of their items."""
     merge: dict[str, Plain]
     """For a JSON merge (RFC 7386): lists as a whole."""
-    operations: tuple[PatchOperation, ...]
+    operations: tuple[FixOperation, ...]
     is_custom: bool
     """Whether the object is one of a custom resource, which cannot be merged strategically."""
     can_be_applied: bool
@@ -144,27 +144,27 @@ def _merged_items(old: list[Plain], new: list[Plain], name: str) -> list[Plain]:
     return items
 
 
-def _operations(old: Plain, new: Plain, path: FieldPath) -> Iterator[PatchOperation]:
+def _operations(old: Plain, new: Plain, path: FieldPath) -> Iterator[FixOperation]:
     """Yield what makes ``new`` out of ``old``; before an item of a list is changed, its name is tested."""
     if same(old, new):
         return
     if isinstance(old, dict) and isinstance(new, dict):
         for key in old:
             if key not in new:
-                yield PatchOperation("remove", _pointer((*path, key)))
+                yield FixOperation("remove", _pointer((*path, key)))
         for key, value in new.items():
             if key not in old:
-                yield PatchOperation("add", _pointer((*path, key)), value)
+                yield FixOperation("add", _pointer((*path, key)), value)
             else:
                 yield from _operations(old[key], value, (*path, key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, item in enumerate(new):
             name = _MERGE_KEYS.get(str(path[-1])) if path else None
             if name and isinstance(item, dict) and name in item and not same(old[index], item):
-                yield PatchOperation("test", _pointer((*path, index, name)), item[name])
+                yield FixOperation("test", _pointer((*path, index, name)), item[name])
             yield from _operations(old[index], item, (*path, index))
     else:
-        yield PatchOperation("replace", _pointer(path), new)
+        yield FixOperation("replace", _pointer(path), new)
 
 
 def _pointer(path: FieldPath) -> str:

@@ -19,7 +19,7 @@ from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.drift.drift import (
     Identity,
-    Version,
+    ManifestVersion,
     VersionWorkload,
     WorkloadChange,
     drift,
@@ -48,7 +48,7 @@ def effect(
     return {change.identity: change for change in drift(old, new, Ranking(Signal.MEMORY, profile=profile), settings)}
 
 
-def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: bool) -> Version:
+def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: bool) -> ManifestVersion:
     entries = []
     usages = []
     for workload in workloads:
@@ -58,4 +58,4 @@ def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: 
         pod = replace(stored, metadata=replace(stored.metadata, uid=str(workload.identity)))
         entries.append(VersionWorkload(workload.identity, pod, (pod.metadata.uid,)))
         usages.append(assumed_usage(pod, workload.before, workload.memory_bytes))
-    return Version(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))
+    return ManifestVersion(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))

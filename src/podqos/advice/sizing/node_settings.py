@@ -26,7 +26,7 @@ from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.survival.forecast.forecast import least_hard_bytes
-from podqos.survival.forecast.growing import GrowingNode, Level
+from podqos.survival.forecast.growing import GrowingNode, GrowthLevel
 from podqos.survival.forecast.plain_node import PlainNode
 from podqos.survival.orders.exhaustion import SOFT
 
@@ -189,13 +189,13 @@ def _soft_bytes(node: GrowingNode, needs: NodeNeeds, hard_bytes: int, growth: in
     hard = node.hard_levels(hard_bytes)
 
     def acts_first(mebibytes: int) -> bool:
-        soft = Level(Signal.MEMORY, mebibytes * MIB, SOFT, needs.soft_grace_seconds * SECOND_US)
+        soft = GrowthLevel(Signal.MEMORY, mebibytes * MIB, SOFT, needs.soft_grace_seconds * SECOND_US)
         return node.first_by(growth, (*hard, soft)).get(soft) == 1
 
     return bisect_left(range(needs.memory_bytes // MIB), True, key=acts_first) * MIB
 
 
-def _tried(needs: NodeNeeds, configuration: dict[str, Setting], hard: Sequence[Level]) -> Fraction:
+def _tried(needs: NodeNeeds, configuration: dict[str, Setting], hard: Sequence[GrowthLevel]) -> Fraction:
     """Return how likely the hard thresholds of these settings are first at the growth that was asked for."""
     return _node(needs, configuration).kubelet_first(needs.growth, hard)
 

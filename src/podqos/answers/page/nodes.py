@@ -43,7 +43,7 @@ from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.allocatable import node_allocatable
 from podqos.placement.declared_features import declared_by_default
 from podqos.placement.workloads import POD
-from podqos.sim.blast import NodePods, nodes_now
+from podqos.sim.blast import BlastPods, nodes_now
 from podqos.sim.scenario.scenario import Scenario
 from podqos.survival.node.pods import NodePod
 from podqos.survival.node.usage_file import UsageRow
@@ -297,7 +297,7 @@ class PageNodes:
         return kubelet_among(self.objects)
 
 
-def _bound(node: NodePods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:
+def _bound(node: BlastPods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:
     """Yield the pods of a simulated node as they are bound to it."""
     for pod, containers in node.pods:
         yield replace(pod, spec=replace(pod.spec, node_name=node.node.name)), containers

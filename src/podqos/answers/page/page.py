@@ -27,7 +27,7 @@ from podqos.answers.page.nodes import PageNode, ShownNode
 from podqos.answers.page.places import Places, before
 from podqos.answers.page.pod import PodPage, SaferEdit
 from podqos.answers.page.saving import PodToSave, ways_to_save
-from podqos.answers.page.shown import Shown, controller, owner, workload_of
+from podqos.answers.page.shown import ShownSource, controller, owner, workload_of
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.answers.page.what_if_engine import WhatIfEngine
@@ -53,7 +53,7 @@ Autopsied = Callable[[PageSource, Kubelet | None, Profile], Autopsies]
 """Returns every death that the logs of a source tell of, where nodes have these settings and this version."""
 
 
-class Page(Shown):
+class Page(ShownSource):
     """A source, and what its views show.
 
     ``autopsied`` reads its logs, which may be files; ``spread`` may check objects on several cores.

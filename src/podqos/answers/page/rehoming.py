@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode
-from podqos.answers.page.shown import Shown, workload_of
+from podqos.answers.page.shown import ShownSource, workload_of
 from podqos.answers.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.errors import InvalidManifest
 from podqos.model.node import PODS
@@ -26,7 +26,7 @@ from podqos.naming import published
 from podqos.placement.demand import Amounts, counted, demand_of
 from podqos.placement.fit import lacking
 from podqos.placement.outcome import Placement, Status
-from podqos.placement.place import Surroundings, place_views
+from podqos.placement.place import PlacementSurroundings, place_views
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.reasons import Insufficient
 from podqos.survival.drift.resizing import Resizing, resizing
@@ -52,7 +52,7 @@ class _Homeless(Struct, frozen=True):
     lacks: tuple[Insufficient, ...]
 
 
-def rehomed(page: Shown, states: Mapping[str, NodeState]) -> Rehomed:
+def rehomed(page: ShownSource, states: Mapping[str, NodeState]) -> Rehomed:
     """Return where pods end up; ``states`` are the nodes with edited pods, each where it was."""
     homeless = [
         homeless for name, state in states.items() for homeless in _homeless(page, page.nodes.nodes[name], state)
@@ -62,7 +62,7 @@ def rehomed(page: Shown, states: Mapping[str, NodeState]) -> Rehomed:
     return _Move(page, states, homeless).result()
 
 
-def _homeless(page: Shown, node: PageNode, state: NodeState) -> Iterator[_Homeless]:
+def _homeless(page: ShownSource, node: PageNode, state: NodeState) -> Iterator[_Homeless]:
     """Yield the edited pods of a node that want more than it has left, the most important last to go."""
     if not is_known(node) or node.state is None:
         return
@@ -94,7 +94,7 @@ def is_known(node: PageNode) -> bool:
 class _Move:
     """Homeless pods on their way to other nodes."""
 
-    def __init__(self, page: Shown, states: Mapping[str, NodeState], homeless: Sequence[_Homeless]) -> None:
+    def __init__(self, page: ShownSource, states: Mapping[str, NodeState], homeless: Sequence[_Homeless]) -> None:
         self._page = page
         self._homeless = {each.new.key: each for each in homeless}
         self._states = {
@@ -152,7 +152,7 @@ class _Move:
                 views[id(view.pod)] = view
                 if not workload_of(state, pod):
                     bare.add(pod.key)
-        surroundings = Surroundings(
+        surroundings = PlacementSurroundings(
             tuple(node.node for node in page.nodes.nodes.values() if is_known(node)),
             {namespace.metadata.name: namespace.metadata.labels for namespace in objects.of(Namespace)},
             tuple(budget for _, budget in objects.disruption_budgets()),

@@ -29,10 +29,10 @@ from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
 
 
-class Shown:
+class ShownSource:
     """A source that is looked at; ``before`` is an earlier state of it, of which is taken what has not changed."""
 
-    def __init__(self, source: PageSource, before: Shown | None = None) -> None:
+    def __init__(self, source: PageSource, before: ShownSource | None = None) -> None:
         self.source = source
         self._before = before
         self._requested: dict[str, Amounts] = {}

@@ -21,7 +21,7 @@ from podqos.answers.page.places import Places, turn
 from podqos.answers.page.pod import PatchText
 from podqos.answers.page.quotas import Charged
 from podqos.answers.page.rehoming import rehomed
-from podqos.answers.page.shown import Shown, workload_of
+from podqos.answers.page.shown import ShownSource, workload_of
 from podqos.answers.page.what_if import (
     ChangedNode,
     ComparedPod,
@@ -83,7 +83,7 @@ class _Edited(Struct):
 class WhatIfEngine:
     """Answers what-if questions about a page."""
 
-    def __init__(self, page: Shown) -> None:
+    def __init__(self, page: ShownSource) -> None:
         self._page = page
         self._profile = page.nodes.profile
         self._examples: list[tuple[FoundWorkload, FoundWorkload, Sequence[PodEdit]]] = []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from podqos.cluster.cluster import Cluster
-    from podqos.guard.settings import FoundKubelet, GuardSettings
+    from podqos.guard.settings import GuardSettings, KubeletSettingsFound
     from podqos.model.kubelet_config import KubeletConfiguration
 
 # Each is a module in cli/guard.
@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _settings(
     arguments: argparse.Namespace,
     cluster: Cluster,
-    find: Callable[[Cluster, str, Path, KubeletConfiguration | None], FoundKubelet],
+    find: Callable[[Cluster, str, Path, KubeletConfiguration | None], KubeletSettingsFound],
 ) -> GuardSettings:
     from podqos.guard.eviction import KillWhen
     from podqos.guard.settings import GuardSettings, OwnThreshold

@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _write(arguments, viewer)
     host, port = options.address_option(arguments.listen or LISTEN, "--listen")
     try:
-        from podqos.web.ui.server import Access, Ui, is_loopback
+        from podqos.web.ui.server import PageAccess, Ui, is_loopback
         from podqos.web.ui.serving import ListenAddress, serve_page
     except ModuleNotFoundError as error:
         raise HostError(f"the page needs {error.name}: pip install 'podqos[ui]'") from error
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         import secrets
 
         token = secrets.token_urlsafe(24)
-    access = Access.to(host, tuple(arguments.name), token=token, is_encrypted=certificate is not None)
+    access = PageAccess.to(host, tuple(arguments.name), token=token, is_encrypted=certificate is not None)
     started = _started(arguments)
     listening = ListenAddress(host, port, arguments.listen is None, certificate)
     serve_page(Ui(viewer, access, say=_say), started, listening, lambda address: _ready(arguments, address))

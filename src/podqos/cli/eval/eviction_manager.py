@@ -21,7 +21,7 @@ from podqos.model.pod import Pod
 from podqos.model.stats import Summary
 
 
-class Step(Struct, frozen=True, rename="camel"):
+class ManagerStep(Struct, frozen=True, rename="camel"):
     """One pass of the manager: the clock, the pods, and what the node shows before and after each clean-up."""
 
     at_seconds: float
@@ -48,7 +48,7 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
     probes = {name: pod_of(pod) for name, pod in msgspec.convert(input["admissionProbes"], dict[str, object]).items()}
     state = ManagerState()
     answers = []
-    for step in msgspec.convert(input["steps"], list[Step]):
+    for step in msgspec.convert(input["steps"], list[ManagerStep]):
         result, commands = _run(config, state, step, [pods[name] for name in step.active_pods or ()])
         state = result.state
         answers.append(
@@ -74,7 +74,7 @@ def _config(fields: dict[str, object]) -> ManagerConfig:
     )
 
 
-def _run(config: ManagerConfig, state: ManagerState, step: Step, pods: list[Pod]) -> tuple[Pass, list[Command]]:
+def _run(config: ManagerConfig, state: ManagerState, step: ManagerStep, pods: list[Pod]) -> tuple[Pass, list[Command]]:
     """Run both phases of a pass, showing the manager what the clean-up left."""
     result = synchronize(
         config, state, now_us=round(step.at_seconds * 10**6), observation=observe(step.summary), pods=pods

@@ -11,8 +11,8 @@ from podqos.model.policy import Namespace
 from podqos.model.profile import LATEST
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
-from podqos.placement.filters import Cluster
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.outcome import Status, refusal
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
@@ -22,7 +22,7 @@ from podqos.words.placement import GATED_MESSAGE, refusal_message
 _PREEMPTS = "Preempts"
 
 
-class Step(msgspec.Struct, rename="camel"):
+class SchedulingStep(msgspec.Struct, rename="camel"):
     """The pod that arrives and where every other pod is then."""
 
     pod: str
@@ -35,7 +35,7 @@ class SchedulingQuestion(msgspec.Struct):
 
     nodes: list[dict[str, object]]
     pods: dict[str, dict[str, object]]
-    steps: list[Step]
+    steps: list[SchedulingStep]
     namespaces: list[dict[str, object]] = []
 
 
@@ -50,16 +50,16 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
     pods = {key: views.of(pod_of(pod)) for key, pod in asked.pods.items()}
     steps = []
     for step in asked.steps:
-        states = {node.name: NodeState(node, LATEST) for node in nodes}
+        states = {node.name: SchedulerNode(node, LATEST) for node in nodes}
         for key, name in step.bound.items():
             states[name].add(pods[key])
         budgets = Budgets(list_of(PodDisruptionBudget, step.disruption_budgets), pods.values())
-        cluster = Cluster(states.values(), namespaces)
+        cluster = SchedulerCluster(states.values(), namespaces)
         steps.append({"pod": step.pod, **_decision(pods[step.pod], cluster, budgets)})
     return {"steps": steps}
 
 
-def _decision(view: PodView, cluster: Cluster, budgets: Budgets) -> dict[str, object]:
+def _decision(view: PodView, cluster: SchedulerCluster, budgets: Budgets) -> dict[str, object]:
     if view.pod.spec.scheduling_gates:
         return {"outcome": Status.GATED, "message": GATED_MESSAGE}
     best = OneByOne(cluster).best(view)

@@ -15,7 +15,7 @@ from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import Amounts, is_scalar
 from podqos.placement.filters import static_reasons
 from podqos.placement.fit import insufficient
-from podqos.placement.node_state import NodeState
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import PodView, Shape
 from podqos.placement.reasons import Unschedulable, UntoleratedTaint
 from podqos.qos.classes import classify
@@ -63,8 +63,8 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
     }
 
 
-def _state(asked: FitQuestion) -> NodeState:
-    state = NodeState(msgspec.convert(asked.node, Node, dec_hook=lambda _, text: Quantity.from_json(str(text))))
+def _state(asked: FitQuestion) -> SchedulerNode:
+    state = SchedulerNode(msgspec.convert(asked.node, Node, dec_hook=lambda _, text: Quantity.from_json(str(text))))
     for index, existing in enumerate(asked.existing_pods):
         pod = pod_of(existing)
         view = PodView(pod, Shape(pod))

@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print them."""
-    from podqos.web.guard_installation import GuardSettings, guard_objects
+    from podqos.web.guard_installation import GuardInstallation, guard_objects
 
     path = arguments.kubelet_config
     if path and not path.startswith("/"):
         fix = "for example /var/lib/kubelet/config.yaml"
         raise InvalidOption(f"{path!r} is no absolute path", where="--kubelet-config", fix=fix)
     common = settings_of(arguments)
-    settings = GuardSettings(
+    settings = GuardInstallation(
         namespace=common.namespace,
         image=common.image,
         mode="enforce" if arguments.enforce else "shadow",

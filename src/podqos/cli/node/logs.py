@@ -38,9 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _first_container(client: NodeClient, namespace: str, name: str) -> str:
-    from podqos.host.api.status_document import PodList
+    from podqos.host.api.status_document import PodListDocument
 
-    for pod in client.value("/pods", PodList).items:
+    for pod in client.value("/pods", PodListDocument).items:
         if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
             names = [container.name for container in pod.spec.containers]
             if len(names) > 1:

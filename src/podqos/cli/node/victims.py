@@ -8,7 +8,7 @@ from podqos.cli.node.client import NodeClient
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal
-from podqos.host.api.status_document import NodeStatus, PodList
+from podqos.host.api.status_document import NodeStatus, PodListDocument
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
@@ -22,7 +22,7 @@ from podqos.survival.orders.outlook import outlook
 
 def next_victims(client: NodeClient, status: NodeStatus) -> NextVictims:
     """Query the node's pods and figures, and rank them for memory in both orders."""
-    pods = client.value("/pods", PodList).items
+    pods = client.value("/pods", PodListDocument).items
     summary = decode_summary(client.get("/stats/summary"))
     node = node_of(summary)
     measured = {stats.pod_ref.uid for stats in summary.pods or () if stats.containers}

@@ -29,7 +29,7 @@ from podqos.exposition import CONTENT_TYPE
 from podqos.host.api.counters import Counters
 from podqos.host.api.documents import Document, as_document, as_value, timestamp
 from podqos.host.api.eviction_request import evict
-from podqos.host.api.http_request import JSON, JSON_LINES, HttpRefusal, HttpResponse, Pieces, Request
+from podqos.host.api.http_request import JSON, JSON_LINES, HttpRefusal, HttpResponse, KubeletRequest, Pieces
 from podqos.host.api.http_server import HttpServer
 from podqos.host.api.metrics import metrics
 from podqos.host.api.node_status import node_status
@@ -72,7 +72,7 @@ class Api:
         with suppress(OSError):
             (self._node.settings.state_dir / SOCKET_NAME).unlink()
 
-    def answer(self, request: Request) -> HttpResponse:
+    def answer(self, request: KubeletRequest) -> HttpResponse:
         """Return the answer to a request."""
         if request.method == "POST":
             return self._write(request)
@@ -156,14 +156,14 @@ class Api:
 
     # ---- journal and logs ----------------------------------------------------------------------------------------
 
-    def _journal(self, request: Request) -> HttpResponse:
+    def _journal(self, request: KubeletRequest) -> HttpResponse:
         follow, since_us = request.flag("follow"), request.count("sinceUs")
         pieces = lines_of(
             self._node.journal.files, last=request.count("tailLines"), goes_on=(lambda: True) if follow else None
         )
         return HttpResponse(pieces if since_us is None else _since(pieces, since_us), JSON_LINES, follows=follow)
 
-    def _logs(self, request: Request, namespace: str, name: str, container: str) -> HttpResponse:
+    def _logs(self, request: KubeletRequest, namespace: str, name: str, container: str) -> HttpResponse:
         _only_locally(request)
         state = self._state(namespace, name)
         spec = state.pod.spec
@@ -195,7 +195,7 @@ class Api:
 
     # ---- eviction ------------------------------------------------------------------------------------------------
 
-    def _write(self, request: Request) -> HttpResponse:
+    def _write(self, request: KubeletRequest) -> HttpResponse:
         match request.segments:
             case ("evict", namespace, name):
                 _only_locally(request)
@@ -241,7 +241,7 @@ def _without_prefix(line: bytes) -> bytes:
     return parts[3] if parts[2] == b"F" else parts[3].removesuffix(b"\n")
 
 
-def _only_locally(request: Request) -> None:
+def _only_locally(request: KubeletRequest) -> None:
     if not request.is_local:
         raise HttpRefusal(HTTPStatus.FORBIDDEN, "only available on the node's unix socket")
 

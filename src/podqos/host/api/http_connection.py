@@ -15,10 +15,10 @@ from enum import Enum, auto
 from http import HTTPStatus
 from ipaddress import ip_address
 
-from podqos.host.api.http_request import HttpRefusal, HttpResponse, Pieces, Request, chunk, head, parse_request
+from podqos.host.api.http_request import HttpRefusal, HttpResponse, KubeletRequest, Pieces, chunk, head, parse_request
 from podqos.host.linux.loop import Loop
 
-Handler = Callable[[Request], HttpResponse]
+Handler = Callable[[KubeletRequest], HttpResponse]
 MOST_FOLLOWERS = 12
 _READ_BYTES = 16384
 # Beyond this, no more of the answer is produced until the client has read some of it.
@@ -38,17 +38,17 @@ class _Stage(Enum):
     """Everything is sent; the client may still be reading."""
 
 
-class Turns:
+class SendingTurns:
     """Takes turns: one piece of one answer at a time, followed by a pause of the same length."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.followers = 0
         """How many clients are following."""
-        self._ready: deque[Connection] = deque()
+        self._ready: deque[ServerConnection] = deque()
         self._is_scheduled = False
 
-    def later(self, connection: Connection) -> None:
+    def later(self, connection: ServerConnection) -> None:
         """Queue a connection for its turn."""
         self._ready.append(connection)
         self._schedule(0.0)
@@ -72,7 +72,7 @@ class Endpoint:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: SendingTurns,
         handler: Handler,
         note: Callable[[str], None],
         name: str,
@@ -81,10 +81,10 @@ class Endpoint:
         any_host: bool = False,
     ) -> None:
         self.turns, self.name, self.is_local = turns, name, is_local
-        self.connections: set[Connection] = set()
+        self.connections: set[ServerConnection] = set()
         self._handler, self._note, self._any_host = handler, note, is_local or any_host
 
-    def answer(self, request: Request) -> HttpResponse:
+    def answer(self, request: KubeletRequest) -> HttpResponse:
         """Return the answer to a request, even if the handler fails."""
         if not self._any_host and not _names_this_machine(request.host):
             return HttpRefusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
@@ -101,7 +101,7 @@ class Endpoint:
         return HttpRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}").answer
 
 
-class Connection:
+class ServerConnection:
     """One client: reads a request, sends the answer, waits until the client has it."""
 
     def __init__(self, endpoint: Endpoint, accepted: socket.socket) -> None:

@@ -27,7 +27,7 @@ Pieces = Generator[bytes | None, None, None]
 """An answer in pieces: an empty piece yields to other clients, None means no data at the moment."""
 
 
-class Request(Struct, frozen=True):
+class KubeletRequest(Struct, frozen=True):
     """A parsed request."""
 
     method: str
@@ -71,7 +71,7 @@ class HttpRefusal(Exception):
         self.answer = HttpResponse(f"{why}\n".encode(), status=status)
 
 
-def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
+def parse_request(data: bytes, *, is_local: bool) -> tuple[KubeletRequest, int] | None:
     """Return a request and the length of its head; None while the head is incomplete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
@@ -91,7 +91,7 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
     if line[3] == b"1" and "host" not in headers:
         raise HttpRefusal(HTTPStatus.BAD_REQUEST, "the Host header is missing")
     path, _, query = line[2].decode().partition("?")
-    request = Request(
+    request = KubeletRequest(
         method=method,
         segments=tuple(unquote(part) for part in path.strip("/").split("/")),
         query=dict(parse_qsl(query, keep_blank_values=True)),

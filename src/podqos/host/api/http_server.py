@@ -18,7 +18,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from podqos.errors import HostError
-from podqos.host.api.http_connection import Connection, Endpoint, Handler, Turns
+from podqos.host.api.http_connection import Endpoint, Handler, SendingTurns, ServerConnection
 from podqos.host.api.http_request import HttpRefusal, head
 from podqos.host.linux.loop import Loop
 from podqos.naming import naming
@@ -33,7 +33,7 @@ class HttpServer:
 
     def __init__(self, loop: Loop, handler: Handler, note: Callable[[str], None], name: str) -> None:
         self._loop, self._handler, self._note, self._name = loop, handler, note, name
-        self._turns = Turns(loop)
+        self._turns = SendingTurns(loop)
         self._listeners: list[tuple[socket.socket, Endpoint]] = []
         self._is_sweeping = False
 
@@ -102,7 +102,7 @@ class HttpServer:
                 accepted.send(head(busy, self._name) + busy.body)
             accepted.close()
             return
-        endpoint.connections.add(Connection(endpoint, accepted))
+        endpoint.connections.add(ServerConnection(endpoint, accepted))
         self._sweep_later()
 
     def _sweep_later(self) -> None:

@@ -14,7 +14,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.stats import MemoryStats
 
 
-class PodList(Struct, frozen=True):
+class PodListDocument(Struct, frozen=True):
     """The response of ``/pods``."""
 
     items: tuple[Pod, ...] = ()

@@ -74,7 +74,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
         return said
 
 
-class Machine(Struct, frozen=True):
+class HostMachine(Struct, frozen=True):
     """The machine a node runs on; tests make up their own."""
 
     procfs: Procfs
@@ -114,10 +114,10 @@ def open_cgroups(own: str, procfs: Procfs | None = None) -> Cgroups:
     raise HostError("no cgroups are mounted: the node cannot confine or measure pods")
 
 
-def open_machine(own: str) -> Machine:
+def open_machine(own: str) -> HostMachine:
     """Return this machine, for a node with this cgroup."""
     procfs = Procfs()
-    return Machine(procfs, detect(procfs), open_cgroups(own, procfs))
+    return HostMachine(procfs, detect(procfs), open_cgroups(own, procfs))
 
 
 def detect(procfs: Procfs | None = None) -> Capabilities:

@@ -12,7 +12,7 @@ _MOST_KEPT = 1000
 _LONGEST = 2500
 
 
-class Notes:
+class OnceNotes:
     """What has been said."""
 
     def __init__(self, say: Callable[[str], None], goes_on: str) -> None:

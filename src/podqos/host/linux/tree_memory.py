@@ -23,7 +23,7 @@ from typing import NamedTuple, Protocol
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups
 from podqos.host.linux.procfs import Procfs
-from podqos.host.linux.watch import Look, MemorySeen
+from podqos.host.linux.watch import MemoryFigures, MemorySeen
 from podqos.model.stats import SYSTEM_CONTAINER_PODS, ContainerStats, MemoryStats
 
 _ADDED_UP_PODS = 2  # one is enough: what changes fast, changes where most is
@@ -81,22 +81,22 @@ class TreeMemory:
         self._last = self._read(pods)
         return self._last
 
-    def last_look(self) -> Look | None:
+    def last_look(self) -> MemoryFigures | None:
         """Return the figures of the last pass as a look, without reading them again; None before the first."""
         if self._last is None:
             return None
         return self._as_look(self._last)._replace(age_seconds=time.monotonic() - self._last.read_at)
 
-    def look(self, pods: Iterable[PodTree]) -> Look:
+    def look(self, pods: Iterable[PodTree]) -> MemoryFigures:
         """Return what is there of memory now, and nothing else."""
         return self._as_look(self._read(pods))
 
-    def _as_look(self, memory: NodeMemory) -> Look:
+    def _as_look(self, memory: NodeMemory) -> MemoryFigures:
         all_pods = memory.all_pods.memory
         found = {Signal.MEMORY: self._part_seen(memory) if self._capacity_bytes is None else _seen(memory.node)}
         if all_pods is not None:
             found[Signal.ALLOCATABLE_MEMORY] = _seen(all_pods)
-        return Look(found, memory.below)
+        return MemoryFigures(found, memory.below)
 
     def _part_seen(self, memory: NodeMemory) -> MemorySeen:
         """Return the memory of the machine, of which the node's own cgroup holds a part."""

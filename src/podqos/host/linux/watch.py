@@ -50,7 +50,7 @@ class MemorySeen(Struct, frozen=True, gc=False):
     """Whether only what its cgroup holds affects the signal; otherwise no level of usage is enough."""
 
 
-class Look(NamedTuple):
+class MemoryFigures(NamedTuple):
     """All figures of one moment."""
 
     signals: Mapping[Signal, MemorySeen]
@@ -70,7 +70,7 @@ class MemorySignals(Protocol):
         """Undo what an agent left that was killed."""
 
 
-class MemoryWatch:
+class KernelMemoryWatch:
     """Listens to the kernel on behalf of the eviction loop."""
 
     def __init__(
@@ -78,7 +78,7 @@ class MemoryWatch:
         cgroups: MemorySignals,
         loop: Loop,
         paths: Mapping[Signal, str],
-        look: Callable[[], Look],
+        look: Callable[[], MemoryFigures],
         on_crossing: Callable[[], None],
         *,
         glance: Callable[[], Mapping[Signal, int]] = dict,
@@ -92,7 +92,7 @@ class MemoryWatch:
         self._known: set[MemoryLevel] = set()
         """Levels that are crossed, as the agent knows."""
         self._timer: Timer | None = None
-        self._last = Look({}, ())
+        self._last = MemoryFigures({}, ())
         self._last_glance: Mapping[Signal, int] = {}
         self._has_told = False
         """Whether the agent is about to look, and to ask anew."""
@@ -101,7 +101,7 @@ class MemoryWatch:
         for path in paths.values():
             cgroups.unwatch_memory(path)
 
-    def watch(self, asked: WatchMemory, seen: Look | None = None) -> bool:
+    def watch(self, asked: WatchMemory, seen: MemoryFigures | None = None) -> bool:
         """Watch these levels and no others; False if the kernel has no such signal.
 
         ``seen`` are the figures of the pass that asks: they are not read again, unless a level had to be set anew.
@@ -111,7 +111,7 @@ class MemoryWatch:
         self.asked = asked
         self._known.clear()
         self._has_told = False
-        look = Look({}, ()) if not asked.levels else self._take_look() if seen is None else seen
+        look = MemoryFigures({}, ()) if not asked.levels else self._take_look() if seen is None else seen
         found = {(self._paths[level.signal], level.below_bytes): (level, memory) for level, memory in self._seen(look)}
         # First: on version 2 a cgroup has one level.
         for key in self._signals.keys() - found.keys():
@@ -149,7 +149,7 @@ class MemoryWatch:
         for key in list(self._signals):
             self._disarm(key)
 
-    def _seen(self, look: Look) -> list[tuple[MemoryLevel, MemorySeen]]:
+    def _seen(self, look: MemoryFigures) -> list[tuple[MemoryLevel, MemorySeen]]:
         return [(level, look.signals[level.signal]) for level in self.asked.levels if level.signal in look.signals]
 
     def _look(self) -> None:
@@ -158,7 +158,7 @@ class MemoryWatch:
         if self.asked.levels and self._is_news(self._take_look()):
             self._on_crossing()
 
-    def _is_news(self, look: Look) -> bool:
+    def _is_news(self, look: MemoryFigures) -> bool:
         """Whether memory is short and the agent has yet to know; otherwise it is looked at again in time."""
         before, self._last = self._last, look
         waits = []
@@ -257,7 +257,7 @@ class MemoryWatch:
             self._look()
 
 
-def _patience(look: Look, last: Look, seconds: float) -> float:
+def _patience(look: MemoryFigures, last: MemoryFigures, seconds: float) -> float:
     """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
     if (look.signals, look.below) == (last.signals, last.below):
         return max(seconds, IDLE_LOOK_SECONDS)

@@ -17,7 +17,7 @@ from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import DiskMeter, filesystem
 from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.tree_memory import NodeMemory, TreeMemory
-from podqos.host.linux.watch import Look
+from podqos.host.linux.watch import MemoryFigures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.storage.state import StateDirectory
 from podqos.model.stats import (
@@ -68,11 +68,11 @@ class Figures:
         """The node's memory."""
         return self._memory.capacity_bytes
 
-    def look(self, pods: Iterable[HostPod]) -> Look:
+    def look(self, pods: Iterable[HostPod]) -> MemoryFigures:
         """Return what is there of memory now, and nothing else."""
         return self._memory.look(pods)
 
-    def last_look(self) -> Look | None:
+    def last_look(self) -> MemoryFigures | None:
         """Return the memory of the last summary, without reading it again."""
         return self._memory.last_look()
 

@@ -70,7 +70,7 @@ class Wanted(Struct, frozen=True):
     """Whether a controller would have made it, which waits for a place."""
 
 
-class Refused(Struct, frozen=True):
+class RefusedManifest(Struct, frozen=True):
     """A pod of the directory that the API server would have rejected."""
 
     key: str
@@ -112,7 +112,7 @@ class Scan:
         """Whether pods that came from this file are left as they are: what it says now is not known."""
         return not self.reading.is_listed or source in self.reading.unknown
 
-    def admitted(self, wanted: Wanted) -> Pod | Refused:
+    def admitted(self, wanted: Wanted) -> Pod | RefusedManifest:
         """Run admission for a pod, with the policies beside it."""
         why = wanted.why_not
         if not why:
@@ -121,7 +121,7 @@ class Scan:
             if admission.refusal is None:
                 return admission.pod
             why = admission.refusal.message
-        return Refused(_clean(wanted.pod.key), wanted.source, _clean(why))
+        return RefusedManifest(_clean(wanted.pod.key), wanted.source, _clean(why))
 
     def _of_namespace(self, namespace: str) -> Policies:
         if namespace not in self._policies:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 
 from podqos.agent.events import Event, PodBound, PodDeleted, Woken
 from podqos.errors import HostError
-from podqos.host.linux.capabilities import Machine, open_machine
+from podqos.host.linux.capabilities import HostMachine, open_machine
 from podqos.host.linux.claim import Claim
 from podqos.host.node.adoption import Adoption
 from podqos.host.node.container_starts import ContainerStarts
@@ -31,7 +31,7 @@ from podqos.host.node.settings import HostSettings, agent_config
 from podqos.host.node.world import HostWorld, NodeParts
 from podqos.host.runtimes.runtime import Runtime
 from podqos.host.shell.agent_shell import AgentShell
-from podqos.host.shell.protection import Protection
+from podqos.host.shell.protection import AgentProtection
 from podqos.host.storage.state import StateDirectory
 from podqos.qos.cgroup_paths import node_path
 
@@ -49,7 +49,7 @@ class Node(AgentShell):
         settings: HostSettings,
         make_runtime: MakeRuntime,
         say: Callable[[str], None],
-        machine: Machine | None = None,
+        machine: HostMachine | None = None,
     ) -> None:
         super().__init__(settings.node, say, "the node")
         self.settings = settings
@@ -70,13 +70,13 @@ class Node(AgentShell):
 
     # ---- set-up --------------------------------------------------------------------------------------------------
 
-    def _claim(self, machine: Machine) -> None:
+    def _claim(self, machine: HostMachine) -> None:
         """Be the only node in this cgroup and with this state directory."""
         self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
         self._open.callback(self.cgroups.close)
         self.state = self._keep(StateDirectory(self.settings.state_dir, self.note, self._syncing.later))
         self._keep(Claim(self.cgroups, self.settings.state_dir))
-        self._protection = Protection(self.settings, self.cgroups, self.capabilities, self.procfs, self.note)
+        self._protection = AgentProtection(self.settings, self.cgroups, self.capabilities, self.procfs, self.note)
 
     def _take_over(self) -> None:
         """Confine the node, protect the agent, and measure what there is for pods."""

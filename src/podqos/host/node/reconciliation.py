@@ -13,7 +13,7 @@ from podqos.agent.state import Stage
 from podqos.host.linux.disk import advance
 from podqos.host.linux.notes import words
 from podqos.host.node.manifest_watch import ManifestWatch
-from podqos.host.node.manifests import Refused, Wanted
+from podqos.host.node.manifests import RefusedManifest, Wanted
 from podqos.host.node.world import HostWorld
 from podqos.host.shell.agent_thread import AgentThread
 from podqos.model.pod import Pod
@@ -33,7 +33,7 @@ class Reconciliation:
         thread: AgentThread,
         deliver: Callable[[Event], None],
     ) -> None:
-        self.refused: dict[str, Refused] = {}
+        self.refused: dict[str, RefusedManifest] = {}
         """Pods that admission rejected, by uid."""
         self.is_over = False
         """Whether no pod is started any more."""
@@ -64,7 +64,7 @@ class Reconciliation:
         if uid not in self._driver.state.pods:
             self._world.runs.pop(uid, None)
             source = self._world.sources.pop(uid, "")
-            self._refuse(uid, Refused(pod.key, source, f"podqos cannot run it: {words(error)}"))
+            self._refuse(uid, RefusedManifest(pod.key, source, f"podqos cannot run it: {words(error)}"))
 
     def _go_on(self) -> None:
         work = self._work
@@ -116,14 +116,14 @@ class Reconciliation:
             pod = self._manifests.last.admitted(wanted)
         except Exception as error:  # noqa: BLE001 - the other pods still count
             self._thread.notes.add_error(error)
-            pod = Refused(wanted.pod.key, wanted.source, f"podqos cannot admit it: {words(error)}")
-        if isinstance(pod, Refused):
+            pod = RefusedManifest(wanted.pod.key, wanted.source, f"podqos cannot admit it: {words(error)}")
+        if isinstance(pod, RefusedManifest):
             self._refuse(uid, pod)
             return
         self._world.runs[uid] = wanted.run
         self._world.sources[uid] = wanted.source
         self._deliver(PodBound(pod))
 
-    def _refuse(self, uid: str, refused: Refused) -> None:
+    def _refuse(self, uid: str, refused: RefusedManifest) -> None:
         self.refused[uid] = refused
         self._thread.note(f"{refused.source}: {refused.key}: {refused.why}")

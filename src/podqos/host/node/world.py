@@ -47,7 +47,7 @@ from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import advance, removing
 from podqos.host.linux.notes import words
-from podqos.host.linux.watch import MemoryWatch
+from podqos.host.linux.watch import KernelMemoryWatch
 from podqos.host.node.cgroup_writing import CgroupWriter
 from podqos.host.node.container_starts import ContainerStarts
 from podqos.host.node.figures import Figures
@@ -130,7 +130,7 @@ class HostWorld:
         """The final phase of a pod whose containers have all ended."""
         self.is_hurried = False
         """Whether the current work cannot wait for the disk."""
-        self.memory_watch = MemoryWatch(
+        self.memory_watch = KernelMemoryWatch(
             cgroups,
             thread.loop,
             {Signal.MEMORY: cgroups.own, Signal.ALLOCATABLE_MEMORY: figures.kubepods},

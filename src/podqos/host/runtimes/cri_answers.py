@@ -51,7 +51,7 @@ class Info(Struct, frozen=True):
     pid: int = 0
 
 
-class Number(Struct, frozen=True):
+class CriNumber(Struct, frozen=True):
     """A number that may be absent."""
 
     value: int = 0
@@ -63,7 +63,7 @@ class Image(Struct, frozen=True):
     id: str
     repo_tags: tuple[str, ...] = ()
     size: int = 0
-    uid: Number | None = None
+    uid: CriNumber | None = None
     username: str = ""
     pinned: bool = False
 

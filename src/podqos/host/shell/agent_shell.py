@@ -24,7 +24,7 @@ from podqos.agent.state import AgentConfig, Resting
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.kmsg import KMSG, KernelLog
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.notes import Notes
+from podqos.host.linux.notes import OnceNotes
 from podqos.host.linux.stopping import on_stop
 from podqos.host.linux.undisturbed import Undisturbed, journal_clock
 from podqos.host.shell.agent_thread import AgentThread
@@ -52,7 +52,7 @@ class AgentShell(ABC):
     def __init__(self, node: str, say: Callable[[str], None], name: str) -> None:
         """``say`` prints a line; ``name`` is what goes on after an internal error, such as "the node"."""
         self._node, self._say = node, say
-        self.thread = AgentThread(Loop(), Notes(say, name), journal_clock())
+        self.thread = AgentThread(Loop(), OnceNotes(say, name), journal_clock())
         self.loop, self.now_us = self.thread.loop, self.thread.now_us
         self.loop.failed = self.thread.notes.add_error
         self._undisturbed = Undisturbed()

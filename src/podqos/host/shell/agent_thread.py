@@ -7,14 +7,14 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.notes import Notes
+from podqos.host.linux.notes import OnceNotes
 
 
 class AgentThread(Struct, frozen=True):
     """The thread that an agent and all its parts share."""
 
     loop: Loop
-    notes: Notes
+    notes: OnceNotes
     """Problems; each is printed once."""
     now_us: Callable[[], int]
     """The journal's time."""

@@ -16,7 +16,7 @@ from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel, place_of
 
 
-class Run(Protocol):
+class RunningContainer(Protocol):
     """A container that runs."""
 
     @property
@@ -44,7 +44,7 @@ class RunningPod(Protocol):
         """Its own cgroup."""
 
     @property
-    def runs(self) -> Mapping[str, Run]:
+    def runs(self) -> Mapping[str, RunningContainer]:
         """Its containers."""
 
 
@@ -105,7 +105,7 @@ def _is_full(path: str, cgroups: Cgroups) -> bool:
     return limit is not None and held is not None and held.usage_bytes >= limit - limit // 16
 
 
-def _whose(cgroup: str, pods: Iterable[RunningPod]) -> tuple[RunningPod | None, Run | None]:
+def _whose(cgroup: str, pods: Iterable[RunningPod]) -> tuple[RunningPod | None, RunningContainer | None]:
     for pod in pods:
         if cgroup.startswith(f"{pod.cgroup}/"):
             return pod, next((run for run in pod.runs.values() if run.cgroup == cgroup), None)

@@ -41,7 +41,7 @@ class Protected(Protocol):
         """Whether its cgroup is another's business."""
 
 
-class Protection:
+class AgentProtection:
     """The protection of the agent."""
 
     def __init__(

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, column_of, line_end
+from podqos.manifest.edits.nodes import Member, Splice, YamlKind, YamlNode, column_of, line_end
 from podqos.manifest.edits.writing import BlockStyle, block_lines, is_empty, is_scalar, scalar
 from podqos.manifest.plain import Plain
 
@@ -19,17 +19,17 @@ _COMMENT_LINE = re.compile(r"\n( *)#[^\n]*")
 _ANCHOR = re.compile(r"(?:[ \t]*&[^\s,\[\]{}]+)?")
 
 
-def indentation(text: str, root: Node) -> BlockStyle:
+def indentation(text: str, root: YamlNode) -> BlockStyle:
     """Return how a document indents: as it does most often."""
     units: Counter[int] = Counter()
     offsets: Counter[int] = Counter()
     for node in root.below():
-        if node.kind is not Kind.MAPPING or node.is_flow:
+        if node.kind is not YamlKind.MAPPING or node.is_flow:
             continue
         for member in node.members:
             deeper = column_of(text, member.value.start) - column_of(text, member.start)
             if member.value.is_block:
-                (units if member.value.kind is Kind.MAPPING else offsets)[deeper] += 1
+                (units if member.value.kind is YamlKind.MAPPING else offsets)[deeper] += 1
     return BlockStyle(_most_common(units, 2), _most_common(offsets, 0))
 
 
@@ -78,7 +78,7 @@ def replace_value(text: str, member: Member, after_colon: int, new: Plain, style
         yield Splice(end, end, below)
 
 
-def remove_members(text: str, node: Node, removed: Iterable[Member]) -> Iterator[Splice]:
+def remove_members(text: str, node: YamlNode, removed: Iterable[Member]) -> Iterator[Splice]:
     """Remove members with their lines; at least one stays."""
     gone = {id(member) for member in removed}
     first = node.members[0]

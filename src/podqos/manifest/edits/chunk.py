@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from podqos.manifest.decode import PLAIN_DECODER, REFUSALS
-from podqos.manifest.edits.nodes import Kind, Node, Splice, json_value, yaml_document
+from podqos.manifest.edits.nodes import Splice, YamlKind, YamlNode, json_value, yaml_document
 from podqos.manifest.edits.refusal import EditRefusal, Reason
 from podqos.manifest.edits.splices import splices
 from podqos.manifest.edits.values import with_field
@@ -66,7 +66,7 @@ class EditableChunk:
             self._refuse_template(_node_at(root, path), path)
         return splices(self.string, root, old, new, is_json=is_json)
 
-    def _refuse_template(self, node: Node, path: FieldPath) -> None:
+    def _refuse_template(self, node: YamlNode, path: FieldPath) -> None:
         """Refuse an object that is rendered later. Block scalars may hold templates of anything."""
         for start, end in _outside_block_scalars(node):
             found = self.string.find(_TEMPLATE, start, end)
@@ -74,11 +74,11 @@ class EditableChunk:
                 raise EditRefusal(Reason.TEMPLATE, path, found)
 
 
-def _node_at(node: Node, path: FieldPath) -> Node:
+def _node_at(node: YamlNode, path: FieldPath) -> YamlNode:
     """Return the node at a path, or the last one on the way that is written out."""
     for step in path:
-        below: list[Node] = [member.value for member in node.members if member.key == step]
-        if node.kind is Kind.SEQUENCE and isinstance(step, int):
+        below: list[YamlNode] = [member.value for member in node.members if member.key == step]
+        if node.kind is YamlKind.SEQUENCE and isinstance(step, int):
             below = node.items[step : step + 1]
         if len(below) != 1:
             break
@@ -86,7 +86,7 @@ def _node_at(node: Node, path: FieldPath) -> Node:
     return node
 
 
-def _outside_block_scalars(node: Node) -> Iterator[tuple[int, int]]:
+def _outside_block_scalars(node: YamlNode) -> Iterator[tuple[int, int]]:
     start = node.start
     scalars = [below for below in node.below() if below.style in ("|", ">")]
     for scalar in sorted(scalars, key=lambda below: below.start):

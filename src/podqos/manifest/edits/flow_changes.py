@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, line_end
+from podqos.manifest.edits.nodes import Member, Splice, YamlKind, YamlNode, line_end
 from podqos.manifest.edits.writing import FlowStyle, flow_member, reads_as_itself
 from podqos.manifest.plain import Plain
 
@@ -17,7 +17,7 @@ _BEHIND_VALUE = re.compile(r"[ \t]*(,?)[ \t]*(?:(?<=[ \t])#[^\n]*)?(?=\n|\Z)")
 _ONE_LINE_GAP = re.compile(r"[ \t]*:[ \t]*")
 
 
-def flow_style(text: str, node: Node, outer: FlowStyle) -> FlowStyle:
+def flow_style(text: str, node: YamlNode, outer: FlowStyle) -> FlowStyle:
     """Return how a mapping in brackets is laid out; ``outer`` is how the one around it is."""
     if not node.members:
         return outer
@@ -38,19 +38,21 @@ def flow_style(text: str, node: Node, outer: FlowStyle) -> FlowStyle:
     )
 
 
-def value_quote(text: str, node: Node) -> str:
+def value_quote(text: str, node: YamlNode) -> str:
     """Return the quotes that a mapping puts around texts that do not need them."""
     for member in reversed(node.members):
         value = member.value
-        if value.kind is Kind.SCALAR and value.style in ("'", '"'):
+        if value.kind is YamlKind.SCALAR and value.style in ("'", '"'):
             if reads_as_itself(text[value.start + 1 : value.end - 1]):
                 return value.style
-        elif value.kind is Kind.SCALAR and value.end > value.start:
+        elif value.kind is YamlKind.SCALAR and value.end > value.start:
             return ""
     return ""
 
 
-def add_members(text: str, node: Node, last: Member, new: Mapping[str, Plain], style: FlowStyle) -> Iterator[Splice]:
+def add_members(
+    text: str, node: YamlNode, last: Member, new: Mapping[str, Plain], style: FlowStyle
+) -> Iterator[Splice]:
     """Add members behind ``last``, the last one that is kept."""
     written = [flow_member(key, value, style) for key, value in new.items()]
     end = last.value.end
@@ -70,7 +72,7 @@ def add_members(text: str, node: Node, last: Member, new: Mapping[str, Plain], s
         yield Splice(behind, behind, lines)
 
 
-def remove_members(node: Node, removed: Iterable[Member]) -> Iterator[Splice]:
+def remove_members(node: YamlNode, removed: Iterable[Member]) -> Iterator[Splice]:
     """Remove members together with their commas; at least one stays."""
     gone = {id(member) for member in removed}
     members = node.members

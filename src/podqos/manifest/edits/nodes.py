@@ -35,7 +35,7 @@ class Splice(Struct, frozen=True):
     text: str
 
 
-class Kind(StrEnum):
+class YamlKind(StrEnum):
     """What a node is."""
 
     SCALAR = "scalar"
@@ -44,10 +44,10 @@ class Kind(StrEnum):
     ALIAS = "alias"
 
 
-class Node(Struct):
+class YamlNode(Struct):
     """A value in a text."""
 
-    kind: Kind
+    kind: YamlKind
     start: int
     """Where its content begins, after anchor and tag."""
     end: int = 0
@@ -60,14 +60,14 @@ class Node(Struct):
     """Of an alias: the anchor it refers to."""
     has_tag: bool = False
     members: list[Member] = []
-    items: list[Node] = []
+    items: list[YamlNode] = []
 
     @property
     def is_block(self) -> bool:
         """Whether it is a mapping or sequence that is held together by indentation."""
-        return self.kind in (Kind.MAPPING, Kind.SEQUENCE) and not self.is_flow
+        return self.kind in (YamlKind.MAPPING, YamlKind.SEQUENCE) and not self.is_flow
 
-    def below(self) -> Iterator[Node]:
+    def below(self) -> Iterator[YamlNode]:
         """Yield the node and everything in it."""
         waiting = [self]
         while waiting:
@@ -85,7 +85,7 @@ class Member(Struct):
     start: int
     key_end: int
     key_style: str
-    value: Node
+    value: YamlNode
     is_merge: bool = False
 
 
@@ -100,7 +100,7 @@ def line_end(text: str, offset: int) -> int:
     return len(text) if end < 0 else end
 
 
-def yaml_document(text: str, number: int) -> Node:
+def yaml_document(text: str, number: int) -> YamlNode:
     """Return the root of a document; the text was read before, so it is known to be in order."""
     import yaml
 
@@ -118,10 +118,10 @@ class _Composer:
     def __init__(self, text: str, apostrophe: str) -> None:
         self._text = text
         self._apostrophe = apostrophe  # what stands for one in double quotes
-        self._open: list[Node] = []
+        self._open: list[YamlNode] = []
         self._keys: list[ScalarEvent | Event | None] = []
 
-    def compose(self, events: Iterator[Event]) -> Node:
+    def compose(self, events: Iterator[Event]) -> YamlNode:
         """Take events up to the end of the root."""
         import yaml
 
@@ -129,7 +129,7 @@ class _Composer:
             if isinstance(event, yaml.CollectionEndEvent):
                 node = self._close(event)
             elif isinstance(event, yaml.CollectionStartEvent):
-                self._begin(event, Kind.MAPPING if isinstance(event, yaml.MappingStartEvent) else Kind.SEQUENCE)
+                self._begin(event, YamlKind.MAPPING if isinstance(event, yaml.MappingStartEvent) else YamlKind.SEQUENCE)
                 continue
             elif self._awaits_key:
                 self._keys[-1] = event
@@ -143,11 +143,11 @@ class _Composer:
 
     @property
     def _awaits_key(self) -> bool:
-        return bool(self._open) and self._open[-1].kind is Kind.MAPPING and self._keys[-1] is None
+        return bool(self._open) and self._open[-1].kind is YamlKind.MAPPING and self._keys[-1] is None
 
-    def _begin(self, event: CollectionStartEvent, kind: Kind) -> None:
+    def _begin(self, event: CollectionStartEvent, kind: YamlKind) -> None:
         start, end = _marks(event)
-        node = Node(
+        node = YamlNode(
             kind,
             self._content(start) if event.anchor or event.tag else start,
             end,
@@ -160,7 +160,7 @@ class _Composer:
         self._open.append(node)
         self._keys.append(None)
 
-    def _close(self, event: Event) -> Node:
+    def _close(self, event: Event) -> YamlNode:
         node = self._open.pop()
         self._keys.pop()
         if node.is_flow:
@@ -171,12 +171,12 @@ class _Composer:
             node.end = node.items[-1].end
         return node
 
-    def _leaf(self, event: Event) -> Node:
+    def _leaf(self, event: Event) -> YamlNode:
         import yaml
 
         start, end = _marks(event)
         if isinstance(event, yaml.AliasEvent):
-            return Node(Kind.ALIAS, start, end, anchor=str(event.anchor))
+            return YamlNode(YamlKind.ALIAS, start, end, anchor=str(event.anchor))
         assert isinstance(event, yaml.ScalarEvent)
         has_tag = event.tag is not None and not event.implicit[0]
         if event.anchor or event.tag is not None:
@@ -184,7 +184,7 @@ class _Composer:
         style = event.style if event.style in ("'", '"', "|", ">") else ""
         if style in ("|", ">"):
             end = self._block_scalar_end(start, end)
-        return Node(Kind.SCALAR, start, end, style, anchor=event.anchor, has_tag=has_tag)
+        return YamlNode(YamlKind.SCALAR, start, end, style, anchor=event.anchor, has_tag=has_tag)
 
     def _block_scalar_end(self, start: int, end: int) -> int:
         """Leave out the empty lines after a block scalar, unless it keeps them."""
@@ -192,9 +192,9 @@ class _Composer:
         written = self._text[start:end]
         return start + len(written.removesuffix("\n") if "+" in header else written.rstrip("\n"))
 
-    def _add(self, node: Node) -> None:
+    def _add(self, node: YamlNode) -> None:
         parent = self._open[-1]
-        if parent.kind is Kind.SEQUENCE:
+        if parent.kind is YamlKind.SEQUENCE:
             parent.items.append(node)
             return
         event = self._keys[-1]
@@ -202,7 +202,7 @@ class _Composer:
         self._keys[-1] = None
         parent.members.append(self._member(event, node))
 
-    def _member(self, event: Event, value: Node) -> Member:
+    def _member(self, event: Event, value: YamlNode) -> Member:
         import yaml
 
         start, end = _marks(event)
@@ -233,11 +233,11 @@ def _marks(event: Event) -> tuple[int, int]:
     return event.start_mark.index, event.end_mark.index
 
 
-def json_value(text: str, start: int, old: Plain, new: Plain) -> Node:
+def json_value(text: str, start: int, old: Plain, new: Plain) -> YamlNode:
     """Return the node of a JSON value, taken apart where ``new`` is not the very same object as ``old``."""
     end = value_end(text, start)
     if isinstance(old, dict):
-        node = Node(Kind.MAPPING, start, end, is_flow=True, members=[])
+        node = YamlNode(YamlKind.MAPPING, start, end, is_flow=True, members=[])
         for key, (key_start, key_end, begin) in () if old is new else members(text, start):
             assert isinstance(key, str)
             after = new.get(key) if isinstance(new, dict) else None
@@ -245,10 +245,10 @@ def json_value(text: str, start: int, old: Plain, new: Plain) -> Node:
             node.members.append(Member(key, key_start, key_end, '"', value))
         return node
     if isinstance(old, list):
-        node = Node(Kind.SEQUENCE, start, end, is_flow=True, items=[])
+        node = YamlNode(YamlKind.SEQUENCE, start, end, is_flow=True, items=[])
         for index, (_, _, begin) in () if old is new else members(text, start):
             assert isinstance(index, int)
             after = new[index] if isinstance(new, list) and index < len(new) else None
             node.items.append(json_value(text, begin, old[index], after))
         return node
-    return Node(Kind.SCALAR, start, end, '"' if text[start] == '"' else "")
+    return YamlNode(YamlKind.SCALAR, start, end, '"' if text[start] == '"' else "")

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.manifest.edits import block_changes, flow_changes
-from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, column_of
+from podqos.manifest.edits.nodes import Member, Splice, YamlKind, YamlNode, column_of
 from podqos.manifest.edits.refusal import EditRefusal, Reason
 from podqos.manifest.edits.writing import BlockStyle, FlowStyle, flow_value, is_scalar
 from podqos.manifest.plain import FieldPath, Plain
@@ -28,7 +28,7 @@ class _Slot(Struct, frozen=True):
     """How brackets around it are laid out."""
 
 
-def splices(text: str, root: Node, old: Plain, new: Plain, *, is_json: bool) -> list[Splice]:
+def splices(text: str, root: YamlNode, old: Plain, new: Plain, *, is_json: bool) -> list[Splice]:
     """Return how to change a text in which ``root`` stands and says ``old``, so that it says ``new``."""
     walk = _Walk(text, root, is_json=is_json)
     walk.change(root, old, new, (), _Slot(flow=FlowStyle(is_json=is_json)))
@@ -59,35 +59,35 @@ def _shifted(text: str, splice: Splice, additions: set[int]) -> Splice:
 
 
 class _Walk:
-    def __init__(self, text: str, root: Node, *, is_json: bool) -> None:
+    def __init__(self, text: str, root: YamlNode, *, is_json: bool) -> None:
         self._text = text
         self._block = BlockStyle() if is_json else block_changes.indentation(text, root)
-        self._shared = {node.anchor for node in root.below() if node.kind is Kind.ALIAS}
+        self._shared = {node.anchor for node in root.below() if node.kind is YamlKind.ALIAS}
         self.splices: list[Splice] = []
 
-    def change(self, node: Node, old: Plain, new: Plain, path: FieldPath, slot: _Slot) -> None:
+    def change(self, node: YamlNode, old: Plain, new: Plain, path: FieldPath, slot: _Slot) -> None:
         """Make the node say ``new``, which is another object than ``old``."""
         self._check(node, old, new, path)
-        if isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and node.kind is Kind.SEQUENCE:
+        if isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and node.kind is YamlKind.SEQUENCE:
             for index, item in enumerate(node.items):
                 if old[index] is not new[index]:
                     self.change(item, old[index], new[index], (*path, index), _Slot(flow=slot.flow))
-        elif isinstance(old, dict) and isinstance(new, dict) and node.kind is Kind.MAPPING:
+        elif isinstance(old, dict) and isinstance(new, dict) and node.kind is YamlKind.MAPPING:
             self._change_mapping(node, old, new, path, slot)
         else:
             self._replace(node, new, path, slot)
 
-    def _check(self, node: Node, old: Plain, new: Plain, path: FieldPath) -> None:
+    def _check(self, node: YamlNode, old: Plain, new: Plain, path: FieldPath) -> None:
         if node.has_tag:
             raise EditRefusal(Reason.TAGGED, path, node.start)
-        if node.kind is Kind.ALIAS:
+        if node.kind is YamlKind.ALIAS:
             if not (is_scalar(old) and is_scalar(new)):
                 raise EditRefusal(Reason.SHARED, path, node.start, str(node.anchor))
         elif node.anchor is not None and node.anchor in self._shared:
             raise EditRefusal(Reason.SHARED, path, node.start, node.anchor)
 
     def _change_mapping(
-        self, node: Node, old: dict[str, Plain], new: dict[str, Plain], path: FieldPath, slot: _Slot
+        self, node: YamlNode, old: dict[str, Plain], new: dict[str, Plain], path: FieldPath, slot: _Slot
     ) -> None:
         members = self._members(node, path)
         for key in [*old, *new]:
@@ -123,7 +123,7 @@ class _Walk:
         elif added:
             self._add_lines(node, kept[-1], added, path)
 
-    def _add_lines(self, node: Node, last: Member, added: dict[str, Plain], path: FieldPath) -> None:
+    def _add_lines(self, node: YamlNode, last: Member, added: dict[str, Plain], path: FieldPath) -> None:
         named = next((member for member in node.members if member.key is not None or member.is_merge), None)
         if named is None:
             raise EditRefusal(Reason.COMPLEX_KEY, path, node.start)
@@ -132,7 +132,7 @@ class _Walk:
         column = column_of(self._text, named.start)
         self.splices += block_changes.add_members(self._text, column, last, added, style)
 
-    def _members(self, node: Node, path: FieldPath) -> dict[str, Member]:
+    def _members(self, node: YamlNode, path: FieldPath) -> dict[str, Member]:
         """Return the members with simple keys."""
         counted = Counter(member.key for member in node.members if member.key is not None)
         for key, count in counted.items():
@@ -140,14 +140,14 @@ class _Walk:
                 raise EditRefusal(Reason.DUPLICATE_KEY, (*path, key), node.start)
         return {member.key: member for member in node.members if member.key is not None}
 
-    def _without_member(self, node: Node, key: str, path: FieldPath) -> EditRefusal:
+    def _without_member(self, node: YamlNode, key: str, path: FieldPath) -> EditRefusal:
         """Return why a key that the mapping has is not among its members."""
         is_merged = any(member.is_merge for member in node.members)
         is_complex = any(member.key is None and not member.is_merge for member in node.members)
         reason = Reason.MERGED if is_merged and not is_complex else Reason.COMPLEX_KEY
         return EditRefusal(reason, (*path, key), node.start)
 
-    def _replace(self, node: Node, new: Plain, path: FieldPath, slot: _Slot) -> None:
+    def _replace(self, node: YamlNode, new: Plain, path: FieldPath, slot: _Slot) -> None:
         self._check_removal(node, path)
         if slot.member is None:
             if node.is_block:
@@ -160,8 +160,8 @@ class _Walk:
             raise EditRefusal(Reason.COMPLEX_KEY, path, slot.member.start)
         self.splices += block_changes.replace_value(self._text, slot.member, after_colon, new, self._block)
 
-    def _check_removal(self, node: Node, path: FieldPath) -> None:
+    def _check_removal(self, node: YamlNode, path: FieldPath) -> None:
         """Refuse to take away an anchor that is used elsewhere."""
         for below in node.below():
-            if below.kind is not Kind.ALIAS and below.anchor is not None and below.anchor in self._shared:
+            if below.kind is not YamlKind.ALIAS and below.anchor is not None and below.anchor in self._shared:
                 raise EditRefusal(Reason.SHARED, path, below.start, below.anchor)

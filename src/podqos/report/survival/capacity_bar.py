@@ -31,7 +31,7 @@ class BarPart(Struct, frozen=True, gc=False):
     colour: str
 
 
-class Mark(Struct, frozen=True, gc=False):
+class BarMark(Struct, frozen=True, gc=False):
     """What acts when this much is available."""
 
     left_bytes: int
@@ -62,9 +62,9 @@ def parts_of(memory: Division) -> tuple[BarPart, ...]:
     return tuple(part for part in parts if part.size_bytes > 0)
 
 
-def marks_of(steps: Sequence[ActorLevel]) -> tuple[Mark, ...]:
+def marks_of(steps: Sequence[ActorLevel]) -> tuple[BarMark, ...]:
     """Return who acts as ``memory.available`` falls, first to last."""
-    return tuple(Mark(step.left, *_MARKS[step.actor]) for step in steps if step.signal is Signal.MEMORY)
+    return tuple(BarMark(step.left, *_MARKS[step.actor]) for step in steps if step.signal is Signal.MEMORY)
 
 
 def letter_of(step: ActorLevel) -> str:
@@ -72,7 +72,7 @@ def letter_of(step: ActorLevel) -> str:
     return _MARKS[step.actor][0]
 
 
-def last_part_bytes(marks: Sequence[Mark], capacity_bytes: int) -> int:
+def last_part_bytes(marks: Sequence[BarMark], capacity_bytes: int) -> int:
     """Return how much of the memory is enlarged: twice the largest mark."""
     return min(capacity_bytes, max(mark.left_bytes for mark in marks) * 2)
 
@@ -114,7 +114,7 @@ def _cells(sizes: Sequence[int], room: int) -> list[int]:
     return cells
 
 
-def _ruler(marks: Sequence[Mark], last_bytes: int, room: int) -> str:
+def _ruler(marks: Sequence[BarMark], last_bytes: int, room: int) -> str:
     """Return a line with a letter where each mark is; marks at one place stand side by side, in their order."""
     letters, free = ["─"] * room, room
     for mark in reversed(marks):
@@ -176,7 +176,7 @@ def _legend(parts: Sequence[BarPart], y: float) -> Iterator[str]:
         at += 17 + LETTER * len(words) + 18
 
 
-def _enlarged(marks: Sequence[Mark], capacity_bytes: int) -> Iterator[str]:
+def _enlarged(marks: Sequence[BarMark], capacity_bytes: int) -> Iterator[str]:
     """Yield the last part: from each mark on its colour, up to the kernel's, and a label for each in a row of its own.
 
     Labels are left of their marks and the later ones lower, so that no line crosses a label.

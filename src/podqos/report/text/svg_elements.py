@@ -59,7 +59,7 @@ def through(x: float, panels: Sequence[tuple[float, float]], colour: str, *, das
     return f'<path d="{parts}" stroke="{colour}"{dashes}/>'
 
 
-class Look(TypedDict, total=False):
+class Appearance(TypedDict, total=False):
     """How a line of text looks where it is not like the others."""
 
     anchor: str
@@ -71,7 +71,7 @@ class Look(TypedDict, total=False):
 _ATTRIBUTES = {"anchor": "text-anchor", "size": "font-size", "weight": "font-weight", "fill": "fill"}
 
 
-def text(x: float, y: float, words: str, **look: Unpack[Look]) -> str:
+def text(x: float, y: float, words: str, **look: Unpack[Appearance]) -> str:
     """Return a line of text."""
     attributes = ((attribute, look.get(name)) for name, attribute in _ATTRIBUTES.items())
     given = "".join(f' {name}="{value}"' for name, value in attributes if value)

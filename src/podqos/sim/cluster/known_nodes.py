@@ -13,11 +13,11 @@ from msgspec import Struct
 from podqos.sim.idle.initial_state import InitialStates
 from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.node.would_evict import MemoryRequests
-from podqos.sim.scenario.replicas import Turns
+from podqos.sim.scenario.replicas import BindingTurns
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 
-class KnownNode(Struct, frozen=True):
+class FleetNode(Struct, frozen=True):
     """One node of the whole fleet."""
 
     number: int
@@ -33,12 +33,12 @@ class KnownNodes:
         self._scenario = scenario
         self.requests = MemoryRequests(scenario.profile)
         self.initial_states = InitialStates(scenario, self.requests)
-        self._nodes: dict[str, KnownNode] = {}
+        self._nodes: dict[str, FleetNode] = {}
         self._turns: dict[int, dict[str, list[int]]] = {}
         for group in scenario.nodes:
             settings = node_settings(group.spec, scenario.profile, scenario.policy)
             for index in range(group.count):
-                node = KnownNode(len(self._nodes), settings, group.loop_phase_us(index))
+                node = FleetNode(len(self._nodes), settings, group.loop_phase_us(index))
                 self._nodes[group.name_of(index)] = node
 
     @cached_property
@@ -52,15 +52,15 @@ class KnownNodes:
                     bends += workload.replicas * (len(curve.knots) - 1) * turns
         return bends
 
-    def __getitem__(self, name: str) -> KnownNode:
+    def __getitem__(self, name: str) -> FleetNode:
         return self._nodes[name]
 
-    def turns(self, workload: ScenarioWorkload, names: Collection[str]) -> Turns:
+    def turns(self, workload: ScenarioWorkload, names: Collection[str]) -> BindingTurns:
         """Return which of some nodes the pods of a workload are bound to without asking the scheduler."""
         listed, is_all = workload.nodes, len(names) == len(self._nodes)
         if not listed:
             numbered = enumerate(names) if is_all else ((self._nodes[name].number, name) for name in names)
-            return Turns(len(self._nodes), [*numbered])
+            return BindingTurns(len(self._nodes), [*numbered])
         by_name = self._turns.get(id(workload))
         if by_name is None:
             by_name = self._turns[id(workload)] = {}
@@ -68,6 +68,6 @@ class KnownNodes:
                 by_name.setdefault(name, []).append(turn)
         here: Container[str] = self._nodes if is_all else names
         some = by_name if len(by_name) < len(names) else names
-        return Turns(
+        return BindingTurns(
             len(listed), sorted((turn, name) for name in some if name in here for turn in by_name.get(name, ()))
         )

@@ -26,8 +26,8 @@ from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
-from podqos.placement.filters import Cluster, Filters
-from podqos.placement.node_state import NodeState
+from podqos.placement.filters import Filters, SchedulerCluster
+from podqos.placement.node_state import SchedulerNode
 from podqos.placement.nominations import Nominations
 from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
@@ -71,10 +71,10 @@ class Scheduler:
         self._profile = profile
         self._covered = covered
         self._is_deleted = is_deleted
-        self._states = {node.name: NodeState(node, profile) for node in nodes}
-        self._away: dict[str, NodeState] = {}
+        self._states = {node.name: SchedulerNode(node, profile) for node in nodes}
+        self._away: dict[str, SchedulerNode] = {}
         self._views = Views(profile)
-        self._where: dict[str, tuple[PodView, NodeState]] = {}
+        self._where: dict[str, tuple[PodView, SchedulerNode]] = {}
         self._preempted: set[str] = set()
         """By key: victims that still stop."""
         self.waiting: dict[str, PodView] = {}
@@ -83,7 +83,9 @@ class Scheduler:
 
     def _rebuild(self, nominations: Nominations) -> None:
         leak = self._profile.namespace_selectors_leak
-        self._cluster = Cluster(self._states.values(), Namespaces(selectors_leak=leak), self._profile, nominations)
+        self._cluster = SchedulerCluster(
+            self._states.values(), Namespaces(selectors_leak=leak), self._profile, nominations
+        )
         self._chooser = OneByOne(self._cluster)
         self._preemption = Preemption(self._cluster, Budgets())
 
@@ -176,7 +178,7 @@ class Scheduler:
                     placed.append((view.pod, None, displaced))
         return placed
 
-    def _choose(self, view: PodView) -> NodeState | None:
+    def _choose(self, view: PodView) -> SchedulerNode | None:
         """Return the node to take: that to which the pod is nominated, if it fits there (``evaluateNominatedNode``)."""
         own = self._nominated_to(view)
         if own is not None and not Filters(view, self._cluster).first_reasons(own):
@@ -219,7 +221,7 @@ class Scheduler:
         """Whether a pod has been deleted, by the scheduler or by others, and still stops."""
         return view.key in self._preempted or self._is_deleted(view.pod)
 
-    def _nominated_to(self, view: PodView) -> NodeState | None:
+    def _nominated_to(self, view: PodView) -> SchedulerNode | None:
         node = self._cluster.nominations.node_of(view)
         return None if node is None else self._states[node]
 

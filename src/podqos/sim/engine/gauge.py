@@ -1,8 +1,8 @@
 """Amounts that change linearly, and the exact moment at which one crosses a mark.
 
 Between two events everything in a simulated node is linear. A ``Flow`` is one amount; a ``Gauge`` is a sum of many (the
-usage of a cgroup, of a disk) that plans an event for the first microsecond at which it crosses one of its ``Mark``s.
-Changing one part of a sum costs the same whether the sum has ten parts or ten thousand.
+usage of a cgroup, of a disk) that plans an event for the first microsecond at which it crosses one of its
+``GaugeMark``s. Changing one part of a sum costs the same whether the sum has ten parts or ten thousand.
 
 Amounts are whole numbers of 2⁻⁴⁰ units, slopes the same per microsecond: sums of them stay exact, in whatever order
 they are made. A slope rounded down to that loses less than a tenth of a byte a day.
@@ -79,7 +79,7 @@ class Gauge(Flow):
 
     def __init__(self) -> None:
         super().__init__()
-        self.marks: list[Mark] = []
+        self.marks: list[GaugeMark] = []
         self.sleepers: Sleepers | None = None
         """Where its parts can sleep."""
         self.headroom: int | None = None
@@ -117,7 +117,7 @@ class Gauge(Flow):
             self.sleepers.wake(now_us)
 
 
-class Mark:
+class GaugeMark:
     """A level of a gauge. When the gauge reaches it the action runs, once, until the mark is armed again.
 
     Marks that are reached in the same moment take their turns in the order in which they were made, however often the
@@ -154,7 +154,9 @@ class Mark:
         self._gauge.marks.remove(self)
 
     @staticmethod
-    def both_ways(gauge: Gauge, limit: int, planner: Planner, rose: Action, fell: Action) -> tuple[Mark, Mark]:
+    def both_ways(
+        gauge: Gauge, limit: int, planner: Planner, rose: Action, fell: Action
+    ) -> tuple[GaugeMark, GaugeMark]:
         """Return a rising and a falling mark at more than ``limit`` whole units, each of which arms the other."""
 
         def is_over(time_us: int) -> None:
@@ -165,7 +167,7 @@ class Mark:
             rising.arm(time_us)
             fell(time_us)
 
-        rising, falling = Mark(gauge, planner, is_over), Mark(gauge, planner, is_under, is_rising=False)
+        rising, falling = GaugeMark(gauge, planner, is_over), GaugeMark(gauge, planner, is_under, is_rising=False)
         rising.level = falling.level = (limit + 1) << FRACTION_BITS
         return rising, falling
 

@@ -22,7 +22,7 @@ from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.idle.peaks import Peaks
-from podqos.sim.idle.probe import Demands, Probe
+from podqos.sim.idle.probe import Demands, IdleProbe
 from podqos.sim.node.pods import SimPod
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
@@ -45,7 +45,7 @@ class IdleBounds:
 
     def __init__(self, settings: SimNodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
         self._peaks = peaks
-        self._probe = Probe(settings, requests)
+        self._probe = IdleProbe(settings, requests)
         self._is_usable = self._probe.settle()
         world = self._probe.node.world
         system = Load({}, {}) if not self._is_usable else self._added(world, _system_allocations(world))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from podqos.agent.journal import Entry
 from podqos.sim.idle.idle_bounds import IdleBounds, Load
 from podqos.sim.idle.peaks import Peaks
-from podqos.sim.idle.probe import Probe
+from podqos.sim.idle.probe import IdleProbe
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests
@@ -93,7 +93,7 @@ class InitialStates:
         return (0,) if count == 1 else tuple(number % count for number in part.numbers)
 
     def _probed(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
-        probe = Probe(settings, self._requests)
+        probe = IdleProbe(settings, self._requests)
         places: dict[str, int] = {}
         for replica in self.replicas(parts):
             pod = pod_of(replica.workload, replica.number)

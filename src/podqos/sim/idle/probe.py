@@ -30,7 +30,7 @@ _FIRST_PASS_US = 10 * SECOND_US - 1
 """When the eviction loop would run first: not at 0."""
 
 
-class Probe:
+class IdleProbe:
     """Such a node."""
 
     def __init__(self, settings: SimNodeSettings, requests: MemoryRequests) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from podqos.eviction.thresholds import Threshold, derive_containerfs
 from podqos.sim.engine.event_queue import NEVER_US
-from podqos.sim.engine.gauge import Mark
+from podqos.sim.engine.gauge import GaugeMark
 from podqos.sim.node.resources import NodeResources
 
 
@@ -19,14 +19,14 @@ class Alarms:
         self._node = node
         self.are_raised = False
         self._raised_us = -NEVER_US
-        self.marks: list[tuple[Mark, Threshold]] = []
+        self.marks: list[tuple[GaugeMark, Threshold]] = []
         config = node.settings.agent.eviction
         derived = derive_containerfs(config.thresholds, config.layout)
         sums = node.signals()
         for threshold in (*derived.in_place, *derived.added):
             if threshold.signal in sums:
                 gauge, capacity = sums[threshold.signal]
-                mark = Mark(gauge, node.owner.plan, node.owner.alarm)
+                mark = GaugeMark(gauge, node.owner.plan, node.owner.alarm)
                 mark.above(capacity - threshold.amount(capacity).value, node.owner.now_us)
                 self.marks.append((mark, threshold))
 

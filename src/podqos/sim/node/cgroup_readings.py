@@ -28,7 +28,7 @@ class CpuSettings(Struct, frozen=True, gc=False):
         return None if self.quota_usec is None else self.quota_usec * 1000 // self.period_usec
 
 
-class Reading(Struct, frozen=True, gc=False):
+class CgroupReading(Struct, frozen=True, gc=False):
     """What the files say."""
 
     files: tuple[CgroupFile, ...]
@@ -41,9 +41,9 @@ class CgroupReadings:
     """Remembers what has been read."""
 
     def __init__(self) -> None:
-        self._known: dict[int, Reading] = {}
+        self._known: dict[int, CgroupReading] = {}
 
-    def of(self, cgroup: Cgroup) -> Reading:
+    def of(self, cgroup: Cgroup) -> CgroupReading:
         """Return what the files of a cgroup say."""
         known = self._known.get(id(cgroup.files))
         if known is None:
@@ -53,9 +53,11 @@ class CgroupReadings:
         return known
 
 
-def _read(cgroup: Cgroup) -> Reading:
+def _read(cgroup: Cgroup) -> CgroupReading:
     pids_max = cgroup.text("pids.max")
-    return Reading(cgroup.files, memcg_settings(cgroup), _cpu(cgroup), None if pids_max is None else int(pids_max))
+    return CgroupReading(
+        cgroup.files, memcg_settings(cgroup), _cpu(cgroup), None if pids_max is None else int(pids_max)
+    )
 
 
 def _cpu(cgroup: Cgroup) -> CpuSettings:

@@ -10,7 +10,7 @@ from podqos.model.effective import pod_limits
 from podqos.model.pod import Pod
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.sim.engine.event_queue import Action
-from podqos.sim.engine.gauge import Gauge, Mark, Planner
+from podqos.sim.engine.gauge import Gauge, GaugeMark, Planner
 
 
 def local_limits(
@@ -26,7 +26,7 @@ def local_limits(
     def limited(limit: int, parts: list[tuple[str, str]]) -> None:
         gauge = Gauge()
         gauge.since_us = now_us
-        Mark(gauge, planner, alarm).above(limit, now_us)
+        GaugeMark(gauge, planner, alarm).above(limit, now_us)
         for part in parts:
             found.setdefault(part, []).append(gauge)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from podqos.agent.reasons import OOMLevel
 from podqos.kernel.memcg import MemcgSettings
-from podqos.sim.engine.gauge import Gauge, Mark
+from podqos.sim.engine.gauge import Gauge, GaugeMark
 
 
 class MemoryGroup:
@@ -24,7 +24,7 @@ class MemoryGroup:
         """The limit that the kernel refused because more was in use."""
         self.gauge: Gauge | None = None
         """All that is charged to it; none where there is no limit to watch."""
-        self.mark: Mark | None = None
+        self.mark: GaugeMark | None = None
 
     def chain(self) -> Iterator[MemoryGroup]:
         """Yield the cgroup and those above it."""

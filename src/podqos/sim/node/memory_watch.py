@@ -14,7 +14,7 @@ from podqos.agent.commands import MemoryLevel, WatchMemory
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.sim.engine.event_queue import Action
-from podqos.sim.engine.gauge import Gauge, Mark, Planner
+from podqos.sim.engine.gauge import Gauge, GaugeMark, Planner
 
 
 class GaugeSource(NamedTuple):
@@ -33,7 +33,7 @@ class MemoryWatch:
         self._planner = planner
         self._crossed = crossed
         self._fell = crossed if tells_of_falls else lambda _: None
-        self._marks: list[Mark] = []
+        self._marks: list[GaugeMark] = []
         self.is_shifted_by_cache = False
         """Whether page cache shifts what is watched, until it is asked for again."""
 
@@ -52,7 +52,7 @@ class MemoryWatch:
         cache_bytes = gauge.at(now_us) - source.working_set.at(now_us)
         # Whole pages are counted: what the agent sees then, every part of it rounded down, is below the level.
         most_bytes = source.capacity_bytes + cache_bytes - level.below_bytes + PAGE_BYTES
-        rising, falling = Mark.both_ways(gauge, most_bytes, self._planner, self._crossed, fell)
+        rising, falling = GaugeMark.both_ways(gauge, most_bytes, self._planner, self._crossed, fell)
         is_below = rising.is_reached(now_us)
         (falling if is_below and not level.tell_if_below else rising).arm(now_us)
         self._marks += (rising, falling)

@@ -46,7 +46,7 @@ _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
 _OF_PASSES = frozenset({Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.EVICTED, Kind.WOULD_EVICT})
 
 
-class Columns(Sleepers, Protocol):
+class ColumnSleepers(Sleepers, Protocol):
     """Where the parts of a node's sums sleep (``engine.columns``)."""
 
     @property
@@ -70,7 +70,7 @@ class Columns(Sleepers, Protocol):
         """Return when to try again."""
 
 
-MakeColumns = Callable[[Callable[[int], int], Callable[[int], None]], Columns]
+MakeColumns = Callable[[Callable[[int], int], Callable[[int], None]], ColumnSleepers]
 """Makes them; called with when bends count as followed, and with whom to tell that they woke."""
 
 

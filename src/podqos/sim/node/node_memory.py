@@ -19,7 +19,7 @@ from podqos.kernel.reclaim import Taken, kswapd, relieve
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, GaugeMark, Planner
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_layout import laid_out
 from podqos.sim.node.pods import SimContainer, SimPod
@@ -57,7 +57,7 @@ class NodeMemory:
         self._limit(self.root, machine.total_bytes - machine.watermarks.min_bytes, 0)
         assert self.root.gauge is not None
         self.usage: Gauge = self.root.gauge
-        self._low = Mark(self.usage, planner, self._kswapd)
+        self._low = GaugeMark(self.usage, planner, self._kswapd)
         self._low.level = (machine.total_bytes - machine.watermarks.low_bytes + 1) << FRACTION_BITS
 
     # ---- cgroups -------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class NodeMemory:
         if group.gauge is None:
             group.gauge = Gauge()
             group.gauge.since_us = now_us
-            group.mark = Mark(group.gauge, self._planner, lambda time_us: self._full(group, time_us))
+            group.mark = GaugeMark(group.gauge, self._planner, lambda time_us: self._full(group, time_us))
         assert group.mark is not None
         if limit_bytes != group.limit_bytes or not group.mark.is_armed:
             group.limit_bytes = limit_bytes

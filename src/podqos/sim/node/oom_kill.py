@@ -15,7 +15,7 @@ from podqos.agent.reasons import OOMKill, WouldEvict
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import oom_total_pages
-from podqos.kernel.oom import OOM_SCORE_ADJ_MIN, Process, Selection, kill, select
+from podqos.kernel.oom import OOM_SCORE_ADJ_MIN, OOMSelection, Process, kill, select
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.memory_group import MemoryGroup
@@ -76,7 +76,9 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     return Killed(victim, _with_runner_up(because, selection, others), has_ended=has_ended)
 
 
-def _with_runner_up(because: OOMKill, selection: Selection, others: dict[SimContainer, tuple[Process, ...]]) -> OOMKill:
+def _with_runner_up(
+    because: OOMKill, selection: OOMSelection, others: dict[SimContainer, tuple[Process, ...]]
+) -> OOMKill:
     """Return the reasons, with the container that would have been killed otherwise."""
     second = select((process for own in others.values() for process in own), selection.total_pages, selection.domain)
     if second is None:

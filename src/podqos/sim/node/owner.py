@@ -15,7 +15,7 @@ from podqos.sim.engine.gauge import Sleepers
 from podqos.sim.node.pods import DemandOf, SimContainer
 
 
-class Owner(Protocol):
+class WorldOwner(Protocol):
     """The node that a world belongs to."""
 
     @property

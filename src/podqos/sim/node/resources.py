@@ -15,7 +15,7 @@ from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import Disks
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node_memory import NodeMemory, OutOfMemory
-from podqos.sim.node.owner import Owner
+from podqos.sim.node.owner import WorldOwner
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.supply import BYTES, INODES, PIDS, Supply, Taker
@@ -33,7 +33,7 @@ def left_of(gauges: Gauges, now_us: int) -> dict[Signal, SignalObservation]:
 class NodeResources:
     """The resources of one simulated node."""
 
-    def __init__(self, name: str, settings: SimNodeSettings, owner: Owner, out_of_memory: OutOfMemory) -> None:
+    def __init__(self, name: str, settings: SimNodeSettings, owner: WorldOwner, out_of_memory: OutOfMemory) -> None:
         spec = settings.spec
         self.name = name
         self.settings = settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, GaugeMark, Planner
 
 Taker = tuple[str, str]
 """A user of a supply: the key of a pod and the name of a container."""
@@ -32,7 +32,7 @@ class Supply:
         self._refused = refused
         self._was_full = False
         """Whether a refused user may be able to continue."""
-        self.mark = Mark(self.gauge, planner, self._full)
+        self.mark = GaugeMark(self.gauge, planner, self._full)
         self.mark.level = (limit + 1) << FRACTION_BITS
         self.mark.is_armed = True
 

@@ -14,7 +14,7 @@ from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_share
 from podqos.qos.cpu import DEFAULT_SHARES, DEFAULT_WEIGHT
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import LAST_TURN, Action, EventPriority
-from podqos.sim.engine.gauge import Gauge, Mark, Planner
+from podqos.sim.engine.gauge import Gauge, GaugeMark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.pods import SimContainer
 
@@ -106,7 +106,7 @@ class NodeCpu:
 
     def _watch(self, gauge: Gauge, limit: int) -> None:
         """Look whenever a gauge passes a limit, upwards or downwards."""
-        rising, _ = Mark.both_ways(gauge, limit, self._planner, self.look, self.look)
+        rising, _ = GaugeMark.both_ways(gauge, limit, self._planner, self.look, self.look)
         rising.is_armed = True
 
     def _noticing(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:

@@ -36,12 +36,12 @@ from podqos.model.stats import Summary
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import Mark
+from podqos.sim.engine.gauge import GaugeMark
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
 from podqos.sim.node.oom_kill import next_kill, unwritten
-from podqos.sim.node.owner import Owner
+from podqos.sim.node.owner import WorldOwner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.running import (
@@ -66,7 +66,7 @@ KILLED_CODE = 137
 class NodeWorld(NodeResources):
     """One simulated node."""
 
-    def __init__(self, name: str, settings: SimNodeSettings, options: Options, owner: Owner) -> None:
+    def __init__(self, name: str, settings: SimNodeSettings, options: Options, owner: WorldOwner) -> None:
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
@@ -228,7 +228,7 @@ class NodeWorld(NodeResources):
             self.owner.plan(now_us, EventPriority.LIFE, lambda _: self._report(self._stopped(pod)))
 
         now_us = self.owner.now_us
-        Mark(pod.working_set, self.owner.plan, grew).above(pod.working_set.at(now_us), now_us)
+        GaugeMark(pod.working_set, self.owner.plan, grew).above(pod.working_set.at(now_us), now_us)
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
         def remove() -> Sequence[Event]:

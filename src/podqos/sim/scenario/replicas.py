@@ -56,7 +56,7 @@ def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile)
         yield named(made, made.metadata.name)
 
 
-class Turns(Struct, frozen=True, gc=False):
+class BindingTurns(Struct, frozen=True, gc=False):
     """The nodes that pods are bound to in turn without asking the scheduler."""
 
     count: int
@@ -65,14 +65,14 @@ class Turns(Struct, frozen=True, gc=False):
     """The turns of the nodes that are simulated, and their names."""
 
 
-def places(workload: ScenarioWorkload, turns: Turns, left_out: Container[str] = ()) -> Iterator[tuple[int, str]]:
+def places(workload: ScenarioWorkload, turns: BindingTurns, left_out: Container[str] = ()) -> Iterator[tuple[int, str]]:
     """Yield the numbers of the pods that are bound without asking, and their nodes."""
     here = [(turn, name) for turn, name in turns.here if name not in left_out]
     for first in range(0, workload.replicas, turns.count):
         yield from ((first + turn, name) for turn, name in here if first + turn < workload.replicas)
 
 
-def numbers_by_node(workload: ScenarioWorkload, turns: Turns) -> Iterator[tuple[str, Sequence[int]]]:
+def numbers_by_node(workload: ScenarioWorkload, turns: BindingTurns) -> Iterator[tuple[str, Sequence[int]]]:
     """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
     first = [(turn, name) for turn, name in turns.here if turn < workload.replicas]
     if len({name for _, name in first}) == len(first):

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from podqos.errors import InputError
 from podqos.manifest.contents import Locate
 from podqos.manifest.plain import FieldPath, Plain, format_path
-from podqos.manifest.problems import Finding, Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
 from podqos.model.disruption import PodDisruptionBudget
@@ -38,7 +38,7 @@ class FileReading(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     locate: Locate = lambda _: (1, 1)
 
-    def problem(self, finding: Finding) -> Problem:
+    def problem(self, finding: FieldProblem) -> Problem:
         """Return a finding with its position in the file."""
         line, column = self.locate(finding.path)
         field = format_path(finding.path)
@@ -84,7 +84,7 @@ def _syntax(source: str, problem: SyntaxProblem) -> Problem:
     return Problem(source, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
 
 
-def resolve(document: ScenarioDocument, materials: Materials) -> tuple[Scenario | None, tuple[Finding, ...]]:
+def resolve(document: ScenarioDocument, materials: Materials) -> tuple[Scenario | None, tuple[FieldProblem, ...]]:
     """Make a scenario of a document and the files it refers to; None where it is invalid."""
     resolution = _Resolution(document, materials)
     scenario = resolution.scenario()
@@ -96,7 +96,7 @@ class _Resolution:
     """A scenario in the making."""
 
     def __init__(self, document: ScenarioDocument, materials: Materials) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[FieldProblem] = []
         self._spec = document.spec
         self._name = document.metadata.name
         self._materials = materials
@@ -131,10 +131,10 @@ class _Resolution:
         )
 
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
-        self.findings.append(Finding(path, what, fix))
+        self.findings.append(FieldProblem(path, what, fix))
 
     def _warn(self, path: FieldPath, what: str, fix: str) -> None:
-        self.findings.append(Finding(path, what, fix, Severity.WARNING))
+        self.findings.append(FieldProblem(path, what, fix, Severity.WARNING))
 
     def _profile(self) -> Profile:
         if not self._spec.kubernetes_version:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import Candidate, Process, candidate_in
+from podqos.kernel.oom import OOMCandidate, Process, candidate_in
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
@@ -26,7 +26,7 @@ from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, sh
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
-from podqos.survival.autopsy.savings import Decision, Saving, own_of, savings_of
+from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 
 MOST_SHOWN = 10
@@ -225,7 +225,7 @@ class Examiner:
         decision = None
         if verdict.reason is Reason.HIGHEST and report.chosen is not None and total is not None:
             lacking = (shortage and shortage.lacking_bytes) or node.page_bytes
-            decision = Decision(
+            decision = RepeatedKill(
                 candidates,
                 lambda process: _rated(report, process, total),
                 report.chosen,
@@ -284,7 +284,7 @@ class _Verdict(Struct, frozen=True):
     swap_pages: int | None = None
 
 
-def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, page_kb: int) -> _Verdict:
+def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | None, page_kb: int) -> _Verdict:
     """Compare the process that was chosen with the one that the rule chooses."""
     if report.chosen is None:
         return _hopeless(report, candidates) if report.is_hopeless else _Verdict(None, Reason.NO_VICTIM)
@@ -316,7 +316,7 @@ def _verdict(report: OOMReport, candidates: list[Candidate], total: int | None, 
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
 
 
-def _hopeless(report: OOMReport, candidates: list[Candidate]) -> _Verdict:
+def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:
     """Say whether there was no process to kill."""
     if not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
@@ -326,7 +326,7 @@ def _hopeless(report: OOMReport, candidates: list[Candidate]) -> _Verdict:
 
 
 def _swap_needed(
-    report: OOMReport, chosen: Candidate, others: Iterable[Candidate], total: int, page_kb: int
+    report: OOMReport, chosen: OOMCandidate, others: Iterable[OOMCandidate], total: int, page_kb: int
 ) -> int | None:
     """Return the least swap that makes the chosen process the highest, where a cgroup may swap; None: none does.
 
@@ -383,13 +383,13 @@ def _process(report: OOMReport, task: Task, page_kb: int) -> Process:
     return Process(task.pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
 
 
-def _rated(report: OOMReport, process: Process, total: int, *, may_be_privileged: bool = True) -> Candidate:
+def _rated(report: OOMReport, process: Process, total: int, *, may_be_privileged: bool = True) -> OOMCandidate:
     # The table does not say who has CAP_SYS_ADMIN; root usually does.
     is_privileged = may_be_privileged and report.tasks[process.pid].uid == _ROOT_UID
     return candidate_in(report.release, process, total, is_privileged=is_privileged)
 
 
-def _victims(report: OOMReport, candidates: dict[int, Candidate], total: int | None) -> tuple[AutopsyVictim, ...]:
+def _victims(report: OOMReport, candidates: dict[int, OOMCandidate], total: int | None) -> tuple[AutopsyVictim, ...]:
     found = []
     for pid, victim in report.victims.items():
         task = report.tasks.get(pid)
@@ -401,7 +401,7 @@ def _victims(report: OOMReport, candidates: dict[int, Candidate], total: int | N
     return tuple(found)
 
 
-def _task(each: Candidate, report: OOMReport, total: int | None) -> AutopsyTask:
+def _task(each: OOMCandidate, report: OOMReport, total: int | None) -> AutopsyTask:
     process = each.process
     is_known = total is not None and not process.is_exempt
     return AutopsyTask(

@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.kernel.oom import Candidate
-from podqos.kernel.oom_report import Constraint, Counter, OOMReport, Zone
+from podqos.kernel.oom import OOMCandidate
+from podqos.kernel.oom_report import Constraint, OOMReport, ReportCounter, ReportZone
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
@@ -182,7 +182,7 @@ def _limit_shortage(node: KilledNode) -> Shortage | None:
     )
 
 
-def _fullness(counter: Counter) -> float:
+def _fullness(counter: ReportCounter) -> float:
     return counter.usage_kb / (counter.limit_kb or 1)
 
 
@@ -233,7 +233,7 @@ def _free_bytes(node: KilledNode) -> int:
     return sum(zone.free_kb for zone in node.report.zones) * 1024 if pages is None else pages * node.page_bytes
 
 
-def _allowed_zones(report: OOMReport) -> list[Zone]:
+def _allowed_zones(report: OOMReport) -> list[ReportZone]:
     """Return the zones that may serve the request; all where none of those that may is in the report."""
     nodes = report.nodes if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY} else None
     last = _ZONES.index(_highest_zone(report))
@@ -256,7 +256,7 @@ def _highest_zone(report: OOMReport) -> str:
     return "DMA" if mask & _GFP_DMA else "Normal"
 
 
-def _zone(zone: Zone, node: KilledNode, asked_pages: int, *, is_allowed: bool) -> ZoneShortage:
+def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, *, is_allowed: bool) -> ZoneShortage:
     """Return what the kernel keeps of a zone: min watermark and reserve, as ``__zone_watermark_ok`` counts."""
     report = node.report
     # Of DMA32 and HighMem a kernel has one: on 32 bit the zone after DMA is Normal.
@@ -344,7 +344,7 @@ def _sum(figures: Mapping[str, int], *names: str) -> int:
 
 
 def causes_of(
-    node: KilledNode, shortage: Shortage | None, candidates: Sequence[Candidate], own: Collection[int]
+    node: KilledNode, shortage: Shortage | None, candidates: Sequence[OOMCandidate], own: Collection[int]
 ) -> Iterator[AutopsyCause]:
     """Yield what was behind an OOM, the main cause first. ``own`` are the victim and what belongs to it."""
     if shortage is not None and shortage.kind in _OF_NO_USE:
@@ -389,13 +389,13 @@ def _volumes_in_memory(pod: Pod | None) -> tuple[str, ...]:
     return () if pod is None else tuple(volume.name for volume in pod.spec.volumes if volume.is_in_memory)
 
 
-def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collection[int]) -> Iterator[AutopsyCause]:
+def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Collection[int]) -> Iterator[AutopsyCause]:
     """Yield which process is furthest above its request; those that no pod has are measured by the reservation."""
     capacity = node.capacity_bytes
     basis = capacity or _limit_bytes(node.report)
     if basis is None or node.report.is_cut or not candidates:
         return
-    above: list[tuple[int, Candidate]] = []
+    above: list[tuple[int, OOMCandidate]] = []
     beside = 0
     for candidate in candidates:
         used = candidate.process.rss_pages * node.page_bytes
@@ -430,7 +430,7 @@ def _owner_causes(node: KilledNode, candidates: Sequence[Candidate], own: Collec
 
 def _use(
     node: KilledNode,
-    each: Candidate,
+    each: OOMCandidate,
     own: Collection[int],
     request_bytes: int | None = None,
     *,

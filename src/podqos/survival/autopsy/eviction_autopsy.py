@@ -25,8 +25,8 @@ from podqos.survival.autopsy.eviction_scene import (
     NOTHING_KNOWN,
     AutopsyPod,
     EvictionReason,
-    KnownNode,
     Scene,
+    SceneNode,
     UsageSource,
     first_in_log,
 )
@@ -158,7 +158,7 @@ _BY_TIME = (TraceSource.EVENT, TraceSource.JOURNAL, TraceSource.STATUS, TraceSou
 
 def examine_eviction(
     traces: Sequence[EvictionTrace],
-    known: KnownNode = NOTHING_KNOWN,
+    known: SceneNode = NOTHING_KNOWN,
     *,
     gone: frozenset[str] = frozenset(),
     most_shown: int = MOST_SHOWN,

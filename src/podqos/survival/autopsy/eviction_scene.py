@@ -88,7 +88,7 @@ class AutopsyPod(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tr
     """Its place in the ranking of the kubelet's log."""
 
 
-class KnownNode(Struct, frozen=True):
+class SceneNode(Struct, frozen=True):
     """What is known of the node of an eviction."""
 
     name: str = ""
@@ -100,7 +100,7 @@ class KnownNode(Struct, frozen=True):
     allocatable: Mapping[str, int] | None = None
 
 
-NOTHING_KNOWN = KnownNode()
+NOTHING_KNOWN = SceneNode()
 
 
 class Bounds(Struct, frozen=True, gc=False):
@@ -135,7 +135,7 @@ class Scene:
         ranking: Ranking,
         *,
         message: EvictionMessage | None,
-        known: KnownNode,
+        known: SceneNode,
         logged: tuple[str, ...] = (),
     ) -> None:
         self.pod = pod
@@ -266,7 +266,7 @@ def _own_bounds(pod: Pod, message: EvictionMessage | None, ranking: Ranking) -> 
     return Bounds(least, least, least + within, UsageSource.MESSAGE)
 
 
-def _bounds_of(pod: Pod, known: KnownNode, ranking: Ranking) -> Bounds:
+def _bounds_of(pod: Pod, known: SceneNode, ranking: Ranking) -> Bounds:
     row = SIGNALS[ranking.signal]
     stats = known.stats.get(pod.metadata.uid)
     if stats is not None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.priority import SYSTEM_PRIORITIES
-from podqos.kernel.oom import Candidate, Process
+from podqos.kernel.oom import OOMCandidate, Process
 from podqos.model.pod import SYSTEM_NODE_CRITICAL, Container, Pod, PodSpec, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, ResourceRequirements
@@ -84,13 +84,13 @@ class Saving(Struct, frozen=True, rename="camel", gc=False):
     """Who would have died. None: no process, because memory would not have run out."""
 
 
-class Decision:
+class RepeatedKill:
     """The kernel's choice in one OOM, to be made again with a change to the victim and what belongs to it."""
 
     def __init__(
         self,
-        candidates: Sequence[Candidate],
-        rate: Callable[[Process], Candidate],
+        candidates: Sequence[OOMCandidate],
+        rate: Callable[[Process], OOMCandidate],
         chosen: int,
         own: Collection[int],
         lacking_pages: int,
@@ -155,7 +155,7 @@ def own_of(
     return frozenset(own | {process.pid for process in alike if is_telling or process.name == victim.name})
 
 
-def savings_of(node: KilledNode, shortage: Shortage | None, decision: Decision | None) -> tuple[Saving, ...]:
+def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKill | None) -> tuple[Saving, ...]:
     """Return what would have saved the victim: lines of its manifest, then less use, then another node.
 
     ``decision`` is None where the kernel's choice cannot be made again.
@@ -173,7 +173,7 @@ def _avoidable_bytes(shortage: Shortage | None) -> int | None:
     return shortage.lacking_bytes
 
 
-def _by_use(node: KilledNode, shortage: Shortage | None, decision: Decision | None) -> Iterator[Saving]:
+def _by_use(node: KilledNode, shortage: Shortage | None, decision: RepeatedKill | None) -> Iterator[Saving]:
     """Yield how much less the victim had to use, until memory does not run out or another is chosen.
 
     The first where all memory is its own; of what is shared, others take what it leaves.
@@ -225,7 +225,7 @@ def _by_threshold(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
         yield Saving(SavedBy.THRESHOLD, needed - threshold, needed)
 
 
-def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving]:
+def _by_manifest(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Saving]:
     """Yield changes of the victim's manifest that give it another score."""
     if decision is None:
         return
@@ -252,7 +252,7 @@ def _by_manifest(node: KilledNode, decision: Decision | None) -> Iterator[Saving
         yield Saving(SavedBy.PRIORITY, oom_score_adj=critical, priority=priority, instead=decision.instead())
 
 
-def _by_request(node: KilledNode, decision: Decision, scored: Callable[[int], _Change]) -> Iterator[Saving]:
+def _by_request(node: KilledNode, decision: RepeatedKill, scored: Callable[[int], _Change]) -> Iterator[Saving]:
     """Yield the least request with which another dies; where the node's size is not known, the score it has to give."""
     profile, capacity, adj = node.facts.profile, node.capacity_bytes, decision.victim.oom_score_adj
     burstable = QOSClass.BURSTABLE if node.victim.qos_class is QOSClass.BEST_EFFORT else None

@@ -58,7 +58,7 @@ class VersionWorkload(Struct, frozen=True):
     """The directory it was found in, whose workloads it is compared with; empty: it is compared with all."""
 
 
-class Version(Struct, frozen=True):
+class ManifestVersion(Struct, frozen=True):
     """One version of the manifests, on a node."""
 
     workloads: tuple[VersionWorkload, ...]
@@ -188,7 +188,11 @@ NOTHING_ALLOWED = Allowed()
 
 
 def drift(
-    old: Version, new: Version, ranking: Ranking, settings: CgroupSettings, allowed: Allowed = NOTHING_ALLOWED
+    old: ManifestVersion,
+    new: ManifestVersion,
+    ranking: Ranking,
+    settings: CgroupSettings,
+    allowed: Allowed = NOTHING_ALLOWED,
 ) -> tuple[WorkloadChange, ...]:
     """Compare two versions, workload by workload, in the order of their names."""
     before, after = _Judged(old, ranking, settings), _Judged(new, ranking, settings)
@@ -251,7 +255,7 @@ def _fails(drift: WorkloadChange, allowed: Allowed) -> bool:
 class _Judged:
     """A version as kubelet and kernel rank it."""
 
-    def __init__(self, version: Version, ranking: Ranking, settings: CgroupSettings) -> None:
+    def __init__(self, version: ManifestVersion, ranking: Ranking, settings: CgroupSettings) -> None:
         self.ranking = ranking
         self.pods = {workload.identity: workload for workload in version.workloads}
         self._memory_bytes = version.snapshot.node.memory_bytes

@@ -28,7 +28,7 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
-from podqos.survival.forecast.growing import GrowingNode, Level
+from podqos.survival.forecast.growing import GrowingNode, GrowthLevel
 
 SYSTEM = "system"
 """What grows where it is no pod: the daemons of the machine."""
@@ -179,7 +179,7 @@ def forecast(node: GrowingNode, rate: int, *, wanted: Fraction = Fraction(99, 10
     )
 
 
-def _crossing(node: GrowingNode, level: Level, rate: int) -> Crossing:
+def _crossing(node: GrowingNode, level: GrowthLevel, rate: int) -> Crossing:
     watch = node.watch
     crossed = Fraction(node.crossed_bytes(level), rate)
     # A grace period takes whole intervals.
@@ -280,7 +280,7 @@ def least_hard_bytes(node: GrowingNode, rate: int, wanted: Fraction) -> int | No
     return None if found > most else found * _MIB
 
 
-def _soft_grace_seconds(node: GrowingNode, rate: int, wanted: Fraction, soft: Level) -> float | None:
+def _soft_grace_seconds(node: GrowingNode, rate: int, wanted: Fraction, soft: GrowthLevel) -> float | None:
     """Return the longest grace period with which a soft threshold is enough by itself: whole intervals."""
     interval_us = node.watch.interval_us
     most = node.until_oom_bytes * SECOND_US // (rate * interval_us) + 1

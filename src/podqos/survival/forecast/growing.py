@@ -67,7 +67,7 @@ OF_SYSTEM = Growth("", "")
 """The daemons of the machine grow."""
 
 
-class Watch(Struct, frozen=True, gc=False):
+class KubeletWatch(Struct, frozen=True, gc=False):
     """How the kubelet watches."""
 
     exhaustion: Exhaustion
@@ -86,7 +86,7 @@ class Watch(Struct, frozen=True, gc=False):
     policy: Policy | None = None
 
 
-class Level(Struct, frozen=True, gc=False):
+class GrowthLevel(Struct, frozen=True, gc=False):
     """A threshold of memory."""
 
     signal: Signal
@@ -110,7 +110,7 @@ class Act(Struct, frozen=True, gc=False):
     first: int
     """When it acts at the first of these phases, and at the last."""
     last: int
-    level: Level
+    level: GrowthLevel
     victim: RankedPod
 
 
@@ -134,7 +134,7 @@ class GrowingNode:
         snapshot: Snapshot,
         settings: CgroupSettings,
         growth: Growth,
-        watch: Watch,
+        watch: KubeletWatch,
         profile: Profile = LATEST,
     ) -> None:
         self.snapshot = snapshot
@@ -162,28 +162,28 @@ class GrowingNode:
         self.available = memory_signals(snapshot, watch.allocatable_bytes, profile)
         """When the growth begins."""
         self.levels = tuple(
-            Level(threshold.signal, threshold.amount, threshold.type, threshold.grace_period_us, threshold.value)
+            GrowthLevel(threshold.signal, threshold.amount, threshold.type, threshold.grace_period_us, threshold.value)
             for threshold in watch.exhaustion.thresholds
             if threshold.signal in self.available and threshold.amount is not None
         )
         self.levels = tuple(level for level in self.levels if self._met(level))
         self.evicts = {
             level.is_hard: any(ranked_pod.spared is None for ranked_pod in self._ranked(level, 0))
-            for level in (Level(Signal.MEMORY, 0, HARD), Level(Signal.MEMORY, 0, SOFT))
+            for level in (GrowthLevel(Signal.MEMORY, 0, HARD), GrowthLevel(Signal.MEMORY, 0, SOFT))
         }
         """Whether there is a pod that a threshold, hard or not, may evict."""
 
     # ---- what is met, by size ------------------------------------------------------------------------------------
 
-    def hard_levels(self, amount: int) -> tuple[Level, ...]:
+    def hard_levels(self, amount: int) -> tuple[GrowthLevel, ...]:
         """Return the thresholds that one setting makes: evictionHard memory.available of so much."""
-        return tuple(Level(signal, amount) for signal in self.available)
+        return tuple(GrowthLevel(signal, amount) for signal in self.available)
 
-    def crossed_bytes(self, level: Level) -> int:
+    def crossed_bytes(self, level: GrowthLevel) -> int:
         """Return the size of the growth at which a threshold is first met, also where that is after the OOM."""
         return max(0, self._met(level)[0][0])
 
-    def _met(self, level: Level) -> Sequence[Span]:
+    def _met(self, level: GrowthLevel) -> Sequence[Span]:
         """Return the sizes at which a threshold is met; one that is met from the beginning begins before it.
 
         Nothing where it never is.
@@ -206,14 +206,14 @@ class GrowingNode:
 
     # ---- who is first, by phase ----------------------------------------------------------------------------------
 
-    def kubelet_first(self, rate: int, levels: Sequence[Level] | None = None) -> Fraction:
+    def kubelet_first(self, rate: int, levels: Sequence[GrowthLevel] | None = None) -> Fraction:
         """Return the share of phases in which the kubelet acts first; other thresholds may be tried."""
         return sum(self.first_by(rate, levels).values(), start=Fraction(0))
 
-    def first_by(self, rate: int, levels: Sequence[Level] | None = None) -> dict[Level, Fraction]:
+    def first_by(self, rate: int, levels: Sequence[GrowthLevel] | None = None) -> dict[GrowthLevel, Fraction]:
         """Return the share of phases in which the kubelet acts first by each threshold that does."""
         ordered = _in_acting_order(self.levels if levels is None else levels)
-        found: dict[Level, int] = {}
+        found: dict[GrowthLevel, int] = {}
         for piece in self._pieces(rate, ordered):
             level = ordered[piece.place]
             found[level] = found.get(level, 0) + piece.end - piece.begin
@@ -235,7 +235,7 @@ class GrowingNode:
         snapshot = grown(self.snapshot, self.growth, self.until_oom_bytes)
         return kernel_order(container_processes(snapshot, self.settings, self.profile), self._domain)[0]
 
-    def _pieces(self, rate: int, levels: Sequence[Level]) -> Iterator[ActingPiece]:
+    def _pieces(self, rate: int, levels: Sequence[GrowthLevel]) -> Iterator[ActingPiece]:
         """Yield the phases in which the kubelet is first, with the places of the levels."""
         watch = self.watch
         interval, oom = watch.interval_us * rate, self.until_oom_bytes * SECOND_US
@@ -253,7 +253,7 @@ class GrowingNode:
             acting.append(spans)
         return first_acts(acting, interval, alarms)
 
-    def _acting(self, level: Level, rate: int, told: Sequence[Alarm]) -> Sequence[Span]:
+    def _acting(self, level: GrowthLevel, rate: int, told: Sequence[Alarm]) -> Sequence[Span]:
         """Return when a pass acts by a threshold; ``told`` is what it is told of between passes."""
         watch = self.watch
         age, interval, grace = (us * rate for us in (watch.statistics_age_us, watch.interval_us, level.grace_us))
@@ -273,7 +273,7 @@ class GrowingNode:
             spans = union(spans, [span for span in early if span[0] < span[1]])
         return spans
 
-    def _told(self, level: Level, rate: int, place: int) -> Iterator[Alarm]:
+    def _told(self, level: GrowthLevel, rate: int, place: int) -> Iterator[Alarm]:
         """Yield which passes are followed by a look before the next, because memory has crossed a threshold."""
         notification, interval = self.watch.notification, self.watch.interval_us * rate
         is_heard = level.is_hard or notification is MemoryNotification.KUBELET
@@ -289,7 +289,7 @@ class GrowingNode:
                         max(begin * SECOND_US, at * SECOND_US - interval), end * SECOND_US, at * SECOND_US, place
                     )
 
-    def _crossings(self, level: Level, crossed: int, reach: int) -> Iterator[tuple[int, int, int]]:
+    def _crossings(self, level: GrowthLevel, crossed: int, reach: int) -> Iterator[tuple[int, int, int]]:
         """Yield sizes from which until which a pass leads to a look at a third.
 
         The fast path sees what is available. The kernel tells a kubelet of usage, and the level is set at a pass, with
@@ -313,7 +313,7 @@ class GrowingNode:
                     yield max(begin, at - reach), min(end, at), at
                     break
 
-    def _reaction(self, level: Level, at: int, rate: int) -> int:
+    def _reaction(self, level: GrowthLevel, at: int, rate: int) -> int:
         """Return how long it takes after a look that memory is freed."""
         is_held = (
             self.watch.notification is MemoryNotification.FAST_PATH
@@ -323,11 +323,11 @@ class GrowingNode:
 
     # ---- which pod, at which moment ------------------------------------------------------------------------------
 
-    def _evicted(self, level: Level, grown_bytes: int) -> RankedPod:
+    def _evicted(self, level: GrowthLevel, grown_bytes: int) -> RankedPod:
         """Return the pod that a threshold evicts when the container has grown by so much."""
         return next(ranked_pod for ranked_pod in self._ranked(level, grown_bytes) if ranked_pod.spared is None)
 
-    def _ranked(self, level: Level, grown_bytes: int) -> Sequence[RankedPod]:
+    def _ranked(self, level: GrowthLevel, grown_bytes: int) -> Sequence[RankedPod]:
         relief = self._stages[bisect_right(self._stages, grown_bytes, key=_from_bytes) - 1].of_pods
         stats = self.snapshot.stats
         for uid in {*relief, self.growth.uid} & stats.keys():
@@ -336,7 +336,7 @@ class GrowingNode:
         ranking = Ranking(level.signal, policy=self.watch.policy, hard=level.is_hard, profile=self.profile)
         return rank([entry.pod for entry in self.snapshot.pods], stats, ranking)
 
-    def _victims(self, level: Level, rate: int, first: int, last: int) -> Iterator[tuple[int, int, RankedPod]]:
+    def _victims(self, level: GrowthLevel, rate: int, first: int, last: int) -> Iterator[tuple[int, int, RankedPod]]:
         """Yield which pod is evicted from which moment until which.
 
         Between two reclaims only the growing pod moves in the ranking, and only forwards: there is at most one change,
@@ -421,7 +421,7 @@ def _stages(course: Course, owners: Mapping[str, str], *, with_cache: bool) -> I
     yield stage
 
 
-def _in_acting_order(levels: Iterable[Level]) -> Sequence[Level]:
+def _in_acting_order(levels: Iterable[GrowthLevel]) -> Sequence[GrowthLevel]:
     """Sort as the kubelet chooses where several act in one pass."""
     return sorted(levels, key=lambda level: (_PLACES[level.signal], level.grace_us))
 

@@ -31,7 +31,7 @@ from podqos.placement.allocatable import node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion
 from podqos.survival.forecast.forecast import least_hard_bytes
-from podqos.survival.forecast.growing import GrowingNode, Growth, Level, Watch
+from podqos.survival.forecast.growing import GrowingNode, Growth, GrowthLevel, KubeletWatch
 from podqos.survival.orders.exhaustion import Exhaustion, exhaustion
 from podqos.survival.orders.headroom import pods_limit_bytes
 
@@ -79,7 +79,7 @@ class PlainNode(Struct, frozen=True):
             allocatable=node_allocatable(capacity, self.config),
             profile=self.profile,
         )
-        watch = Watch(
+        watch = KubeletWatch(
             watched,
             pods_limit_bytes(settings),
             notification=memory_notification(self.config, self.cgroup_version, fast_path=False),
@@ -118,7 +118,7 @@ def always_first(node: PlainNode, rate: int) -> bool:
     return all(each.growing().kubelet_first(rate) == 1 for each in (node, node.with_reserved_in_use()))
 
 
-def sure_growth(node: GrowingNode, levels: Sequence[Level] | None = None) -> int | None:
+def sure_growth(node: GrowingNode, levels: Sequence[GrowthLevel] | None = None) -> int | None:
     """Return the fastest growth, in bytes per second, at which the kubelet is first at every phase; None if at none.
 
     ``levels`` are thresholds to be tried in place of the node's own.

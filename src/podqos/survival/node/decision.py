@@ -39,7 +39,7 @@ class ExplainSettings(Struct, frozen=True):
         return self.cgroups.node_memory_bytes + self.cgroups.node_swap_bytes
 
 
-class Decision(Struct, frozen=True, gc=False):
+class PodDecision(Struct, frozen=True, gc=False):
     """The decisions about one pod."""
 
     pod: Pod
@@ -50,12 +50,12 @@ class Decision(Struct, frozen=True, gc=False):
     oom_scores: tuple[OOMScore, ...]
 
 
-def decide(given: Pod, settings: ExplainSettings) -> Decision:
+def decide(given: Pod, settings: ExplainSettings) -> PodDecision:
     """Gather the decisions about one pod."""
     pod = defaulted(given, settings.profile)
     classification = classify(pod, settings.profile)
     qos_class = pod_qos_class(pod, classification.qos_class)
-    return Decision(
+    return PodDecision(
         pod=pod,
         classification=classification,
         qos_class=qos_class,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from podqos.model.pod import TERMINAL_PHASES, Workload
 from podqos.placement.workloads import POD
 from podqos.qos.cgroup_tiers import TierRequests, tier_requests
-from podqos.survival.node.decision import Decision, ExplainSettings
+from podqos.survival.node.decision import ExplainSettings, PodDecision
 
 
 class PodSet(Struct, frozen=True):
@@ -49,7 +49,7 @@ class PodSets(Struct, frozen=True):
         return self.written.plus(self.running if self.running.pods else self.controllers)
 
 
-def pod_sets(workloads: Iterable[Workload], decisions: Iterable[Decision], settings: ExplainSettings) -> PodSets:
+def pod_sets(workloads: Iterable[Workload], decisions: Iterable[PodDecision], settings: ExplainSettings) -> PodSets:
     """Return the pods behind decisions, without those that have ended."""
     pairs = [pair for pair in zip(workloads, decisions, strict=True) if pair[1].pod.status.phase not in TERMINAL_PHASES]
     return PodSets(
@@ -59,7 +59,7 @@ def pod_sets(workloads: Iterable[Workload], decisions: Iterable[Decision], setti
     )
 
 
-def _pod_set(decisions: Sequence[Decision], settings: ExplainSettings) -> PodSet:
+def _pod_set(decisions: Sequence[PodDecision], settings: ExplainSettings) -> PodSet:
     pods = [decision.pod for decision in decisions]
     nodes = frozenset(pod.spec.node_name for pod in pods if pod.spec.node_name)
     return PodSet(len(pods), tier_requests(pods, settings.profile), nodes)

@@ -21,7 +21,7 @@ from podqos.eviction.ranking import RankedPod, Ranking, Spared, rank, ranking_ke
 from podqos.eviction.signals import RankKey
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import Candidate, badness, shown_oom_score
+from podqos.kernel.oom import OOMCandidate, badness, shown_oom_score
 from podqos.kernel.oom import rank as rank_processes
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import ContainerUsage, Snapshot
@@ -58,7 +58,7 @@ class KilledContainer(Struct, frozen=True, gc=False):
     qos_class: QOSClass
     usage: ContainerUsage
     score: OOMScore
-    worst: Candidate
+    worst: OOMCandidate
     before_next_by: KillKey | None = None
     margin_bytes: int | None = None
     """How much more the next one would have to hold to be killed first; None for the last."""
@@ -136,7 +136,7 @@ def kernel_order(containers: Sequence[ContainerProcesses], domain: OOMDomain) ->
     """Return the containers in the order in which the kernel would kill them, each by its worst process."""
     total_pages = domain.total_bytes // PAGE_BYTES
     owners = {process.pid: index for index, container in enumerate(containers) for process in container.processes}
-    worst: dict[int, Candidate] = {}
+    worst: dict[int, OOMCandidate] = {}
     processes = (process for container in containers for process in container.processes)
     for candidate in rank_processes(processes, total_pages, domain.path):
         worst.setdefault(owners[candidate.process.pid], candidate)
@@ -144,7 +144,7 @@ def kernel_order(containers: Sequence[ContainerProcesses], domain: OOMDomain) ->
     return (*(_before(one, other) for one, other in pairwise(killed)), *killed[-1:])
 
 
-def _killed(container: ContainerProcesses, worst: Candidate) -> KilledContainer:
+def _killed(container: ContainerProcesses, worst: OOMCandidate) -> KilledContainer:
     return KilledContainer(
         pod=container.pod.pod,
         qos_class=container.qos_class,
@@ -160,7 +160,7 @@ def _before(one: KilledContainer, other: KilledContainer) -> KilledContainer:
     return replace(one, before_next_by=killed_by(one.worst, other.worst), margin_bytes=margin_bytes)
 
 
-def killed_by(one: Candidate, other: Candidate) -> KillKey:
+def killed_by(one: OOMCandidate, other: OOMCandidate) -> KillKey:
     """Return why the kernel kills the one, of at least the same badness, before the other."""
     assert one.points >= other.points
     if one.points == other.points:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.charge import Room, machine_room, rooms, with_reclaim
+from podqos.kernel.charge import BoundRoom, machine_room, rooms, with_reclaim
 from podqos.kernel.growth import grow
 from podqos.kernel.memcg import MemcgSettings, Memory
 from podqos.model.profile import LATEST, Profile
@@ -38,11 +38,11 @@ class Outlook(Struct, frozen=True, gc=False):
     """What the kubelet sees: ``memory.available``, and ``allocatableMemory.available`` where pods have a limit."""
     headroom: Headroom | None
     """What is left until it evicts; None where its thresholds are not given, or it has none."""
-    machine: Room
+    machine: BoundRoom
     """What the kernel can still allocate before a global OOM."""
-    pods: Room | None
+    pods: BoundRoom | None
     """The same for all pods together; None where their cgroup has no limit."""
-    first_oom: Room
+    first_oom: BoundRoom
     """What is left where memory runs out first if pods keep growing."""
     domain: OOMDomain
     """Where that is."""
@@ -83,7 +83,7 @@ def _is_protected(memory: Memory) -> bool:
     return any(memcg.settings.min_bytes or memcg.settings.low_bytes for memcg in memory)
 
 
-def _grown(memory: Memory, path: str) -> Room:
+def _grown(memory: Memory, path: str) -> BoundRoom:
     """Let a container without limits, protection or swap grow, as one of a new BestEffort pod; return what runs out."""
     new = f"{path.removesuffix('/')}/podqos-new"
     memory.add(new, MemcgSettings(swap_max_bytes=0))
@@ -91,7 +91,7 @@ def _grown(memory: Memory, path: str) -> Room:
     return replace(course.room, free_bytes=course.until_oom_bytes, reclaimable_bytes=0)
 
 
-def _pods_room(memory: Memory, path: str) -> Room | None:
+def _pods_room(memory: Memory, path: str) -> BoundRoom | None:
     if path == ROOT or path not in memory or memory[path].settings.max_bytes is None:
         return None
     return next(with_reclaim(memory, room) for room in rooms(memory, path) if room.path == path)

@@ -52,7 +52,7 @@ class JobRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True
     """Of a scenario, as ``podqos simulate --what-if`` takes them: ``limits.memory@web=1Gi``."""
 
 
-class Task(Struct, frozen=True):
+class JobTask(Struct, frozen=True):
     """What a worker gets."""
 
     kind: JobKind
@@ -62,7 +62,7 @@ class Task(Struct, frozen=True):
     cores: int = 1
 
 
-class Reading(Struct, frozen=True):
+class ReadingJob(Struct, frozen=True):
     """What a worker gets that only reads."""
 
     files: Mapping[str, bytes]
@@ -72,14 +72,14 @@ class Job:
     """A run that is waiting, under way or over."""
 
     def __init__(
-        self, request: JobRequest, task: Task, generation: int = 1, tell: Callable[[], None] = lambda: None
+        self, request: JobRequest, task: JobTask, generation: int = 1, tell: Callable[[], None] = lambda: None
     ) -> None:
         """``tell`` is called whenever it gets on."""
         self.id = new_id()
         self.request = request
         self._generation = generation
         self._tell = tell
-        self.task: Task | None = task
+        self.task: JobTask | None = task
         self.state = JobState.QUEUED
         self.progress = 0.0
         self.error = ""
@@ -215,7 +215,7 @@ class Jobs:
 
 async def read_apart(files: Mapping[str, bytes]) -> PageSource:
     """Read files in a process of their own, for as long as it may take; raise what is wrong with them."""
-    data = await asyncio.to_thread(pickle.dumps, Reading(files), pickle.HIGHEST_PROTOCOL)
+    data = await asyncio.to_thread(pickle.dumps, ReadingJob(files), pickle.HIGHEST_PROTOCOL)
     try:
         async with asyncio.timeout(_READING_SECONDS), worker(data) as process:
             async for kind, body in messages(process):

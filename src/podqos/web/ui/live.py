@@ -23,7 +23,7 @@ from podqos.errors import PodqosError
 from podqos.manifest.encoding import json_line
 from podqos.version import __version__
 from podqos.web.ui.feeds import Feed
-from podqos.web.ui.sessions import Bell, Shown, Visitor
+from podqos.web.ui.sessions import Bell, SessionSource, Visitor
 from podqos.web.ui.sharing import START
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ class Live:
     def __init__(
         self, source: PageSource, feed: Feed | None, pool: Executor, say: Callable[[str], None], instance: str
     ) -> None:
-        self.shown = Shown(START, source, {})
+        self.shown = SessionSource(START, source, {})
         self.is_live = feed is not None
         self.bell = Bell()
         """Rings when there is something new."""
@@ -90,14 +90,14 @@ class Live:
             await asyncio.sleep(max(feed.pause_seconds, _SOONEST_SECONDS, took / _SHARE) - took)
 
     async def _show(self, source: PageSource) -> None:
-        shown = Shown(START, source, {}, self.shown.generation + 1, self.shown.page)
+        shown = SessionSource(START, source, {}, self.shown.generation + 1, self.shown.page)
         if source.kind not in _WITHOUT_PODS:
             await self._see(shown)
         async with self._lock:
             self.shown, self._taken_at, self._told = shown, datetime.now(UTC), {}
         self.bell.ring()
 
-    async def _see(self, shown: Shown) -> ClusterView:
+    async def _see(self, shown: SessionSource) -> ClusterView:
         """Return the cluster view of a state, made once."""
         if shown.generation not in self._views:
             async with shown.lock:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
-from podqos.answers.page.shown import Shown
+from podqos.answers.page.shown import ShownSource
 from podqos.answers.page.source import PageSource
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
@@ -42,7 +42,7 @@ def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, co
 def _state(source: PageSource, node: str) -> NodeState:
     if source.cluster is not None and node:
         return cluster_state(source.cluster, node)
-    shown = Shown(source)
+    shown = ShownSource(source)
     state = shown.state(shown.node(node))
     if not state.snapshot.pods:
         raise InputError("it has no pods", where=node, fix="choose another node")

@@ -37,9 +37,9 @@ from podqos.naming import stated_with
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, EventStream, Request, Response, Server
 from podqos.web.settings import Limits
-from podqos.web.ui.jobs import Job, JobRequest, Jobs, Task, check_request, encoded, new_id, read_apart
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask, check_request, encoded, new_id, read_apart
 from podqos.web.ui.live import Live, told
-from podqos.web.ui.sessions import NoRoom, Shown, TooLarge, Visitor, Visitors, file_name
+from podqos.web.ui.sessions import NoRoom, SessionSource, TooLarge, Visitor, Visitors, file_name
 from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
 from podqos.web.ui.sharing import START
 from podqos.web.ui.source_files import read_given
@@ -96,7 +96,7 @@ class RequestRefusal(Exception):
         self.status = status
 
 
-class Access(Struct, frozen=True):
+class PageAccess(Struct, frozen=True):
     """Who may ask."""
 
     names: frozenset[str]
@@ -106,7 +106,7 @@ class Access(Struct, frozen=True):
     is_encrypted: bool = False
 
     @classmethod
-    def to(cls, host: str, names: tuple[str, ...] = (), *, token: str = "", is_encrypted: bool = False) -> Access:
+    def to(cls, host: str, names: tuple[str, ...] = (), *, token: str = "", is_encrypted: bool = False) -> PageAccess:
         """Return who may ask at an address."""
         own = {"localhost", host.lower(), *(name.lower() for name in names)}
         return cls(frozenset(own if is_loopback(host) else {*own, socket.gethostname().lower()}), token, is_encrypted)
@@ -128,7 +128,7 @@ class Ui:
     def __init__(
         self,
         viewer: str,
-        access: Access,
+        access: PageAccess,
         *,
         limits: UiLimits = UI_LIMITS,
         http_limits: Limits = HTTP_LIMITS,
@@ -326,10 +326,10 @@ class Ui:
             self.live is not None and self.live.is_live,
         )
 
-    def _info(self, shown: Shown) -> SourceInfo:
+    def _info(self, shown: SessionSource) -> SourceInfo:
         return shown.info(is_live=shown.id == START and self.live is not None and self.live.is_live)
 
-    def _shown(self, visitor: Visitor, key: str) -> Shown:
+    def _shown(self, visitor: Visitor, key: str) -> SessionSource:
         if key == START and self.live is not None:
             return self.live.shown
         return self.visitors.used(_known(visitor.sources, key, "source"))
@@ -362,7 +362,7 @@ class Ui:
                 409, "other files were added to it, or it was removed, while these were read: add them again"
             )
         generation = 1 if before is None else before.generation + 1
-        shown = Shown(new_id() if before is None else before.id, source, files, generation)
+        shown = SessionSource(new_id() if before is None else before.id, source, files, generation)
         self.visitors.keep(visitor, shown)
         return _json(self._info(shown), 201)
 
@@ -371,7 +371,7 @@ class Ui:
         async with self._reading:
             return await read_apart(files)
 
-    async def _cluster(self, request: Request, shown: Shown) -> Response:
+    async def _cluster(self, request: Request, shown: SessionSource) -> Response:
         if self.live is not None and shown is self.live.shown:
             etag = f'"{self.live.etag(shown.generation)}"'
         else:
@@ -385,7 +385,9 @@ class Ui:
             data = await self._asked(shown, shown.page.cluster)
         return Response(data, headers=(("etag", etag),))
 
-    async def _view(self, method: str, view: str, request: Request, query: Mapping[str, str], shown: Shown) -> Response:
+    async def _view(
+        self, method: str, view: str, request: Request, query: Mapping[str, str], shown: SessionSource
+    ) -> Response:
         """Answer one of the views of a source."""
         page = shown.page
         match "GET" if method == "HEAD" else method, view:
@@ -409,7 +411,7 @@ class Ui:
                 return _json(shown.source.run)
         raise RequestRefusal(404, "there is no such view")
 
-    async def _asked(self, shown: Shown, ask: Callable[[], Struct]) -> bytes:
+    async def _asked(self, shown: SessionSource, ask: Callable[[], Struct]) -> bytes:
         """Return the answer to a question about a source, encoded; computed beside other requests.
 
         The first one takes longest, with thousands of nodes seconds. It does not keep others from their answers.
@@ -419,7 +421,7 @@ class Ui:
                 await self._in(self._first, shown.begin)
             return await self._in(self.pool, lambda: json_line(ask()))
 
-    async def _asked_apart(self, shown: Shown, ask: Callable[[Page], Struct]) -> bytes:
+    async def _asked_apart(self, shown: SessionSource, ask: Callable[[Page], Struct]) -> bytes:
         """Return the answer to a question that takes longer: on a copy, so that quick ones need not wait."""
         async with shown.lock_apart:
             return await self._in(self._slow, lambda: json_line(ask(shown.page_apart)))
@@ -440,7 +442,7 @@ class Ui:
         over = [key for key, job in visitor.jobs.items() if job.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
-        job = Job(asked, Task(asked.kind, source, asked.node, asked.edits), shown.generation, visitor.bell.ring)
+        job = Job(asked, JobTask(asked.kind, source, asked.node, asked.edits), shown.generation, visitor.bell.ring)
         visitor.jobs[job.id] = job
         visitor.bell.ring()
         self.jobs.add(job)

@@ -56,7 +56,7 @@ class Bell:
             each.set()
 
 
-class Shown:
+class SessionSource:
     """A source with its page; one question at a time. ``before`` is the page of an earlier state of it."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Visitor:
         self.is_let_in = is_let_in
         """Whether the token was shown, where one is asked for."""
         self.seen_at = now
-        self.sources: dict[str, Shown] = {}
+        self.sources: dict[str, SessionSource] = {}
         self.jobs: dict[str, Job] = {}
         self.streams = 0
         self.bell = Bell()
@@ -149,7 +149,7 @@ class Visitors:
         visitor = self._known[key] = Visitor(self._clock(), is_let_in=is_let_in)
         return key, visitor
 
-    def keep(self, visitor: Visitor, shown: Shown) -> None:
+    def keep(self, visitor: Visitor, shown: SessionSource) -> None:
         """Keep a source of a visitor; raise ``NoRoom`` where it is too much."""
         limits = self._limits
         before = visitor.sources.get(shown.id)
@@ -164,7 +164,7 @@ class Visitors:
             others = [source for source in visitor.sources.values() if source is not shown]
             del visitor.sources[min(others, key=lambda other: other.used_at).id]
 
-    def used(self, shown: Shown) -> Shown:
+    def used(self, shown: SessionSource) -> SessionSource:
         """Note that a source is looked at."""
         shown.used_at = self._clock()
         return shown

@@ -17,7 +17,7 @@ from msgspec import Struct
 from podqos.answers.page.job import JobKind
 from podqos.errors import InputError, PodqosError
 from podqos.manifest.encoding import json_line
-from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, Reading, Task
+from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, JobTask, ReadingJob
 from podqos.web.ui.source_files import read_given
 
 _PR_SET_PDEATHSIG = 1
@@ -39,9 +39,9 @@ def main(server: int) -> None:
     setrlimit(RLIMIT_AS, (_MOST_BYTES if most < 0 else min(most, _MOST_BYTES), most))
     out = os.dup(1)
     os.dup2(2, 1)  # whatever prints does not break the messages
-    task: Task | Reading = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
+    task: JobTask | ReadingJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
     try:
-        result = _read(task.files) if isinstance(task, Reading) else json_line(_computed(task, _Told(out)))
+        result = _read(task.files) if isinstance(task, ReadingJob) else json_line(_computed(task, _Told(out)))
     except PodqosError as error:
         _send(out, FAILURE, str(error).encode())
     except MemoryError:
@@ -75,7 +75,7 @@ def _read(files: Mapping[str, bytes]) -> bytes:
         return pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
 
 
-def _computed(task: Task, told: Callable[[float], None]) -> Struct:
+def _computed(task: JobTask, told: Callable[[float], None]) -> Struct:
     from podqos.web.ui.runs import blast_of, run_of
 
     if task.kind is JobKind.RUN:
