@@ -203,8 +203,8 @@ _FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", evicte
 @pytest.mark.parametrize(
     ("others", "said"),
     [
-        ((("shop", "api"),), "; so is Deployment shop/api"),
-        ((("shop", "api"), ("shop", "db")), "; so are 2 others"),
+        ((("shop", "api"),), " (so is Deployment shop/api)"),
+        ((("shop", "api"), ("shop", "db")), " (so are 2 others)"),
     ],
     ids=["one", "several"],
 )
@@ -219,7 +219,7 @@ def test_the_verdict_counts_the_others_of_the_same_fate(others, said):
     hidden = replace(NOTE, name="noted", effects=replace(_FIRST, first_evicted="shop/noted"))
     found = verdict([*items, hidden, SUPPRESSED])
     assert found is not None
-    assert found.text == f"Deployment shop/web is evicted first {_SHORT}{_SO}{said}"
+    assert found.text == f"Deployment shop/web is evicted first {_SHORT}{said}{_SO}"
     assert (found.fate, found.others) == (Fate.FIRST, len(others))
 
 

@@ -82,13 +82,11 @@ def _sentence(item: FindingReport, outcome: _Outcome, others: Sequence[str]) -> 
     if not outcome.words:
         return f"{item.subject}: {finding}"
     text = f"{item.subject} is {outcome.words}"
-    text = f"{text}, because {item.facts.cause()}" if outcome.is_cause else f"{text}; {finding}"
-    if not others:
-        return text
-    is_named = len(others) == 1 and others[0] != item.subject
-    return (
-        f"{text}; so {'is' if len(others) == 1 else 'are'} {others[0] if is_named else counted(len(others), 'other')}"
-    )
+    if others:
+        is_named = len(others) == 1 and others[0] != item.subject
+        who = others[0] if is_named else counted(len(others), "other")
+        text = f"{text} (so {'is' if len(others) == 1 else 'are'} {who})"
+    return f"{text}, because {item.facts.cause()}" if outcome.is_cause else f"{text}; {finding}"
 
 
 def _as_clause(title: str) -> str:

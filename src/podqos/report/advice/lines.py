@@ -107,7 +107,7 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
     provisional = " (provisional: too little data, nothing is lowered)" if container.is_provisional else ""
     yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}{provisional}"
     if container.needs_choice:
-        yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "      ", "    ! ")
+        yield from wrapped(style.alarm(_to_choose(container)), style, "      ", "    ! ")
     if CPU in container.limits and CPU not in container.limits_before:
         yield from wrapped(new_cpu_limit(container.limits[CPU], qos_class), style, "      ", "    ! ")
     for line in _seen(container):
@@ -117,6 +117,14 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
     for doubt in container.doubts:
         if doubt not in _implied(container):
             yield from wrapped(DOUBTS[doubt], style, "      ", "    ? ")
+
+
+def _to_choose(container: ContainerAdvice) -> str:
+    known = {CPU: container.cpu_milli, MEMORY: container.memory_bytes}
+    unknown = [resource for resource, used in known.items() if used is None and resource not in container.requests]
+    return (
+        f"choose its {' and '.join(unknown or known)} request{'s' if len(unknown) != 1 else ''}: nothing was measured"
+    )
 
 
 def _implied(container: ContainerAdvice) -> set[Doubt]:
