@@ -67,7 +67,7 @@ class Stage:
 
 @pytest.fixture
 def make(tmp_path, monkeypatch):
-    monkeypatch.setattr("podqos.guard.running.Protection", Unprotected)
+    monkeypatch.setattr("podqos.guard.running.AgentProtection", Unprotected)
     made = []
 
     def stage(**options):

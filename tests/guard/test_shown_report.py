@@ -27,7 +27,7 @@ from podqos.cli.main import main
 from podqos.eviction.signals import Signal
 from podqos.guard.known_pods import GuardedMeta, GuardedPod, KnownPods
 from podqos.reading.guard_journal import known_names
-from podqos.survival.shadow import DeathVerdict, GuardReport, NodeHindsight, guard_report
+from podqos.survival.shadow import GuardReport, NodeHindsight, Verdict, guard_report
 
 SHORT = met(1.0, Signal.ALLOCATABLE_MEMORY)
 
@@ -40,7 +40,7 @@ def test_the_guard_that_chose_the_pod_that_died_is_confirmed():
     report = guard_report([watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x")])
     (death,) = report.deaths
 
-    assert death.verdict is DeathVerdict.SAME
+    assert death.verdict is Verdict.SAME
     assert death.margin_us == 400_000
     assert death.by is By.KERNEL
 
@@ -49,20 +49,20 @@ def test_the_guard_that_chose_another_pod_would_have_prevented_it():
     report = guard_report([watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/y")])
     (death,) = report.deaths
 
-    assert (death.verdict, death.decision.pod) == (DeathVerdict.OTHER, "a/x")
+    assert (death.verdict, death.decision.pod) == (Verdict.OTHER, "a/x")
     assert report.unneeded == ()
 
 
 def test_pods_that_die_in_the_order_chosen_are_all_the_same():
     found = verdicts(watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x"), chose(1.5, "a/y"), killed(1.9, "a/y"))
 
-    assert found == [("a/x", DeathVerdict.SAME), ("a/y", DeathVerdict.SAME)]
+    assert found == [("a/x", Verdict.SAME), ("a/y", Verdict.SAME)]
 
 
 def test_the_second_choice_that_dies_first_would_have_lived():
     found = verdicts(watching(), SHORT, chose(1.0, "a/x"), chose(1.2, "a/y"), killed(1.4, "a/y"))
 
-    assert found == [("a/y", DeathVerdict.OTHER)]
+    assert found == [("a/y", Verdict.OTHER)]
 
 
 def test_a_choice_that_is_made_again_at_every_look_counts_from_the_first():
@@ -81,51 +81,47 @@ def test_pressure_that_passes_without_a_death_was_for_nothing():
 def test_a_death_that_is_told_late_still_belongs_to_the_pressure():
     found = verdicts(watching(), SHORT, chose(1.0, "a/x"), cleared(3.0), evicted(12.0, "a/x"))
 
-    assert found == [("a/x", DeathVerdict.SAME)]
+    assert found == [("a/x", Verdict.SAME)]
 
 
 def test_a_death_long_after_the_pressure_is_another_matter():
     found = verdicts(watching(), SHORT, chose(1.0, "a/x"), cleared(3.0), evicted(300.0, "a/x"))
 
-    assert found == [("a/x", DeathVerdict.UNFORESEEN)]
+    assert found == [("a/x", Verdict.UNFORESEEN)]
 
 
 @pytest.mark.parametrize("level", [OOMLevel.CONTAINER, OOMLevel.POD])
 def test_a_pod_at_its_own_limit_is_no_case_for_eviction(level):
-    assert verdicts(watching(), killed(1.0, "a/x", level)) == [("a/x", DeathVerdict.OWN_LIMIT)]
-    assert verdicts(watching(), SHORT, chose(1.0, "a/y"), killed(1.4, "a/x", level)) == [
-        ("a/x", DeathVerdict.OWN_LIMIT)
-    ]
+    assert verdicts(watching(), killed(1.0, "a/x", level)) == [("a/x", Verdict.OWN_LIMIT)]
+    assert verdicts(watching(), SHORT, chose(1.0, "a/y"), killed(1.4, "a/x", level)) == [("a/x", Verdict.OWN_LIMIT)]
 
 
 def test_a_pod_at_its_own_limit_that_was_chosen_before_would_have_been_evicted():
-    assert verdicts(watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x", OOMLevel.POD)) == [
-        ("a/x", DeathVerdict.SAME)
-    ]
+    assert verdicts(watching(), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x", OOMLevel.POD)) == [("a/x", Verdict.SAME)]
 
 
 def test_a_pod_at_its_own_limit_is_judged_by_the_latest_pressure_and_not_by_an_earlier_one():
     earlier = SHORT, chose(1.0, "a/x"), cleared(3.0)
     later = met(10.0, Signal.MEMORY), chose(10.0, "a/y")
     found = verdicts(watching(), *earlier, *later, killed(11.0, "a/x", OOMLevel.CONTAINER))
-    assert found == [("a/x", DeathVerdict.OWN_LIMIT)]
+    assert found == [("a/x", Verdict.OWN_LIMIT)]
 
 
 def test_a_choice_after_the_death_came_too_late():
     report = guard_report([watching(), killed(1.0, "a/x"), met(1.005, Signal.MEMORY), chose(1.005, "a/y")])
     (death,) = report.deaths
 
-    assert (death.verdict, death.margin_us) == (DeathVerdict.LATE, -5_000)
+    assert (death.verdict, death.margin_us) == (Verdict.LATE, -5_000)
 
 
 def test_a_death_without_any_choice_was_not_foreseen():
-    assert verdicts(watching(), killed(1.0, "a/x"), met(30.0, Signal.MEMORY)) == [("a/x", DeathVerdict.UNFORESEEN)]
+    assert verdicts(watching(), killed(1.0, "a/x"), met(30.0, Signal.MEMORY)) == [("a/x", Verdict.UNFORESEEN)]
 
 
 def test_nobody_is_to_blame_while_no_guard_watches():
     found = verdicts(watching(), watching(1.0, ended=True), killed(2.0, "a/x"), watching(3.0), killed(9.0, "a/y"))
 
-    assert found == [("a/x", DeathVerdict.NOT_WATCHING), ("a/y", DeathVerdict.UNFORESEEN)]
+    assert found == [("a/x", Verdict.NOT_WATCHING), ("a/y", Verdict.UNFORESEEN)]
 
 
 def test_several_processes_of_a_pod_die_once():
@@ -139,7 +135,7 @@ def test_nodes_do_not_judge_for_each_other():
         watching(), watching(node="worker-2"), SHORT, chose(1.0, "a/x"), killed(1.4, "a/x", node="worker-2")
     )
 
-    assert found == [("a/x", DeathVerdict.UNFORESEEN)]
+    assert found == [("a/x", Verdict.UNFORESEEN)]
 
 
 def test_what_the_guard_evicted_is_not_for_nothing():
@@ -215,7 +211,7 @@ def test_json_has_every_death_and_can_be_read_again(capsys, tmp_path):
     assert value["kind"] == "GuardReport"
     assert value["tallies"][0] == {"by": "kernel", "pods": 1, "verdicts": {"Other": 1}}
     assert value["deaths"][0]["decision"]["pod"] == "a/x"
-    assert msgspec.json.decode(out, type=GuardReport).deaths[0].verdict is DeathVerdict.OTHER
+    assert msgspec.json.decode(out, type=GuardReport).deaths[0].verdict is Verdict.OTHER
 
 
 def test_an_older_file_of_the_journal_is_read_first(capsys, tmp_path):

@@ -16,11 +16,10 @@ from host.machine import needs_node
 from host.nodes import GROW, PYTHON, kubelet, pod_document, running_node
 from podqos.agent.journal import decode
 from podqos.cli.main import main
-from podqos.cli.node.victims import PodList
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.signals import Signal
 from podqos.host.api.api import Api
-from podqos.host.api.status_document import NodeStatus
+from podqos.host.api.status_document import NodeStatus, PodListDocument
 from podqos.manifest.decode import model_decoder
 from podqos.model.kubelet_config import kubelet_configuration
 
@@ -122,7 +121,7 @@ def test_pods_and_figures_are_what_a_kubelet_would_say(tmp_path, capsys):
         node.stage.until(lambda: "grown" in node.stage.log("greedy") and node.stage.is_up("fixed"))
         pods, stats = node.get("/pods"), node.get("/stats/summary")
 
-        decoded = {pod.metadata.name: pod for pod in model_decoder(PodList).decode(pods).items}
+        decoded = {pod.metadata.name: pod for pod in model_decoder(PodListDocument).decode(pods).items}
         for record in node.stage.node.driver.state.pods.values():
             seen = decoded[record.pod.metadata.name]
             assert seen.metadata.uid == record.pod.metadata.uid

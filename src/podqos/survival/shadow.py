@@ -39,7 +39,7 @@ _SAME_DEATH_US = {By.KERNEL: 2 * SECOND_US, By.KUBELET: 600 * SECOND_US}
 _MOST_EPISODES = 8
 
 
-class DeathVerdict(StrEnum):
+class Verdict(StrEnum):
     """What the guard's decision means for a death."""
 
     SAME = "Same"
@@ -89,7 +89,7 @@ class GuardedDeath(Struct, frozen=True, gc=False, rename="camel", omit_defaults=
     node: str
     pod: str
     by: By
-    verdict: DeathVerdict
+    verdict: Verdict
     level: OOMLevel | None = None
     """Which level ran out of memory, where the kernel killed and that is known."""
     decision: GuardDecision | None = None
@@ -116,7 +116,7 @@ class Tally(Struct, frozen=True, gc=False, rename="camel"):
 
     by: By
     pods: int
-    verdicts: dict[DeathVerdict, int]
+    verdicts: dict[Verdict, int]
 
 
 class GuardReport(Struct, frozen=True, rename="camel"):
@@ -231,7 +231,7 @@ class NodeHindsight:
         late = [death for death in self._waiting if decision.time_us - death.time_us <= LATE_US]
         for death in late:
             self._waiting.remove(death)
-            yield replace(death, verdict=DeathVerdict.LATE, decision=decision)
+            yield replace(death, verdict=Verdict.LATE, decision=decision)
         episode = self._open()
         if episode is None:
             episode = _Episode()
@@ -253,7 +253,7 @@ class NodeHindsight:
             return
         if len(self._last_death) > 1000:
             del self._last_death[next(iter(self._last_death))]
-        death = GuardedDeath(time_us, told.node, pod, by, DeathVerdict.UNFORESEEN, level)
+        death = GuardedDeath(time_us, told.node, pod, by, Verdict.UNFORESEEN, level)
         for episode in reversed(self._episodes):
             decision = episode.first_decision(pod, time_us) if episode.takes(time_us) else None
             if decision is None:
@@ -261,14 +261,12 @@ class NodeHindsight:
             if decision.pod != pod and level in {OOMLevel.CONTAINER, OOMLevel.POD}:
                 break
             episode.dead.add(pod)
-            yield replace(
-                death, verdict=DeathVerdict.SAME if decision.pod == pod else DeathVerdict.OTHER, decision=decision
-            )
+            yield replace(death, verdict=Verdict.SAME if decision.pod == pod else Verdict.OTHER, decision=decision)
             return
         if level in {OOMLevel.CONTAINER, OOMLevel.POD}:
-            yield replace(death, verdict=DeathVerdict.OWN_LIMIT)
+            yield replace(death, verdict=Verdict.OWN_LIMIT)
         elif not self._is_watched:
-            yield replace(death, verdict=DeathVerdict.NOT_WATCHING)
+            yield replace(death, verdict=Verdict.NOT_WATCHING)
         else:
             self._waiting.append(death)
 
@@ -365,6 +363,4 @@ def _when(each: GuardedDeath | GuardDecision) -> tuple[int, str]:
 
 def _tally(by: By, deaths: Iterable[GuardedDeath]) -> Tally:
     verdicts = [death.verdict for death in deaths if death.by is by]
-    return Tally(
-        by, len(verdicts), {verdict: verdicts.count(verdict) for verdict in DeathVerdict if verdict in verdicts}
-    )
+    return Tally(by, len(verdicts), {verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts})

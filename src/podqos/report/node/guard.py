@@ -10,7 +10,6 @@ from podqos.agent.reasons import EvictionReport, OOMLevel
 from podqos.model.time_units import SECOND_US
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.shadow import (
-    DeathVerdict,
     ExplainedDecision,
     GuardDecision,
     GuardedDeath,
@@ -18,6 +17,7 @@ from podqos.survival.shadow import (
     GuardExplanation,
     GuardReport,
     Tally,
+    Verdict,
 )
 from podqos.wording import counted, listed
 from podqos.words.durations import span
@@ -25,12 +25,12 @@ from podqos.words.journal import cause, reasons, saving_words
 
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {
-    DeathVerdict.OTHER: "for {n} the guard would have evicted another pod first",
-    DeathVerdict.SAME: "{n} the guard would have evicted itself",
-    DeathVerdict.LATE: "for {n} the guard decided too late",
-    DeathVerdict.UNFORESEEN: "{n} died with no threshold met",
-    DeathVerdict.OWN_LIMIT: "{n} reached {their} own limit",
-    DeathVerdict.NOT_WATCHING: "{n} died while no guard watched",
+    Verdict.OTHER: "for {n} the guard would have evicted another pod first",
+    Verdict.SAME: "{n} the guard would have evicted itself",
+    Verdict.LATE: "for {n} the guard decided too late",
+    Verdict.UNFORESEEN: "{n} died with no threshold met",
+    Verdict.OWN_LIMIT: "{n} reached {their} own limit",
+    Verdict.NOT_WATCHING: "{n} died while no guard watched",
 }
 _STAGES = {"held_us": "held", "killed_us": "killed", "gone_us": "gone", "answered_us": "API server answered"}
 
@@ -63,9 +63,7 @@ def _sentences(report: GuardReport) -> Iterator[str]:
             yield _told(tally)
     if not report.deaths:
         yield "Neither kernel nor kubelet ended a pod in this time."
-    margins = sorted(
-        death.margin_us or 0 for death in report.deaths if death.verdict in {DeathVerdict.SAME, DeathVerdict.OTHER}
-    )
+    margins = sorted(death.margin_us or 0 for death in report.deaths if death.verdict in {Verdict.SAME, Verdict.OTHER})
     if margins:
         first, median, last = (span(margins[place]) for place in (0, len(margins) // 2, -1))
         many = f", in half of the cases by {median} or more" if len(margins) > 2 else ""
@@ -97,13 +95,13 @@ def _row(death: GuardedDeath) -> tuple[str, ...]:
 def _choice(death: GuardedDeath) -> str:
     decision = death.decision
     match death.verdict:
-        case DeathVerdict.SAME | DeathVerdict.OTHER | DeathVerdict.LATE if decision is not None:
+        case Verdict.SAME | Verdict.OTHER | Verdict.LATE if decision is not None:
             who = "the same" if decision.pod == death.pod else decision.pod
             did = "evicted" if decision.enforced else "would evict"
-            return f"{did} {who}{', too late' if death.verdict is DeathVerdict.LATE else ''}"
-        case DeathVerdict.OWN_LIMIT:
+            return f"{did} {who}{', too late' if death.verdict is Verdict.LATE else ''}"
+        case Verdict.OWN_LIMIT:
             return "its own limit"
-        case DeathVerdict.NOT_WATCHING:
+        case Verdict.NOT_WATCHING:
             return "not watching"
         case _:
             return "no threshold met"
