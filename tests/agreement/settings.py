@@ -288,8 +288,20 @@ def _cluster(setting: Setting, node: _Object, classes: list[_Object]) -> list[by
     return [msgspec.json.encode(header), *made, msgspec.json.encode(End(len(made) + 1))]
 
 
+def _used(setting: Setting, pod: _Object, container: _Object) -> Used:
+    """Return what a container uses, by the table or by what is assumed without a row."""
+    if key(pod) in setting.measured:
+        return setting.usage[key(pod), container["name"]]
+    resources = container.get("resources", {})
+    requested = resources.get("requests", {}).get("memory") or resources.get("limits", {}).get("memory")
+    return Used((amount(requested) if requested else 0) or NOMINAL_BYTES, 0)
+
+
 def _summary(setting: Setting) -> _Object:
-    """Return what the kubelet measures, with the pods that the table of usage leaves out left out."""
+    """Return what the kubelet measures; of pods that the table of usage leaves out, what is assumed without a row.
+
+    A pod that a kubelet itself has no figures of is evicted first, so that none is left out here.
+    """
     at = "2026-11-15T00:00:00Z"
 
     def memory(used: Used) -> _Object:
@@ -301,24 +313,23 @@ def _summary(setting: Setting) -> _Object:
         }
 
     pods = []
+    used = inactive = 0
     for pod in setting.pods:
-        if key(pod) in setting.measured:
-            own = {each["name"]: setting.usage[key(pod), each["name"]] for each in running(pod)}
-            whole = Used(sum(each[0] for each in own.values()), sum(each[1] for each in own.values()))
-            pods.append(
-                {
-                    "podRef": {
-                        "name": pod["metadata"]["name"],
-                        "namespace": pod["metadata"]["namespace"],
-                        "uid": f"uid-{key(pod)}",
-                    },
-                    "startTime": at,
-                    "containers": [{"name": name, "memory": memory(used)} for name, used in own.items()],
-                    "memory": memory(whole),
-                }
-            )
-    used = sum(each.memory_bytes for (pod, _), each in setting.usage.items() if pod in setting.measured)
-    inactive = sum(each.inactive_bytes for (pod, _), each in setting.usage.items() if pod in setting.measured)
+        own = {each["name"]: _used(setting, pod, each) for each in running(pod)}
+        whole = Used(sum(each[0] for each in own.values()), sum(each[1] for each in own.values()))
+        used, inactive = used + whole.memory_bytes, inactive + whole.inactive_bytes
+        pods.append(
+            {
+                "podRef": {
+                    "name": pod["metadata"]["name"],
+                    "namespace": pod["metadata"]["namespace"],
+                    "uid": f"uid-{key(pod)}",
+                },
+                "startTime": at,
+                "containers": [{"name": name, "memory": memory(used)} for name, used in own.items()],
+                "memory": memory(whole),
+            }
+        )
     whole = Used(used + setting.system_bytes, inactive)
     node = {
         "nodeName": NODE,

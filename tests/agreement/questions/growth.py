@@ -369,7 +369,8 @@ def _check_404(asking: Asking) -> Answers:
 
 
 def _check_404_text(asking: Asking) -> Answers:
-    text = asking.text(*check(asking))
+    # What a fix would lead to that is not offered is not so.
+    text = "\n".join(line for line in asking.text(*check(asking)).splitlines() if "not offered" not in line)
     if "the kernel always kills before the kubelet evicts" in text:
         return {SHARE_AT_50: Rounded(-1e-9, 1e-9)} if _forecast_at_50(asking) else {}
     found = re.search(r"the kernel kills before the kubelet evicts in (\d+)% of cases", text)
