@@ -28,8 +28,11 @@ SCHEMAS = tuple(f"docs/schema/{name}.json" for name in ("simulate", "blast", "au
 _GENERATED = {"node_modules", "dist", "schema.ts"}
 _LEAST_NODE = 20
 _MOST_SECONDS = 600
-# npm's own default is to wait for five minutes, three times.
-_INSTALL = ("ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-timeout=30000", "--fetch-retries=1")
+# By default npm waits for five minutes, three times, and pip builds a wheel twice.
+_INSTALL = (
+    "ci", "--loglevel=error", "--ignore-scripts", "--no-audit", "--no-fund",
+    "--fetch-timeout=30000", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=1000",
+)  # fmt: skip
 _BUILD = ("run", "--silent", "build", "--", "--logLevel", "warn")
 
 
