@@ -25,7 +25,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.node.client import STATE_DIR
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import InvalidOption
 from podqos.model.time_units import SECOND_US
 from podqos.web.ui.settings import LISTEN
 
@@ -81,11 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         return _write(arguments, viewer)
     host, port = options.address_option(arguments.listen or LISTEN, "--listen")
-    try:
-        from podqos.web.ui.server import PageAccess, Ui, is_loopback
-        from podqos.web.ui.serving import ListenAddress, serve_page
-    except ModuleNotFoundError as error:
-        raise HostError(f"the page needs {error.name}: pip install 'podqos[ui]'") from error
+    from podqos.web.ui.server import PageAccess, Ui, is_loopback
+    from podqos.web.ui.serving import ListenAddress, serve_page
+
     certificate = _certificate(arguments)
     token = ""
     if arguments.token or not is_loopback(host):
