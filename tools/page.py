@@ -36,7 +36,7 @@ _INSTALL = (
 _BUILD = ("run", "--silent", "build", "--", "--logLevel", "warn")
 
 
-class NotBuilt(Exception):  # noqa: N818 - it is no fault of anyone's
+class NotBuilt(Exception):
     """The page cannot be built here, and why."""
 
 
@@ -68,7 +68,7 @@ def build(root: Path, workplace: Path, say: Callable[[str], None]) -> Path:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
     viewer = workplace / "viewer"
-    for what, arguments in (("downloading what the page is built with (npm ci)", _INSTALL), ("building the page", _BUILD)):
+    for what, arguments in (("downloading what builds the page (npm ci)", _INSTALL), ("building the page", _BUILD)):
         say(what)
         try:
             done = subprocess.run(  # noqa: S603 - npm, with arguments of our own
@@ -145,9 +145,9 @@ def main(*arguments: str) -> int:
     if is_up_to_date(root):
         return 0
     with tempfile.TemporaryDirectory(prefix="podqos-page-") as scratch:
+        workplace = root if "--in-place" in arguments else Path(scratch)
         try:
-            built = build(root, root if "--in-place" in arguments else Path(scratch), lambda what: print(what, flush=True))
-            keep(built, root)
+            keep(build(root, workplace, lambda what: print(what, flush=True)), root)
         except (NotBuilt, OSError) as error:
             print(outcome(root, NotBuilt(str(error))))
     return 0

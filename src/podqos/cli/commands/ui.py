@@ -100,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _ready(arguments: argparse.Namespace, address: str) -> None:
     print(address, flush=True)
     _say("Ctrl-C ends it")
-    has_desktop = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    has_desktop = sys.platform in {"darwin", "win32"} or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
     if arguments.open or (arguments.open is None and has_desktop and sys.stdout.isatty()):
         import threading
         import webbrowser
@@ -127,7 +129,9 @@ def _started(arguments: argparse.Namespace) -> Started:
         return Started(files.first, files)
     if arguments.state_dir is not None:
         from podqos.cli.node.client import NodeClient
+        from podqos.cli.systems import require_linux
 
+        require_linux("ui --state-dir")
         node = NodeFeed(NodeClient(arguments.state_dir).get, arguments.state_dir)
         return Started(node.look(), node)
     if arguments.guard is not None:
