@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import zlib
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from io import FileIO
@@ -112,6 +112,8 @@ def _plain(head: bytes, stream: LogStream) -> LogStream:
     """Return a log as text in UTF-8, by its beginning."""
     if head[:2] == _GZIP:
         return _Unpacked(stream)
+    if head.startswith(BOM_UTF8):
+        stream.read(len(BOM_UTF8))
     return _InUtf8(stream) if is_utf_16(head) else stream
 
 

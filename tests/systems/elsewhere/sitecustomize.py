@@ -1,8 +1,8 @@
 """Makes a Python on Linux look like one elsewhere, as far as podqos can tell: ``PODQOS_TEST_SYSTEM`` names the system.
 
-What only Unix has is gone: modules, functions, signals, flags; on a Mac, what only Linux has, and ``fork``. Python's own
-library is loaded first: its own use of them is its own affair. A few names stay without which it would not work here:
-``SIGKILL``, ``os.waitpid``, ``AF_UNIX``.
+What only Unix has is gone: modules, functions, signals, flags; on a Mac, what only Linux has, and ``fork``. The
+standard library is loaded first: its own use of them is its own affair. A few names stay without which it would not
+work here: ``SIGKILL``, ``os.waitpid``, ``AF_UNIX``.
 """
 
 from __future__ import annotations
