@@ -193,6 +193,15 @@ def test_the_changelog_has_something_to_say_about_the_next_release_or_this_one()
     assert any(each.returncode == 0 and each.stdout for each in done)
 
 
+def test_a_version_that_is_not_released_is_marked_and_is_the_one_the_changelog_expects():
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/podqos/version.py").read_text())[1]
+    expected = re.search(r"^## \[Unreleased\](?: – (\S+))?$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = run(sys.executable, "tools/release_notes.py", f"v{version}", cwd=ROOT).returncode == 0
+    assert released is not version.endswith(".dev0")
+    if not released:
+        assert expected[1] == version.removesuffix(".dev0")
+
+
 # ---- workflows and templates -------------------------------------------------------------------------------------
 
 

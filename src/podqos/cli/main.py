@@ -127,9 +127,9 @@ def _without_command(program: str, argv: list[str]) -> int:
         print(overview(program))
         return EXIT_OK
     if word in {"--version", "-V", "version"}:
-        from podqos import __version__
+        from podqos.cli.about import about
 
-        print(f"podqos {__version__}")
+        print("\n".join(about()))
         return EXIT_OK
     known = ["--help", "--version"] if word.startswith("-") else COMMANDS
     what = f"no option {word} before a command" if word.startswith("-") else f"no command {word!r}"
