@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from documents.commands import PAGES, commands_of
 from documents.generated import write_generated_parts
 from documents.shown import difference, shown_again
+from documents.tasks import TASKS, ask, office
 from documents.test_commands import runs
 from documents.world import in_world, make_world, run
 from test_library_examples import record as record_examples
@@ -26,6 +27,9 @@ def record() -> None:
         with in_world(Path(directory)):
             for page in PAGES:
                 _record(page)
+    with tempfile.TemporaryDirectory() as directory, office(Path(directory)) as prometheus:
+        for task in TASKS:
+            task.transcript.write_text(ask(task, prometheus)[1])
     record_examples()
 
 

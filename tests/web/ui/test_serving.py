@@ -293,7 +293,8 @@ def test_the_page_as_a_file_holds_what_its_server_would_answer(folder, tmp_path)
     (folder / "more.yaml").write_bytes(POD.replace(b"leaky", b"other").replace(b"image: i", b"image: </script>"))
     page = tmp_path / "page.html"
     with running(folder, "--html", page) as writing:
-        assert writing.process.communicate(timeout=300) == ("", "")
+        out, err = writing.process.communicate(timeout=300)
+        assert (out, err.partition(" (")[0]) == ("", f"podqos ui: wrote {page}")
         assert writing.process.returncode == 0
     text = page.read_text()
     start = text.index('<script id="run" type="application/json">') + len('<script id="run" type="application/json">')

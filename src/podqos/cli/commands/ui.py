@@ -157,7 +157,9 @@ def _write(arguments: argparse.Namespace, viewer: str) -> int:
     if started.source is None:
         raise InvalidOption("nothing to write", where="--html", fix="name a SOURCE")
     page = page_about(started.source)
-    write_file(arguments.html, shared_page(viewer, page))
+    written = shared_page(viewer, page)
+    write_file(arguments.html, written)
+    _say(f"wrote {arguments.html} ({len(written) / 1e6:.1f} MB): one file that opens in any browser")
     errors = print_problems(page.problems)
     for node in page.nodes.nodes.values():
         if node.problem:

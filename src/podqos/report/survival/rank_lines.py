@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from podqos.answers.places import EvictionPlace, KillPlace, RankReport
+from podqos.model.resources import MEMORY
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import listed, mebibytes
@@ -41,6 +42,8 @@ def table(report: RankReport, style: Style) -> list[str]:
     threshold = "hard" if report.hard else "soft"
     where = "the machine" if report.node.oom_cgroup == "/" else report.node.oom_cgroup
     return [
+        *wrapped(headline(report), style, ""),
+        "",
         style.strong(f"Evicted by the kubelet, first to last: {report.signal}, {threshold}, policy {report.policy}"),
         *_evictions(report, style),
         "",
@@ -53,6 +56,23 @@ def table(report: RankReport, style: Style) -> list[str]:
         "",
         *(line for text in _remarks(report) for line in wrapped(text, style, "")),
     ]
+
+
+def headline(report: RankReport) -> str:
+    """Return which pod is first in each order, among the pods that are shown."""
+    evicted = next((place for place in report.eviction_order if not place.spared), None)
+    killed = next(iter(report.kill_order), None) if report.resource == MEMORY else None
+    # Others that are not shown may come before them.
+    shown_before = 0 if evicted is None else report.eviction_order.index(evicted)
+    is_first = (evicted is None or evicted.place == shown_before + 1) and (killed is None or killed.place == 1)
+    among = "" if is_first else "Of the pods shown, "
+    if killed is None:
+        return f"{among}{evicted.pod} is evicted first." if evicted is not None else "No pod can be evicted."
+    if evicted is None:
+        return f"No pod can be evicted; {killed.pod} ({killed.container}) is OOM-killed first."
+    if evicted.pod == killed.pod:
+        return f"{among}{evicted.pod} is evicted first and OOM-killed first."
+    return f"{among}{evicted.pod} is evicted first, {killed.pod} ({killed.container}) is OOM-killed first."
 
 
 def wide(report: RankReport, style: Style) -> list[str]:
