@@ -27,6 +27,7 @@ _MOST_SEEDS = 100_000
 # How a line of results begins, up to where an interruption cut it off: nothing else is to be touched.
 _BEGINNING = b'{"key":"'
 _KEY_CHARACTERS = 32
+_TO_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 
 class _Task(Struct, frozen=True):
@@ -156,7 +157,7 @@ class _Results:
     def __enter__(self) -> Self:
         if self._path is not None:
             try:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+                self._file = os.open(self._path, _TO_APPEND, 0o666)
             except OSError as error:
                 raise HostError(f"{self._path}: {error.strerror}") from error
         return self

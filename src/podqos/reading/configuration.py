@@ -22,6 +22,7 @@ from podqos.model.quantity import Quantity
 from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.configured import find_configuration
+from podqos.reading.paths import relative, with_slashes
 
 
 class ReadConfiguration(Struct, frozen=True):
@@ -39,14 +40,14 @@ class ReadConfiguration(Struct, frozen=True):
 
     def resolve(self, path: str) -> str:
         """Return a path of the file as seen from here."""
-        return os.path.join(self.folder, path)
+        return with_slashes(os.path.join(self.folder, path))
 
 
 def relative_path(path: str, folder: str) -> str:
     """Return a path as a configuration in a directory would write it."""
     if path == STDIN:
         return path
-    return os.path.relpath(os.path.realpath(path), os.path.realpath(folder or ".")).replace(os.sep, "/")
+    return relative(os.path.realpath(path), os.path.realpath(folder or "."))
 
 
 def read_configuration(path: str) -> ReadConfiguration:

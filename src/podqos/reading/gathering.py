@@ -17,6 +17,7 @@ from podqos.errors import InputError, InvalidArgument
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
+from podqos.reading.paths import with_slashes
 from podqos.reading.rendering import Rendered
 
 
@@ -28,7 +29,7 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     """
     files: list[InputFile] = []
     rendered = Rendered(rendering.render)
-    given = list(arguments)
+    given = list(map(with_slashes, arguments))
     for argument in given:
         if argument == STDIN or not os.path.isdir(argument):
             if not rendered.leaves_out(argument):
@@ -38,7 +39,7 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
         for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
-            scope, start_of_path = os.path.abspath(folder), os.path.join(folder, "")
+            scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
             files += [
                 InputFile(start_of_path + name, scope)
                 for name in sorted(names)

@@ -10,6 +10,7 @@ from podqos.errors import InputError
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import parse_path
 from podqos.reading.files import read_bytes
+from podqos.reading.paths import has_folder
 
 
 def read_injectors(names: Iterable[str]) -> tuple[Injector | CustomInjector, ...]:
@@ -18,7 +19,7 @@ def read_injectors(names: Iterable[str]) -> tuple[Injector | CustomInjector, ...
 
 
 def _injector(argument: str) -> Injector | CustomInjector:
-    is_file = os.sep in argument or argument.endswith((".yaml", ".yml", ".json")) or os.path.isfile(argument)
+    is_file = has_folder(argument) or argument.endswith((".yaml", ".yml", ".json")) or os.path.isfile(argument)
     if argument in INJECTORS or not is_file:
         return injector_named(argument)
     documents = plain_documents(argument, read_bytes(argument))

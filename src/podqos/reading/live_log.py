@@ -38,6 +38,8 @@ _RIGHTS = (
     f"podqos autopsy {stated_with('live', '-')}"
 )
 
+_LIVE_FILE = stated_with("live", "FILE")
+
 
 class GrowingLog(Protocol):
     """A log that grows."""
@@ -102,9 +104,13 @@ def _dated(report: OOMReport, log: GrowingLog) -> OOMReport:
 def growing(path: str | None, say: Callable[[str], None]) -> Iterator[GrowingLog]:
     """Open a log that grows: of this machine by default, or a file, a pipe, standard input."""
     if path is None:
+        if sys.platform != "linux":
+            raise HostError(f"only Linux has a kernel log of OOM kills; name a file: podqos autopsy {_LIVE_FILE}")
         with _own_log(say) as log:
             yield log
     elif path == STDIN:
+        if sys.platform == "win32":
+            raise HostError(f"Windows cannot follow a pipe; follow a file: podqos autopsy {_LIVE_FILE}")
         yield _Pipe(sys.stdin.fileno())
     else:
         try:

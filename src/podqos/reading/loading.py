@@ -21,6 +21,7 @@ from podqos.objects.sources import Source
 from podqos.objects.spreading import Progress, Spread, one_by_one
 from podqos.reading.files import NO_RENDERING, Rendering, source_of, with_data
 from podqos.reading.gathering import gather
+from podqos.reading.paths import with_slashes
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -107,7 +108,7 @@ def objects_of(
     """Return what files hold that were read."""
     rules = ReadingRules(
         namespace=namespace_of(request.selection) if request.namespace is None else request.namespace,
-        directory=os.getcwd(),
+        directory=with_slashes(os.getcwd()),
         doubles=request.doubles,
         stated=tuple(request.stated),
         kinds=custom_kinds(request.kinds),

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from io import FileIO
@@ -13,6 +14,7 @@ from typing import Self
 
 from podqos.errors import InputError
 from podqos.kernel.log_lines import LogStream
+from podqos.manifest.text import is_utf_16
 from podqos.objects.files import STDIN
 
 _GZIP = b"\x1f\x8b"
@@ -37,8 +39,6 @@ _NO_LOGS = {
     b"\x28\xb5\x2f\xfd": ("packed with zstd", "zstd -dc {path} | podqos autopsy -"),
     b"BZh": ("packed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
     b"PK\x03\x04": ("a zip archive", "unzip -p {path} | podqos autopsy -"),
-    b"\xff\xfe": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8 {path} | podqos autopsy -"),
-    b"\xfe\xff": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8 {path} | podqos autopsy -"),
 }
 
 
@@ -93,6 +93,28 @@ class _Unpacked:
                 return part
 
 
+class _InUtf8:
+    """A log in UTF-16, such as PowerShell writes with ``>``."""
+
+    def __init__(self, stream: LogStream) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-16")("replace")
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""
+        while data := self._stream.read(size):
+            if text := self._decoder.decode(data):
+                return text.encode()
+        return b""
+
+
+def _plain(head: bytes, stream: LogStream) -> LogStream:
+    """Return a log as text in UTF-8, by its beginning."""
+    if head[:2] == _GZIP:
+        return _Unpacked(stream)
+    return _InUtf8(stream) if is_utf_16(head) else stream
+
+
 @contextmanager
 def opened(path: str | Log) -> Iterator[LogStream]:
     """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
@@ -100,16 +122,16 @@ def opened(path: str | Log) -> Iterator[LogStream]:
     try:
         if isinstance(path, Log):
             with closing(path):
-                yield _Unpacked(path) if path.head[:2] == _GZIP else path
+                yield _plain(path.head, path)
         elif path == STDIN:
             yield sys.stdin.buffer
-        elif stat.S_ISCHR(os.stat(path).st_mode):
+        elif sys.platform == "linux" and stat.S_ISCHR(os.stat(path).st_mode):
             with _Records(path) as records:
                 yield records
         else:
             with open(path, "rb") as file:
                 _refuse(file.peek(_MAGIC_BYTES), path)
-                yield _Unpacked(file) if file.peek(2)[:2] == _GZIP else file
+                yield _plain(file.peek(_MAGIC_BYTES), file)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         fix = (

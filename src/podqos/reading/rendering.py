@@ -21,6 +21,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.naming import hint, naming
 from podqos.objects.files import STDIN, InputFile
 from podqos.reading.files import read_bytes
+from podqos.reading.paths import relative, with_slashes
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _CHART = "Chart.yaml"
@@ -144,10 +145,10 @@ class Rendered:
         notes = [_left_out(directory) for directory in left[:_SHOWN]]
         if len(left) > _SHOWN:
             what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
-            where = os.path.commonpath([os.path.abspath(directory.path) for directory in left])
+            where = _common(directory.path for directory in left)
             notes.append(
                 Problem(
-                    os.path.relpath(where),
+                    where,
                     0,
                     0,
                     Severity.WARNING,
@@ -230,6 +231,18 @@ def _chart_of_templates(folder: str) -> str | None:
     return None
 
 
+def _common(paths: Iterable[str]) -> str:
+    """Return the directory that all are below; on Windows there is none for several drives."""
+    try:
+        return relative(os.path.commonpath([os.path.abspath(path) for path in paths]))
+    except ValueError:
+        return "."
+
+
+def _normal(folder: str, path: str) -> str:
+    return with_slashes(os.path.normpath(os.path.join(folder, path)))
+
+
 def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
     """Return which files of a tree, by their paths in it, have to be rendered first, and the directories to render."""
     left_out: set[str] = set()
@@ -244,8 +257,8 @@ def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
             if "fluxcd.io" in str(value.get("apiVersion", "")):
                 continue
             directories.append(folder)
-            named = {os.path.normpath(os.path.join(folder, patch_text)) for patch_text in _patch_texts(value)}
-            named |= {os.path.normpath(os.path.join(folder, text)) for text in _texts(value, _BASES)}
+            named = {_normal(folder, patch_text) for patch_text in _patch_texts(value)}
+            named |= {_normal(folder, text) for text in _texts(value, _BASES)}
             claimed = named & texts.keys()
             parts = {os.path.dirname(each) for each in claimed if not folder or each.startswith(f"{folder}/")}
             left_out |= claimed | {text for text in texts if os.path.dirname(text) in {folder, *parts}}

@@ -20,6 +20,7 @@ from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.files import Rendering, is_manifest, read_bytes
 from podqos.reading.gathering import applied_files
+from podqos.reading.paths import begins_with_drive, with_slashes
 from podqos.reading.rendering import left_out_of_tree
 
 
@@ -37,7 +38,7 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
 
     ``render``: kustomizations and charts are rendered.
     """
-    if argument == STDIN or os.path.exists(argument) or ":" not in argument:
+    if _is_path(argument):
         return _from_files(argument, render=render)
     revision, _, path = argument.partition(":")
     if render:
@@ -52,6 +53,15 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
         for directory in directories
     ]
     return [text for text in found if text.name not in left_out], skipped
+
+
+def path_in(argument: str) -> str:
+    """Return the path of a version: all of it, or what follows the revision."""
+    return argument if _is_path(argument) else argument.partition(":")[2] or argument
+
+
+def _is_path(argument: str) -> bool:
+    return argument == STDIN or ":" not in argument or begins_with_drive(argument) or os.path.exists(argument)
 
 
 def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], list[Problem]]:
@@ -74,7 +84,7 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
 
     _kind_in(revision, path)
     with tempfile.TemporaryDirectory(prefix="podqos-") as directory:
-        top = os.path.join(os.path.realpath(directory), "tree", "")
+        top = with_slashes(os.path.join(os.path.realpath(directory), "tree", ""))
         os.mkdir(top)
         _check_out(revision, top)
 
@@ -86,10 +96,7 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
         except InputError as error:
             raise InputError(error.what, where=f"{revision}:{path}", fix=error.fix) from None
         return (
-            [
-                ManifestText(named(text.name), text.data, text.scope and os.path.abspath(named(text.scope)))
-                for text in texts
-            ],
+            [ManifestText(named(text.name), text.data, text.scope and _absolute(named(text.scope))) for text in texts],
             [
                 replace(problem, source=named(problem.source), what=named(problem.what), fix=named(problem.fix))
                 for problem in problems
@@ -127,15 +134,19 @@ def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
     separator = "" if tree.endswith((":", "/")) else "/"
     for name, data in zip(names, _contents(names.values()), strict=True):
         path = f"{tree}{separator}{name}"
-        yield ManifestText(path, data, os.path.dirname(os.path.abspath(path)))
+        yield ManifestText(path, data, os.path.dirname(_absolute(path)))
 
 
 def _from_top(path: str) -> str:
     """Return a path from the top of the repository, which is how git sees one unless it begins with a dot."""
     if path.partition("/")[0] in {".", ".."}:
         path = _output("rev-parse", "--show-prefix").decode().strip() + path
-    normal = os.path.normpath(path) if path else ""
+    normal = with_slashes(os.path.normpath(path)) if path else ""
     return "" if normal == "." else normal
+
+
+def _absolute(path: str) -> str:
+    return with_slashes(os.path.abspath(path))
 
 
 def _check_revision(revision: str, where: str) -> None:

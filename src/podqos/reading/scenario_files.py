@@ -35,6 +35,7 @@ from podqos.objects.rules import ReadingRules
 from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
+from podqos.reading.paths import has_folder, with_slashes
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
@@ -133,7 +134,7 @@ def place_of(path: str, pod: str | None) -> str:
 
 def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
-    if path == STDIN or os.path.isfile(path) or os.sep in path:
+    if path == STDIN or os.path.isfile(path) or has_folder(path):
         return path
     from podqos.reading.shipped_scenarios import shipped_scenario
 
@@ -142,7 +143,7 @@ def scenario_path(path: str) -> str:
 
 def _how_to_find(path: str, error: InputError) -> str:
     """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
-    if os.path.exists(path) or os.sep in path:
+    if os.path.exists(path) or has_folder(path):
         return error.fix
     from podqos.reading.shipped_scenarios import shipped_scenarios
 
@@ -221,7 +222,7 @@ class _Fetched:
         )
 
     def _path(self, name: str) -> str:
-        return os.path.normpath(os.path.join(self._folder, name))
+        return with_slashes(os.path.normpath(os.path.join(self._folder, name)))
 
     def _complain(self, field: tuple[str | int, ...], what: str, fix: str) -> None:
         self.problems.append(self._file.problem(FieldProblem(field, what, fix)))

@@ -88,7 +88,7 @@ def write_files(files: Mapping[str, str], folder: str = "") -> None:
     for path, text in reversed(list(paths.items())):
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "x", encoding="utf-8") as file:
+            with open(path, "x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except OSError as error:
             raise HostError(f"{path}: {error.strerror or error}") from error

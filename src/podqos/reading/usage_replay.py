@@ -177,9 +177,9 @@ class _ReplayMaker:
             path = f"usage/{pod.identity.namespace}_{pod.recorded.name}.csv"
             text, own = self._table(pod, begin_us)
             kept += own
-            files[os.path.join(folder, path)] = text
-            parts.append(self._part(pod, os.path.join(folder, path), begin_us, end_us))
-        manifest = os.path.join(folder, "pods.yaml")
+            files[f"{folder}/{path}"] = text
+            parts.append(self._part(pod, f"{folder}/{path}", begin_us, end_us))
+        manifest = f"{folder}/pods.yaml"
         duration_us = end_us - begin_us + self._step_us
         spec: Part = {
             "description": self._description(pods),

@@ -73,10 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
+    from podqos.reading.revisions import path_in
+
     cluster = _against_cluster(arguments)
     profile = profile_of(arguments)
     injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
-    kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
+    kinds = configured_kinds([path_in(arguments.new)])
     old, new = (
         load_version(
             version,

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from podqos.cli import options
 from podqos.cli.guard.run_options import add_run_options
 from podqos.cli.main import EXIT_OK
+from podqos.cli.systems import require_linux
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 # Each is a module in cli/guard.
 _OTHERS = ("status", "journal", "explain", "report", "install", "manifests")
+_LINUX_ONLY = ("run", "status", "install")
+"""The others only read files, or print manifests."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run ``podqos guard …``."""
+    if arguments.guard_command in _LINUX_ONLY:
+        require_linux(f"guard {arguments.guard_command}")
     code: int = arguments.run_guard_command(arguments)
     return code
 

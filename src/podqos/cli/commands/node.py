@@ -15,6 +15,7 @@ from importlib import import_module
 from podqos.cli.node.run_options import add_run_options
 from podqos.cli.node.runtime_options import runtime_choice
 from podqos.cli.options import amount_option, is_port
+from podqos.cli.systems import require_linux
 from podqos.errors import HostError, InvalidOption
 from podqos.reading.files import read_bytes
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run ``podqos node …``."""
+    require_linux("node")
     code: int = arguments.run_node_command(arguments)
     return code
 

@@ -15,6 +15,7 @@ import sys
 from podqos.cli.options import add_scenario_argument, add_value_option, duration_option
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.scenarios import scenario_argument
+from podqos.cli.systems import require_linux
 from podqos.errors import HostError
 from podqos.reading.written_files import write_file
 from podqos.report.simulation.rehearsal import table
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse, compare, print, and return the exit code: 1 where a difference is not explained."""
+    require_linux("rehearse")
     scenario = scenario_argument(arguments.scenario, "rehearse")
     try:
         from podqos.library.rehearsal import rehearse

@@ -25,7 +25,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.node.client import STATE_DIR
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import InvalidOption
 from podqos.model.time_units import SECOND_US
 from podqos.web.ui.settings import LISTEN
 
@@ -81,11 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         return _write(arguments, viewer)
     host, port = options.address_option(arguments.listen or LISTEN, "--listen")
-    try:
-        from podqos.web.ui.server import PageAccess, Ui, is_loopback
-        from podqos.web.ui.serving import ListenAddress, serve_page
-    except ModuleNotFoundError as error:
-        raise HostError(f"the page needs {error.name}: pip install 'podqos[ui]'") from error
+    from podqos.web.ui.server import PageAccess, Ui, is_loopback
+    from podqos.web.ui.serving import ListenAddress, serve_page
+
     certificate = _certificate(arguments)
     token = ""
     if arguments.token or not is_loopback(host):
@@ -102,7 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _ready(arguments: argparse.Namespace, address: str) -> None:
     print(address, flush=True)
     _say("Ctrl-C ends it")
-    has_desktop = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    has_desktop = sys.platform in {"darwin", "win32"} or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
     if arguments.open or (arguments.open is None and has_desktop and sys.stdout.isatty()):
         import threading
         import webbrowser
@@ -129,7 +129,9 @@ def _started(arguments: argparse.Namespace) -> Started:
         return Started(files.first, files)
     if arguments.state_dir is not None:
         from podqos.cli.node.client import NodeClient
+        from podqos.cli.systems import require_linux
 
+        require_linux("ui --state-dir")
         node = NodeFeed(NodeClient(arguments.state_dir).get, arguments.state_dir)
         return Started(node.look(), node)
     if arguments.guard is not None:
