@@ -135,15 +135,15 @@ class TestThreeQuestions:
 
     def test_1_of_equal_use_the_best_effort_pod_is_killed(self):
         """pod3: 1000 × 4,194 + 786,432; pod2, which requested 2Gi of 16Gi: 875 × 4,194 + 786,432."""
-        assert kills("question-1") == [(self.TIME, "OOMKilled", "pod3")]
-        (kill,) = (entry.because for entry in entries("question-1", "OOMKilled"))
+        assert kills("oom-by-class") == [(self.TIME, "OOMKilled", "pod3")]
+        (kill,) = (entry.because for entry in entries("oom-by-class", "OOMKilled"))
         assert (kill.points, kill.runner_up_pod, kill.runner_up_points) == (4_980_432, "default/pod2", 4_456_182)
         assert kill.would_evict.pod == "default/pod3"
 
     def test_1_usage_turns_the_order_round(self):
         """pod2: 875 × 4,194 + 1,507,328 (5.75Gi); pod3: 1000 × 4,194 + 65,536 (256Mi)."""
-        assert kills("question-1-variant") == [(self.TIME, "OOMKilled", "pod2")]
-        (kill,) = (entry.because for entry in entries("question-1-variant", "OOMKilled"))
+        assert kills("oom-by-usage") == [(self.TIME, "OOMKilled", "pod2")]
+        (kill,) = (entry.because for entry in entries("oom-by-usage", "OOMKilled"))
         assert (kill.points, kill.runner_up_pod, kill.runner_up_points) == (5_177_078, "default/pod3", 4_259_536)
         assert kill.would_evict.pod == "default/pod2"
 
@@ -158,13 +158,13 @@ class TestThreeQuestions:
             end = started + life
             expected.append(end)
             started = float(int(end) + 1) if wait is None else end + wait
-        assert [time for time, _, _ in kills("question-2")] == pytest.approx(expected, abs=0.1)
-        assert {pod for _, _, pod in kills("question-2")} == {"pod2"}
+        assert [time for time, _, _ in kills("oom-loop")] == pytest.approx(expected, abs=0.1)
+        assert {pod for _, _, pod in kills("oom-loop")} == {"pod2"}
 
     def test_3_of_the_same_class_the_higher_score_decides(self):
         """small-request: 938 × 4,194 + 524,288 (2Gi); large-request: 750 × 4,194 + 1,048,576 (4Gi)."""
-        assert kills("question-3") == [(self.TIME, "OOMKilled", "small-request")]
-        (kill,) = (entry.because for entry in entries("question-3", "OOMKilled"))
+        assert kills("oom-by-request") == [(self.TIME, "OOMKilled", "small-request")]
+        (kill,) = (entry.because for entry in entries("oom-by-request", "OOMKilled"))
         assert (kill.points, kill.runner_up_points) == (4_458_260, 4_194_076)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -133,7 +132,7 @@ def place_of(path: str, pod: str | None) -> str:
 
 def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
-    if path == STDIN or os.path.isfile(path) or os.sep in path:
+    if path == STDIN or os.path.isfile(path) or os.path.basename(path) != path:
         return path
     from podqos.reading.shipped_scenarios import shipped_scenario
 
@@ -141,15 +140,18 @@ def scenario_path(path: str) -> str:
 
 
 def _how_to_find(path: str, error: InputError) -> str:
-    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
-    if os.path.exists(path) or os.sep in path:
+    """Return what to do about a file that is not there: perhaps the name of a built-in scenario was meant."""
+    if os.path.exists(path):
         return error.fix
-    from podqos.reading.shipped_scenarios import shipped_scenarios
+    from podqos.reading.shipped_scenarios import closest_scenario, shipped_scenario
 
-    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
-    return (
-        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
-    )
+    file = os.path.basename(path)
+    name = file.removesuffix(".yaml")
+    if file != path:
+        shipped = shipped_scenario(name)
+        return error.fix if shipped is None else f"built in as {os.path.basename(shipped).removesuffix('.yaml')}"
+    close = closest_scenario(name)
+    return f"did you mean {close}?" if close else "check the path; `podqos scenario list` lists the built-in ones"
 
 
 class _Disk:
