@@ -22,7 +22,7 @@ from podqos.report.text.style import Style, columns, wrapped
 from podqos.sim.summary import WorkloadSummary
 from podqos.wording import counted, mebibytes
 
-_INDENT = "   "
+_INDENT = "  "
 _REASONS = 3
 """How many sentences explain an eviction; the rest is in the output of ``podqos simulate``."""
 
@@ -83,9 +83,7 @@ def finding_part(incident: Incident, command: str, style: Style) -> list[str]:
         "hours to find out why. This takes a second:"
     )
     finding = replace(incident.finding, line=0, path="")
-    narrower = replace(style, width=style.width and style.width - 1)
-    block = [f" {line}" for line in finding_lines(finding, narrower)]
-    return [*_chapter(2, text, style), _command(command, style), *block]
+    return [*_chapter(2, text, style), _command(command, style), *finding_lines(finding, style)]
 
 
 def accident_lines(incident: Incident, command: str, style: Style) -> list[str]:
@@ -147,7 +145,7 @@ def outcome_lines(incident: Incident, style: Style) -> list[str]:
 
 
 def _chapter(number: int, text: str, style: Style) -> list[str]:
-    return [style.strong(line) for line in wrapped(text, style, _INDENT, f"{number}. ")]
+    return [style.strong(line) for line in wrapped(text, style, "   ", f"{number}. ")]
 
 
 def _command(command: str, style: Style) -> str:
