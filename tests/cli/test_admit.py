@@ -486,10 +486,9 @@ def test_what_is_in_a_file_comes_in_its_order(capsys, file):
     assert [item["name"] for item in items(capsys, "-f", path)] == ["broken", "web", "bare"]
 
 
-def test_the_demo_shows_the_trap(capsys, monkeypatch, tmp_path):
-    """And does not fail because of it."""
-    monkeypatch.chdir(tmp_path)  # the demo changes the directory, and writes a page
-    assert main(["demo"]) == 0
+def test_the_limit_range_trap_of_the_platform_is_named(capsys):
+    collector, trap = PLATFORM / "platform/log-collector.yaml", PLATFORM / "accidental/limit-range.yaml"
+    assert main(["admit", "-f", str(collector), "--policies", str(trap)]) == 1
     assert "the LimitRange default-limits filled in requests and limits" in capsys.readouterr().out
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -142,15 +141,17 @@ def scenario_path(path: str) -> str:
 
 
 def _how_to_find(path: str, error: InputError) -> str:
-    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
-    if os.path.exists(path) or has_folder(path):
+    """Return what to do about a file that is not there: perhaps the name of a built-in scenario was meant."""
+    if os.path.exists(path):
         return error.fix
-    from podqos.reading.shipped_scenarios import shipped_scenarios
+    from podqos.reading.shipped_scenarios import closest_scenario, shipped_scenario
 
-    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
-    return (
-        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
-    )
+    name = os.path.basename(path).removesuffix(".yaml")
+    if has_folder(path):
+        shipped = shipped_scenario(name)
+        return error.fix if shipped is None else f"built in as {os.path.basename(shipped).removesuffix('.yaml')}"
+    close = closest_scenario(name)
+    return f"did you mean {close}?" if close else "check the path; `podqos scenario list` lists the built-in ones"
 
 
 class _Disk:

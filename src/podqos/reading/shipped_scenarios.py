@@ -9,9 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from podqos.errors import HostError, InvalidArgument
+from podqos.wording import nearest
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCE_TREE = _PACKAGE.parents[1]
+
+# Earlier names of scenarios; they stay valid.
+FORMER_NAMES = {
+    "question-1": "oom-by-class",
+    "question-1-variant": "oom-by-usage",
+    "question-2": "oom-loop",
+    "question-3": "oom-by-request",
+}
 
 
 def scenario_dir(name: str) -> Path:
@@ -29,8 +38,15 @@ def shipped_scenarios() -> list[str]:
 
 
 def shipped_scenario(name: str) -> str | None:
-    """Return the file of the scenario ``name``; None where there is none of that name."""
+    """Return the file of the scenario ``name``, which may be an earlier name; None where there is none of that name."""
+    name = FORMER_NAMES.get(name, name)
     return str(_home() / f"{name}.yaml") if name in shipped_scenarios() else None
+
+
+def closest_scenario(name: str) -> str | None:
+    """Return the name of the scenario that was probably meant."""
+    close = nearest(name, [*shipped_scenarios(), *FORMER_NAMES])
+    return None if close is None else FORMER_NAMES.get(close, close)
 
 
 def starter_files(name: str) -> dict[str, str]:

@@ -149,14 +149,16 @@ def _list() -> int:
     from podqos.reading.shipped_scenarios import shipped_scenarios
     from podqos.sim.scenario_format.file import read_file
 
-    found = []
-    for name in shipped_scenarios():
+    names = shipped_scenarios()
+    width = max(map(len, names))
+    lines = []
+    for name in names:
         path = scenario_path(name)
         document = read_file(path, read_bytes(path)).document
         description = "" if document is None else document.spec.description
         first = " ".join(description.split()).partition(". ")[0].rstrip(".")
-        found.append(f"{name:27}  {first}")
-    print_lines(found)
+        lines.append(f"{name:{width}}  {first}")
+    print_lines(lines)
     return EXIT_OK
 
 

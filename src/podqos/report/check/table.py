@@ -60,6 +60,11 @@ def table(report: CheckReport, style: Style, *, verbose: bool = False, was_fixed
         yield from wrapped(line, style, "")
 
 
+def finding_lines(item: FindingReport, style: Style) -> list[str]:
+    """Return one finding: where, why, what follows from it, the fix and its cost."""
+    return [*_block_lines((item,), style, {}, verbose=False)]
+
+
 def _sections(items: Iterable[FindingReport]) -> list[tuple[str, list[Block]]]:
     """Return what belongs together, under its heading: the findings of a workload, or a check of many; worst first."""
     ordered = sorted(items, key=badness)
