@@ -124,6 +124,12 @@ def add_scenario_argument(parser: Parser) -> None:
     )
 
 
+def add_recursive_option(parser: Parser) -> None:
+    """Declare ``-R``, which changes nothing: who knows kubectl types it."""
+    about = "accepted as for kubectl: directories are always read with everything below them"
+    parser.add_argument("-R", "--recursive", action="store_true", help=about)
+
+
 def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
     """Declare ``--engine`` and ``--jobs``: where independent work is done, and how much of it at a time."""
     where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'in one process'})"
@@ -229,6 +235,13 @@ def address_option(text: str, option: str) -> tuple[str, int]:
     if not colon or not is_port(port):
         raise InvalidOption(f"{text!r} is no address", where=option, fix="for example 0.0.0.0:8443")
     return host.strip("[]"), int(port)
+
+
+def port_option(text: str, option: str) -> int:
+    """Read the number of a port; 0 is any that is free."""
+    if not is_port(text):
+        raise InvalidOption(f"{text!r} is not a port", where=option, fix="a number up to 65535, for example 8080")
+    return int(text)
 
 
 def is_port(text: str) -> bool:

@@ -17,7 +17,7 @@ import argparse
 from podqos.cli import options
 from podqos.cli.output import add_output_options, print_lines, print_names, print_schema, print_value
 from podqos.cli.selecting import add_manifest_options
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -116,7 +116,7 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.library.check_examples import good_example
     from podqos.report.check import catalogue as check_catalogue
 
-    style = style_for(arguments.color)
+    style = style_of(arguments)
     checks = [check_named(arguments.explain, "explain")] if arguments.explain else list(CHECKS.values())
     if arguments.output in {"json", "yaml"}:
         print_value(check_catalogue.check_list(checks, good_example), arguments.output)
@@ -125,5 +125,5 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     elif arguments.explain:
         print_lines(check_catalogue.page(checks[0], good_example, style))
     else:
-        print_lines(check_catalogue.table(checks, style))
+        print_lines(check_catalogue.table(checks, style), style)
     return 0

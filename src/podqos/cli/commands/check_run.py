@@ -28,7 +28,7 @@ from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.controls import own
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
@@ -145,7 +145,7 @@ class CheckRun:
         from podqos.cli.commands.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments
-        style = style_for(arguments.color)
+        style = style_of(arguments)
         fixes, after = checked.fix()
         if arguments.diff:
             print_diff(fixes, style)

@@ -21,7 +21,7 @@ import sys
 
 from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_list_option, add_value_option, capacity_option, duration_option
+from podqos.cli.options import add_list_option, add_recursive_option, add_value_option, capacity_option, duration_option
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.spelling import spelled
 from podqos.errors import InvalidOption
@@ -59,6 +59,7 @@ def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help="manifests, nodes, policies"
     )
+    add_recursive_option(parser)
     parser.add_argument(
         "-n",
         "--namespace",

@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "given", nargs="?", metavar="FILE|NODE|-", help="the kubelet's configuration; same as -f; or a node's name"
     )
     options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
+    options.add_recursive_option(parser)
     add_cluster_options(parser)
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():

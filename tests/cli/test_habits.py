@@ -1,0 +1,180 @@
+"""What people type by habit, from kubectl, ruff and the like, is understood."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from podqos.cli.command_list import COMMANDS
+from podqos.cli.grammar import Grammar, grammars
+from podqos.cli.main import main
+from terminal import session
+
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
+PLATFORM = SCENARIOS / "content-platform" / "platform"
+
+
+def podqos(capsys, *words: object) -> tuple[int, str, str]:
+    code = main([*map(str, words)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def commands() -> dict[str, Grammar]:
+    """All commands and subcommands by name."""
+    known = {}
+    for name, grammar in grammars().items():
+        known[name] = grammar
+        known |= {f"{name} {below.name}": below for below in grammar.below}
+    assert len(known) > len(COMMANDS)
+    return known
+
+
+# ---- headers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rank", "-f", PLATFORM, "-o", "wide"),
+        ("rank", "-f", PLATFORM),
+        ("explain", "-f", PLATFORM, "-o", "table"),
+        ("explain", "-f", PLATFORM, "-o", "csv"),
+        ("admit", "-f", PLATFORM, "-o", "table"),
+        ("admit", "-f", PLATFORM, "-o", "csv"),
+        ("place", "-f", PLATFORM, "--nodes", "2", "--node-capacity", "cpu=16,memory=64Gi"),
+        ("cpu", "-f", PLATFORM),
+        ("thresholds", "--eviction-hard", "memory.available<1Gi"),
+        ("simulate", "race", "-o", "csv"),
+        ("check", "--list"),
+    ],
+    ids=lambda words: " ".join(str(word) for word in words if word != PLATFORM),
+)
+def test_no_headers_leaves_out_the_header_rows_and_nothing_else(capsys, words):
+    _, whole, said = podqos(capsys, *words)
+    _, bare, also_said = podqos(capsys, *words, "--no-headers")
+    kept = iter(bare.splitlines())
+    left_out = []
+    following = next(kept, None)
+    for line in whole.splitlines():
+        if line == following:
+            following = next(kept, None)
+        else:
+            left_out.append(line)
+    assert following is None
+    assert left_out
+    assert all(
+        line.partition("  ")[0].isupper() or line.startswith(("#", "namespace,", "pod,", "workload"))
+        for line in left_out
+    )
+    assert said == also_said
+
+
+def test_no_headers_changes_nothing_for_programs(capsys):
+    words = ("rank", "-f", PLATFORM, "-o", "json")
+    assert podqos(capsys, *words, "--no-headers") == podqos(capsys, *words)
+
+
+def test_every_command_that_prints_in_several_formats_takes_no_headers_and_wide():
+    for name, command in commands().items():
+        options = {spelling: option for option in command.options for spelling in option.names}
+        output = options.get("-o")
+        if output is not None and {"table", "text"} & set(output.words) and "--schema" in options:
+            assert "--no-headers" in options, name
+            assert "wide" in output.words, name
+
+
+# ---- width -------------------------------------------------------------------------------------------------------
+
+
+NARROW = 60
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Make standard output a narrow terminal."""
+    monkeypatch.setenv("COLUMNS", str(NARROW))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("podqos.cli.streams.GuardedStream.isatty", lambda _: True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("rank",), ("explain",), ("admit",), ("place", "--nodes", "3", "--node-capacity", "cpu=16,memory=64Gi"), ("cpu",)],
+    ids=" ".join,
+)
+def test_wide_is_the_same_on_a_narrow_terminal_as_in_a_file(capsys, narrow, monkeypatch, words):
+    code, shown, _ = podqos(capsys, *words, "-f", PLATFORM, "-o", "wide")
+    monkeypatch.undo()
+    assert podqos(capsys, *words, "-f", PLATFORM, "-o", "wide")[:2] == (code, shown)
+    assert max(map(len, shown.splitlines())) > NARROW
+
+
+def test_wide_leaves_out_no_node(capsys):
+    words = ("place", "-f", PLATFORM, "--nodes", "50", "--node-capacity", "cpu=16,memory=64Gi")
+    _, table, _ = podqos(capsys, *words)
+    assert "… and 10 nodes; -o wide has them all" in table
+    _, wide, _ = podqos(capsys, *words, "-o", "wide")
+    assert "… and" not in wide
+    assert len(set(re.findall(r"^node-\d+", wide, re.MULTILINE))) == 50
+
+
+@pytest.mark.parametrize(("variable", "columns"), [("0", 0), ("", 0), ("x", 0), ("²", 0), ("100", 100)])
+def test_a_terminal_of_no_width_has_80_columns(monkeypatch, variable, columns):
+    from podqos.cli.terminal import output_columns
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def fileno(self) -> int:
+            return 1
+
+    monkeypatch.setenv("COLUMNS", variable)
+    monkeypatch.setattr("sys.stdout", Terminal())
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((0, 0)))
+    assert output_columns(Terminal()) == (columns or 80)
+
+
+@pytest.mark.slow
+def test_a_real_terminal_of_no_width_gets_whole_words():
+    words = [sys.executable, "-m", "podqos", "rank", "--color=never", "-f", str(PLATFORM)]
+    _, output, _ = session(words, b"", rows=0, columns=0)
+    assert max(len(line) for line in output.decode().splitlines()) <= 80
+
+
+# ---- directories ---------------------------------------------------------------------------------------------------
+
+
+def test_every_command_with_f_takes_recursive():
+    for name, command in commands().items():
+        spellings = {spelling for option in command.options for spelling in option.names}
+        if "--filename" in spellings:
+            assert {"-R", "--recursive"} <= spellings, name
+
+
+def test_recursive_changes_nothing(capsys):
+    assert podqos(capsys, "explain", "-R", "-f", PLATFORM) == podqos(capsys, "explain", "-f", PLATFORM)
+
+
+# ---- the page's port ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("port", ["http", "70000", "-1", "80 80", "127.0.0.1:80"])
+def test_what_is_not_a_port_is_said(capsys, port):
+    code, _, said = podqos(capsys, "ui", f"--port={port}")
+    assert code == 2
+    assert said == f"podqos: error: --port: {port!r} is not a port (a number up to 65535, for example 8080)\n"
+
+
+def test_listen_has_the_port_already(capsys):
+    code, _, said = podqos(capsys, "ui", "--port", "8080", "--listen", "0.0.0.0:80")
+    assert (code, said) == (
+        2,
+        "podqos: error: --listen and --port cannot be combined (--listen has the port: ADDRESS:PORT)\n",
+    )
