@@ -178,3 +178,34 @@ def test_listen_has_the_port_already(capsys):
         2,
         "podqos: error: --listen and --port cannot be combined (--listen has the port: ADDRESS:PORT)\n",
     )
+
+
+# ---- a policy to start from ----------------------------------------------------------------------------------------
+
+
+def test_policy_init_writes_a_policy_whose_tests_pass(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = podqos(capsys, "policy", "init")
+    assert code == 0
+    assert out == "policy.yaml\npolicy/tests.yaml\nnext: podqos policy test -f policy.yaml -f policy/\n"
+    code, out, said = podqos(capsys, "policy", "test", "-f", "policy.yaml", "-f", "policy/")
+    assert code == 0
+    assert out.startswith("all 4 expectations met")
+    assert "labels of namespace" not in said
+    assert podqos(capsys, "policy", "cel", "-f", "policy.yaml")[0] == 0
+
+
+def test_policy_init_overwrites_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("platform.yaml").write_text("mine")
+    code, out, said = podqos(capsys, "policy", "init", "platform")
+    assert (code, out, said) == (2, "", "podqos: error: platform.yaml: exists already (choose another name)\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["platform.yaml"]
+
+
+def test_policy_init_prints_the_policy_for_a_hyphen(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = podqos(capsys, "policy", "init", "-")
+    assert code == 0
+    assert out.startswith("# Requirements for the pods")
+    assert not [*tmp_path.iterdir()]

@@ -6,6 +6,7 @@ An option that holds a value is read while the command line is parsed (``add_val
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -28,6 +29,7 @@ _DEFAULT = version_text(RECORDED)
 _NEWEST = version_text(NEWEST)
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
@@ -235,6 +237,12 @@ def address_option(text: str, option: str) -> tuple[str, int]:
     if not colon or not is_port(port):
         raise InvalidOption(f"{text!r} is no address", where=option, fix="for example 0.0.0.0:8443")
     return host.strip("[]"), int(port)
+
+
+def check_name(name: str) -> None:
+    """Raise where a text cannot name a file and the object in it."""
+    if not _NAME.fullmatch(name):
+        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
 
 
 def port_option(text: str, option: str) -> int:
