@@ -209,3 +209,99 @@ def test_policy_init_prints_the_policy_for_a_hyphen(capsys, tmp_path, monkeypatc
     assert code == 0
     assert out.startswith("# Requirements for the pods")
     assert not [*tmp_path.iterdir()]
+
+
+# ---- standard input ------------------------------------------------------------------------------------------------
+
+BARE_POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - name: web
+    image: web
+    resources: {requests: {cpu: 100m, memory: 1Gi}, limits: {cpu: 100m}}
+"""
+
+
+@pytest.fixture
+def piped(monkeypatch):
+    def give(text: str) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    return give
+
+
+@pytest.mark.parametrize(
+    ("output", "place"),
+    [
+        ("table", "deploy/web.yaml:"),
+        ("json", '"source": "deploy/web.yaml"'),
+        ("github", "file=deploy/web.yaml,"),
+        ("sarif", '"uri": "deploy/web.yaml"'),
+        ("junit", "deploy/web.yaml"),
+    ],
+)
+def test_stdin_filename_is_where_findings_are(capsys, piped, output, place):
+    piped(BARE_POD)
+    code, out, _ = podqos(capsys, "check", "-", "--stdin-filename", "deploy/web.yaml", "-o", output)
+    assert code == 1
+    assert place in out
+    assert '"-"' not in out
+
+
+def test_stdin_filename_finds_the_configuration_of_that_file(capsys, piped, tmp_path):
+    (tmp_path / ".podqos.yaml").write_text("failOn: never\n")
+    piped(BARE_POD)
+    assert podqos(capsys, "check", "--stdin-filename", tmp_path / "app" / "web.yaml")[0] == 0
+    piped(BARE_POD)
+    assert podqos(capsys, "check", "-")[0] == 1
+
+
+def test_stdin_filename_takes_the_place_of_what_is_saved_there_and_is_never_written(capsysbinary, piped, tmp_path):
+    saved = tmp_path / "web.yaml"
+    saved.write_text(BARE_POD.replace("name: web}", "name: saved}"))
+    piped(BARE_POD.replace("cpu: 100m, memory: 1Gi", "cpu: 100m, memory: 1G"))
+    main(["check", "-f", "-", "-f", str(tmp_path), "--stdin-filename", str(saved), "-o", "name"])
+    assert capsysbinary.readouterr().out == b"pod/web\n"
+    piped(BARE_POD)
+    main(["check", "-", "--stdin-filename", str(saved), "--fix", "--only", "PQ105"])
+    written = capsysbinary.readouterr().out.decode()
+    assert written.startswith("apiVersion: v1")
+    assert "name: web}" in written
+    assert "name: saved}" in saved.read_text()
+
+
+def test_stdin_filename_needs_standard_input(capsys, tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text(BARE_POD)
+    code, _, said = podqos(capsys, "check", "-f", file, "--stdin-filename", "b.yaml")
+    assert (code, said) == (2, "podqos: error: --stdin-filename: standard input is not read (add -f -)\n")
+
+
+# ---- fixes ---------------------------------------------------------------------------------------------------------
+
+SIDECAR = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+  - {name: web, image: web, resources: {limits: {cpu: 100m, memory: 1Gi}}}
+  - {name: proxy, image: proxy, resources: {requests: {cpu: 100m, memory: 1Gi}, limits: {cpu: 100m}}}
+"""
+
+
+@pytest.mark.parametrize("options", [("--diff",), ("--fix", "--diff"), ("--diff", "--fix")], ids=" ".join)
+def test_diff_only_shows_with_fix_or_without(capsys, tmp_path, options):
+    file = tmp_path / "web.yaml"
+    file.write_text(SIDECAR)
+    before = file.stat()
+    code, out, said = podqos(capsys, "check", file, *options)
+    assert code == 1
+    assert f"+++ {file}" in out
+    assert "fixed" not in said
+    assert file.read_text() == SIDECAR
+    assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert [*tmp_path.iterdir()] == [file]
