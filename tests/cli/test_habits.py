@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import sys
@@ -305,3 +306,83 @@ def test_diff_only_shows_with_fix_or_without(capsys, tmp_path, options):
     assert file.read_text() == SIDECAR
     assert (file.stat().st_ino, file.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
     assert [*tmp_path.iterdir()] == [file]
+
+
+# ---- the first of an order -----------------------------------------------------------------------------------------
+
+WORKLOADS = [
+    ("Pod", "monitoring/debug-tools", 1, 1, 1),
+    ("DaemonSet", "monitoring/log-collector", 1, 2, 2),
+    ("Deployment", "batch/analytics-pipeline", 1, 3, 3),
+    ("CronJob", "batch/content-generator", 2, 4, 5),
+    ("StatefulSet", "batch/search-indexer", 2, 6, 7),
+    ("Deployment", "production/cdn-origin", 1, 8, 8),
+    ("Deployment", "production/article-service", 1, 9, 9),
+    ("Deployment", "production/search-api", 1, 10, 10),
+]
+
+
+def test_by_workload_has_the_first_and_last_place_of_its_pods(capsys):
+    code, out, _ = podqos(capsys, "rank", "-f", PLATFORM, "--by", "workload", "-o", "json")
+    assert code == 0
+    whole = json.loads(out)
+    found = [
+        (ranked["kind"], ranked["name"], ranked["pods"], ranked["firstEvicted"], ranked["lastEvicted"])
+        for ranked in whole["workloads"]
+    ]
+    assert found == WORKLOADS
+    _, table, _ = podqos(capsys, "rank", "-f", PLATFORM, "--by", "workload")
+    assert re.search(r"^4  CronJob batch/content-generator +Burstable +2 +4 … 5 +5 … 6$", table, re.MULTILINE)
+    _, names, _ = podqos(capsys, "rank", "-f", PLATFORM, "--by", "workload", "-o", "name")
+    assert names.splitlines() == [f"{kind.lower()}/{name.partition('/')[2]}" for kind, name, *_ in WORKLOADS]
+
+
+def test_pods_of_a_cluster_belong_to_what_made_them(capsys, tmp_path):
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"web-5d4f8c-{number}",
+                "namespace": "shop",
+                "uid": f"u{number}",
+                "labels": {"pod-template-hash": "5d4f8c"},
+                "ownerReferences": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "ReplicaSet",
+                        "name": "web-5d4f8c",
+                        "uid": "r",
+                        "controller": True,
+                    }
+                ],
+            },
+            "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
+        }
+        for number in range(3)
+    ]
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    _, out, _ = podqos(capsys, "rank", "-f", file, "--by", "workload", "-o", "csv", "--no-headers")
+    assert out == "Deployment,shop/web,3,1,3,1,3,\n"
+
+
+def test_top_shows_the_first_of_each_order_and_how_many_follow(capsys):
+    _, out, _ = podqos(capsys, "rank", "-f", PLATFORM, "--top", "2")
+    assert "… and 8 more pods" in out
+    assert "… and 8 more containers" in out
+    whole = json.loads(podqos(capsys, "rank", "-f", PLATFORM, "-o", "json")[1])
+    first = json.loads(podqos(capsys, "rank", "-f", PLATFORM, "-o", "json", "--top", "2")[1])
+    for order in ("evictionOrder", "killOrder", "workloads"):
+        assert first[order] == whole[order][:2]
+    names = podqos(capsys, "rank", "-f", PLATFORM, "-o", "name", "--top", "1")[1]
+    assert names == "pod/debug-tools\n"
+    rows = podqos(capsys, "rank", "-f", PLATFORM, "-o", "csv")[1].splitlines()
+    assert podqos(capsys, "rank", "-f", PLATFORM, "-o", "csv", "--top", "3")[1].splitlines() == rows[:4]
+    assert "… and 6 more workloads" in podqos(capsys, "rank", "-f", PLATFORM, "--by", "workload", "--top", "2")[1]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "ten", "1.5", ""])
+def test_top_is_a_number_above_zero(capsys, text):
+    code, _, said = podqos(capsys, "rank", "-f", PLATFORM, f"--top={text}")
+    assert (code, said) == (2, f"podqos: error: --top: {text!r} is not a number above zero (for example 10)\n")

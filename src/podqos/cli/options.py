@@ -239,6 +239,13 @@ def address_option(text: str, option: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def count_option(text: str, option: str) -> int:
+    """Read how many of something are shown."""
+    if not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{text!r} is not a number above zero", where=option, fix="for example 10")
+    return int(text)
+
+
 def check_name(name: str) -> None:
     """Raise where a text cannot name a file and the object in it."""
     if not _NAME.fullmatch(name):
