@@ -6,16 +6,21 @@ import io
 import json
 import os
 import re
+import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from podqos.cli.command_list import COMMANDS
+from outputs.recording import messages
+from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.grammar import Grammar, grammars
 from podqos.cli.main import main
+from podqos.cli.spelling import offered, runs
 from terminal import session
 
+ROOT = Path(__file__).parents[2]
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 PLATFORM = SCENARIOS / "content-platform" / "platform"
 
@@ -26,10 +31,15 @@ def podqos(capsys, *words: object) -> tuple[int, str, str]:
     return code, captured.out, captured.err
 
 
+@cache
+def all_commands() -> dict[str, Grammar]:
+    return grammars()
+
+
 def commands() -> dict[str, Grammar]:
     """All commands and subcommands by name."""
     known = {}
-    for name, grammar in grammars().items():
+    for name, grammar in all_commands().items():
         known[name] = grammar
         known |= {f"{name} {below.name}": below for below in grammar.below}
     assert len(known) > len(COMMANDS)
@@ -386,3 +396,52 @@ def test_top_shows_the_first_of_each_order_and_how_many_follow(capsys):
 def test_top_is_a_number_above_zero(capsys, text):
     code, _, said = podqos(capsys, "rank", "-f", PLATFORM, f"--top={text}")
     assert (code, said) == (2, f"podqos: error: --top: {text!r} is not a number above zero (for example 10)\n")
+
+
+# ---- advice --------------------------------------------------------------------------------------------------------
+
+
+def _options_of(words: list[str]) -> set[str]:
+    """Return the options of the command that a command line runs."""
+    below, known = all_commands().get(words[0]), set()
+    while below is not None:
+        known |= {name for option in below.options for name in option.names}
+        below = next((sub for sub in below.below if sub.name in words), None)
+    return known
+
+
+def test_no_recorded_message_advises_an_option_that_the_command_lacks():
+    advised = []
+    for line, text in messages().items():
+        words = shlex.split(re.sub(r" \(exit \d+\)$", "", line))
+        said = re.sub(r"`[^`]*`|no option \S+|(?:podqos|kubectl) [^:;]* -[^;)]*", "", text)
+        named = re.findall(r"(?<![\w.-])--?[a-zA-Z][a-z-]*", said)
+        advised += [(line, name) for name in named if words and name not in _options_of(words)]
+    assert advised == []
+
+
+@pytest.mark.parametrize(
+    ("how", "read"),
+    [
+        ("--usage", "--usage"),
+        ("--prometheus", ""),
+        ("--prometheus, or --usage", "--usage"),
+        ("--usage or --prometheus", "--usage"),
+        ("-f FILE or --policies", "-f FILE"),
+        ("--policies, or -f a.yaml, which applies to its directory", "-f a.yaml, which applies to its directory"),
+        ("a source; --kubernetes-version 1.3 is exact", "a source; --kubernetes-version 1.3 is exact"),
+        ("a log with dates", "a log with dates"),
+        ("podqos simulate --what-if nodeLost@NODE=0s", "podqos simulate --what-if nodeLost@NODE=0s"),
+        ("read-only access", "read-only access"),
+    ],
+)  # fmt: skip
+def test_what_is_assumed_is_stated_with_options_that_the_command_has(how, read):
+    parser, _ = parser_of("rank")
+    runs(parser, [])
+    assert offered(how) == read
+
+
+def test_overview_advises_no_option_of_rank(capsys):
+    code, _, said = podqos(capsys, "overview", "--snapshot", ROOT / "tests/outputs/inputs/cluster.jsonl")
+    assert code == 0
+    assert said == "assumed: usage: what pods request; kubelet settings: defaults\n"

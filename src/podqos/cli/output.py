@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from podqos.cli.spelling import offered
 from podqos.cli.streams import discard_output, for_programs
 from podqos.cli.terminal import add_colour_option, output_columns, style_of
 from podqos.controls import cell, one_line
@@ -144,8 +145,10 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
         sys.stdout.flush()
         alike: dict[tuple[str, str], list[str]] = {}
         for assumption in assumptions:
-            alike.setdefault((assumption.value, assumption.state_with), []).append(assumption.what)
-        said = "; ".join(f"{', '.join(whats)}: {value} ({how})" for (value, how), whats in alike.items())
+            alike.setdefault((assumption.value, offered(assumption.state_with)), []).append(assumption.what)
+        said = "; ".join(
+            f"{', '.join(whats)}: {value}" + (f" ({how})" if how else "") for (value, how), whats in alike.items()
+        )
         for line in wrapped(f"assumed: {said}", Style(width=output_columns(sys.stderr)), "  ", ""):
             print(line, file=sys.stderr)
 
