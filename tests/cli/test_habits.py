@@ -445,3 +445,80 @@ def test_overview_advises_no_option_of_rank(capsys):
     code, _, said = podqos(capsys, "overview", "--snapshot", ROOT / "tests/outputs/inputs/cluster.jsonl")
     assert code == 0
     assert said == "assumed: usage: what pods request; kubelet settings: defaults\n"
+
+
+# ---- names ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_cluster(monkeypatch, tmp_path):
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["forecast", "rank", "cpu", "thresholds", "autopsy"])
+def test_the_name_of_a_scenario_is_recognised_where_a_node_or_pod_is_expected(capsys, without_cluster, command):
+    what = "pod" if command == "autopsy" else "node"
+    code, _, said = podqos(capsys, command, "race")
+    assert code == 2
+    assert said == (
+        f"podqos: error: race: this is a scenario, not a file or a {what} (`podqos simulate race` runs it; a {what} of "
+        "that name needs --context)\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["explain", "check", "admit", "advise"])
+def test_the_name_of_a_scenario_is_recognised_where_a_file_is_expected(capsys, command):
+    code, _, said = podqos(capsys, command, "race")
+    assert code == 2
+    assert "race: error: No such file or directory (`podqos simulate race` runs that scenario)\n" in said
+
+
+@pytest.mark.parametrize("command", ["forecast", "rank", "cpu", "explain", "check", "admit", "advise"])
+def test_a_scenario_file_is_recognised_where_manifests_are_expected(capsys, command):
+    file = SCENARIOS / "race.yaml"
+    code, _, said = podqos(capsys, command, file)
+    assert code == 2
+    assert said.startswith(
+        f"podqos: error: {file}: this is a scenario, and holds no pods itself (`podqos simulate {file}`"
+    )
+
+
+@pytest.mark.parametrize(("command", "what"), [("rank", "node"), ("thresholds", "node"), ("autopsy", "pod")])
+def test_a_file_that_is_not_there_is_not_a_missing_kubeconfig(capsys, without_cluster, command, what):
+    code, _, said = podqos(capsys, command, "deplyo")
+    assert code == 2
+    fix = f"check the path; for a {what} set KUBECONFIG"
+    assert said == f"podqos: error: deplyo: no such file, and no cluster to find a {what} in ({fix})\n"
+
+
+def test_place_reports_a_missing_file_before_missing_nodes(capsys):
+    code, _, said = podqos(capsys, "place", "deplyo")
+    assert code == 2
+    assert said.splitlines()[0] == "deplyo: error: No such file or directory (check the path)"
+
+
+def test_blast_applies_the_version_to_a_scenario(capsys):
+    words = ("blast", "race", "--growing", "monitoring/log-collector-worker-1", "-o", "csv", "--kubernetes-version")
+    code, _, said = podqos(capsys, *words, "1.37")
+    assert code == 0
+    assert said.startswith("assumed: rules of Kubernetes 1.37: approximate")
+    assert podqos(capsys, *words, "1.36")[2] == ""
+    _, _, said = podqos(capsys, "blast", "race", "--kubernetes-version", "9")
+    assert said.startswith("podqos: error: --kubernetes-version: Kubernetes version '9' is not known")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--node-memory", "64Gi"), ("--system-memory", "1Gi"), ("-f", "x"), ("--priority", "a=1")]
+)
+def test_blast_refuses_what_a_scenario_states_itself(capsys, option, value):
+    code, _, said = podqos(capsys, "blast", "race", option, value)
+    assert code == 2
+    assert f"a scenario and {option} cannot be combined" in said
+
+
+def test_a_version_in_a_what_if_is_not_a_number(capsys):
+    code, out, _ = podqos(capsys, "simulate", "race", "--what-if", "spec.kubernetesVersion=1.30")
+    assert code == 0
+    assert "Kubernetes 1.30" in out.splitlines()[0]

@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 from podqos.answers.autopsy import is_about, of_pod, one_by_one
 from podqos.answers.kubelet_side import fated_pods
 from podqos.cli import options
-from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
+from podqos.cli.cluster import (
+    add_cluster_options,
+    arguments_name_cluster,
+    check_name_of_cluster,
+    cluster_of,
+    profile_of,
+)
 from podqos.cli.deaths import objects_of, scene_of
 from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
@@ -155,6 +161,7 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
         return ""
     arguments.logs = [log for log in arguments.logs if log != found[0][0]]
     if not (arguments.logs or arguments.filename):
+        check_name_of_cluster(arguments, found[0][0], "pod")
         arguments.objects = [("pod", found[0][1])]
     return found[0][1]
 

@@ -32,10 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: for CI "
         "servers; html: a page",
     )
-    about = (
-        "the file that standard input (-f -) is reported as, and whose .podqos.yaml applies; --fix never writes to it"
+    parser.add_argument(
+        "--stdin-filename",
+        metavar="PATH",
+        help="the file that standard input (-f -) is reported as, and whose .podqos.yaml applies; never written",
     )
-    parser.add_argument("--stdin-filename", metavar="PATH", help=about)
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="also show infos (table, github), and every place of a finding"
     )

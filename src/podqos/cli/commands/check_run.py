@@ -23,7 +23,7 @@ from podqos.answers.check import Checked
 from podqos.answers.findings import CheckReport
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
-from podqos.cli.inputs import stored_policies
+from podqos.cli.inputs import refuse_scenarios, stored_policies
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
@@ -78,6 +78,7 @@ class CheckRun:
                     read_kubelet(kubelet, read_bytes(kubelet))
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+        refuse_scenarios(given)
         if arguments.stdin_filename is not None and STDIN not in given:
             raise InvalidOption("standard input is not read", where="--stdin-filename", fix="add -f -")
         named = [self._stdin_name if path == STDIN else path for path in given]

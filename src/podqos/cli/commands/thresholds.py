@@ -16,6 +16,7 @@ from podqos.cli import options
 from podqos.cli.cluster import (
     add_cluster_options,
     arguments_name_cluster,
+    check_name_of_cluster,
     cluster_of,
     is_node_name,
     node_part,
@@ -109,6 +110,7 @@ def _node(arguments: argparse.Namespace) -> NodeCapacities | None:
         if arguments_name_cluster(arguments):
             raise InvalidOption("no node of the cluster named", fix="for example: podqos thresholds worker-1")
         return None
+    check_name_of_cluster(arguments, name, "node")
     arguments.node, arguments.all_namespaces = name, arguments.snapshot is None
     cluster = cluster_of(arguments, node_part(arguments))
     assert cluster is not None
