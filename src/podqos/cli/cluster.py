@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.cli.options import Parser
 from podqos.cli.progress import progress_line
-from podqos.errors import InvalidOption
+from podqos.errors import InputError, InvalidOption
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.objects.selection import object_named
 from podqos.reading.cluster_part import EVERYTHING, Part
@@ -61,6 +61,26 @@ def is_node_name(text: str) -> bool:
     return bool(_NODE.fullmatch(text)) and not text.endswith(_SUFFIXES) and not os.path.exists(text)
 
 
+def check_name_of_cluster(arguments: argparse.Namespace, name: str, what: str) -> None:
+    """Raise where an argument that is no file cannot be the name of a node or pod either: there is no cluster."""
+    if any((arguments.snapshot, arguments.context, arguments.kubeconfig, arguments.all_namespaces)):
+        return
+    from podqos.cluster.access import find_access
+    from podqos.reading.shipped_scenarios import shipped_scenario
+
+    if shipped_scenario(name) is not None:
+        fix = f"`podqos simulate {name}` runs it; a {what} of that name needs --context"
+        raise InvalidOption(f"this is a scenario, not a file or a {what}", where=name, fix=fix)
+    try:
+        find_access()
+    except InputError:
+        missing, fix = (
+            f"no such file, and no cluster to find a {what} in",
+            f"check the path; for a {what} set KUBECONFIG",
+        )
+        raise InvalidOption(missing, where=name, fix=fix) from None
+
+
 def node_argument(arguments: argparse.Namespace) -> None:
     """Take a name where files could be for a node's: ``podqos rank worker-1``."""
     given = arguments.files or []
@@ -68,6 +88,7 @@ def node_argument(arguments: argparse.Namespace) -> None:
         return
     if arguments.node is not None:
         raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="name one")
+    check_name_of_cluster(arguments, given[0], "node")
     arguments.node, arguments.files = given[0], []
     arguments.all_namespaces = arguments.snapshot is None
 

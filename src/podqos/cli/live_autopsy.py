@@ -15,7 +15,7 @@ from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.output import print_lines
 from podqos.cli.streams import for_programs
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.controls import cell
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import live_autopsy
@@ -86,12 +86,13 @@ def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
 
 def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:
     if arguments.output == "text":
-        style = style_for(arguments.color)
-        return lambda found: print_lines([*text(found, style, verbose=arguments.verbose), ""])
+        style = style_of(arguments)
+        return lambda found: print_lines([*text(found, style, verbose=arguments.verbose), ""], style)
     for_programs()
     if arguments.output == "csv":
         rows = writer(sys.stdout, lineterminator="\n")
-        rows.writerow(csv_rows(Autopsies(()))[0])
+        if not arguments.no_headers:
+            rows.writerow(csv_rows(Autopsies(()))[0])
         return lambda found: rows.writerows(map(cell, row) for row in csv_rows(found)[1])
     return lambda found: print(json_line(found).decode(), end="")
 

@@ -6,6 +6,7 @@ An option that holds a value is read while the command line is parsed (``add_val
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -28,6 +29,7 @@ _DEFAULT = version_text(RECORDED)
 _NEWEST = version_text(NEWEST)
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
@@ -122,6 +124,12 @@ def add_scenario_argument(parser: Parser) -> None:
     parser.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
     )
+
+
+def add_recursive_option(parser: Parser) -> None:
+    """Declare ``-R``, which changes nothing: who knows kubectl types it."""
+    about = "accepted as for kubectl: directories are always read with everything below them"
+    parser.add_argument("-R", "--recursive", action="store_true", help=about)
 
 
 def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
@@ -229,6 +237,26 @@ def address_option(text: str, option: str) -> tuple[str, int]:
     if not colon or not is_port(port):
         raise InvalidOption(f"{text!r} is no address", where=option, fix="for example 0.0.0.0:8443")
     return host.strip("[]"), int(port)
+
+
+def count_option(text: str, option: str) -> int:
+    """Read how many of something are shown."""
+    if not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{text!r} is not a number above zero", where=option, fix="for example 10")
+    return int(text)
+
+
+def check_name(name: str) -> None:
+    """Raise where a text cannot name a file and the object in it."""
+    if not _NAME.fullmatch(name):
+        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
+
+
+def port_option(text: str, option: str) -> int:
+    """Read the number of a port; 0 is any that is free."""
+    if not is_port(text):
+        raise InvalidOption(f"{text!r} is not a port", where=option, fix="a number up to 65535, for example 8080")
+    return int(text)
 
 
 def is_port(text: str) -> bool:

@@ -69,7 +69,8 @@ class CommandParser(argparse.ArgumentParser):
         below = [
             parser.chosen(arguments)
             for action in self._actions
-            for parser in subcommands(action, getattr(arguments, action.dest, None)).values()
+            if getattr(arguments, action.dest, None) is not None
+            for parser in subcommands(action, getattr(arguments, action.dest)).values()
         ]
         return [self, *(parser for parsers in below for parser in parsers)]
 

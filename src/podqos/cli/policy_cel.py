@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_choice_option, add_version_option
+from podqos.cli.options import add_choice_option, add_recursive_option, add_version_option
 from podqos.cli.output import add_output_options
 from podqos.cli.parser import FILES
 from podqos.policy.model import Action
@@ -16,6 +16,7 @@ def add_cel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy cel``."""
     about = "policies: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated"
     parser.add_argument("-f", "--filename", dest=FILES, metavar="FILE|DIR|-", action="append", help=about)
+    add_recursive_option(parser)
     about = "what becomes of workloads and CronJobs at most (default: a warning where their pods are judged, too)"
     add_choice_option(parser, "--workloads", Action, about)
     about = (

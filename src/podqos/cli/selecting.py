@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from podqos.cli.cluster import add_cluster_options
-from podqos.cli.options import Parser, add_class_options, add_list_option
+from podqos.cli.options import Parser, add_class_options, add_list_option, add_recursive_option
 from podqos.cli.parser import FILES
 from podqos.errors import InvalidOption
 from podqos.model.selector import LabelSelector
@@ -28,6 +28,7 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
         action="append",
         help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
     )
+    add_recursive_option(parser)
     about = (
         "render a kustomization or a Helm chart and read the result (kubectl kustomize, kustomize build, helm template)"
     )

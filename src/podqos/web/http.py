@@ -21,7 +21,7 @@ import httptools
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.naming import naming
+from podqos.naming import hint, naming
 from podqos.web.settings import LIMITS, Limits
 
 TEXT = "text/plain; charset=utf-8"
@@ -128,7 +128,12 @@ class Server:
         except OSError as error:
             # asyncio words it around the system's own reason.
             what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-            fix = " (choose another address with " + naming("listen") + ")"
+            fix = (
+                " (choose another address with "
+                + naming("listen")
+                + hint(", or another port with " + naming("port"))
+                + ")"
+            )
             raise HostError(f"{host}:{port}: {what}" + fix) from error
         self._sweep(loop)
         address = self._server.sockets[0].getsockname()

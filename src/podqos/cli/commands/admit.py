@@ -34,7 +34,7 @@ from podqos.cli.output import (
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, select, selection_of
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.manifest.problems import Severity
 from podqos.objects.files import STDIN
@@ -115,20 +115,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(tally: AdmissionTally, admitting: AdmissionRun, arguments: argparse.Namespace) -> None:
-    style = style_for(arguments.color)
+    style = style_of(arguments)
     # Where results are printed as they come, they show themselves how far it is.
     is_streamed = arguments.output in {"text", "csv"}
     reports = tally.counting(admitting.items(None if is_streamed else progress_line("workload")))
     match arguments.output:
         case "text":
             for item in reports:
-                print_lines(lines.text(item, style))
+                print_lines(lines.text(item, style), style)
         case "table":
-            print_lines(lines.table(list(reports), style))
+            print_lines(lines.table(list(reports), style), style)
         case "name":
             print_names(object_name(item.kind, item.name) for item in reports)
         case "csv":
-            print_csv(lines.CSV_HEADER, map(lines.csv_row, reports))
+            print_csv(lines.CSV_HEADER, map(lines.csv_row, reports), has_header=style.has_headers)
         case notation:
             print_value(admitting.whole(reports), notation)
     if arguments.output not in {"json", "yaml"}:

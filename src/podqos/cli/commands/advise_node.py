@@ -9,7 +9,7 @@ from podqos.answers.advise import advise_node
 from podqos.cli.cluster import profile_of
 from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
 from podqos.cli.selecting import selection_of
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.objects.assumptions import node_memory
 
@@ -46,7 +46,7 @@ def run_for_node(arguments: argparse.Namespace) -> int:
     if arguments.output == "text":
         from podqos.report.advice.lines import node_comments
 
-        print_lines(node_comments(report.node, style_for(arguments.color)))
+        print_lines(node_comments(report.node, style_of(arguments)))
     print_documents([report.node.configuration])
     say_assumptions(report.assumptions)
     return 0

@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 from podqos.answers.autopsy import is_about, of_pod, one_by_one
 from podqos.answers.kubelet_side import fated_pods
 from podqos.cli import options
-from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
+from podqos.cli.cluster import (
+    add_cluster_options,
+    arguments_name_cluster,
+    check_name_of_cluster,
+    cluster_of,
+    profile_of,
+)
 from podqos.cli.deaths import objects_of, scene_of
 from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
@@ -57,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
+    options.add_recursive_option(parser)
     parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the context's)")
     about = f"rows shown of each ranking (default: {MOST_SHOWN})"
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
@@ -154,6 +161,7 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
         return ""
     arguments.logs = [log for log in arguments.logs if log != found[0][0]]
     if not (arguments.logs or arguments.filename):
+        check_name_of_cluster(arguments, found[0][0], "pod")
         arguments.objects = [("pod", found[0][1])]
     return found[0][1]
 

@@ -17,7 +17,7 @@ import argparse
 from podqos.cli import options
 from podqos.cli.output import add_output_options, print_lines, print_names, print_schema, print_value
 from podqos.cli.selecting import add_manifest_options
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -31,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.answers.findings:CheckReport",
         "table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: for CI "
         "servers; html: a page",
+    )
+    parser.add_argument(
+        "--stdin-filename",
+        metavar="PATH",
+        help="the file that standard input (-f -) is reported as, and whose .podqos.yaml applies; never written",
     )
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="also show infos (table, github), and every place of a finding"
@@ -116,7 +121,7 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.library.check_examples import good_example
     from podqos.report.check import catalogue as check_catalogue
 
-    style = style_for(arguments.color)
+    style = style_of(arguments)
     checks = [check_named(arguments.explain, "explain")] if arguments.explain else list(CHECKS.values())
     if arguments.output in {"json", "yaml"}:
         print_value(check_catalogue.check_list(checks, good_example), arguments.output)
@@ -125,5 +130,5 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     elif arguments.explain:
         print_lines(check_catalogue.page(checks[0], good_example, style))
     else:
-        print_lines(check_catalogue.table(checks, style))
+        print_lines(check_catalogue.table(checks, style), style)
     return 0

@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("new", metavar="NEW", nargs="?", help="the version after, likewise")
     about = "the version after: what it names replaces the same in the cluster"
     parser.add_argument("-f", "--filename", dest="file", metavar="FILE|DIR", help=about)
+    options.add_recursive_option(parser)
     add_cluster_options(parser)
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of a live cluster")
     about = "render the kustomizations and charts of both versions (default: they are skipped)"

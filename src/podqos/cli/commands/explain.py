@@ -26,7 +26,7 @@ from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
 from podqos.cli.spelling import spelled
 from podqos.cli.streams import for_programs
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.library.explain import ExplainedFiles, explain_files
 from podqos.model.pod import CLASS_RANK, QOSClass
@@ -125,7 +125,8 @@ def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
     match arguments.output:
         case "csv":
             for_programs()
-            sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
+            if not arguments.no_headers:
+                sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
             for rows in files.rows:
                 sys.stdout.write(rows)
         case "name":
@@ -133,14 +134,15 @@ def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
         case "text" if arguments.cases:
             from podqos.report.explain.cases import case_table
 
-            print_lines(case_table(items, style_for(arguments.color)))
+            print_lines(case_table(items, style_of(arguments)))
         case "text":
             _print_text(files, arguments)
         case "table" | "wide" as kind:
             from podqos.report.explain import lines
 
             render = lines.table if kind == "table" else lines.wide
-            print_lines(render(items, style_for(arguments.color)))
+            style = style_of(arguments)
+            print_lines(render(items, style), style)
         case notation:
             print_value(files.whole(), notation)
 
@@ -171,7 +173,7 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
 def _print_text(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
     from podqos.report.explain.lines import text
 
-    style = style_for(arguments.color)
+    style = style_of(arguments)
     for item in files.explained.items:
         print_lines(text(item, style, verbose=arguments.verbose))
     pods = files.explained.pods

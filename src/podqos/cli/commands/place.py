@@ -66,8 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     files = _files(arguments)
     chosen = _options(arguments)
     objects = read_objects(files, options.stated_classes(arguments), selection_of(arguments))
-    placing = PlacementInput(objects, chosen)
-    errors = print_problems(objects.problems)
+    try:
+        placing = PlacementInput(objects, chosen)
+    finally:
+        errors = print_problems(objects.problems)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}; placing the rest", file=sys.stderr)
     if not placing.pods and not objects.of(Node):

@@ -1,5 +1,6 @@
 """Policies: what a cluster's owner demands of pods. docs/reference/commands/policy.md has the language.
 
+  init    write NAME.yaml and its tests as a start; nothing is overwritten
   test    which objects violate what: podqos policy test -f policy.yaml -f manifests/
   cel     print the policy as admission policies of Kubernetes, which need no server:
           podqos policy cel -f policy.yaml | kubectl apply -f -
@@ -28,11 +29,15 @@ from podqos.cli.output import add_output_options
 from podqos.cli.policy_cel import add_cel_arguments
 from podqos.cli.policy_cel import run as print_admission_policies
 from podqos.cli.selecting import add_manifest_options
+from podqos.objects.files import STDIN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    init = commands.add_parser("init", help="write a policy to start from, and its tests")
+    about = "writes NAME.yaml and NAME/tests.yaml; - prints the policy (default: policy)"
+    init.add_argument("name", nargs="?", default="policy", metavar="NAME", help=about)
     test = commands.add_parser("test", help="which objects violate what")
     add_manifest_options(test)
     about = "policies of the cluster, of Kubernetes and of podqos, and its Namespaces and Nodes"
@@ -58,12 +63,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for, and return the exit code."""
     match arguments.action:
+        case "init":
+            return _init(arguments.name)
         case "test":
             return _test(arguments)
         case "cel":
             return print_admission_policies(arguments)
         case _:
             return _schema()
+
+
+def _init(name: str) -> int:
+    from podqos.cli.options import check_name
+    from podqos.reading.scenario_writing import write_files
+    from podqos.reading.shipped_scenarios import starter_policy
+
+    if name == STDIN:
+        print(starter_policy("policy")["policy.yaml"], end="")
+        return EXIT_OK
+    check_name(name)
+    files = starter_policy(name)
+    write_files(files)
+    print(*files, sep="\n")
+    print(f"next: podqos policy test -f {name}.yaml -f {name}/")
+    return EXIT_OK
 
 
 def _schema() -> int:

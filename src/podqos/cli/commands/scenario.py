@@ -16,18 +16,21 @@ Exit code 2 where something is wrong.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 
 from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_list_option, add_value_option, capacity_option, duration_option
+from podqos.cli.options import (
+    add_list_option,
+    add_recursive_option,
+    add_value_option,
+    capacity_option,
+    check_name,
+    duration_option,
+)
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.spelling import spelled
-from podqos.errors import InvalidOption
 from podqos.wording import counted
-
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +62,7 @@ def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help="manifests, nodes, policies"
     )
+    add_recursive_option(parser)
     parser.add_argument(
         "-n",
         "--namespace",
@@ -117,20 +121,15 @@ def _validate(files: list[str]) -> int:
 def _from_usage(arguments: argparse.Namespace) -> int:
     from podqos.cli.from_usage import run as from_usage
 
-    _check_name(arguments.name)
+    check_name(arguments.name)
     return from_usage(arguments)
 
 
 def _from_cluster(arguments: argparse.Namespace) -> int:
     from podqos.cli.from_cluster import run as from_cluster
 
-    _check_name(arguments.name)
+    check_name(arguments.name)
     return from_cluster(arguments)
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
 
 
 def _schema() -> int:
@@ -166,7 +165,7 @@ def _new(name: str) -> int:
     from podqos.reading.scenario_writing import write_files
     from podqos.reading.shipped_scenarios import starter_files
 
-    _check_name(name)
+    check_name(name)
     files = starter_files(name)
     write_files(files)
     print(*files, sep="\n")

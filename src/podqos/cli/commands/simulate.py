@@ -182,7 +182,7 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
                 sys.stdout.buffer.write(written)
             say_assumptions(of_version(done.scenario.profile))
         case "csv":
-            print_csv(*csv_table(done.summary))
+            print_csv(*csv_table(done.summary), has_header=not arguments.no_headers)
             say_assumptions(of_version(done.scenario.profile))
         case _:
             assert report is not None

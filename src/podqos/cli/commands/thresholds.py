@@ -16,6 +16,7 @@ from podqos.cli import options
 from podqos.cli.cluster import (
     add_cluster_options,
     arguments_name_cluster,
+    check_name_of_cluster,
     cluster_of,
     is_node_name,
     node_part,
@@ -58,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "given", nargs="?", metavar="FILE|NODE|-", help="the kubelet's configuration; same as -f; or a node's name"
     )
     options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
+    options.add_recursive_option(parser)
     add_cluster_options(parser)
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():
@@ -108,6 +110,7 @@ def _node(arguments: argparse.Namespace) -> NodeCapacities | None:
         if arguments_name_cluster(arguments):
             raise InvalidOption("no node of the cluster named", fix="for example: podqos thresholds worker-1")
         return None
+    check_name_of_cluster(arguments, name, "node")
     arguments.node, arguments.all_namespaces = name, arguments.snapshot is None
     cluster = cluster_of(arguments, node_part(arguments))
     assert cluster is not None

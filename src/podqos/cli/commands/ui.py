@@ -27,7 +27,7 @@ from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.node.client import STATE_DIR
 from podqos.errors import InvalidOption
 from podqos.model.time_units import SECOND_US
-from podqos.web.ui.settings import LISTEN
+from podqos.web.ui.settings import HOST, LISTEN
 
 if TYPE_CHECKING:
     from podqos.web.tls import Certificate
@@ -58,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     server = parser.add_argument_group("the server")
     about = f"where to listen (default: {LISTEN}, or another port where that is taken)"
     server.add_argument("--listen", metavar="ADDRESS:PORT", help=about)
+    about = "this port of this machine alone; 0 is any that is free"
+    options.add_value_option(server, "--port", options.port_option, about, "N")
     options.add_list_option(server, "--name", "NAME", "another name by which browsers call this server")
     about = "ask for a token on this machine, too: other users of it cannot look then"
     server.add_argument("--token", action="store_true", help=about)
@@ -80,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     viewer = built_viewer()
     if arguments.html is not None:
         return _write(arguments, viewer)
-    host, port = options.address_option(arguments.listen or LISTEN, "--listen")
+    host, port = _address(arguments)
     from podqos.web.ui.server import PageAccess, Ui, is_loopback
     from podqos.web.ui.serving import ListenAddress, serve_page
 
@@ -92,9 +94,18 @@ def run(arguments: argparse.Namespace) -> int:
         token = secrets.token_urlsafe(24)
     access = PageAccess.to(host, tuple(arguments.name), token=token, is_encrypted=certificate is not None)
     started = _started(arguments)
-    listening = ListenAddress(host, port, arguments.listen is None, certificate)
+    is_chosen = arguments.listen is not None or arguments.port is not None
+    listening = ListenAddress(host, port, not is_chosen, certificate)
     serve_page(Ui(viewer, access, say=_say), started, listening, lambda address: _ready(arguments, address))
     return EXIT_OK
+
+
+def _address(arguments: argparse.Namespace) -> tuple[str, int]:
+    if arguments.port is None:
+        return options.address_option(arguments.listen or LISTEN, "--listen")
+    if arguments.listen is not None:
+        raise InvalidOption("--listen and --port cannot be combined", fix="--listen has the port: ADDRESS:PORT")
+    return HOST, arguments.port
 
 
 def _ready(arguments: argparse.Namespace, address: str) -> None:

@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="without a server")
     test = actions.add_parser("test", help="print the answer to a review")
     test.add_argument("-f", "--filename", metavar="FILE", required=True, help="an AdmissionReview in JSON; - is stdin")
+    options.add_recursive_option(test)
     about = "which webhook is asked: validate or mutate (default: validate)"
     test.add_argument("--webhook", metavar="NAME", choices=("validate", "mutate"), default="validate", help=about)
     _add_deciding_options(test)

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
+    options.add_recursive_option(parser)
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", help="only deaths that this namespace of a cluster tells of"
     )
