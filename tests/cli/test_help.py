@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli.command_list import COMMANDS, GROUPS
+from podqos.cli.command_list import COMMANDS, GROUPS, parser_of
 from podqos.cli.grammar import grammars
 from podqos.cli.main import main
+from podqos.cli.overview import STARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +34,7 @@ def test_all_commands_are_listed_by_task_a_line_each_in_80_columns(capsys, words
     assert code == 0
     blocks = dict(re.findall(r"^(\w[\w ]*):\n((?:  .+\n?)+)", out, re.MULTILINE))
     listed = {title: [line.split()[0] for line in lines.splitlines()] for title, lines in blocks.items()}
+    assert listed.pop("Where to start")
     assert listed == {title: [*commands] for title, commands in GROUPS.items()}
     assert max(map(len, out.splitlines())) <= 80
 
@@ -40,12 +42,18 @@ def test_all_commands_are_listed_by_task_a_line_each_in_80_columns(capsys, words
 def test_the_tasks_hold_what_people_look_for_there():
     assert {title: [*commands] for title, commands in GROUPS.items()} == {
         "Manifests": ["explain", "check", "drift", "advise", "admit", "policy"],
-        "Nodes": ["rank", "place", "cpu", "thresholds"],
+        "Nodes": ["rank", "autopsy", "place", "cpu", "thresholds"],
         "Clusters": ["snapshot", "ui", "overview", "exporter", "webhook"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
-        "Real machine": ["node", "rehearse", "guard", "autopsy"],
+        "Real machine": ["node", "rehearse", "guard"],
         "Other": ["demo", "eval", "completion", "help"],
     }
+
+
+@pytest.mark.parametrize("line", STARTS.values())
+def test_every_command_to_start_with_can_be_typed_as_shown(line):
+    name, *words = line.split()
+    parser_of(name)[0].parse_args(words)
 
 
 @pytest.mark.parametrize("words", [("check",), ("node",), ("node", "run"), ("scenario", "new")], ids=" ".join)
