@@ -341,7 +341,7 @@ def test_bad_input_is_2_and_the_rest_is_checked(capsys):
         (["nowhere.yaml"], "nowhere.yaml: error: No such file or directory (check the path)"),
         (["web.yaml", "--config-file", "no.yaml"], "--config-file no.yaml: there is no such file (check the path)"),
         (["web.yaml", "--baseline", "no.json"], "no.json: No such file or directory (check the path)"),
-        (["web.yaml", "--write-baseline"], "--write-baseline: no file to write to (name it with --baseline FILE)"),
+        (["web.yaml", "--write-baseline"], "--write-baseline: no file to write the baseline to (name it with --baseline FILE)"),
         (["web.yaml", "--inject", "isto"], "isto"),
         (["-", "-f", "-"], "standard input can be read only once"),
         (["web.yaml", "--node-memory", "0"], "--node-memory: '0' is not an amount above zero"),
@@ -516,8 +516,8 @@ def test_a_stale_entry_is_told_and_removed(capsys):
     code, _, err = check(capsys, "web.yaml", "--baseline", "known.json")
     assert code == 0
     assert err.splitlines() == [
-        "known.json: PQ101 about Deployment production/article-service, container envoy is gone",
-        "known.json: --write-baseline removes what is gone",
+        "known.json: PQ101 of Deployment production/article-service, container envoy is no longer found",
+        "known.json: --write-baseline removes these entries",
     ]
     check(capsys, "web.yaml", "--baseline", "known.json", "--write-baseline")
     left = json.loads(Path("known.json").read_text())["findings"]

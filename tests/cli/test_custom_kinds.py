@@ -286,4 +286,4 @@ def test_check_with_nothing_to_check_says_so_and_exits_as_explain_does(run):
     Path("map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {}\n")
     code, _, err = run("check", "map.yaml")
     assert (code, run("explain", "-f", "map.yaml")[0]) == (2, 2)
-    assert "nothing to check: no workloads, policies or kubelet configurations (1 others skipped)" in err
+    assert "nothing to check: no workloads, policies or kubelet configurations (skipped 1 other object)" in err

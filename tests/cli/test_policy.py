@@ -246,7 +246,7 @@ def test_an_annotation_for_the_linter_keeps_nothing_from_being_refused(capsys):
     ("files", "told"),
     [
         ({"pod.yaml": POD % ""}, "no policy"),
-        ({"policy.yaml": POLICY % "Deny"}, "no workloads to judge"),
+        ({"policy.yaml": POLICY % "Deny"}, "no workloads to test"),
         ({"policy.yaml": POLICY % "deny", "pod.yaml": POD % ""}, "policy.yaml:8:5: error: spec.rules[0].action: must"),
         (
             {"policy.yaml": POLICY % "Deny", "pod.yaml": (POD % "").replace("containers:", "container:")},

@@ -136,7 +136,7 @@ def test_findings_in_what_was_rendered_name_the_directory(tree):
 def test_what_was_rendered_is_not_fixed_in_place(tree):
     code, _, err = tree(OVERLAY)("check", "-k", "overlay", "--fix")
     assert code == 2
-    assert "what was rendered cannot be fixed in place" in err
+    assert "rendered manifests cannot be fixed in place" in err
 
 
 def test_a_failing_tool_is_one_line_and_the_rest_goes_on(tree):

@@ -31,7 +31,7 @@ def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], 
     ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed.
     """
     if "name" in formats:
-        about = f"{about}; " * bool(about) + "name: names alone, as for kubectl"
+        about = f"{about}; " * bool(about) + "name: names only, as in kubectl"
     described = f"{about} (default: {formats[0]})" if about else f"(default: {formats[0]})"
     parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=described)
     parser.add_argument("--schema", action="store_const", const=value, help="print the JSON Schema of -o json and exit")

@@ -33,13 +33,13 @@ from podqos.cli.selecting import add_manifest_options
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
     add_manifest_options(parser)
-    parser.add_argument("--describe", metavar="FILE", help="descriptions of workloads, as YAML")
-    parser.add_argument("--ask", action="store_true", help="ask on the terminal about workloads without a description")
-    parser.add_argument("--usage", metavar="FILE", help="samples of what containers used: CSV, JSON or Prometheus")
+    parser.add_argument("--describe", metavar="FILE", help="workload descriptions in YAML")
+    parser.add_argument("--ask", action="store_true", help="ask in the terminal about workloads without a description")
+    parser.add_argument("--usage", metavar="FILE", help="container usage over time: CSV, JSON or Prometheus output")
     parser.add_argument(
         "--cpu-usage",
         metavar="FILE",
-        help="cpu samples, if the result from Prometheus has no name (of rate(...), in cores)",
+        help="CPU samples in cores, when Prometheus' result has no metric name (as after rate(...))",
     )
     add_prometheus_options(parser, "7d")
     options.add_node_memory_option(parser)
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="with -o text: also what restarts, the steps in order, the way back",
+        help="with -o text: also show what restarts, the order of steps, and how to roll back",
     )
 
 

@@ -25,9 +25,9 @@ from podqos.report.survival.cpu import csv_rows, table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_manifest_options(parser)
-    about = "the node's cores; daemons take what --kubelet-config reserves (default: all of this machine)"
+    about = "the node's cores; daemons use what --kubelet-config reserves (default: this machine's cores)"
     options.add_value_option(parser, "--cores", _cores, about, "N")
-    parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if there are several")
+    parser.add_argument("--node", metavar="NAME", help="use the pods of this node, if there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)

@@ -32,16 +32,16 @@ from podqos.web.installation import EXPORTER_PORT, exporter_objects
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos exporter``."""
     add_live_options(parser)
-    about = "where to listen"
+    about = "address to listen on"
     options.add_value_option(
         parser, "--listen", options.address_option, about, "ADDRESS:PORT", default=f"127.0.0.1:{EXPORTER_PORT}"
     )
-    about = "how old answers may be"
+    about = "maximum age of an answer"
     options.add_value_option(parser, "--interval", options.duration_option, about, "TIME", default="30s")
-    about = "how old usage may be"
+    about = "maximum age of usage data"
     options.add_value_option(parser, "--usage-interval", options.duration_option, about, "TIME", default="60s")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="to run it in a cluster")
-    add_installation_options(actions.add_parser("manifests", help="print what it needs there"))
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="running it in a cluster")
+    add_installation_options(actions.add_parser("manifests", help="print its manifests"))
 
 
 def run(arguments: argparse.Namespace) -> int:

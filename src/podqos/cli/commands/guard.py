@@ -40,7 +40,7 @@ _OTHERS = ("status", "journal", "explain", "report", "install", "manifests")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos guard``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="guard_command")
-    run_parser = commands.add_parser("run", help="guard this node until interrupted", description=__doc__)
+    run_parser = commands.add_parser("run", help="guard this node until Ctrl-C", description=__doc__)
     add_run_options(run_parser)
     run_parser.set_defaults(run_guard_command=_run)
     for name in _OTHERS:
@@ -68,10 +68,10 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             settings = settings or _settings(arguments, cluster, find_kubelet)
             guard = Guard(settings, cluster, _say, ask=partial(_settings, arguments, cluster, ask_kubelet))
-            mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
+            mode = "evicts" if settings.enforce else "shadow mode: journals its decisions, evicts nothing"
             _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
             if listen is not None:
-                _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
+                _say(f"serving metrics on {listen[0]} port {guard.serve_metrics(*listen)}")
             guard.run()
         finally:
             cluster.close()

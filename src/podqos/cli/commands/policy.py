@@ -33,16 +33,16 @@ from podqos.cli.selecting import add_manifest_options
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    test = commands.add_parser("test", help="which objects violate what")
+    test = commands.add_parser("test", help="test manifests against policies")
     add_manifest_options(test)
-    about = "policies of the cluster, of Kubernetes and of podqos, and its Namespaces and Nodes"
+    about = "the cluster's policies (Kubernetes' and podqos'), Namespaces and Nodes"
     add_list_option(test, "--policies", "FILE|DIR", about)
-    add_list_option(test, "--inject", "NAME", "add what a sidecar injector adds to every pod: istio, linkerd or vault")
+    add_list_option(test, "--inject", "NAME", "add the sidecars of an injector to every pod: istio, linkerd or vault")
     test.add_argument(
         "--fail-on",
         choices=("deny", "warn", "audit", "never"),
         default="deny",
-        help="exit with 1 where something is judged so, or more strictly (default: deny)",
+        help="exit with 1 if a violation has this action or a stricter one (default: deny)",
     )
     add_version_option(test)
     add_output_options(
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.answers.policies:PolicyReport",
         "text: for people; json, yaml: everything; junit: for CI servers",
     )
-    add_cel_arguments(commands.add_parser("cel", help="print a policy as admission policies of Kubernetes"))
+    add_cel_arguments(commands.add_parser("cel", help="print policies as Kubernetes admission policies (CEL)"))
     commands.add_parser("schema", help="print the JSON Schema of policies")
 
 
@@ -99,12 +99,12 @@ def _test(arguments: argparse.Namespace) -> int:
         today=datetime.now(UTC).date(),
         inject=tuple(injector_named(name).name for name in arguments.inject),
         fail_on=FailOn(arguments.fail_on),
-        progress=progress_line("judging file"),
+        progress=progress_line("testing file"),
     )
     if print_problems(objects.problems):
         return EXIT_BAD_INPUT
     if not report.summary.objects:
-        raise InvalidOption("no workloads to judge", where="-f", fix="name their manifests, or a cluster with -A")
+        raise InvalidOption("no workloads to test", where="-f", fix="give manifests, or -A for the live cluster")
     if arguments.output == "junit":
         from podqos.report.policy.junit import junit
 

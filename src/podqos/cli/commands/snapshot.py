@@ -31,12 +31,12 @@ from podqos.reading.snapshot_files import write_snapshot
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos snapshot``."""
     add_live_options(parser)
-    about = "only pods and workloads of this namespace (default: all)"
+    about = "only the pods and workloads of this namespace (default: all)"
     parser.add_argument("-n", "--namespace", metavar="NAME", default="", help=about)
     parser.add_argument("--node", metavar="NAME", default="", help="only this node and its pods")
-    parser.add_argument("--no-usage", action="store_true", help="do not ask the kubelets")
-    parser.add_argument("--anonymize", action="store_true", help="replace all names, the same one everywhere")
-    about = "where to write it; gzipped if the name ends in .gz; - for standard output (default: cluster.json.gz)"
+    parser.add_argument("--no-usage", action="store_true", help="do not query kubelets")
+    parser.add_argument("--anonymize", action="store_true", help="replace every name, consistently")
+    about = "file to write, gzipped if the name ends in .gz; - for standard output (default: cluster.json.gz)"
     parser.add_argument("-o", "--output", metavar="FILE", default="cluster.json.gz", help=about)
 
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Read the cluster, write the file, and return the exit code."""
     part = Part(namespace=arguments.namespace, node=arguments.node, usage=not arguments.no_usage, events=True)
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
-        lines = snapshot_lines(cluster, part, anonymous=arguments.anonymize, progress=progress_line("asking kubelet"))
+        lines = snapshot_lines(cluster, part, anonymous=arguments.anonymize, progress=progress_line("querying kubelet"))
         missing: list[Assumption] = []
         if arguments.output == "-":
             sys.stdout.buffer.writelines(line + b"\n" for line in noting_missing(lines, missing))

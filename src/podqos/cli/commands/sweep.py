@@ -35,10 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scenario_argument(parser)
     add_list_option(parser, "--vary", "PARAMETER=VALUES", "see above")
     parser.add_argument(
-        "--seeds", metavar="N", default="1", help="run each combination with seeds 0 to N-1 (default: 1)"
+        "--seeds", metavar="N", default="1", help="run every combination with seeds 0 to N-1 (default: 1)"
     )
     parser.add_argument(
-        "--results", metavar="FILE", help="keep finished runs in this file, one JSON line each; they are not run again"
+        "--results",
+        metavar="FILE",
+        help="keep finished runs in this file (JSON lines), so that they are not run again",
     )
     add_hold_placement_option(parser)
     add_engine_options(parser, "processes", "where to run")

@@ -17,7 +17,7 @@ from podqos.cli.node.client import add_lines_options
 from podqos.cli.node.journal import add_journal_options, in_words, since_option
 from podqos.errors import InvalidOption
 
-SUMMARY = "print its journal: what was seen, decided and done, and why"
+SUMMARY = "print its journal: what it saw, decided and did, and why"
 _LOOK_SECONDS = 0.2
 
 

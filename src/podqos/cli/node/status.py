@@ -11,7 +11,7 @@ import argparse
 from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.output import add_output_options, emit
 
-SUMMARY = "its state, distance to eviction, next victims"
+SUMMARY = "its state, headroom before eviction, next victims"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_dir_option(parser)
     parser.add_argument("--once", action="store_true", help="print once and exit")
     parser.add_argument(
-        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="refresh interval (default: 2)"
+        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="refresh interval in seconds (default: 2)"
     )
     add_colour_option(parser)
 
