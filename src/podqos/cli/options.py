@@ -44,7 +44,7 @@ def add_class_options(parser: Parser) -> None:
 
 def add_version_option(parser: Parser) -> None:
     """Declare ``--kubernetes-version``."""
-    about = f"Kubernetes version whose rules apply, up to {_NEWEST} (approximate)"
+    about = f"apply the rules of this Kubernetes version; {_NEWEST} is approximate"
     parser.add_argument("--kubernetes-version", metavar="X.Y", help=f"{about} (default: the cluster's, or {_DEFAULT})")
 
 
@@ -52,7 +52,10 @@ def add_layout_option(parser: Parser) -> None:
     """Declare ``--layout``."""
     from podqos.eviction.signals import Layout
 
-    about = "separate filesystems: for images and containers (dedicated), or for images only (split)"
+    about = (
+        "separate filesystems: for images and containers (dedicated), images only (split), containers "
+        "only (containers-apart)"
+    )
     add_choice_option(parser, "--layout", Layout, about, Layout.SINGLE)
 
 
@@ -67,7 +70,7 @@ def add_policy_option(parser: Parser, about: str = "how the kubelet ranks pods")
     """Declare ``--policy``."""
     from podqos.eviction.ranking import Policy
 
-    add_choice_option(parser, "--policy", Policy, f"{about} (default: that Kubernetes version's)")
+    add_choice_option(parser, "--policy", Policy, f"{about} (default: by Kubernetes version)")
 
 
 def add_kubelet_option(

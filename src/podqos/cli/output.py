@@ -32,7 +32,7 @@ def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], 
     """
     if "name" in formats:
         about = f"{about}; " * bool(about) + "name: names only, as in kubectl"
-    described = f"{about} (default: {formats[0]})" if about else f"(default: {formats[0]})"
+    described = f"{about} (default: {formats[0]})" if about else f"output format (default: {formats[0]})"
     parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=described)
     parser.add_argument("--schema", action="store_const", const=value, help="print the JSON Schema of -o json and exit")
     add_colour_option(parser)

@@ -43,14 +43,14 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
 
 def _add_selection_options(parser: Parser) -> None:
     about = (
-        "only this namespace; also the namespace of objects that name none (default: all; for objects, the "
-        "context's or default)"
+        "only workloads of this namespace, which is also assumed for objects without one (default: all "
+        "namespaces; for objects without one the context's, or default)"
     )
     parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
-    about = "only these labels, as in kubectl: app=web,tier!=cache,'env in (a,b)'"
+    about = "only workloads with these labels, as in kubectl: app=web,tier!=cache,'env in (a,b)'"
     parser.add_argument("-l", "--selector", metavar="SELECTOR", type=parse_selector, help=about)
-    add_list_option(parser, "--kind", "KIND", "only this kind, such as Deployment or deploy")
-    add_list_option(parser, "--name", "PATTERN", "only this name or pattern, such as 'web-*'")
+    add_list_option(parser, "--kind", "KIND", "only workloads of this kind, such as Deployment or deploy")
+    add_list_option(parser, "--name", "PATTERN", "only workloads with this name or pattern, such as 'web-*'")
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection | None:

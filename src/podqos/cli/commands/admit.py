@@ -1,13 +1,13 @@
-"""Follow every pod in manifests through the API server, step by step, and show where its QoS class changes.
+"""Show what the API server does to every pod in the manifests, step by step, and where its QoS class changes.
 
-Workloads and the policies that decide about them (LimitRange, ResourceQuota, PriorityClass, RuntimeClass, Namespace,
-ClusterResourceOverride) may stand in the same files; --policies names files in which only policies count. All
-replicas are charged to the quotas, in the order of the files. A namespace exists unless --policies lists namespaces
-and this one is neither there nor in -f. With -A, --context or --snapshot beside -f the policies are those of a cluster,
-and what runs there is charged to its quotas.
+Policies (LimitRange, ResourceQuota, PriorityClass, RuntimeClass, Namespace, ClusterResourceOverride) can be in the
+same files as the workloads; from files given with --policies, only the policies are used. All replicas are charged to
+the quotas, in the order of the files. A namespace is assumed to exist, unless --policies lists namespaces and it is
+neither among them nor in -f. With -A, --context or --snapshot in addition to -f, the policies are the cluster's, and
+what runs there is charged to its quotas.
 
-Exit codes: 0 all pods are admitted, with the class their manifests mean; 1 something is refused, or admission changes a
-class other than by defaulting (a request copied from its limit); 2 bad input, invalid policies included.
+Exit codes: 0 all pods are admitted with the class their manifests ask for; 1 a pod is rejected, or admission changes
+its class other than by defaulting (a request copied from its limit); 2 bad input, including invalid policies.
 """
 
 from __future__ import annotations

@@ -21,10 +21,8 @@ _PRICE_EXAMPLE = "cpu=0.032,memory=0.004"
 def add_trial_options(parser: argparse.ArgumentParser) -> None:
     """Declare what advice aims at and is tried on."""
     trial = parser.add_argument_group("testing the advice")
-    about = (
-        "advise all workloads, whether or not anything is known about them: make them Guaranteed, as cheap as usage "
-    )
-    trial.add_argument("--goal", choices=GOALS, help=f"{about}allows, or as safe as can be")
+    about = "advise every workload, even without a description or usage: make it Guaranteed, as cheap as usage "
+    trial.add_argument("--goal", choices=GOALS, help=f"{about}allows, or as safe as possible")
     about = "price of a core and of a GiB per hour, in any currency, to show the cost per month (730 hours)"
     options.add_value_option(trial, "--price", _prices, about, _PRICE_EXAMPLE)
     add_counted_nodes_options(trial)
@@ -64,14 +62,19 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     )
     add_value_option(node, "--system-memory", amount_option, "measured memory usage outside pods")
     add_value_option(node, "--system-cpu", milli_option, "measured CPU usage outside pods, for example 300m", "CPU")
-    about = (
-        "memory growth per second to withstand (default: enough to fill the node in ten minutes, and "
-        "what check assumes)"
-    )
+    about = "memory growth per second to withstand (default: the node fills up in ten minutes, but at least 50Mi)"
     add_value_option(node, "--growth", amount_option, about)
     share = partial(positive_number, what="probability", example="0.95", most=1)
     add_value_option(
         node, "--probability", share, "how often the kubelet should act before the kernel", "P", default="1"
     )
-    node.add_argument("--soft-grace", metavar="SECONDS", type=int, default=90, help="(default: 90)")
-    node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")
+    node.add_argument(
+        "--soft-grace", metavar="SECONDS", type=int, default=90, help="grace period of soft thresholds (default: 90)"
+    )
+    node.add_argument(
+        "--pod-grace",
+        metavar="SECONDS",
+        type=int,
+        default=30,
+        help="longest grace period of pods evicted by a soft threshold (default: 30)",
+    )

@@ -1,9 +1,9 @@
-"""Explain OOM kills and evictions: what was short, who had to go, whether the rule says so, who was next, what helps.
+"""Explain OOM kills and evictions: what ran out, who was killed, by which rule, who was next, and what helps.
 
-Logs are read as they are found: dmesg in all its forms, /dev/kmsg, syslog, journald (short, JSON, export), JSON lines
-of cloud services, gzipped or not; the kubelet's log as text or JSON; journals of podqos. Beside them pods, nodes and
-Events (kubectl get -o yaml or json; events also as kubectl prints them): as FILE, with -f, or from a cluster. They name
-a victim's pod and container, tell of evictions, and say who else was on the node.
+Reads logs in any common form: dmesg, /dev/kmsg, syslog, journald (short, JSON, export), JSON lines of cloud services,
+gzipped or not; the kubelet's log as text or JSON; podqos' own journals. In addition, it reads pods, nodes and Events
+(kubectl get -o yaml or json; events also as kubectl prints them) as FILE, with -f, or from a cluster. They identify
+the victim's pod and container, report evictions, and show what else ran on the node.
 
   dmesg | podqos autopsy -
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz

@@ -1,12 +1,12 @@
-"""Show the impact of a leak in each pod: which other pods on its node die, how soon, and what kills them.
+"""Show the blast radius of a leak in each pod: which other pods on its node die, how soon, and what kills them.
 
-Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is killed
-or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`; usage
-above a limit is refused:
+Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is
+OOM-killed or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos
+rank`. Usage above a limit is an error.
 
   podqos blast race
-  podqos blast worker-1            a node of the live cluster
-  podqos blast race --growing system   what runs besides pods leaks, until every pod has died once
+  podqos blast worker-1                a node of the live cluster
+  podqos blast race --growing system   everything outside pods leaks, until every pod has died once
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 

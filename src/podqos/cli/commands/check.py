@@ -1,13 +1,14 @@
 """Check manifests and kubelet configurations: what will fail when memory runs short, why, and what to write instead.
 
-Reads workloads and what affects their pods: policies, priority classes, Services, Nodes, KubeletConfigurations, in the
-same files or given with --policies. Findings can be suppressed with the annotation podqos.dev/ignore, with .podqos.yaml
+Reads workloads and whatever affects their pods: policies, priority classes, Services, Nodes and KubeletConfigurations,
+in the same files or given with --policies. Suppress a finding with the annotation podqos.dev/ignore, in .podqos.yaml
 (in the directory of the files or above it), or with a baseline of known findings.
 
-Infos are left out of the table and of GitHub's annotations: -v, --min-severity info or --fail-on info shows them. All
+The table and GitHub's annotations leave out infos, unless -v, --min-severity info or --fail-on info is given. All
 other outputs have every finding.
 
-Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 something could not be read; 3 a file could not be written.
+Exit codes: 0 no findings at or above --fail-on; 1 findings; 2 something could not be read; 3 a file could not be
+written.
 """
 
 from __future__ import annotations

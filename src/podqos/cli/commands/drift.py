@@ -1,14 +1,14 @@
-"""Compare two versions of manifests: which class, oom score or place in a kill order changed, and why.
+"""Compare two versions of manifests: which QoS class, oom score or place in a kill order changed, and why.
 
-OLD and NEW are files, directories, or REV:path in a git repository (`HEAD~1:deploy`, `main:./k8s`). Policies beside the
-manifests (LimitRange, PriorityClass, …) are applied, and injectors where --inject names them. Both versions are judged
-on the same node with the same memory usage: that of --usage, or what the older version requests. With --render,
-kustomizations and charts are rendered, those of a revision in a temporary checkout of it.
+OLD and NEW are files, directories, or REV:path in a git repository (`HEAD~1:deploy`, `main:./k8s`). Policies next to
+the manifests (LimitRange, PriorityClass, …) are applied, and so are the injectors of --inject. Both versions are
+compared on the same node with the same memory usage: that of --usage, or what the older version requests. With
+--render, kustomizations and charts are rendered, those of a revision in a temporary checkout.
 
-A workload is worse off when it is now evicted or killed before another that used to go before it, or level with it. It
-is the same workload as long as kind, namespace and name are.
+A workload is worse off if it is now evicted or killed before another workload that used to be killed before it, or
+that ranked equal to it. Workloads are matched by kind, namespace and name.
 
-Exit codes: 0 no workload is worse off; 1 a workload is downgraded or is now killed earlier; 2 bad input.
+Exit codes: 0 no workload is worse off; 1 a workload has a lower class or is killed earlier; 2 bad input.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "render the kustomizations and charts of both versions (default: skip them)"
     parser.add_argument("--render", action="store_true", help=about)
     options.add_list_option(parser, "--policies", "FILE|DIR", "the cluster's policies, which apply to both versions")
-    about = "workloads and policies that both versions share, such as the rest of the cluster's"
+    about = "workloads and policies that both versions share, such as the rest of the cluster"
     options.add_list_option(parser, "--beside", "FILE|DIR", about)
     about = "or a file with the containers and initContainers it adds"
     about = f"add the sidecars of an injector: {', '.join(INJECTORS)}, {about}"

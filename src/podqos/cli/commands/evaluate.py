@@ -1,7 +1,7 @@
 """Make decisions for other programs: JSON lines in, JSON lines out.
 
-Reads {"id", "input"} lines on standard input and writes {"id", "result"} lines, one for one and at once. A line that
-cannot be answered yields {"id", "error"}; the rest goes on.
+Reads {"id", "input"} lines from standard input and answers each with an {"id", "result"} line at once. A line that
+cannot be answered gets an {"id", "error"} line, and the next one is read.
 """
 
 from __future__ import annotations

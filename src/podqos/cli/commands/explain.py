@@ -1,12 +1,12 @@
-"""Explain every pod in manifests: its QoS class, why, and what follows from it.
+"""Explain every pod in the manifests: its QoS class, why it has that class, and what follows from it.
 
-That includes the smallest edit that would make it Guaranteed and the oom_score_adj of its containers; with -v also its
-cgroups and the equivalent flags of `docker run` and `podman run`.
+Shows the smallest edit that makes the pod Guaranteed and the oom_score_adj of its containers; with -v also its cgroups
+and the equivalent flags of `docker run` and `podman run`.
 
-Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
-server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
-applied to every pod that does not come from a cluster already. What cannot be read is reported on standard error as
-file:line:column; the rest is still explained. --cases explains built-in pods instead: which requests and limits make
+Reads Pods, everything with a pod template, Lists and kubectl output, as YAML or JSON. Pods are shown as the API server
+stores them: policies in the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are applied to
+every pod that does not come from a cluster already. Problems are reported on standard error as file:line:column, and
+everything else is still explained. --cases explains built-in example pods instead: which requests and limits make
 which class.
 """
 

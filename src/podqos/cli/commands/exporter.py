@@ -1,8 +1,8 @@
-"""Serve metrics of a live cluster to Prometheus: headroom of nodes, pods that die next, classes, overcommit, findings.
+"""Serve Prometheus metrics of a live cluster: headroom of nodes, next victims, QoS classes, overcommit, findings.
 
-The cluster is watched, not polled; only usage is asked for again and again, from kubelets by way of the API server (the
-right to get nodes/proxy) or metrics.k8s.io. Read only. docs/how-to/metrics.md lists the metrics, and has
-alerting rules, a dashboard and manifests to run it in a cluster.
+The cluster is watched, not polled. Only usage is queried repeatedly: from kubelets through the API server (which needs
+permission to get nodes/proxy), or from metrics.k8s.io. Read only. docs/how-to/metrics.md lists the metrics, and has
+alerting rules, a dashboard and manifests.
 
   podqos exporter --listen 127.0.0.1:9753
   podqos exporter manifests --image registry.example.com/podqos:1.0

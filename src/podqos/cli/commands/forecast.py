@@ -1,12 +1,12 @@
-"""Forecast the race between kernel and kubelet while a container grows: which acts first, how likely, which pod dies.
+"""Forecast the race between the kubelet and the kernel as a container grows: which acts first, and which pod dies.
 
-The kubelet checks every ten seconds, and where it is in that interval when growth begins is chance, so the answer is a
-probability. The kernel reclaims page cache, and swaps, before it kills, as in `podqos simulate`. The inverse is shown
-as well: the least threshold with which the kubelet acts first as often as --win asks for, and what to do instead where
-that threshold is impractical.
+The kubelet checks every ten seconds, and growth may start at any point of that interval, so the answer is a
+probability. The kernel reclaims page cache and swaps before it kills, as in `podqos simulate`. The answer also
+includes the lowest threshold at which the kubelet acts first as often as --win asks for, and an alternative if that
+threshold is impractical.
 
-The pods and what they use come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for
-`podqos rank`.
+Pods and their usage come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for `podqos
+rank`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Guard a node beside its kubelet: the kubelet's own eviction, decided in milliseconds and explained.
+"""Guard a node alongside its kubelet: the kubelet's own eviction, decided in milliseconds and explained.
 
-A kubelet looks every ten seconds; the kernel is often faster, and kills what has the highest score. `podqos guard run`
-takes the kubelet's thresholds and its ranking with the figures of the moment. By default it only writes down what it
-would have done; with --enforce the pod is Evicted as by the kubelet.
-docs/reference/commands/guard.md says what that changes.
+A kubelet checks every ten seconds. The kernel is often faster, and kills the container with the highest score. `podqos
+guard run` applies the kubelet's thresholds and ranking to current usage. By default it runs in shadow mode and only
+journals what it would have done; with --enforce it evicts pods as the kubelet does. docs/reference/commands/guard.md
+explains what that changes.
 
   podqos guard run
   podqos guard run --enforce --most 3/5m

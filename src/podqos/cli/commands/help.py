@@ -1,6 +1,6 @@
-"""Show the help of a command, such as `podqos help check` or `podqos help node run`; without one, all commands.
+"""Show the help of a command, such as `podqos help check` or `podqos help node run`, or list all commands.
 
-With --man the manual page of all commands is printed, in roff: `podqos help --man | man -l -`.
+--man prints the manual page of all commands: `podqos help --man | man -l -`.
 """
 
 from __future__ import annotations

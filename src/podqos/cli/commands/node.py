@@ -1,8 +1,8 @@
-"""Run pods on this machine with Kubernetes' survival rules: real cgroups, real scores, real eviction.
+"""Run pods on this machine by the kubelet's rules: real cgroups, real oom scores, real evictions.
 
-`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet
-would, only faster. With --memory the whole node is confined to a share of the machine, so it can be tried anywhere. The
-other commands talk to a running node.
+`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts pods as a kubelet
+would, only faster. --memory confines the whole node to part of the machine, so you can try it anywhere. The other
+commands talk to a running node.
 """
 
 from __future__ import annotations

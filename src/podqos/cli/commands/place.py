@@ -1,9 +1,9 @@
-"""Place the pods of manifests on nodes: where they land, which stay pending, which are preempted, how full it gets.
+"""Place the pods of manifests on nodes: where they land, which stay pending, which are preempted, how full nodes get.
 
-Reads what kubectl prints and what it applies: workloads, Nodes, PriorityClasses, LimitRanges, RuntimeClasses,
-PodDisruptionBudgets, Namespaces, a KubeletConfiguration. New pods go through admission first (quotas are left to
-`podqos admit`); pods that have a node stay there. Feasibility and scores are the scheduler's; among nodes with the same
-score, of which it picks one at random, the first by name is chosen.
+Reads manifests and kubectl output: workloads, Nodes, PriorityClasses, LimitRanges, RuntimeClasses,
+PodDisruptionBudgets, Namespaces, a KubeletConfiguration. New pods are admitted first (but see `podqos admit` for
+quotas). Pods that have a node stay there. Feasibility and scores are the scheduler's. Among nodes with the same score,
+where the scheduler picks one at random, podqos picks the first by name.
 """
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Policies: what a cluster's owner demands of pods. docs/reference/commands/policy.md has the language.
+"""Requirements for pods, as policies. docs/reference/commands/policy.md describes the language.
 
-  test    which objects violate what: podqos policy test -f policy.yaml -f manifests/
-  cel     print the policy as admission policies of Kubernetes, which need no server:
+  test    test manifests against policies: podqos policy test -f policy.yaml -f manifests/
+  cel     print policies as Kubernetes admission policies, which need no webhook:
           podqos policy cel -f policy.yaml | kubectl apply -f -
   schema  print the JSON Schema of policies, for editors
 
-A policy among the files (kind: Policy, apiVersion: podqos.dev/v1alpha1) applies to all objects where its file is named,
-and to those of its directory and below where the directory is. `podqos check` reads the same policies, and .podqos.yaml
-holds one under `policy`.
+A policy (kind: Policy, apiVersion: podqos.dev/v1alpha1) applies to all objects if its file is given by name, or to the
+objects of its directory and below if the directory is given. `podqos check` reads the same policies, and .podqos.yaml
+can hold one under `policy`.
 
-With -A, --context or --snapshot, a policy of -f is held against the pods that run: what it would refuse today. Where -f
-has workloads, these are judged, with the namespaces and policies of the cluster.
+With -A, --context or --snapshot, the policies of -f are tested against the pods that run: what would they reject
+today? If -f holds workloads, those are tested instead, with the cluster's namespaces and policies.
 
-An object annotated podqos.dev/expect: deny (warn, audit, allow), optionally with names of rules it has to violate, is a
-test of the policy.
+To test the policy itself, annotate an object with podqos.dev/expect: deny (or warn, audit, allow), optionally followed
+by the names of the rules it must violate.
 
-Exit codes of test: 0 all is as expected, and nothing else would be refused (--fail-on); 1 otherwise; 2 bad input.
+Exit codes of test: 0 everything is as expected, and nothing else is rejected (--fail-on); 1 otherwise; 2 bad input.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Rank the pods of a node twice: in the order the kubelet would evict them, and the order the kernel would kill them.
+"""Rank the pods of a node twice: in the kubelet's eviction order and in the kernel's OOM kill order.
 
-Each place comes with the numbers that decide it and the reason it comes before the next; where the two orders disagree
-is shown below them.
+Every rank comes with the numbers behind it and the reason it precedes the next one. Below, podqos shows where the two
+orders disagree.
 
 Pods and their usage come from one of:
   -f MANIFESTS --usage FILE  manifests, and a table of their pods' usage: CSV or YAML with the columns pod, container,
-                             memory, anon, inactiveFile, swap, pageTables, processes, disk, inodes; without --usage
+                             memory, anon, inactiveFile, swap, pageTables, processes, disk, inodes; without --usage,
                              pods are assumed to use what they request
   --stats FILE --pods FILE   the kubelet's own /stats/summary and /pods
   --snapshot FILE            everything in one file

@@ -1,8 +1,8 @@
-"""Rehearse a scenario on this machine's kernel, and compare what happens with what the simulation predicts.
+"""Rehearse a scenario on this machine's kernel, and compare the result with the simulation.
 
-Real processes allocate memory as the scenario says, in a node confined to a cgroup of its own, scaled down. Both
-journals are then shown side by side, and every difference is explained or flagged. Needs root and memory cgroups;
-cleans up after itself.
+Real processes allocate memory as in the scenario, scaled down, in a node confined to a cgroup of its own. Both
+journals are then shown side by side, and every difference is explained or flagged. Needs root and memory cgroups.
+Cleans up after itself.
 
   podqos rehearse race --scale 1/32
 """

@@ -1,16 +1,16 @@
 """Work with scenario files, which describe a simulation: nodes, ordinary manifests, demand over time.
 
-  validate FILE…   read each with everything it refers to, and report all problems
-  new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
-  from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used
-  from-cluster NAME  write a scenario in which a cluster goes on from now: its nodes, its pods, what they use
-  schema           print the JSON Schema, for editors
-  list             the built-in scenarios, which every command accepts by name
+  validate FILE…     read each scenario with the files it refers to, and report all problems
+  new [NAME]         create NAME.yaml and its manifests to start from; never overwrites files
+  from-usage NAME    create a scenario that replays recorded usage
+  from-cluster NAME  create a scenario that continues from a cluster's current state
+  schema             print the JSON Schema, for editors
+  list               list the built-in scenarios, which every command accepts by name
 
   podqos scenario from-cluster now --duration 2h
   podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
-Exit code 2 where something is wrong.
+Exit code 2 if there are problems.
 """
 
 from __future__ import annotations

@@ -4,17 +4,18 @@ SCENARIO is a file (see `podqos scenario`) or the name of a built-in scenario, s
 always give the same run.
 
   podqos simulate race                     a timeline and a summary
-  podqos simulate race --html race.html    a self-contained page to click through
-  podqos simulate race -o jsonl            the journal: a line for everything observed, decided and done
+  podqos simulate race --html race.html    a self-contained page to explore
+  podqos simulate race -o jsonl            the journal: one line for everything observed, decided and done
 
-With --from cluster the scenario is a cluster as it is now, whose pods go on using what they use; --what-if changes
-it, or any other scenario, with the parameters of `podqos sweep`:
+With --from cluster, the scenario is a cluster as it is now, whose pods keep using what they use. --what-if changes
+this or any other scenario; `podqos sweep --help` lists the parameters:
 
   podqos simulate --from cluster --duration 1h --what-if nodeLost@worker-1=10m
   podqos simulate --from cluster --what-if 'memory@shop/db-0=64Mi per minute'
 
-A large fleet takes less time and memory with --engine: nodes whose pods never ask the scheduler (`nodes` or `spread`,
-and no replacements) are simulated apart, on all cores or on a Dask cluster, with the same result to the byte.
+--engine runs a large fleet faster and with less memory: nodes whose pods never need the scheduler (`nodes` or
+`spread`, and no replacements) are simulated separately, on all cores or on a Dask cluster, with the same result to the
+byte.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of random demand (default: the scenario's)")
     about = "how long to run, for example 90s or 2h (default: the scenario's duration; 1h for a cluster)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
-    add_value_option(parser, "--duration", duration_option, "the same", "DURATION")
+    add_value_option(parser, "--duration", duration_option, "same as --until", "DURATION")
     parser.add_argument(
         "--node",
         metavar="NAME",
@@ -89,10 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="check the simulator's invariants after every event (slow)"
     )
-    add_engine_options(parser, None, "simulate nodes that do not interact in parallel")
+    add_engine_options(parser, None, "simulate independent nodes in parallel")
     parser.add_argument("--html", metavar="FILE", help="save a page to explore the run in a browser")
-    parser.add_argument("--svg", metavar="FILE", help="save a picture")
-    parser.add_argument("--png", metavar="FILE", help="save a picture (needs pip install 'podqos[png]')")
+    parser.add_argument("--svg", metavar="FILE", help="save the run as a picture")
+    parser.add_argument("--png", metavar="FILE", help="save the run as a picture (needs pip install 'podqos[png]')")
     about = "text: timeline and summary; jsonl: journal; csv: one line per workload; json: everything"
     add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.answers.run_view:RunView", about)
 

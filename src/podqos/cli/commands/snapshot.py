@@ -1,12 +1,12 @@
-"""Write down a live cluster at this moment, for every command to take with --snapshot.
+"""Save a live cluster to a file, which every command reads with --snapshot.
 
-Read, never written: nodes, pods, workloads, LimitRanges, quotas, priority and runtime classes, disruption budgets,
-autoscalers, Services, Ingresses and the Events that tell why something died; what kubelets measured, and their
-settings (by way of the API server, which needs the right to get nodes/proxy; else usage is what metrics.k8s.io says).
-What may not be read is left out and said.
+Reads, and never changes: nodes, pods, workloads, LimitRanges, quotas, priority and runtime classes, disruption
+budgets, autoscalers, Services, Ingresses and the Events that say why something died. Usage and kubelet settings come
+from the kubelets, through the API server (which needs permission to get nodes/proxy), or else usage comes from
+metrics.k8s.io. Anything podqos has no permission to read is left out, with a note.
 
-Only what answers rest on is kept: no environment, command, arguments, managedFields, Secrets or ConfigMaps, and of
-annotations only those podqos reads. --anonymize replaces all names, the same one everywhere.
+Only what answers depend on is saved: no environment variables, commands, arguments, managedFields, Secrets or
+ConfigMaps, and only the annotations that podqos reads. --anonymize replaces every name, consistently.
 
   podqos snapshot -o cluster.json.gz
   podqos snapshot --context prod --anonymize -o - | gzip > cluster.json.gz

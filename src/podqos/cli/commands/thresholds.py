@@ -1,8 +1,8 @@
 """Explain what a kubelet leaves to pods and when it evicts them: allocatable, thresholds, their order, warnings.
 
-The settings come from a KubeletConfiguration (-f; also the kubelet's /configz, OpenShift's KubeletConfig, or a node
-configuration of OKD with kubeletArguments), from the kubelet's flags, or from the kubelet of a live cluster's node, by
-name. Without any, the defaults are explained.
+The settings come from a KubeletConfiguration (-f; also the output of /configz, OpenShift's KubeletConfig, or an OKD
+node configuration with kubeletArguments), from kubelet flags, or from the kubelet of a node in a live cluster, given
+by name. Otherwise, the defaults are explained.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _FLAGS = {
 # Further capacities: option, its signal, example, what it is.
 _CAPACITIES = {
     "nodefs-capacity": (Signal.NODEFS, "200Gi", "size of the kubelet's filesystem"),
-    "nodefs-inodes": (Signal.NODEFS_INODES, "13107200", "number of its inodes"),
+    "nodefs-inodes": (Signal.NODEFS_INODES, "13107200", "inodes of the kubelet's filesystem"),
     "imagefs-capacity": (Signal.IMAGEFS, "100Gi", "size of the image filesystem, if separate"),
-    "imagefs-inodes": (Signal.IMAGEFS_INODES, "6553600", "number of its inodes"),
+    "imagefs-inodes": (Signal.IMAGEFS_INODES, "6553600", "inodes of the image filesystem"),
     "max-pids": (Signal.PID, "32768", "number of process IDs on the node"),
 }
 

@@ -1,17 +1,17 @@
-"""Look at it in a browser: who dies first, why, and what would change that.
+"""Explore in a browser: who dies first, why, and what would change that.
 
-SOURCE is whatever podqos reads: manifests (files or directories, with a table of usage beside them), a snapshot of a
-cluster, a scenario (a file, or the name of one that is shipped), a kernel log, a run written by `podqos simulate -o
-json`. Files are read again when they change. Without SOURCE the page begins empty, and files can be dropped on it.
+SOURCE is anything podqos reads: manifests (files or directories, with a usage table), a snapshot of a cluster, a
+scenario (a file, or the name of a built-in one), a kernel log, or a run saved by `podqos simulate -o json`. Files are
+read again when they change. Without SOURCE the page starts empty, and you can drop files on it.
 
   podqos ui manifests/ usage.csv
   podqos ui race
-  podqos ui --context production     the live cluster, as it changes (read only)
-  podqos ui manifests/ --html page.html     the same as one file that opens without a server
+  podqos ui --context production            the live cluster, as it changes (read only)
+  podqos ui manifests/ --html page.html     a single file that opens without a server
 
-The server listens on this machine alone, unless --listen says otherwise: then the address it prints has a token,
-without which nothing is answered. What visitors drop on the page stays in memory, is seen by nobody else, and is gone
-after half an hour. Nothing is ever fetched from elsewhere.
+The server listens on this machine only. With another --listen address, it prints a URL with a token, and answers
+nothing without that token. Files dropped on the page stay in memory, are visible to that visitor only, and are deleted
+after half an hour. The page never loads anything from elsewhere.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""Stop it where it happens: an admission webhook that refuses, warns and mends by policy.
+"""Run an admission webhook that rejects, warns about and fixes pods by policy.
 
-It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about
-it, and what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives
-sidecars limits where a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
-docs/reference/commands/webhook.md shows how to roll it out, and how to get out again.
+It answers AdmissionReviews of pods and of objects that create pods. Violations of the policy reject an object or warn
+about it, and findings of `podqos check` become warnings. At /mutate it applies a ClusterResourceOverride, and gives
+sidecars limits if a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
+docs/reference/commands/webhook.md shows how to roll it out and how to uninstall it.
 
-  test         the answer to a review, without a server
-  certificate  make a certificate, or renew it
-  manifests    what it needs to run in a cluster
+  test         print the response to a review, without a server
+  certificate  create a certificate, or renew it
+  manifests    print the manifests to run it in a cluster
 
   podqos webhook --certificate certs --policy policy.yaml
   podqos webhook test -f review.json --policy policy.yaml
   podqos webhook manifests --image registry.example.com/podqos:1.0
 
-Exit codes of test: 0 allowed, 1 refused, 2 bad input.
+Exit codes of test: 0 allowed, 1 rejected, 2 bad input.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Explain what the guard decided about a pod: which threshold, which figures, why this pod, who was next, what helps.
+"""Explain what the guard decided about a pod: which threshold, which usage, why this pod, which was next, what helps.
 
-All of it is in the guard's journal, which is read from disk. Beside it stands what kernel and kubelet did.
+Everything comes from the guard's journal, which is read from disk, including what the kernel and the kubelet did.
 
   podqos guard explain shop/batch-7
   podqos guard explain -n shop batch-7 -o json

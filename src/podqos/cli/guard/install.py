@@ -1,7 +1,8 @@
-"""Run the guard as a service of this node, beside its kubelet: print a systemd unit, or write it with --write.
+"""Run the guard as a service of this node, alongside its kubelet: print a systemd unit, or write it with --write.
 
-The options of `podqos guard run` are passed on in the unit. Nothing is started or enabled. With the kubelet's own
-credentials (--kubeconfig /etc/kubernetes/kubelet.conf) the API server's NodeRestriction keeps it to this node's pods.
+The unit runs `podqos guard run` with the options given here. Nothing is started or enabled. With the kubelet's own
+credentials (--kubeconfig /etc/kubernetes/kubelet.conf), the API server's NodeRestriction limits it to this node's
+pods.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Print the journal of a guard: what it saw, decided and did, what kernel and kubelet did, and why.
+"""Print the journal of a guard: what it saw, decided and did, what the kernel and the kubelet did, and why.
 
-It is read from disk: the guard need not run.
+It is read from disk, so the guard does not need to run.
 """
 
 from __future__ import annotations

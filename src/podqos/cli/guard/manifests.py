@@ -1,7 +1,7 @@
-"""Print what the guard needs to run in a cluster: a DaemonSet, its rights, and policies that keep them to its node.
+"""Print the manifests to run the guard in a cluster: a DaemonSet, its RBAC, and policies that limit it to its own node.
 
-Kubernetes 1.30 or later. It only shadows unless --enforce is given; docs/reference/commands/guard.md says
-what it may do, and why.
+Kubernetes 1.30 or later. It runs in shadow mode unless --enforce is given; docs/reference/commands/guard.md says what
+it is allowed to do, and why.
 """
 
 from __future__ import annotations

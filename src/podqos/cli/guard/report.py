@@ -1,7 +1,7 @@
-"""Compare what the guard decided with what kernel and kubelet did: who would have gone first, how long before.
+"""Compare the guard's decisions with what the kernel and the kubelet did: which pod it would have evicted.
 
-The guard's journal has what it saw of both. Logs of the kernel or of kubelets, files of pods and events, or a cluster
-say more: what happened while it did not watch, or where it may not read the kernel's log.
+The guard's journal records what it saw of both. Kernel or kubelet logs, files with pods and events, or a cluster add
+what happened while the guard was not running, or where it has no permission to read the kernel log.
 
   podqos guard report
   journalctl -k -o short-iso-precise | podqos guard report --kernel-log -

@@ -1,6 +1,6 @@
-"""Show how the guard of this node is: its mode, thresholds and figures, what it knows, how fast it was.
+"""Show the status of this node's guard: its mode, thresholds, usage, known pods and reaction times.
 
-Exit codes: 0, or 3 where no guard runs here.
+Exit codes: 0, or 3 if no guard is running here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Evict a pod of a running node.
 
-It gets its grace period, and stays Failed until its manifest changes.
+Its grace period is honoured. The pod stays Failed until its manifest changes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run the node as a service: print a systemd unit, or write it with --write.
 
-The options of `podqos node run` are passed on in the unit. Nothing is started or enabled.
+The unit runs `podqos node run` with the options given here. Nothing is started or enabled.
 """
 
 from __future__ import annotations

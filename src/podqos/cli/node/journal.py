@@ -1,4 +1,4 @@
-"""Print the journal of a running node: what was seen, decided and done, and why."""
+"""Print the journal of a running node: what it saw, decided and did, and why."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Show the status of a running node.
 
-Capacity and requests, memory and pressure, distance to eviction, the next victims, and the restrictions of this
+Capacity and requests, memory and pressure, headroom before eviction, the next victims, and the restrictions of this
 machine.
 """
 

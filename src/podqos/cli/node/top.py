@@ -1,6 +1,6 @@
 """Live view of a running node: pods by class with usage against request and limit, pressure, next victims.
 
-On a terminal the view refreshes until q or Ctrl-C; otherwise, and with --once, it is printed once.
+On a terminal the view refreshes until q or Ctrl-C. Elsewhere, or with --once, it is printed once.
 """
 
 from __future__ import annotations
