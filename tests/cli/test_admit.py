@@ -531,7 +531,7 @@ BAD_POLICIES = {
     ),
     "no quantity": (
         quota("{hard: {requests.memory: 128mi}}"),
-        '4:15: error: spec.hard[requests.memory]: "128mi" is no quantity',
+        '4:15: error: spec.hard[requests.memory]: "128mi" is not a valid quantity',
         "did you mean 128Mi?",
     ),
     "wrong type": (quota("{hard: 3}"), "4:8: error: spec.hard: must be a mapping, not 3", ""),

@@ -199,7 +199,8 @@ def test_json_and_yaml_say_the_same(capsys, good):
 
 def test_so_little_memory_is_no_node(capsys, good):
     assert main(["explain", "-f", str(good), "--node-memory", "1"]) == 2
-    assert capsys.readouterr().err.endswith("--node-memory: 1 bytes is too little memory for a node (for example 64Gi)\n")
+    said = "--node-memory: 1 bytes is too little memory for a node (for example 64Gi)\n"
+    assert capsys.readouterr().err.endswith(said)
 
 
 def test_the_published_schema_is_the_one_of_the_output(capsys):

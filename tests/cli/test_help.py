@@ -94,7 +94,7 @@ def test_the_version_is_printed(capsys, word):
         pytest.param("deploy/", "unknown command 'deploy/' (`podqos help` lists the commands)", id="a-file"),
         pytest.param("--verson", "unknown option --verson (did you mean --version?)", id="before"),
         pytest.param("check . --polices x", "unknown option --polices (did you mean --policies?)", id="option"),
-        pytest.param("check . --polices=x", "unknown option --polices (did you mean --policies?)", id="option-with-value"),
+        pytest.param("check . --polices=x", "unknown option --polices (did you mean --policies?)", id="option=value"),
         pytest.param("check . --zzz", "unknown option --zzz (see `podqos check --help`)", id="no-such-option"),
         pytest.param("check . -o jsno", "-o/--output: invalid value 'jsno' (did you mean json?)", id="choice"),
         pytest.param(

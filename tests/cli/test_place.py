@@ -365,7 +365,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
         ),
         (
             node("x", spec={"taints": [{"key": 5}]}),
-            "error: spec.taints[0].key: must be a text, not 5 (put it in quotes)",
+            "error: spec.taints[0].key: must be a string, not 5 (put it in quotes)",
         ),
         (
             {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "evictionHrad": {}},

@@ -353,7 +353,7 @@ def test_the_old_name_of_a_budget_is_still_read_and_the_new_one_told(capsys):
     write("options: {memoryBudget: 3}\n", ".podqos.yaml")
     _, _, err = run(capsys, "check", "pod.yaml")
     assert (
-        ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget, and still read "
+        ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget (still supported) "
         "(write policy: {budgets: [{name: memory, resource: memory, limits: 3}]})"
     ) in err
 

@@ -129,7 +129,7 @@ def test_manifests_without_a_namespace_may_be_the_reason_for_no_samples(capsys):
 
     assert code == 2
     assert "of the namespace default" in err
-    assert "Manifests that name no namespace are in default unless you give -n" in err
+    assert "Manifests without a namespace are in default unless you give -n" in err
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_manifests_without_a_namespace_may_be_the_reason_for_no_samples(capsys):
     [
         (("--from", "yesterday"), "--from"),
         (("--to", "2026-99-99"), "--to"),
-        (("--from", "2026-11-10", "--to", "2026-11-09"), "begin earlier"),
+        (("--from", "2026-11-10", "--to", "2026-11-09"), "start earlier"),
     ],
 )
 def test_a_wrong_time_is_one_message(words, message, capsys):
@@ -314,10 +314,10 @@ BAD = {
     "a token and a user": (("--prometheus-token-file", "web.yaml", "--prometheus-user", "me"), "cannot be combined"),
     "a user without a password": (("--prometheus-user", "me"), "--prometheus-user: the password is missing"),
     "no such token": (("--prometheus-token-file", "nowhere"), "nowhere"),
-    "a token of two lines": (("--prometheus-token-file", "web.yaml"), "--prometheus-token-file: not a valid bearer token"),
-    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "--prometheus-password-file: no user"),
+    "a token of two lines": (("--prometheus-token-file", "web.yaml"), "token-file: not a valid bearer token"),
+    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "password-file: the user name is missing"),
     "an empty token": (("--prometheus-token-file", "empty"), "--prometheus-token-file: empty is empty"),
-    "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a header"),
+    "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a valid header"),
     "a header of two lines": (("--prometheus-header", "X-A: b\r\nX-C: hunter2"), "not a valid header value"),
     "a header twice": (("--prometheus-header", "X-A:1", "--prometheus-header", "x-a:2"), "x-a is given twice"),
     "a tenant twice": (

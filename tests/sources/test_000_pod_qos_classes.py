@@ -185,7 +185,7 @@ def _as_printed(fragment: str, indentation: int = 0) -> str:
     return f"...\n{textwrap.indent(spec, ' ' * indentation)}...\n"
 
 
-NOTICE = "example.yaml:2:{column}: warning: no kind: taken for Pod example (add apiVersion: v1 and kind: Pod)\n"
+NOTICE = "example.yaml:2:{column}: warning: no kind: treated as Pod example (add apiVersion: v1 and kind: Pod)\n"
 
 
 def test_the_snippet_as_printed_is_taken_for_a_pod_and_that_is_said(command):

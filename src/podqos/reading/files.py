@@ -107,4 +107,4 @@ def _how_to_read(error: OSError) -> str:
         return "check the path"
     if isinstance(error, PermissionError):
         return "make the file readable or run as its owner"
-    return "name a file or a directory of manifests"
+    return "give a file or directory of manifests"

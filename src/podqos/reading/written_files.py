@@ -19,7 +19,7 @@ def replace_file(path: str, before: bytes, after: bytes) -> None:
     try:
         with open(target, "rb") as file:
             if file.read() != before:
-                raise HostError(f"{path}: not written: it has changed since it was read (run again)")
+                raise HostError(f"{path}: not written: it has changed since it was read (run podqos again)")
             status = os.fstat(file.fileno())
         if not os.access(target, os.W_OK):
             raise HostError(f"{path}: not written: it is read-only (make it writable)")

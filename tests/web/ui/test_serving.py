@@ -282,7 +282,7 @@ def test_large_uploads_are_read_in_a_process_of_their_own_with_the_same_result(s
     status, message = visitor.error("/api/sources?name=large.yaml", LONG + b"#" * len(large))
     assert status == 422
     eventually(lambda: not server.workers(), "the end of its process")
-    assert message.startswith("large.yaml:6:15: pod.yaml: not among the files given")
+    assert message.startswith("large.yaml:6:15: pod.yaml: not among the given files")
 
 
 # ---- one file --------------------------------------------------------------------------------------------------------
