@@ -242,7 +242,7 @@ def test_a_name_of_neither_a_file_nor_a_pod_is_refused(capsys, files, options):
     assert main(["autopsy", "kern.log", *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "neither a file nor a known pod: " in err
+    assert "no such file or pod: " in err
 
 
 def test_a_pipe_that_is_a_file_is_read_once(capsys, files):

@@ -25,26 +25,26 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".gz")
 
 def add_cluster_options(parser: Parser) -> None:
     """Declare how a cluster is named."""
-    cluster = parser.add_argument_group("a cluster, in place of files or for its policies (read only)")
-    cluster.add_argument("--snapshot", metavar="FILE", help="one that `podqos snapshot` wrote")
-    cluster.add_argument("--context", metavar="NAME", help="the live one of a kubeconfig's context")
+    cluster = parser.add_argument_group("a cluster, instead of files or for its policies (read only)")
+    cluster.add_argument("--snapshot", metavar="FILE", help="read a snapshot written by `podqos snapshot`")
+    cluster.add_argument("--context", metavar="NAME", help="read the live cluster of this kubeconfig context")
     cluster.add_argument(
-        "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
+        "--kubeconfig", metavar="FILE", help="the kubeconfig to use (default: $KUBECONFIG, ~/.kube/config)"
     )
-    about = "the live one of the current context, all namespaces (so does -n or -l without files: some of it)"
+    about = "read the live cluster of the current context, all namespaces (-n or -l without files reads part of it)"
     cluster.add_argument("-A", "--all-namespaces", action="store_true", help=about)
 
 
 def add_live_options(parser: Parser) -> None:
     """Declare how a live cluster is named."""
-    parser.add_argument("--context", metavar="NAME", help="the live cluster of a kubeconfig's context")
-    about = "where contexts are (default: $KUBECONFIG, ~/.kube/config, or the pod this runs in)"
+    parser.add_argument("--context", metavar="NAME", help="read the live cluster of this kubeconfig context")
+    about = "the kubeconfig to use (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)"
     parser.add_argument("--kubeconfig", metavar="FILE", help=about)
 
 
 def add_whole_cluster_options(parser: Parser) -> None:
     """Declare how a cluster is named that is taken whole: all namespaces."""
-    parser.add_argument("--snapshot", metavar="FILE", help="a cluster that `podqos snapshot` wrote")
+    parser.add_argument("--snapshot", metavar="FILE", help="a snapshot written by `podqos snapshot`")
     add_live_options(parser)
 
 
@@ -154,4 +154,4 @@ def _live(arguments: argparse.Namespace, part: Part) -> ClusterSnapshot:
             # Files may name any namespace; objects of the cluster are those of its context's.
             own = cluster.namespace if part.pods else ""
             part = replace(part, namespace=given.get("namespace") or own)
-        return take(cluster, part, progress=progress_line("asking kubelet"))
+        return take(cluster, part, progress=progress_line("querying kubelet"))

@@ -35,13 +35,11 @@ Known = Callable[[], ClusterSnapshot | Objects | None]
 def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
     """Print every OOM until Ctrl-C, or the end of a pipe; ``pods`` reads those of files and snapshots."""
     if len(arguments.logs) > 1:
-        raise InvalidOption("one log can be followed", where="--live", fix="run podqos once for each")
+        raise InvalidOption("only one log can be followed", where="--live", fix="run podqos once for each")
     if arguments.output not in _FORMATS:
-        raise InvalidOption(
-            f"-o {arguments.output} needs the end of the log", where="--live", fix="-o text, jsonl or csv"
-        )
+        raise InvalidOption(f"-o {arguments.output} needs a log that ends", where="--live", fix="-o text, jsonl or csv")
     if arguments.html is not None:
-        raise InvalidOption("a page needs the end of the log", where="--html", fix="leave out --live or --html")
+        raise InvalidOption("--html needs a log that ends", where="--html", fix="remove --live or --html")
     path = arguments.logs[0] if arguments.logs else None
     before = signal.signal(signal.SIGTERM, _end)
     try:

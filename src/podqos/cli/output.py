@@ -36,8 +36,8 @@ def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], 
     if widened != "wide":
         about = f"{about}; " * bool(about) + f"wide: the {widened} with nothing cut or wrapped"
     if "name" in formats:
-        about = f"{about}; " * bool(about) + "name: names alone, as for kubectl"
-    described = f"{about} (default: {formats[0]})" if about else f"(default: {formats[0]})"
+        about = f"{about}; " * bool(about) + "name: names only, as in kubectl"
+    described = f"{about} (default: {formats[0]})" if about else f"output format (default: {formats[0]})"
     parser.add_argument(
         "-o",
         "--output",

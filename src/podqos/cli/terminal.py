@@ -20,7 +20,7 @@ def add_colour_option(parser: argparse.ArgumentParser) -> None:
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb (default: auto)",
+        help="when to colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb (default: auto)",
     )
 
 

@@ -55,7 +55,7 @@ class InvalidScenario(InputError):
         self.problems = tuple(problems)
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
         what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
-        super().__init__(what, where=path, fix=f"`podqos scenario validate {path}` names them")
+        super().__init__(what, where=path, fix=f"`podqos scenario validate {path}` lists them")
 
 
 class ScenarioReading(Struct, frozen=True):
@@ -151,7 +151,7 @@ def _how_to_find(path: str, error: InputError) -> str:
         shipped = shipped_scenario(name)
         return error.fix if shipped is None else f"built in as {os.path.basename(shipped).removesuffix('.yaml')}"
     close = closest_scenario(name)
-    return f"did you mean {close}?" if close else "check the path; `podqos scenario list` lists the built-in ones"
+    return f"did you mean {close}?" if close else "check the path; `podqos scenario list` shows the built-in ones"
 
 
 class _Disk:
@@ -178,7 +178,7 @@ class _Disk:
 class _Given:
     """What a scenario refers to is among files that were given, each with a name, perhaps with directories."""
 
-    missing = "not among the files given"
+    missing = "not among the given files"
     fix = "give it together with the scenario"
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
@@ -275,7 +275,7 @@ class _Fetched:
             gathered = self._files.manifests(path) if is_there else Inputs([])
             self.problems += gathered.problems
             if not gathered.files and not gathered.problems:
-                what = "no YAML or JSON files there" if is_there else self._files.missing
+                what = "contains no YAML or JSON files" if is_there else self._files.missing
                 self._complain(("spec", "manifests", index), f"{path}: {what}", self._files.fix)
             files.update((file.path, file) for file in gathered.files)
         return [source_of(InputFile(file.path, data=file.data)) for file in files.values()]
@@ -294,7 +294,7 @@ class _Fetched:
                 self.problems.append(replace(warning, severity=Severity.WARNING))
         if admission.refusal is not None:
             refused = admission.pods - admission.admitted
-            what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"
+            what = f"the API server rejects {refused} of {admission.pods} pods: {admission.refusal.message}"
             self.problems.append(source.problem(place, (), what, "`podqos admit` explains it step by step"))
             return None
         if admission.pods == 0:

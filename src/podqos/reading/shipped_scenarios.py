@@ -28,7 +28,7 @@ def scenario_dir(name: str) -> Path:
     home = _home()
     known = sorted(entry.name for entry in home.iterdir() if entry.is_dir())
     if name not in known:
-        raise InvalidArgument(f"there is no scenario {name!r}", fix=f"one of: {', '.join(known)}")
+        raise InvalidArgument(f"no such scenario: {name!r}", fix=f"one of: {', '.join(known)}")
     return home / name
 
 

@@ -1,12 +1,12 @@
-"""Show the impact of a leak in each pod: which other pods on its node die, how soon, and what kills them.
+"""Show the blast radius of a leak in each pod: which other pods on its node die, how soon, and what kills them.
 
-Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is killed
-or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`; usage
-above a limit is refused:
+Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is
+OOM-killed or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos
+rank`. Usage above a limit is an error.
 
   podqos blast race
-  podqos blast worker-1            a node of the live cluster
-  podqos blast race --growing system   what runs besides pods leaks, until every pod has died once
+  podqos blast worker-1                a node of the live cluster
+  podqos blast race --growing system   everything outside pods leaks, until every pod has died once
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 
@@ -50,15 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_scenario_argument(parser)
     add_snapshot_options(parser, positional=False)
     options.add_kubelet_option(parser, "--config", dest="config")
-    options.add_value_option(parser, "--slow", options.rate_option, "the slow rate", "QUANTITY/s", default="4Mi/s")
-    options.add_value_option(parser, "--fast", options.rate_option, "the fast rate", "QUANTITY/s", default="1Gi/s")
-    about = "let only this pod leak; system: what runs besides pods"
+    options.add_value_option(parser, "--slow", options.rate_option, "slow leak rate", "QUANTITY/s", default="4Mi/s")
+    options.add_value_option(parser, "--fast", options.rate_option, "fast leak rate", "QUANTITY/s", default="1Gi/s")
+    about = "let only this pod leak; system: everything outside pods"
     parser.add_argument("--growing", metavar="POD", help=about)
     options.add_policy_option(parser)
-    parser.add_argument("--all", action="store_true", help="list all pods that harm others, not only the worst")
+    parser.add_argument("--all", action="store_true", help="list every pod that harms others, not only the worst")
     options.add_version_option(parser)
-    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
-    about = "csv: a line per pod and rate"
+    parser.add_argument("--html", metavar="FILE", help="also save a page to open in a browser")
+    about = "csv: one line per pod and rate"
     add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.sim.blast:BlastRadius", about)
 
 

@@ -77,7 +77,7 @@ class CheckRun:
                 if kubelet != STDIN:
                     read_kubelet(kubelet, read_bytes(kubelet))
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
-            raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+            raise InvalidOption("standard input can be read only once", where=STDIN, fix="use files for the rest")
         refuse_scenarios(given)
         if arguments.stdin_filename is not None and STDIN not in given:
             raise InvalidOption("standard input is not read", where="--stdin-filename", fix="add -f -")
@@ -86,14 +86,14 @@ class CheckRun:
         rendering = Rendering(arguments.render, tuple(arguments.kustomize))
         if arguments.fix and (rendering.render or rendering.directories):
             raise InvalidOption(
-                "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
+                "rendered manifests cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
         self._stored = stored_policies(arguments)
         cluster = None if arguments.files or arguments.kustomize else cluster_of(arguments, Part(usage=False))
         if cluster is not None and (arguments.fix or arguments.diff):
             where = "--fix" if arguments.fix else "--diff"
             fix = "--patch-format kubectl prints commands"
-            raise InvalidOption("podqos changes nothing in a cluster", where=where, fix=fix)
+            raise InvalidOption("podqos does not change a cluster", where=where, fix=fix)
         if cluster is None:
             inputs = self._with_stdin_named(manifest_files(given, "check", rendering))
         else:
@@ -114,7 +114,7 @@ class CheckRun:
         arguments = self._arguments
         if arguments.output not in _OF_SCORES:
             fix = f"use one of {', '.join(_OF_SCORES)}"
-            raise InvalidOption(f"there are no scores as {arguments.output}", where="--all", fix=fix)
+            raise InvalidOption(f"scores cannot be printed as {arguments.output}", where="--all", fix=fix)
         for option in ("fix", "diff", "patch_format", "write_baseline"):
             if getattr(arguments, option):
                 name = f"--{option.replace('_', '-')}"
@@ -128,7 +128,9 @@ class CheckRun:
         if print_problems(self._config.problems):
             return 2
         if arguments.write_baseline and self._baseline_path is None:
-            raise InvalidOption("no file to write to", where="--write-baseline", fix="name it with --baseline FILE")
+            raise InvalidOption(
+                "no file to write the baseline to", where="--write-baseline", fix="name it with --baseline FILE"
+            )
         checked = self._checked()
         if arguments.write_baseline:
             return self._write_baseline(checked)
@@ -150,7 +152,7 @@ class CheckRun:
             return 2
         if not checked.subjects:
             others = checked.objects.left_out
-            skipped = f" ({others} others skipped)" if others else ""
+            skipped = f" (skipped {counted(others, 'other object')})" if others else ""
             print(f"nothing to check: no workloads, policies or kubelet configurations{skipped}", file=sys.stderr)
             return 2
         return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
@@ -294,10 +296,10 @@ class CheckRun:
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
         """Say which entries of the baseline are no longer needed."""
         for entry in stale[:_STALE_SHOWN]:
-            print(f"{self._baseline_path}: {_described(entry)} is gone", file=sys.stderr)
+            print(f"{self._baseline_path}: {_described(entry)} is no longer found", file=sys.stderr)
         if stale:
             more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
-            print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
+            print(f"{self._baseline_path}: {more}--write-baseline removes these entries", file=sys.stderr)
 
 
 def _namespace_names(whole: NamespaceScores) -> Iterator[str]:
@@ -348,4 +350,4 @@ def _sarif(report: CheckReport, checked: Checked) -> str:
 def _described(entry: BaselineEntry) -> str:
     key = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
     container = f", container {entry.container}" if entry.container else ""
-    return f"{entry.check} about {entry.kind} {key}{container}"
+    return f"{entry.check} of {entry.kind} {key}{container}"

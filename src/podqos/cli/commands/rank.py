@@ -1,11 +1,11 @@
-"""Rank the pods of a node twice: in the order the kubelet would evict them, and the order the kernel would kill them.
+"""Rank the pods of a node twice: in the kubelet's eviction order and in the kernel's OOM kill order.
 
-Each place comes with the numbers that decide it and the reason it comes before the next; where the two orders disagree
-is shown below them.
+Every rank comes with the numbers behind it and the reason it precedes the next one. Below, podqos shows where the two
+orders disagree.
 
 Pods and their usage come from one of:
   -f MANIFESTS --usage FILE  manifests, and a table of their pods' usage: CSV or YAML with the columns pod, container,
-                             memory, anon, inactiveFile, swap, pageTables, processes, disk, inodes; without --usage
+                             memory, anon, inactiveFile, swap, pageTables, processes, disk, inodes; without --usage,
                              pods are assumed to use what they request
   --stats FILE --pods FILE   the kubelet's own /stats/summary and /pods
   --snapshot FILE            everything in one file
@@ -35,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rank``."""
     add_snapshot_options(parser)
     add_watch_options(parser)
-    options.add_choice_option(parser, "--signal", Signal, "what runs short", Signal.MEMORY)
+    options.add_choice_option(parser, "--signal", Signal, "the resource that runs short", Signal.MEMORY)
     ways = "kubelet (usage over request, priority, usage - request), qos-tiers, or qos-usage (up to 1.8)"
-    options.add_policy_option(parser, f"how the kubelet ranks: {ways}")
-    parser.add_argument("--soft", action="store_true", help="a soft threshold is met (default: a hard one)")
+    options.add_policy_option(parser, f"how the kubelet ranks pods: {ways}")
+    parser.add_argument("--soft", action="store_true", help="a soft threshold was crossed (default: a hard one)")
     options.add_layout_option(parser)
     options.add_kubelet_option(parser)
-    about = "memory limit of the cgroup of all pods, if enforceNodeAllocatable includes pods"
+    about = "memory limit of the kubepods cgroup, if enforceNodeAllocatable includes pods"
     about = f"{about} (default: what --kubelet-config leaves to pods, or no limit)"
     options.add_value_option(parser, "--pods-memory", options.amount_option, about)
     options.add_cgroup_option(parser)
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         ("table", "wide", "json", "yaml", "csv", "name"),
         "podqos.answers.places:RankReport",
-        "table: both orders and where they disagree; wide, csv: a line per pod; json, yaml: everything",
+        "table: both kill orders and where they disagree; wide, csv: one line per pod; json, yaml: everything",
     )
 
 

@@ -1,16 +1,16 @@
 """Work with scenario files, which describe a simulation: nodes, ordinary manifests, demand over time.
 
-  validate FILE…   read each with everything it refers to, and report all problems
-  new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
-  from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used
-  from-cluster NAME  write a scenario in which a cluster goes on from now: its nodes, its pods, what they use
-  schema           print the JSON Schema, for editors
-  list             the built-in scenarios, which every command accepts by name
+  validate FILE…     read each scenario with the files it refers to, and report all problems
+  new [NAME]         create NAME.yaml and its manifests to start from; never overwrites files
+  from-usage NAME    create a scenario that replays recorded usage
+  from-cluster NAME  create a scenario that continues from a cluster's current state
+  schema             print the JSON Schema, for editors
+  list               list the built-in scenarios, which every command accepts by name
 
   podqos scenario from-cluster now --duration 2h
   podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
-Exit code 2 where something is wrong.
+Exit code 2 if there are problems.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from podqos.wording import counted
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos scenario``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    validate = commands.add_parser("validate", help="read scenarios and report all problems")
+    validate = commands.add_parser("validate", help="validate scenario files and report all problems")
     validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of built-in scenarios")
-    new = commands.add_parser("new", help="write a scenario to start from")
+    new = commands.add_parser("new", help="create a scenario to start from")
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
-    from_usage = commands.add_parser("from-usage", help="write a scenario of recorded usage")
+    from_usage = commands.add_parser("from-usage", help="create a scenario from recorded usage")
     _add_usage_arguments(from_usage)
-    from_cluster = commands.add_parser("from-cluster", help="write a scenario of a cluster as it is now")
+    from_cluster = commands.add_parser("from-cluster", help="create a scenario from a cluster as it is now")
     _add_name(from_cluster)
     add_whole_cluster_options(from_cluster)
-    from_cluster.add_argument("--node", metavar="NAME", help="this node and its pods alone (default: all)")
-    add_value_option(from_cluster, "--duration", duration_option, "how long it runs", "DURATION", default="1h")
+    from_cluster.add_argument("--node", metavar="NAME", help="only this node and its pods (default: all)")
+    add_value_option(from_cluster, "--duration", duration_option, "duration of the scenario", "DURATION", default="1h")
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
     commands.add_parser("list", help="list the built-in scenarios")
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
     """Declare the name of the scenario that is written."""
-    parser.add_argument("name", metavar="NAME", help="writes NAME.yaml, and a directory NAME beside it")
+    parser.add_argument("name", metavar="NAME", help="write NAME.yaml and a directory NAME next to it")
 
 
 def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,17 +67,20 @@ def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
         "-n",
         "--namespace",
         metavar="NAME",
-        help="of manifests that name none (default: default); of what Prometheus is asked about (default: all)",
+        help=(
+            "namespace of manifests without one (default: default), and of the pods to query in Prometheus "
+            "(default: all)"
+        ),
     )
-    about = "samples: CSV with the columns time, pod, memory, cpu, or Prometheus' answer to a range query"
+    about = "usage samples: CSV with the columns time, pod, memory, cpu, or the result of a Prometheus range query"
     add_list_option(parser, "--usage", "FILE", about)
-    add_list_option(parser, "--memory", "FILE", "Prometheus' answer that is memory, whatever its name")
-    add_list_option(parser, "--cpu", "FILE", "Prometheus' answer that is CPU, such as of rate(…)")
+    add_list_option(parser, "--memory", "FILE", "a Prometheus result with memory usage, whatever the metric's name")
+    add_list_option(parser, "--cpu", "FILE", "a Prometheus result with CPU usage, such as rate(…)")
     add_prometheus_options(parser, "1d")
-    parser.add_argument("--nodes", metavar="N", type=int, help="how many nodes there are, beside those that are named")
-    about = "what a node has (default: as in its Node manifest)"
+    parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes in addition to those in the manifests")
+    about = "capacity of a node (default: from its Node manifest)"
     add_value_option(parser, "--node-capacity", capacity_option, about, "cpu=16,memory=64Gi")
-    about = "leave out samples as long as no curve is off by more than this part of its highest value (default: 0%%)"
+    about = "drop samples as long as no curve is off by more than this percentage of its maximum (default: 0%%)"
     parser.add_argument("--tolerance", metavar="PERCENT", default="0%", help=about)
 
 
