@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from podqos.controls import own
+from podqos.controls import own, widened
 from podqos.model.pod import QOSClass
 
 _ESCAPE = own("\x1b")
@@ -36,6 +36,8 @@ class Style(Struct, frozen=True):
     colour: bool = False
     width: int | None = None
     """Columns to stay within; None for no limit."""
+    is_ascii: bool = False
+    """Whether an arrow is printed as ``->``, which is a column wider."""
 
     def qos_class(self, qos_class: QOSClass) -> str:
         """Return the class in its colour."""
@@ -75,6 +77,8 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     Where it is wider than it may be, the last column is wrapped under itself; if there is too little room for that, the
     columns that do not fit go below their row, each value after its heading.
     """
+    if style.is_ascii:
+        rows = [[widened(cell) for cell in row] for row in rows]
     widths = [max(map(visible_length, column)) for column in zip(headers, *rows, strict=True)]
     starts = [len(indent) + sum(widths[:index]) + 2 * index for index in range(len(widths))]
     least = starts[-1] + min(widths[-1], _READABLE)
@@ -126,6 +130,8 @@ def wrapped(text: str, style: Style, indent: str, first: str | None = None) -> l
 
     Words are never broken. One that would only fit without its indentation loses as much of that as it has to.
     """
+    if style.is_ascii:
+        text = widened(text)
     bare = text.lstrip(" ")
     extra = text[: len(text) - len(bare)]
     line = (indent if first is None else first) + extra
