@@ -112,4 +112,8 @@ def test_without_a_width_nothing_is_wrapped_or_cut():
 def test_columns_line_up_where_an_arrow_is_printed_in_ascii():
     rows = [("Guaranteed → Burstable", "-997 → 999"), ("Burstable", "938")]
     lines = [approximated(line) for line in columns(("CLASS", "ADJ"), rows, Style(is_ascii=True))]
-    assert lines == ["CLASS                    ADJ", "Guaranteed -> Burstable  -997 -> 999", "Burstable                938"]
+    assert lines == [
+        "CLASS                    ADJ",
+        "Guaranteed -> Burstable  -997 -> 999",
+        "Burstable                938",
+    ]
