@@ -36,7 +36,16 @@ def style_for(colour: str) -> Style:
     """Return how to write on standard output."""
     wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     wanted = colour == "always" or (colour == "auto" and sys.stdout.isatty() and not wants_none)
-    return Style(colour=wanted, width=output_columns(sys.stdout))
+    return Style(colour=wanted, width=output_columns(sys.stdout), is_ascii=not _can_write("→"))
+
+
+def _can_write(text: str) -> bool:
+    """Whether standard output can carry this text as it is."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def output_columns(stream: TextIO) -> int | None:

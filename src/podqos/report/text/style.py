@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from podqos.controls import own
+from podqos.controls import own, widened
 from podqos.model.pod import QOSClass
 
 Item = TypeVar("Item")
@@ -39,6 +39,8 @@ class Style(Struct, frozen=True):
     colour: bool = False
     width: int | None = None
     """Columns to stay within; None for no limit."""
+    is_ascii: bool = False
+    """Whether an arrow is printed as ``->``, which is a column wider."""
     has_headers: bool = True
     """Whether tables have a row of headings."""
     is_wide: bool = False
@@ -86,6 +88,8 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     Where it is wider than it may be, the last column is wrapped under itself; if there is too little room for that, the
     columns that do not fit go below their row, each value after its heading.
     """
+    if style.is_ascii:
+        rows = [[widened(cell) for cell in row] for row in rows]
     widths = [max(map(visible_length, column)) for column in zip(headers, *rows, strict=True)]
     starts = [len(indent) + sum(widths[:index]) + 2 * index for index in range(len(widths))]
     least = starts[-1] + min(widths[-1], _READABLE)
@@ -139,6 +143,8 @@ def wrapped(text: str, style: Style, indent: str, first: str | None = None) -> l
 
     Words are never broken. One that would only fit without its indentation loses as much of that as it has to.
     """
+    if style.is_ascii:
+        text = widened(text)
     bare = text.lstrip(" ")
     extra = text[: len(text) - len(bare)]
     line = (indent if first is None else first) + extra
