@@ -362,7 +362,7 @@ def test_a_key_that_does_not_fit_leaves_the_old_certificate_in_use(tmp_path):
         source = Reloaded("certificate", [certificate.certificate, certificate.key], certificate.load)
         (tmp_path / "certs" / "tls.key").write_bytes((tmp_path / "other" / "tls.key").read_bytes())
         assert source.look() is False
-        assert "does not fit" in source.error
+        assert "does not match" in source.error
         assert server.ask("/healthz")[0] == 200
 
 
