@@ -1,6 +1,6 @@
 """Back-test of ``advise``: sized from the first week of generated traces, judged by the second, beside krr and VPA.
 
-Run: ``python bench/advise.py`` (two minutes of CPU time); ``--write`` renews docs/advise.svg and the tables in
+Run: ``python bench/advise.py`` (two minutes of CPU time); ``--write`` renews docs/pictures/advise.svg and the tables in
 bench/RESULTS.md, ``--seed N`` draws other traces (the published ones are held out: nothing was tuned with them).
 
 A container is OOM-killed if it wants more than its limit at any time of the second week. Memory reserved beyond need is
@@ -378,7 +378,7 @@ def panels(comparison: Comparison) -> list[Panel]:
 
 
 def write(lines: Sequence[str], comparison: Comparison) -> None:
-    (ROOT / "docs/advise.svg").write_text(picture(panels(comparison)))
+    (ROOT / "docs/pictures/advise.svg").write_text(picture(panels(comparison)))
     results = ROOT / "bench/RESULTS.md"
     text = results.read_text()
     begin, end = "<!-- advise: tables -->\n", "<!-- advise: end -->\n"
@@ -393,7 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, action="append", help="draw these traces instead of the held-out ones")
     parser.add_argument("--family", choices=FAMILIES, action="append", help="only traces of these families")
     parser.add_argument("--workloads", type=int, default=WORKLOADS, help="of each family and seed")
-    parser.add_argument("--write", action="store_true", help="renew docs/advise.svg and bench/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="renew docs/pictures/advise.svg and bench/RESULTS.md")
     options = parser.parse_args(arguments)
     began = time.process_time()
     comparison = compare(options.seed or HELD_OUT, options.family or FAMILIES, options.workloads)

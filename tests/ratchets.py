@@ -34,7 +34,7 @@ OTHERS = {
     "host/runtimes/runc.py": "runc",
     "qos/run_flags.py": "docker run and podman run",
     "reading/live_log.py": "journalctl",
-    "report/check/document.py": "docs/checks.md, the page about podqos check",
+    "report/check/document.py": "docs/reference/checks.md, the page about podqos check",
     "reading/revisions.py": "git",
     "web/guard_installation.py": "podqos guard, in the manifest of a DaemonSet",
     "web/installation.py": "podqos exporter and webhook, in the manifest of a Deployment",

@@ -60,7 +60,7 @@ def test_documents_named_in_the_code_exist():
     assert sorted(f"{path.relative_to(ROOT)}: {name}" for name, path in named if not list(ROOT.glob(f"{name}*"))) == []
 
 
-@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/rules.md"])
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "docs/explanation/rules.md"])
 def test_named_modules_and_tests_exist(document):
     names = set(re.findall(r"`(\w[\w/*]*(?:\.py|/))`", (ROOT / document).read_text()))
     homes = (ROOT, ROOT / "src/podqos", ROOT / "tests")
@@ -70,12 +70,12 @@ def test_named_modules_and_tests_exist(document):
 
 
 def _source_rows() -> list[tuple[str, str, str, str]]:
-    """Return the rows of docs/sources.md: the test file of the section, item, commands, tests.
+    """Return the rows of docs/explanation/sources.md: the test file of the section, item, commands, tests.
 
     What the commands show is held by ``documents/test_sources.py``.
     """
     rows, own = [], ""
-    for line in (ROOT / "docs/sources.md").read_text().splitlines():
+    for line in (ROOT / "docs/explanation/sources.md").read_text().splitlines():
         if line.startswith("Own file:"):
             own = line.split("`")[1]
         elif line.startswith("| ") and not line.startswith("| in the document"):
@@ -103,7 +103,7 @@ def test_every_test_named_for_the_sources_exists():
 
 
 def test_every_test_file_of_the_sources_is_on_their_page():
-    page = (ROOT / "docs/sources.md").read_text()
+    page = (ROOT / "docs/explanation/sources.md").read_text()
     assert [path.name for path in ROOT.glob("tests/sources/test_*.py") if f"sources/{path.name}" not in page] == []
 
 

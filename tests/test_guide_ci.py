@@ -18,7 +18,7 @@ from podqos.cli.main import COMMANDS, main
 from podqos.reading.configuration import read_configuration
 
 ROOT = Path(__file__).resolve().parents[1]
-GUIDE = (ROOT / "docs/guide-ci.md").read_text()
+GUIDE = (ROOT / "docs/how-to/ci-gate.md").read_text()
 BLOCKS = {
     name: yaml.safe_load(text) for name, text in re.findall(r"```yaml\n# ([^\n]+)\n(.*?)```", GUIDE, flags=re.DOTALL)
 }

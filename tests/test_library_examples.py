@@ -1,4 +1,4 @@
-"""The examples of docs/library.md run as they stand, and print what stands below them."""
+"""The examples of docs/reference/library.md run as they stand, and print what stands below them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "library.md"
+PAGE = ROOT / "docs/reference/library.md"
 # An example, and what it prints.
 _EXAMPLE = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<printed>.*?)```\n)?", re.DOTALL)
 
@@ -28,7 +28,7 @@ def output_of(code: str, title: str = "") -> str:
     """Return what an example prints."""
     output = io.StringIO()
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(output):
-        exec(compile(code, f"docs/library.md ({title})", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own page
+        exec(compile(code, f"docs/reference/library.md ({title})", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own page
     return output.getvalue()
 
 

@@ -102,7 +102,7 @@ def test_an_editable_installation_needs_no_page(checkout):
 
 
 def test_nothing_asks_pip_for_more_than_to_install():
-    for name in ("README.md", "docs/guide-ci.md", "action.yml", ".pre-commit-hooks.yaml"):
+    for name in ("README.md", "docs/how-to/ci-gate.md", "action.yml", ".pre-commit-hooks.yaml"):
         assert "--config-settings" not in (ROOT / name).read_text(), name
 
 

@@ -33,7 +33,7 @@ def main() -> None:
                 # Cards come with one frame after the other, and blocks are drawn beside the page.
                 page.locator(".blocks canvas").wait_for()
                 page.wait_for_function("() => podqosIsDrawn()")
-                page.screenshot(path=ROOT / "docs" / f"ui-{scheme}.png")
+                page.screenshot(path=ROOT / "docs" / "pictures" / f"ui-{scheme}.png")
                 page.close()
             browser.close()
         finally:

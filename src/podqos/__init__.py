@@ -1,7 +1,8 @@
 """podqos: which pods are slowed down or killed, in which order, and why.
 
 ``load`` reads files; ``explain``, ``check``, ``rank`` and the rest answer as the commands of those names do, with the
-values that ``-o json`` prints (docs/library.md). Below them are the decisions themselves: ``classify``, ``oom_scores``.
+values that ``-o json`` prints (docs/reference/library.md). Below them are the decisions
+themselves: ``classify``, ``oom_scores``.
 
 The public names are those that ``__init__.pyi`` imports. They are loaded on first use, because the command line starts
 faster when what it does not need is never imported.

@@ -1,7 +1,8 @@
 """Every defect that a warning or an error is about is reported without options; what good teams write is not.
 
-The seeded defects are the examples of the checks, one file for each (docs/checks.md shows them); ``good_manifests`` is
-what a shop, its databases, batch jobs, an operator, a monitoring stack and a platform look like when they are in order.
+The seeded defects are the examples of the checks, one file for each (docs/reference/checks.md shows them);
+``good_manifests`` is what a shop, its databases, batch jobs, an operator, a monitoring stack and a platform look like
+when they are in order.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 from tests.browser.conftest import PAGE
 
 BUDGET_BYTES = 240_000
-"""Every report carries the page: docs/decisions/0012."""
+"""Every report carries the page: docs/explanation/decisions/0012."""
 
 
 @pytest.fixture(scope="module")

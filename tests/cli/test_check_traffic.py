@@ -181,11 +181,11 @@ def test_sarif_names_a_page_for_every_rule(capsys):
     rules = json.loads(capsys.readouterr().out)["runs"][0]["tool"]["driver"]["rules"]
     root = Path(__file__).resolve().parents[2]
     home = tomllib.loads((root / "pyproject.toml").read_text())["project"]["urls"]["Homepage"]
-    headings = [line.removeprefix("### ") for line in (root / "docs/checks.md").read_text().splitlines()]
+    headings = [line.removeprefix("### ") for line in (root / "docs/reference/checks.md").read_text().splitlines()]
     anchors = {heading.lower().replace(" ", "-") for heading in headings}
     for rule in rules:
         page, _, anchor = rule["helpUri"].partition("#")
-        assert page == f"{home}/docs/checks.md"
+        assert page == f"{home}/docs/reference/checks.md"
         assert anchor in anchors
 
 

@@ -451,7 +451,7 @@ def test_the_schema_describes_every_definition_it_refers_to():
 
 # ---- the page ----------------------------------------------------------------------------------------------------
 
-PAGE = (ROOT / "docs" / "scenarios.md").read_text()
+PAGE = (ROOT / "docs/reference/scenario-format.md").read_text()
 
 
 def test_the_example_of_the_page_is_valid(tmp_path):

@@ -76,11 +76,11 @@ def world(tmp_path_factory) -> Path:
 def _by_page() -> dict[str, list[Command]]:
     """Return the commands of each page that run, each once, where it is shown with output or named first.
 
-    Those of podqos in docs/sources.md run in ``test_sources.py``.
+    Those of podqos in docs/explanation/sources.md run in ``test_sources.py``.
     """
     found: dict[tuple[str, ...], Command] = {}
     pages: dict[str, list[Command]] = {}
-    elsewhere = (each for each in EVERYWHERE if each.page != "docs/sources.md" or own(each) is None)
+    elsewhere = (each for each in EVERYWHERE if each.page != "docs/explanation/sources.md" or own(each) is None)
     for command in sorted(filter(runs, elsewhere), key=lambda each: not each.shown):
         if command.shown or (*command.words,) not in found:
             found[*command.words] = command

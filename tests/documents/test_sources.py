@@ -1,4 +1,4 @@
-"""Every command of docs/sources.md runs as written, in a clone of the repository, and prints what its row claims."""
+"""Every command of docs/explanation/sources.md runs as written, in a clone, and prints what its row claims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from documents.commands import ROOT
 from documents.world import Ran, podqos
 
-PAGE = ROOT / "docs/sources.md"
+PAGE = ROOT / "docs/explanation/sources.md"
 # What needs root or a cluster is not run here.
 NEEDS_MORE = ("podqos node ", "kubectl ")
 

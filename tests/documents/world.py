@@ -101,7 +101,7 @@ def make_world(directory: Path) -> None:
     (hidden / "cluster.yaml").write_text(_joined(sorted((SCENARIO / "platform").glob("0*.yaml"))))
 
     with in_world(directory):
-        for command in commands_of(ROOT / "docs/guide-incident.md"):
+        for command in commands_of(ROOT / "docs/tutorials/first-incident.md"):
             if command.words[0] in {"git", "cp"}:
                 _bash(command.text, check=True)
         _bash("git branch --force main HEAD~1", check=True)

@@ -8,7 +8,7 @@ from podqos.advice.checks.catalogue import CHECKS
 from podqos.library.check_examples import good_example
 from podqos.report.check.document import document
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/checks.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/checks.md"
 
 
 def test_the_page_in_the_repository_is_the_one_the_code_makes():

@@ -228,7 +228,7 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
     given = tuple(request.policies)
     named = [*given, *(policy.policy for policy in objects.own_policies)]
     if not named:
-        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
+        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; `podqos policy init` writes one"
         raise InputError("no policy", where=naming("files"), fix=fix)
     options = CheckOptions(
         profile=request.profile,

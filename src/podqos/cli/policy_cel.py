@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         return EXIT_BAD_INPUT
     policies = [*given, *(policy.policy for policy in objects.own_policies)]
     if not policies:
-        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; docs/policy.md has an example"
+        fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; `podqos policy init` writes one"
         raise InputError("no policy", where="-f", fix=fix)
     wish = Wish(
         profile=profile,

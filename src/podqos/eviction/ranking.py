@@ -16,7 +16,7 @@ Pods without statistics are evicted first: among all (memory and disk), among th
 equal class (``qos-usage``) or of equal tier and priority (``qos-tiers``, where such a Burstable pod counts as over its
 request).
 
-Sources: Kubernetes v1.36 and v1.8 pkg/kubelet/eviction/helpers.go; for ``qos-tiers`` see docs/rules.md.
+Sources: Kubernetes v1.36 and v1.8 pkg/kubelet/eviction/helpers.go; for ``qos-tiers`` see docs/explanation/rules.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The HTTP server of the webhook and of the page: HTTP/1.1 with or without TLS, keep-alive, one write per answer.
 
-httptools (the parser of Node.js) reads, uvloop waits; docs/decisions/0010 has the figures. What a client sends is
-never waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and a sweep
-now and then closes those past it. An answer may also be a stream, which goes on until either side ends it.
+httptools (the parser of Node.js) reads, uvloop waits; docs/explanation/decisions/0010 has the figures. What a client
+sends is never waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and
+a sweep now and then closes those past it. An answer may also be a stream, which goes on until either side ends it.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
     "cpu-over-budget",
     WARNING,
     "Kubernetes: pkg/kubelet/cm/helpers_linux.go",
-    "docs/place.md",
+    "docs/reference/commands/place.md",
     effect=Effect.NONE,
     rule=sums,
 )
@@ -189,7 +189,7 @@ def cpu_overcommit() -> Example:
     "memory-over-budget",
     WARNING,
     "Kubernetes: pkg/kubelet/eviction/helpers.go",
-    "docs/place.md",
+    "docs/reference/commands/place.md",
     effect=Effect.NODE,
     rule=sums,
 )

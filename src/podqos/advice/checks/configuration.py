@@ -70,7 +70,8 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
         ),
     ] = ()
     policy: Annotated[
-        PolicySpec | None, says("what is demanded of pods, in the words of a Policy's spec (docs/policy.md)")
+        PolicySpec | None,
+        says("what is demanded of pods, in the words of a Policy's spec (docs/reference/commands/policy.md)"),
     ] = None
     disable: Annotated[tuple[str, ...], says("ids or names of checks that are not run")] = ()
     options: Annotated[StatedOptions, says("settings of the checks")] = StatedOptions()

@@ -1,4 +1,4 @@
-"""PQ701–PQ705: what violates a policy of podqos (docs/policy.md).
+"""PQ701–PQ705: what violates a policy of podqos (docs/reference/commands/policy.md).
 
 The severity is the rule's: what would be refused is an error, what would be warned about a warning, what would only be
 recorded an info. What an exemption covers is found all the same, and suppressed.
@@ -37,7 +37,7 @@ from podqos.qos.edits import edits_to_guaranteed
 from podqos.wording import shown_ratio
 
 SEVERITIES = {Action.DENY: ERROR, Action.WARN: WARNING, Action.AUDIT: INFO}
-_DOCUMENT = "docs/policy.md"
+_DOCUMENT = "docs/reference/commands/policy.md"
 
 
 class ViolatingAmounts(Struct, frozen=True, gc=False):
@@ -255,7 +255,15 @@ def find_over_budget(context: CheckContext, sketches: Sequence[Sketch]) -> Itera
         yield replace(finding, severity=SEVERITIES[budget.action])
 
 
-@bundle_check("PQ705", "policy-budget", WARNING, _DOCUMENT, "docs/place.md", effect=Effect.NONE, rule=find_over_budget)
+@bundle_check(
+    "PQ705",
+    "policy-budget",
+    WARNING,
+    _DOCUMENT,
+    "docs/reference/commands/place.md",
+    effect=Effect.NONE,
+    rule=find_over_budget,
+)
 def policy_budget() -> Example:
     """PQ705: All pods together exceed a budget of a policy.
 

@@ -1,8 +1,8 @@
 """Serve metrics of a live cluster to Prometheus: headroom of nodes, pods that die next, classes, overcommit, findings.
 
 The cluster is watched, not polled; only usage is asked for again and again, from kubelets by way of the API server (the
-right to get nodes/proxy) or metrics.k8s.io. Read only. docs/exporter.md has the metrics, rules for alerts, a dashboard
-and manifests to run it in a cluster.
+right to get nodes/proxy) or metrics.k8s.io. Read only. docs/how-to/metrics.md lists the metrics, and has
+alerting rules, a dashboard and manifests to run it in a cluster.
 
   podqos exporter --listen 127.0.0.1:9753
   podqos exporter manifests --image registry.example.com/podqos:1.0

@@ -2,7 +2,8 @@
 
 A kubelet looks every ten seconds; the kernel is often faster, and kills what has the highest score. `podqos guard run`
 takes the kubelet's thresholds and its ranking with the figures of the moment. By default it only writes down what it
-would have done; with --enforce the pod is Evicted as by the kubelet. docs/guard.md says what that changes.
+would have done; with --enforce the pod is Evicted as by the kubelet.
+docs/reference/commands/guard.md says what that changes.
 
   podqos guard run
   podqos guard run --enforce --most 3/5m

@@ -1,4 +1,4 @@
-"""Policies: what a cluster's owner demands of pods. docs/policy.md has the language.
+"""Policies: what a cluster's owner demands of pods. docs/reference/commands/policy.md has the language.
 
   test    which objects violate what: podqos policy test -f policy.yaml -f manifests/
   cel     print the policy as admission policies of Kubernetes, which need no server:

@@ -3,7 +3,7 @@
 It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about
 it, and what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives
 sidecars limits where a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
-docs/webhook.md shows how to roll it out, and how to get out again.
+docs/reference/commands/webhook.md shows how to roll it out, and how to get out again.
 
   test         the answer to a review, without a server
   certificate  make a certificate, or renew it

@@ -1,6 +1,7 @@
 """Print what the guard needs to run in a cluster: a DaemonSet, its rights, and policies that keep them to its node.
 
-Kubernetes 1.30 or later. It only shadows unless --enforce is given; docs/guard.md says what it may do, and why.
+Kubernetes 1.30 or later. It only shadows unless --enforce is given; docs/reference/commands/guard.md says
+what it may do, and why.
 """
 
 from __future__ import annotations

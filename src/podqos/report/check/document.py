@@ -1,4 +1,4 @@
-"""``docs/checks.md``, generated from the catalogue: a page on every check, with examples that tests run.
+"""``docs/reference/checks.md``, generated from the catalogue: a page on every check, with examples that tests run.
 
 A test compares the file in the repository with ``document``; write it again after changing a check.
 """

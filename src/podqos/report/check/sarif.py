@@ -69,7 +69,7 @@ def _rule(check: Check, good: GoodExample) -> JSON:
         "name": "".join(word.capitalize() for word in check.name.split("-")),
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
-        "helpUri": f"{PROJECT_URL}/docs/checks.md#{check.id.lower()}-{check.name}",
+        "helpUri": f"{PROJECT_URL}/docs/reference/checks.md#{check.id.lower()}-{check.name}",
         "help": {"text": f"{check.why}\n\n{check.fix}", "markdown": _markdown(check, good)},
         "defaultConfiguration": {"level": _LEVELS[check.severity]},
         "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": severity},
