@@ -394,7 +394,7 @@ def test_a_certificate_of_another_namespace_is_refused(capsys, tmp_path):
     code, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path, "-n", "qos")
 
     assert code == 2
-    assert "for podqos-webhook.podqos.svc, not podqos-webhook.qos.svc" in said.err
+    assert "for podqos-webhook.podqos.svc, not for podqos-webhook.qos.svc" in said.err
     assert f"webhook certificate {tmp_path} -n qos" in said.err
     assert said.out == ""
 
@@ -413,7 +413,7 @@ def test_what_is_no_certificate_is_refused(capsys, tmp_path):
     code, said = printed(capsys, "webhook", "manifests", "--certificate", tmp_path)
 
     assert code == 2
-    assert "tls.crt: no certificate with names in PEM" in said.err
+    assert "tls.crt: not a PEM certificate with DNS names" in said.err
 
 
 def test_the_policy_can_be_read_in_what_is_printed(capsys):

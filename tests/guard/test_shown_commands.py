@@ -287,7 +287,8 @@ def test_metrics_count_decisions_reactions_and_what_others_did():
     assert found['podqos_guard_evictions_total{outcome="Evicted"}'] == "1"
     assert found['podqos_guard_reaction_seconds_bucket{stage="killed",le="0.005"}'] == "0"
     assert found['podqos_guard_reaction_seconds_bucket{stage="killed",le="0.01"}'] == "1"
-    assert found['podqos_guard_deaths_total{by="kernel",verdict="Other"}'] == "1"
+    assert found['podqos_guard_pod_terminations_total{by="kernel",verdict="Other"}'] == "1"
+    assert found['podqos_guard_deaths_total{by="kernel",verdict="Other"}'] == "1"  # its former name
     assert found["podqos_guard_unneeded_decisions_total"] == "1"
     assert found["podqos_guard_major_faults_total"] == "0"
     assert found['podqos_guard_available{eviction_signal="memory.available",kind="hard"}'] == str(500 * MIB)

@@ -63,13 +63,13 @@ def test_files_are_recognised_by_what_they_hold(files, kind, pack):
 @pytest.mark.parametrize(
     ("files", "what"),
     [
-        ({"usage.csv": USAGE}, "a table of usage alone"),
-        ({"a.json": SNAPSHOT, "b.json": SNAPSHOT}, "two of them"),
-        ({"a.yaml": SMALL, "b.yaml": SMALL, "pod.yaml": WEB}, "two of them"),
-        ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot beside manifests"),
-        ({"small.yaml": SMALL}, "not among the given files"),
+        ({"usage.csv": USAGE}, "a usage table without manifests"),
+        ({"a.json": SNAPSHOT, "b.json": SNAPSHOT}, "more than one"),
+        ({"a.yaml": SMALL, "b.yaml": SMALL, "pod.yaml": WEB}, "more than one"),
+        ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot cannot be combined with manifests"),
+        ({"small.yaml": SMALL}, "not among the files given"),
         ({"a.json": SNAPSHOT[:-20]}, "broken"),
-        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: no text"),
+        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: a binary file"),
     ],
 )
 def test_what_does_not_go_together_is_said(files, what):

@@ -56,10 +56,8 @@ def test_a_port_that_is_taken_is_one_clear_message(folder):
         with running(folder, listen=address) as server:
             _, said = server.process.communicate(timeout=300)
     assert server.process.returncode == 3
-    assert (
-        said
-        == f"podqos: error: {address}: Address already in use (choose another address with --listen, or another port with --port)\n"
-    )
+    how = "choose another address with --listen, or another port with --port"
+    assert said == f"podqos: error: {address}: Address already in use ({how})\n"
 
 
 @pytest.mark.slow
