@@ -178,7 +178,7 @@ class _Disk:
 class _Given:
     """What a scenario refers to is among files that were given, each with a name, perhaps with directories."""
 
-    missing = "not among the given files"
+    missing = "not among the files given"
     fix = "give it together with the scenario"
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
