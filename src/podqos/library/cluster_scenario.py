@@ -116,7 +116,12 @@ class _ScenarioMaker:
         pods = sorted(self._pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
         workloads = [self._workload(pod, used.get(pod.key)) for pod in pods]
         self._assume("usage of", self._unmeasured, "what they request", "a kubelet or metrics server that answers")
-        self._assume("nodes that are not ready:", self._not_ready, "run", stated_with("what_if", "nodeLost@NODE=0s"))
+        self._assume(
+            "nodes that are not ready:",
+            self._not_ready,
+            "run",
+            f"podqos simulate {stated_with('what_if', 'nodeLost@NODE=0s')}",
+        )
         path = f"{name}/pods.yaml"
         profile = self._cluster.profile
         spec: Part = {

@@ -115,7 +115,7 @@ def _say_displaced(varied: Sequence[Varied], say: Callable[[str], None]) -> None
     withheld = takes_from_allocatable((each.parameter, value) for each in varied for value in each.values[:1])
     names = listed([text.rpartition("=")[0] for text in withheld])
     if names:
-        what = f"pods that never ran: {names} also changes what is allocatable; "
+        what = f"pods that never ran: {names} also changes allocatable; "
         say(what + naming("hold_placement") + " keeps pods placed")
 
 

@@ -87,7 +87,7 @@ def read_bytes(path: str) -> bytes:
     try:
         return as_utf_8(sys.stdin.buffer.read() if path == STDIN else _content(path))
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error)) from error
+        raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error, path)) from error
 
 
 def _content(path: str) -> bytes:
@@ -102,9 +102,11 @@ def _content(path: str) -> bytes:
     return b"".join(parts)
 
 
-def _how_to_read(error: OSError) -> str:
+def _how_to_read(error: OSError, path: str) -> str:
     if isinstance(error, FileNotFoundError):
-        return "check the path"
+        from podqos.reading.shipped_scenarios import shipped_scenario
+
+        return "check the path" if shipped_scenario(path) is None else f"`podqos simulate {path}` runs that scenario"
     if isinstance(error, PermissionError):
         return "make the file readable or run as its owner"
-    return "name a file or a directory of manifests"
+    return "give a file or directory of manifests"

@@ -91,7 +91,7 @@ def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO
     if not given and not rendering.directories:
         if sys.stdin.isatty():
             fix = (
-                "name manifests with " + naming("files", "FILE|DIR") + ", or pipe them in with " + naming("files", "-")
+                "give manifests with " + naming("files", "FILE|DIR") + ", or pipe them in with " + naming("files", "-")
             )
             raise InvalidArgument(f"nothing to {verb}", fix=fix)
         given = [STDIN]
@@ -102,7 +102,7 @@ def existing_files(given: list[str], rendering: Rendering = NO_RENDERING) -> Inp
     """Return the files that an option names; a directory with nothing to read or to render is an error."""
     found = gather(given, rendering)
     if not found.files and not found.problems:
-        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
+        raise InputError("contains no YAML or JSON files", where=", ".join(given), fix="give a directory of manifests")
     return found
 
 

@@ -24,7 +24,7 @@ def _injector(argument: str) -> Injector | CustomInjector:
         return injector_named(argument)
     documents = plain_documents(argument, read_bytes(argument))
     if len(documents) != 1:
-        raise InputError(f"{len(documents)} documents", where=argument, fix="an injector is one document")
+        raise InputError(f"{len(documents)} documents", where=argument, fix="an injector must be one document")
     document = documents[0]
     name = os.path.splitext(os.path.basename(argument))[0]
     try:

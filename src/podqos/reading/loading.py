@@ -157,8 +157,10 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
             inputs = gather([os.fspath(given)], request.rendering or NO_RENDERING)
             inputs = inputs.only(sorted(inputs.files, key=lambda file: file.path))
             if not inputs.files and not inputs.problems:
-                fix = "name a directory of manifests"
-                problems.append(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
+                fix = "give a directory of manifests"
+                problems.append(
+                    Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "contains no YAML or JSON files", fix)
+                )
         problems += inputs.problems
         assumptions += inputs.assumptions
         for file in inputs.files:

@@ -34,10 +34,10 @@ _MAGIC_BYTES = 8
 
 
 _NO_LOGS = {
-    b"LPKSHHRH": ("a file of journald", "journalctl --file {path} -o json | podqos autopsy -"),
-    b"\xfd7zXZ\0": ("packed with xz", "xz -dc {path} | podqos autopsy -"),
-    b"\x28\xb5\x2f\xfd": ("packed with zstd", "zstd -dc {path} | podqos autopsy -"),
-    b"BZh": ("packed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
+    b"LPKSHHRH": ("a journald file", "journalctl --file {path} -o json | podqos autopsy -"),
+    b"\xfd7zXZ\0": ("compressed with xz", "xz -dc {path} | podqos autopsy -"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -dc {path} | podqos autopsy -"),
+    b"BZh": ("compressed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
     b"PK\x03\x04": ("a zip archive", "unzip -p {path} | podqos autopsy -"),
 }
 
@@ -83,12 +83,12 @@ class _Unpacked:
             elif not data:
                 data = self._packed.read(size)
                 if not data:
-                    raise zlib.error("it ends too soon")
+                    raise zlib.error("it is truncated")
             part = self._unpacker.decompress(data, size)
             self._read += len(data) - len(self._unpacker.unconsumed_tail) - len(self._unpacker.unused_data)
             self._unpacked += len(part)
             if self._unpacked > max(_FREE_BYTES, self._read * _MOST_PACKED):
-                raise zlib.error(f"it unpacks to more than {_MOST_PACKED} times its size")
+                raise zlib.error(f"it expands to more than {_MOST_PACKED} times its size")
             if part:
                 return part
 
@@ -137,11 +137,11 @@ def opened(path: str | Log) -> Iterator[LogStream]:
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         fix = (
-            "check the path" if is_missing else "name a log that can be read, or pipe one in: dmesg | podqos autopsy -"
+            "check the path" if is_missing else "give a log that can be read, or pipe one in: dmesg | podqos autopsy -"
         )
         raise InputError(error.strerror or str(error), where=where, fix=fix) from error
     except zlib.error as error:
-        raise InputError(f"broken gzip: {error}", where=where, fix="decompress what is left of it") from error
+        raise InputError(f"broken gzip: {error}", where=where, fix="decompress as much of it as you can") from error
 
 
 def _refuse(head: bytes, path: str) -> None:

@@ -118,8 +118,8 @@ class Rendered:
         """Take a directory that is to be rendered."""
         names = os.listdir(directory) if os.path.isdir(directory) else []
         if _CHART not in names and not set(_KUSTOMIZATIONS) & set(names):
-            what = f"there is no kustomization.yaml and no Chart.yaml in {directory}"
-            raise InvalidArgument(what, where=naming("kustomize"), fix="name the directory of one")
+            what = f"no kustomization.yaml or Chart.yaml in {directory}"
+            raise InvalidArgument(what, where=naming("kustomize"), fix="give the directory of a kustomization or chart")
         self._asked[os.path.realpath(directory)] = _Directory(
             directory, Tool.HELM if _CHART in names else Tool.KUSTOMIZE
         )
@@ -144,7 +144,7 @@ class Rendered:
         left.sort(key=lambda directory: (directory.is_component, os.path.realpath(directory.path) in self._used))
         notes = [_left_out(directory) for directory in left[:_SHOWN]]
         if len(left) > _SHOWN:
-            what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
+            what = f"skipped {len(left)} kustomizations and charts, of which {_SHOWN} are listed here"
             where = _common(directory.path for directory in left)
             notes.append(
                 Problem(
@@ -193,7 +193,7 @@ class Rendered:
             )
         except OSError as error:
             wanted = " or ".join(each[0] for each in directory.tool.value[1:])
-            what = f"{command[0]} cannot be run: {error.strerror or error}"
+            what = f"cannot run {command[0]}: {error.strerror or error}"
             self._problems.append(_error(directory.path, what, f"install {wanted}"))
             return
         if result.returncode:

@@ -45,11 +45,11 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
         return _from_checkout(revision, path)
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
-        raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
+        raise InputError("contains no YAML or JSON files", where=argument, fix="give a directory of manifests")
     left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
     fix = "add " + naming("render")
     skipped = [
-        Problem(directory, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix)
+        Problem(directory, 0, 0, Severity.WARNING, "", "skipped: it must be rendered first", fix)
         for directory in directories
     ]
     return [text for text in found if text.name not in left_out], skipped
@@ -119,7 +119,7 @@ def _kind_in(revision: str, path: str) -> str:
     _check_revision(revision, where)
     kind = _git("cat-file", "-t", f"{revision}:{_from_top(path)}")
     if kind.returncode:
-        fix = "paths are seen from the top of the repository; ./path is one from here"
+        fix = "paths are relative to the top of the repository; ./path is relative to this directory"
         raise InputError(f"no such path in {revision}", where=where, fix=fix)
     return kind.stdout.decode().strip()
 
@@ -150,13 +150,13 @@ def _absolute(path: str) -> str:
 
 
 def _check_revision(revision: str, where: str) -> None:
-    fix = "run podqos inside a git repository, or name an existing file or directory"
+    fix = "run podqos inside a git repository, or give an existing file or directory"
     if _git("rev-parse", "--git-dir").returncode:
-        raise InputError("no such file, and this is no git repository", where=where, fix=fix)
+        raise InputError("no such file, and this is not a git repository", where=where, fix=fix)
     if not revision or revision.startswith("-"):
         raise InputError("no revision before the colon", where=where, fix="for example HEAD~1:deploy")
     if _git("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}").returncode:
-        raise InputError(f"git knows no revision {revision!r}", where=where, fix="check it with: git rev-parse REV")
+        raise InputError(f"git has no revision {revision!r}", where=where, fix="check it with: git rev-parse REV")
 
 
 def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
@@ -205,4 +205,4 @@ def _git(
             env=environment,
         )
     except OSError as error:
-        raise HostError(f"git cannot be run: {error.strerror or error}") from error
+        raise HostError(f"cannot run git: {error.strerror or error}") from error

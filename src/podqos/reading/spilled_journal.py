@@ -31,8 +31,8 @@ class SpilledJournal(GeneratedJournal):
             self._file.seek(self._end)
             self._file.write(journal)
         except OSError as error:
-            what = f"the journal does not fit into the directory for temporary files: {error.strerror}"
-            raise HostError(f"{what} (TMPDIR names another)") from error
+            what = f"the journal does not fit into the temporary directory: {error.strerror}"
+            raise HostError(f"{what} (set TMPDIR to use another)") from error
         self._parts.append((self._end, self._end + len(journal)))
         self._end += len(journal)
         self._length += entries

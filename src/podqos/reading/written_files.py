@@ -22,7 +22,7 @@ def replace_file(path: str, before: bytes, after: bytes) -> None:
         with open(target, "rb") as file:
             held = file.read()
             if as_utf_8(held) != before:
-                raise HostError(f"{path}: not written: it has changed since it was read (run again)")
+                raise HostError(f"{path}: not written: it has changed since it was read (run podqos again)")
             status = os.fstat(file.fileno())
         if not os.access(target, os.W_OK):
             raise HostError(f"{path}: not written: it is read-only (make it writable)")

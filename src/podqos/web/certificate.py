@@ -101,9 +101,11 @@ def check_service(folder: str, service: str, namespace: str, now: datetime | Non
         extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         names = extension.value.get_values_for_type(x509.DNSName)
     except (ValueError, x509.ExtensionNotFound) as error:
-        raise InputError(f"no certificate with names in PEM: {error}", where=where, fix=fix) from None
+        raise InputError(f"not a PEM certificate with DNS names: {error}", where=where, fix=fix) from None
     if host not in names:
-        raise InputError(f"the certificate is for {names[0] if names else 'no name'}, not {host}", where=where, fix=fix)
+        raise InputError(
+            f"the certificate is for {names[0] if names else 'no DNS name'}, not for {host}", where=where, fix=fix
+        )
     if found.not_valid_after_utc < (now or datetime.now(UTC)):
         raise InputError(f"the certificate expired on {found.not_valid_after_utc:%Y-%m-%d}", where=where, fix=fix)
 
@@ -118,7 +120,9 @@ def _authority(folder: str) -> tuple[list[x509.Certificate], _Key | None]:
         key = serialization.load_pem_private_key(key_text, None) if key_text else None
     except ValueError as error:
         where = os.path.join(folder, AUTHORITY_FILE)
-        raise InputError(f"no authority in PEM: {error}", where=where, fix="name another directory") from None
+        raise InputError(
+            f"not a PEM certificate authority: {error}", where=where, fix="choose another directory"
+        ) from None
     return authorities, key if isinstance(key, ec.EllipticCurvePrivateKey) else None
 
 
@@ -203,7 +207,7 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
             found.append(x509.IPAddress(ipaddress.ip_address(name)))
         except ValueError:
             if not _DNS_NAME.fullmatch(name):
-                raise InputError(f"{name!r} is no DNS name", fix="use letters, digits, - and .") from None
+                raise InputError(f"{name!r} is not a valid DNS name", fix="use letters, digits, - and .") from None
             found.append(x509.DNSName(name))
     return found
 

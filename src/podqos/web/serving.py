@@ -54,14 +54,14 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
     looking = asyncio.create_task(_look(webhook, say))
     await is_told.wait()
     webhook.drain()
-    say("told to stop: no longer ready")
+    say("shutting down: no longer ready")
     is_told.clear()
     with suppress(TimeoutError):
         await asyncio.wait_for(is_told.wait(), stopping.delay_seconds)  # told twice: at once
     was_clean = await webhook.server.stop(stopping.most_seconds)
     looking.cancel()
     webhook.audit.close()
-    say("stopped" if was_clean else "stopped, with requests under way")
+    say("stopped" if was_clean else "stopped with requests in flight")
     return was_clean
 
 
@@ -75,7 +75,7 @@ async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
                 continue
             webhook.metrics.reloads.add((("what", source.what), ("in_order", "true" if was_in_order else "false")))
             say(
-                f"{source.what}: read again"
+                f"{source.what}: reloaded"
                 if was_in_order
-                else f"{source.what}: not in order, what was before is used: {source.error}"
+                else f"{source.what}: not valid, still using the previous version: {source.error}"
             )

@@ -1,9 +1,9 @@
-"""Guard a node beside its kubelet: the kubelet's own eviction, decided in milliseconds and explained.
+"""Guard a node alongside its kubelet: the kubelet's own eviction, decided in milliseconds and explained.
 
-A kubelet looks every ten seconds; the kernel is often faster, and kills what has the highest score. `podqos guard run`
-takes the kubelet's thresholds and its ranking with the figures of the moment. By default it only writes down what it
-would have done; with --enforce the pod is Evicted as by the kubelet.
-docs/reference/commands/guard.md says what that changes.
+A kubelet checks every ten seconds. The kernel is often faster, and kills the container with the highest score. `podqos
+guard run` applies the kubelet's thresholds and ranking to current usage. By default it runs in shadow mode and only
+journals what it would have done; with --enforce it evicts pods as the kubelet does. docs/reference/commands/guard.md
+explains what that changes.
 
   podqos guard run
   podqos guard run --enforce --most 3/5m
@@ -43,7 +43,7 @@ _LINUX_ONLY = ("run", "status", "install")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos guard``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="guard_command")
-    run_parser = commands.add_parser("run", help="guard this node until interrupted", description=__doc__)
+    run_parser = commands.add_parser("run", help="guard this node until Ctrl-C", description=__doc__)
     add_run_options(run_parser)
     run_parser.set_defaults(run_guard_command=_run)
     for name in _OTHERS:
@@ -73,10 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             settings = settings or _settings(arguments, cluster, find_kubelet)
             guard = Guard(settings, cluster, _say, ask=partial(_settings, arguments, cluster, ask_kubelet))
-            mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
+            mode = "evicts" if settings.enforce else "shadow mode: journals its decisions, evicts nothing"
             _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
             if listen is not None:
-                _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
+                _say(f"serving metrics on {listen[0]} port {guard.serve_metrics(*listen)}")
             guard.run()
         finally:
             cluster.close()
