@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from podqos.agent.reasons import OOMLevel
+from podqos.library import simulation as library
+from podqos.reading.scenario_files import load_scenario
 from podqos.words.journal import line
 from scenarios.runs import GI, MI, PAGE, ROOT, entries, kills, run_of, told
 
@@ -108,6 +110,20 @@ class TestAccidentalBurstable:
             for entry in entries("accidental-burstable-undersized", "OOMKilled")
         }
         assert limits == (128 * MI, 1408 * MI)
+
+    def test_what_a_container_is_denied_at_its_limit_counts_for_nobody(self):
+        """With 128Mi for its sidecar article-service uses 3200Mi of 4224Mi: the last in the kubelet's order."""
+        wanted = {
+            (entry.because.would_evict.pod, entry.because.would_evict.usage)
+            for entry in entries("accidental-burstable-undersized", "OOMKilled")
+        }
+        assert wanted == {("batch/analytics-job-2", 13568 * MI), ("batch/analytics-job-0", 13 * GI)}
+        places = {
+            kill.kubelet_place
+            for kill in library.simulate(load_scenario("accidental-burstable-undersized")).report.kills
+            if kill.by == "kernel"
+        }
+        assert places == {4, 5}
 
     def test_because_everybody_is_within_the_request_and_the_busiest_job_has_the_least_to_spare(self):
         """13.25Gi of 13.5Gi; article-service uses 3Gi of 4224Mi."""
@@ -416,6 +432,11 @@ class TestSystemOverrun:
         assert first.because.points - first.because.runner_up_points == 125 * 4194 - 491_520
         assert {entry.pod for entry in others} == {"default/api-1", "default/batch-1"}
         assert all(entry.time_us < 300_000_000 for entry in others)
+
+    def test_no_kill_finds_the_late_threshold_met(self):
+        """The kernel keeps 132.9Mi, the kubelet evicts below 100Mi, whatever a container that restarts asks for."""
+        wanted = [entry.because.would_evict for entry in entries("system-overrun", "OOMKilled")]
+        assert not any(evicted.threshold_met for evicted in wanted)
 
     def test_every_look_of_the_late_kubelet_comes_between_two_kills(self):
         looks = [entry for entry in entries("system-overrun", "Observed") if entry.node == "late"]
