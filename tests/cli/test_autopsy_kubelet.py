@@ -219,7 +219,8 @@ def test_an_array_that_is_cut_is_refused(capsys, tmp_path):
 def test_containers_that_were_killed_are_not_called_nothing(capsys, files):
     assert main(["autopsy", "pods.yaml", "db-0"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("1 container killed; no kernel report of it and no eviction found.\n")
+    assert out.startswith("shop/db-0 (side) was OOM-killed")
+    assert "kernel log of" in out.partition("\n\n")[0]
 
 
 def test_an_oom_that_two_logs_have_counts_once(capsys, tmp_path):
@@ -241,7 +242,7 @@ def test_a_name_of_neither_a_file_nor_a_pod_is_refused(capsys, files, options):
     assert main(["autopsy", "kern.log", *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "neither a file nor a known pod: " in err
+    assert "no such file or pod: " in err
 
 
 def test_a_pipe_that_is_a_file_is_read_once(capsys, files):

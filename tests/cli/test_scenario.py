@@ -402,7 +402,7 @@ def test_a_new_scenario_is_valid_and_never_overwrites(tmp_path, monkeypatch, cap
     (tmp_path / "mine.yaml").unlink()
     before = (tmp_path / "mine" / "manifests.yaml").read_text()
     assert main(["scenario", "new", "mine"]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert not (tmp_path / "mine.yaml").exists()
     assert (tmp_path / "mine" / "manifests.yaml").read_text() == before
 

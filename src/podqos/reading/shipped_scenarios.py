@@ -28,7 +28,7 @@ def scenario_dir(name: str) -> Path:
     home = _home()
     known = sorted(entry.name for entry in home.iterdir() if entry.is_dir())
     if name not in known:
-        raise InvalidArgument(f"there is no scenario {name!r}", fix=f"one of: {', '.join(known)}")
+        raise InvalidArgument(f"no such scenario: {name!r}", fix=f"one of: {', '.join(known)}")
     return home / name
 
 
@@ -51,8 +51,16 @@ def closest_scenario(name: str) -> str | None:
 
 def starter_files(name: str) -> dict[str, str]:
     """Return what ``podqos scenario new`` writes, by path: a commented scenario that runs, and its manifests."""
+    return _starter({f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}, name)
+
+
+def starter_policy(name: str) -> dict[str, str]:
+    """Return what ``podqos policy init`` writes, by path: a commented policy, and objects that test it."""
+    return _starter({f"{name}.yaml": "policy.yaml", f"{name}/tests.yaml": "policy-tests.yaml"}, name)
+
+
+def _starter(paths: dict[str, str], name: str) -> dict[str, str]:
     starter = scenario_dir("starter")
-    paths = {f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}
     return {path: (starter / file).read_text(encoding="utf-8").replace("NAME", name) for path, file in paths.items()}
 
 

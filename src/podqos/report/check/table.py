@@ -114,7 +114,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
     if shared.get("so"):
         shared["so"] = _consequence(replace(one, consequence=shared["so"]), told, (one.check, ""))
     yield from _labelled(shared, style)
-    shown = block if verbose else block[:_PLACES_SHOWN]
+    shown = block if verbose else style.shown(block, _PLACES_SHOWN)
     by_consequence: dict[str, list[FindingReport]] = {}
     for report in shown:
         by_consequence.setdefault(_general_consequence(report), []).append(report)

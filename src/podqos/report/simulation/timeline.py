@@ -105,13 +105,12 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
     )
     lines = ["", f"{style.strong(node.name)}  {style.faint(facts)}"]
     body = [line for block in _blocks(view, node, style) for line in block]
-    if len(body) > _MOST_LINES:
-        left_out = len(body) - _MOST_LINES
-        body = [
-            *body[:_MOST_LINES],
-            style.faint(f"… and {left_out:,} more lines; {stated_with('output', 'jsonl')} has everything"),
-        ]
-    return [*lines, *body]
+    shown = style.shown(body, _MOST_LINES)
+    lines += shown
+    if len(shown) < len(body):
+        left_out = len(body) - len(shown)
+        lines.append(style.faint(f"… and {left_out:,} more lines; {stated_with('output', 'wide')} has everything"))
+    return lines
 
 
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
