@@ -57,12 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
     manifest = _from_here(folder / "accidental" / "article-service.yaml")
     accident, undersized, fixed = (simulate(load_scenario(name)) for name in (ACCIDENT, UNDERSIZED, FIXED))
     options = ExplainOptions(node_memory_bytes=accident.report.nodes[0].memory_bytes)
+    finding = check(load(manifest)).items[0]
     incident = story.Incident(
         platform=explain(load(str(folder / "platform")), options),
-        finding=check(load(manifest)).items[0],
+        finding=finding,
         accident=accident.report,
         undersized=undersized.report,
         fixed=fixed.report,
+        peak_bytes=story.peak_bytes(accident.scenario, finding),
     )
     program = program_name()
     _print(_path_lines(style), end="")
