@@ -53,6 +53,7 @@ _ERROR_NUMBER = "unable to parse numeric part of quantity"
 # How people write amounts that Kubernetes does not read, and the suffixes that were probably meant: units of a thousand
 # are as often meant to be those of 1024.
 _AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
+_GROUP_DIGITS = 3
 _MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
     "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
     "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
@@ -206,8 +207,10 @@ def _meant(text: str) -> str:
     suffixes = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
     if matched is None or suffixes is None:
         return ""
-    number = matched[1].replace(",", ".")
-    return f"did you mean {' or '.join(f'{number}{suffix}' for suffix in suffixes)}?"
+    numbers = [matched[1].replace(",", ".")]
+    if "," in matched[1] and len(matched[1].rpartition(",")[2]) == _GROUP_DIGITS:
+        numbers = [matched[1].replace(",", ""), *numbers]  # 1,024 may be either
+    return f"did you mean {' or '.join(f'{number}{suffix}' for number in numbers for suffix in suffixes)}?"
 
 
 def _parse(text: str) -> Quantity:
