@@ -100,9 +100,12 @@ def test_a_table_is_understood_however_it_is_written(capsys, tmp_path, text):
     assert place["usage"] == (512 + 64) << 20
 
 
-def test_gb_in_a_table_is_what_programs_mean_by_it(capsys, tmp_path):
-    _, out, _ = rank(capsys, tmp_path, f"pod,container,memory\n{POD},web,0.5GB\n{POD},proxy,64 MB\n", "-o", "json")
+def test_gb_as_dashboards_format_it_is_what_they_mean(capsys, tmp_path):
+    _, out, _ = rank(capsys, tmp_path, f"pod,container,memory\n{POD},web,0.5 GB\n{POD},proxy,64 MB\n", "-o", "json")
     assert json.loads(out)["evictionOrder"][0]["usage"] == 564_000_000
+    code, _, said = rank(capsys, tmp_path, f"pod,container,memory\n{POD},web,0.5GB\n", "-o", "json")
+    assert code == 2
+    assert said.endswith("(did you mean 0.5Gi or 0.5G?)\n")
 
 
 @pytest.mark.parametrize(

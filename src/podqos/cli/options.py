@@ -36,7 +36,7 @@ _PER_US = {
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
     **dict.fromkeys(("h", "hr", "hour", "hours"), 3600 * 10**6),
 }
-_UNKNOWN = frozenset({"n/a", "na", "none", "unknown", "-", "?", "null", ""})
+_UNKNOWN = frozenset({"n/a", "na", "unknown", "?", "null"})
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 # ---- declared ----------------------------------------------------------------------------------------------------

@@ -242,7 +242,9 @@ def _check(row: SampleRow, meant: dict[str, tuple[str, str]], columns: Sequence[
 def _amount(value: Plain, unit: str, *, decimal_comma: bool = False) -> Plain:
     if not isinstance(value, str):
         return f"{value}{unit}" if unit and isinstance(value, (int, float)) else value
-    text = value if value.isdecimal() else plain_amount(value, decimal_bytes=True, decimal_comma=decimal_comma)
+    # Grafana writes 250 MB for 250M. Who writes 250MB by hand may mean 250Mi.
+    is_formatted = " " in value.strip()
+    text = value if value.isdecimal() else plain_amount(value, decimal_bytes=is_formatted, decimal_comma=decimal_comma)
     return f"{text}{unit}" if unit and text[-1:].isdigit() else text
 
 
