@@ -54,6 +54,8 @@ _ERROR_NUMBER = "unable to parse numeric part of quantity"
 # are as often meant to be those of 1024.
 _AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
 _GROUP_DIGITS = 3
+# Typographic quotes are part of the text.
+_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb'\" "
 _MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
     "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
     "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
@@ -203,6 +205,9 @@ def meant_cores(text: str) -> str:
 
 def _meant(text: str) -> str:
     """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5; empty where that is anybody's guess."""
+    bare = text.strip(_QUOTES)
+    if bare != text and _TEXT.fullmatch(bare):
+        return f"did you mean {bare}?"
     matched = _AMOUNT.fullmatch(text)
     suffixes = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
     if matched is None or suffixes is None:
