@@ -625,3 +625,34 @@ def test_a_choice_is_taken_in_any_case(capsys, words):
 def test_a_severity_of_another_tool_is_answered_with_ours(capsys, option, value, meant):
     code, _, said = podqos(capsys, "check", "-f", PLATFORM, option, value)
     assert (code, said) == (2, f"podqos: error: {option}: no such value: {value!r} (did you mean {meant}?)\n")
+
+
+# ---- resizes -------------------------------------------------------------------------------------------------------
+
+GUARANTEED_DATABASE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: orders}
+spec:
+  containers:
+  - {name: postgres, image: "postgres:16", resources: {limits: {cpu: "1", memory: 4Gi}}}
+"""
+BURSTABLE_DATABASE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: users}
+spec:
+  containers:
+  - {name: postgres, image: "postgres:16", resources: {limits: {cpu: "1", memory: 4Gi}}}
+  - {name: exporter, image: exporter, resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {memory: 64Mi}}}
+"""
+
+
+def test_a_file_to_resize_stays_in_the_directory_it_was_found_in(capsys, tmp_path):
+    (tmp_path / "orders.yaml").write_text(GUARANTEED_DATABASE)
+    users = tmp_path / "users.yaml"
+    users.write_text(BURSTABLE_DATABASE)
+    words = ("check", "-f", tmp_path, "--node-memory", "64Gi", "-o", "json")
+    alone = [item["check"] for item in json.loads(podqos(capsys, *words)[1])["items"]]
+    assert "PQ126" in alone
+    assert [item["check"] for item in json.loads(podqos(capsys, *words, "--resize", users)[1])["items"]] == alone
