@@ -48,7 +48,7 @@ def run(tmp_path: Path, capsys, monkeypatch):
     ("arguments", "meant"),
     [
         (["rank", "pods.yaml", "--node-memory", "64GB"], "64Gi or 64G"),
-        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4Gi or 4G"),
+        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4Gi/s or 4G/s"),
         (["thresholds", "--eviction-hard", "memory.available<500MB"], "500Mi or 500M"),
         (["thresholds", "--system-reserved", "memory=2GB"], "2Gi or 2G"),
         (["place", "pods.yaml", "--nodes", "1", "--node-capacity", "cpu=16,memory=64GB"], "64Gi or 64G"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.manifest.written_amounts import plain_amount
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
@@ -30,7 +31,12 @@ _NEWEST = version_text(NEWEST)
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
+_PER_US = {
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 10**6),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600 * 10**6),
+}
+_UNKNOWN = frozenset({"n/a", "na", "unknown", "?", "null"})
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 # ---- declared ----------------------------------------------------------------------------------------------------
@@ -198,14 +204,20 @@ def _with_default(about: str, default: str | None) -> str:
 
 def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
     """Read an amount above zero, such as of cores: ``16`` or ``3500m``."""
-    try:
-        amount = Quantity.parse(text)
-    except InvalidQuantity as error:
-        fix = error.fix or f"for example {example}"
-        raise InvalidOption(f"{text!r}: {error.what}", where=option, fix=fix) from error
+    amount = _quantity(text, option, f"for example {example}")
     if amount.sign <= 0:
         raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
     return amount
+
+
+def _quantity(text: str, option: str, example: str) -> Quantity:
+    """Read an amount as people write it, where that can mean one thing only: ``64 GiB``, ``2 cores``."""
+    try:
+        return Quantity.parse(plain_amount(text))
+    except InvalidQuantity as error:
+        is_unknown = text.strip().lower() in _UNKNOWN
+        fix = "leave the option out where it is not known" if is_unknown else error.fix or example
+        raise InvalidOption(f"{text!r} is not a valid quantity", where=option, fix=fix) from error
 
 
 def amount_option(text: str, option: str, example: str = "64Gi") -> int:
@@ -290,10 +302,15 @@ def rate_option(text: str, option: str) -> int:
     if (slash and not per) or not quantity:
         raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE)
     try:
-        per_us = _PER_US[per] if per in _PER_US else duration_option(per, option)
+        per_us = _PER_US.get(per.strip().lower()) or duration_option(per.strip(), option)
     except InvalidOption:
         raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE) from None
-    rate = amount_option(quantity, option, "128Mi/s") * 10**6 // per_us
+    try:
+        amount = amount_option(quantity, option, "128Mi/s")
+    except InvalidOption as error:
+        meant = re.sub(r"([0-9.]+[A-Za-z]+)(?=[ ?])", rf"\1/{per.strip()}" if slash else r"\1", error.fix)
+        raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=meant) from None
+    rate = amount * 10**6 // per_us
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
     return rate
@@ -346,11 +363,8 @@ def _stated_runtime_class(text: str) -> RuntimeClass:
     overhead = {}
     for part in filter(None, amounts.split(",")):
         resource, _, amount = part.partition("=")
-        try:
-            overhead[resource.strip()] = Quantity.parse(amount)
-        except InvalidQuantity as error:
-            fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
-            raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=error.fix or fix) from error
+        fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
+        overhead[resource.strip()] = _quantity(amount, "--runtime-class", fix)
     if not name:
         raise InvalidOption(
             f"{text!r} does not name a class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi"
@@ -362,12 +376,10 @@ def capacity_option(text: str, option: str) -> ResourceList:
     """Read ``cpu=16,memory=64Gi``."""
     capacity: ResourceList = {}
     for part in text.split(","):
-        name, _, amount = part.strip().partition("=")
-        try:
-            capacity[name] = Quantity.parse(amount)
-        except InvalidQuantity as error:
-            fix = error.fix or "write cpu=16,memory=64Gi"
-            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix=fix) from error
+        name, equals, amount = part.strip().partition("=")
+        if not equals:
+            raise InvalidOption(f"{part!r} is not NAME=QUANTITY", where=option, fix="write cpu=16,memory=64Gi")
+        capacity[name.strip()] = _quantity(amount, option, "write cpu=16,memory=64Gi")
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
         raise InvalidOption(f"{' and '.join(missing)} missing", where=option, fix="write cpu=16,memory=64Gi")

@@ -17,6 +17,13 @@ FILES = "files"
 LOGS = "logs"
 """Where one that reads logs does."""
 _MOST_LISTED = 12
+# What other tools call severities.
+_SEVERITIES = {
+    **dict.fromkeys(("high", "critical", "severe", "fatal", "blocker", "major", "err", "errors"), "error"),
+    **dict.fromkeys(("medium", "moderate", "minor", "warn", "warnings"), "warning"),
+    **dict.fromkeys(("low", "note", "notice", "informational", "infos"), "info"),
+    **dict.fromkeys(("none", "off", "no", "false"), "never"),
+}
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -55,6 +62,13 @@ class CommandParser(argparse.ArgumentParser):
         fix = f"one of {', '.join(below)}" if below else f"see `{self.prog} --help`"
         raise InvalidOption(message, fix=fix)
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:  # noqa: ANN401 - argparse's own
+        """Take a choice in any case."""
+        if action.choices is not None and not subcommands(action):
+            alike = [str(choice) for choice in action.choices if str(choice).lower() == arg_string.lower()]
+            arg_string = alike[0] if len(alike) == 1 else arg_string
+        return super()._get_value(action, arg_string)
+
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse what is none of the choices."""
         if action.choices is None or value in action.choices:
@@ -62,7 +76,12 @@ class CommandParser(argparse.ArgumentParser):
         choices = [str(choice) for choice in action.choices]
         listed = f"one of {', '.join(choices)}" if len(choices) <= _MOST_LISTED else f"see `{self.prog} --help`"
         where = "/".join(action.option_strings) or str(action.metavar or action.dest)
-        raise InvalidOption(f"invalid value {value!r}", where=where, fix=did_you_mean(str(value), choices, listed))
+        meant = _SEVERITIES.get(str(value).lower(), str(value))
+        raise InvalidOption(
+            f"invalid value {value!r}",
+            where=where,
+            fix=f"did you mean {meant}?" if meant in choices else did_you_mean(str(value), choices, listed),
+        )
 
     def chosen(self, arguments: argparse.Namespace) -> list[CommandParser]:
         """Return this parser, and that of the subcommand that was given."""

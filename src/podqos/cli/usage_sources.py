@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.advice.sizing.samples import ContainerSamples, read_samples
+from podqos.advice.sizing.samples import COLUMNS, ContainerSamples, read_samples
 from podqos.answers.advise import identity_of
 from podqos.answers.known_usage import measured_samples, recommended_samples
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.prometheus import queried
+from podqos.cli.usage_files import table_bytes
 from podqos.model.assumption import Assumption
 from podqos.objects.objects import Objects
 from podqos.reading.cluster_part import Part
-from podqos.reading.files import read_bytes
 
 ONE_MOMENT = Assumption("usage over time", "as measured at one moment", "--prometheus, or --usage")
 
@@ -24,9 +24,9 @@ def usage_of(
     samples: list[ContainerSamples] = []
     assumptions: list[Assumption] = []
     if arguments.usage is not None:
-        samples += read_samples(arguments.usage, read_bytes(arguments.usage))
+        samples += read_samples(arguments.usage, table_bytes(arguments.usage, COLUMNS))
     if arguments.cpu_usage is not None:
-        samples += read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
+        samples += read_samples(arguments.cpu_usage, table_bytes(arguments.cpu_usage, COLUMNS), unnamed="cpu")
     found = queried(arguments, _namespaces(objects), with_kills=True)
     if found is not None:
         samples += found.samples()
