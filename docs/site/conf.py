@@ -15,7 +15,7 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).resolve().parents[2]
 
 project = "podqos"
-version = re.findall(r'"(.+)"', (ROOT / "src/podqos/version.py").read_text())[-1]
+version = re.findall(r'^__version__ = "(.+)"', (ROOT / "src/podqos/version.py").read_text(), re.MULTILINE)[0]
 extensions = ["myst_parser"]
 
 # The source directory is the repository, so that links between its files hold in the site as well.
@@ -26,6 +26,9 @@ exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "viewer", "*
 
 myst_heading_anchors = 6
 highlight_language = "text"
+
+# Options and quotations stay as they are written.
+smartquotes = False
 
 html_theme = "furo"
 html_title = f"podqos {version}"

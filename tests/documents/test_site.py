@@ -12,6 +12,7 @@ import pytest
 
 from browser.conftest import _offline_window, browser, window  # noqa: F401 - fixtures
 from documents.commands import ROOT
+from podqos import __version__
 
 pytestmark = pytest.mark.slow
 OWN_ENVIRONMENT = ROOT / ".venv-docs/bin/python"
@@ -35,6 +36,7 @@ def test_every_page_is_in_the_site_and_in_its_navigation(site):
     pages = [*ROOT.glob("docs/**/*.md")]
     navigation = (site / "docs/README.html").read_text()
     assert pages
+    assert f"<title>podqos {__version__}</title>" in navigation
     for page in pages:
         html = page.relative_to(ROOT).with_suffix(".html")
         assert (site / html).is_file()
@@ -66,7 +68,7 @@ def test_every_picture_is_there(site):
 def test_search_answers_from_a_file_without_a_network(site, window):  # noqa: F811
     requests, errors = [], []
     window.on("request", lambda request: requests.append(request.url))
-    window.on("pageerror", errors.append)
+    window.on("pageerror", lambda error: errors.append(error))  # noqa: PLW0108 - playwright cannot mark a built-in
     window.goto((site / "index.html").as_uri())
     window.wait_for_url("**/docs/README.html")
     window.locator("input[name=q]:visible").fill("OOMKilled")
