@@ -166,7 +166,6 @@ FOREIGN = {
     "--memory-reservation",
     "--memory-swap",
     "--memory-swappiness",
-    "--no-headers",
 } | {
     "--oom-kill-disable",
     "--oom-score-adj",
