@@ -59,7 +59,7 @@ def test_a_death_opens_with_the_keyboard(visit):
     rows = other.locator("tbody tr")
     assert rows.count() == 10
     assert rows.first.locator("th").inner_text() == "worker 7 killed"
-    assert other.locator(".details > div > p.quiet").inner_text() == "43 tasks further down not shown."
+    assert other.locator(".details > div > p.quiet").inner_text() == "43 more tasks not shown."
     visit.page.keyboard.press("Enter")
     assert not other.locator(".details").is_visible()
 
@@ -74,7 +74,7 @@ def test_bars_are_as_long_as_what_they_show(visit):
     assert web.locator("tbody th").all_inner_texts() == ["side", "web killed", "sandbox"]
     assert used[0] > used[1]
     assert bars.nth(1).locator(".off").bounding_box()["width"] > used[1]
-    assert "takes off" in bars.nth(1).get_attribute("aria-label")
+    assert "subtracts" in bars.nth(1).get_attribute("aria-label")
 
 
 def test_names_are_text(visit):

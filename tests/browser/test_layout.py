@@ -172,5 +172,5 @@ def test_the_page_of_a_blast_names_pods_that_are_evicted_without_any_leak(window
     page = open_page(window, tmp_path / "page.html", 400)
     assert page.locator("#evicted").inner_text() == "Evicted without any leak"
     assert page.locator("section[aria-labelledby=evicted] li").all_inner_texts() == ["default/hog-0 on node"]
-    assert page.locator("section[aria-labelledby=evicted] p").inner_text() == "Leaks begin when it is gone."
+    assert page.locator("section[aria-labelledby=evicted] p").inner_text() == "Leaks start after it is gone."
     assert page.evaluate(CUT) == []

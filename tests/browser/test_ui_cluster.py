@@ -72,7 +72,7 @@ def test_pointing_at_a_block_tells_of_the_pod_and_a_click_opens_it(visit, hundre
     blocks.hover(position={"x": 8, "y": 8})
     expect(page.locator(".tip b")).to_contain_text("Guaranteed")
     told = page.locator(".tip").inner_text()
-    assert "1st that the kubelet evicts" in told
+    assert "evicted 1st" in told
     blocks.click(position={"x": 8, "y": 8})
     expect(page.locator("h1")).to_have_text(re.compile("^(web|a-pod)-"))
     assert page.locator("h1").inner_text() in told
@@ -108,7 +108,7 @@ def test_what_is_said_of_a_block_is_on_the_screen_wherever_the_block_is(visit, h
 
 def test_shares_are_written_as_everywhere_else(visit, hundred):
     page = visit(hundred).open()
-    expect(page.locator(".tile", has_text="of memory requested")).to_contain_text(re.compile(r"^\d+ %"))
+    expect(page.locator(".tile", has_text="memory requested")).to_contain_text(re.compile(r"^\d+ %"))
     expect(page.locator(".panel").first).to_contain_text(re.compile(r"\d %"))
     assert re.search(r"\d%", page.locator(".view").inner_text()) is None
 
@@ -131,15 +131,15 @@ def test_the_keyboard_goes_from_block_to_block_in_the_order_in_which_they_go(vis
     page = visit(hundred).open()
     panel = page.locator(".panel", has_text="node-3")
     panel.locator(".spot").focus()
-    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kubelet evicts"))
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("evicted 1st"))
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("2nd that the kubelet evicts"))
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("evicted 2nd"))
     page.keyboard.press("End")
-    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("25th that the kubelet evicts"))
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("evicted 25th"))
     page.keyboard.press("ArrowUp")
     expect(page.locator(".spot:focus")).not_to_have_attribute("aria-label", re.compile("25th that the kubelet"))
     page.keyboard.press("Home")
-    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kubelet evicts"))
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("evicted 1st"))
     name = page.locator(".spot:focus").get_attribute("aria-label").split(",")[0].split("/")[1]
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text(name)
@@ -232,7 +232,7 @@ def test_blocks_are_drawn_where_a_page_may_have_no_worker(visit, hundred, refusa
 
 def test_filters_that_no_pod_passes_say_so_and_can_be_taken_back(visit, hundred):
     page = visit(hundred).open("#/cluster?q=no-such-pod")
-    expect(page.locator(".state h2")).to_have_text("No pod matches")
+    expect(page.locator(".state h2")).to_have_text("No pods match")
     page.locator(".state").get_by_role("button", name="Show all").click()
     expect(page.locator(".panel")).to_have_count(4)
 
@@ -242,8 +242,8 @@ def test_a_node_can_be_looked_at_alone(visit, hundred):
     page.get_by_role("link", name="node-2").click()
     expect(page.locator("h1")).to_have_text("node-2")
     expect(page.locator(".panel")).to_have_count(1)
-    expect(page.locator(".headline")).to_have_text(re.compile("^node-2 has .* until the kubelet evicts\\. "))
-    expect(page.get_by_role("heading", name="Who goes first")).to_be_visible()
+    expect(page.locator(".headline")).to_have_text(re.compile("^node-2 has .* headroom before eviction\\. "))
+    expect(page.get_by_role("heading", name="Next victims")).to_be_visible()
     assert _query(page) == {"node": "node-2"}
     page.get_by_role("link", name="All nodes").click()
     expect(page.locator(".panel")).to_have_count(4)
@@ -251,10 +251,10 @@ def test_a_node_can_be_looked_at_alone(visit, hundred):
 
 def test_both_orders_can_be_seen(visit, hundred):
     page = visit(hundred).open("#/cluster?node=node-1")
-    page.get_by_role("radio", name="Kernel kills").check()
+    page.get_by_role("radio", name="OOM kill order").check()
     assert _query(page)["order"] == "kernel"
     page.locator(".spot").focus()
-    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("1st that the kernel kills"))
+    expect(page.locator(".spot:focus")).to_have_attribute("aria-label", re.compile("OOM-killed 1st"))
 
 
 def test_the_table_holds_every_pod_and_sorts(visit, hundred):
@@ -349,4 +349,4 @@ def test_on_a_phone_views_are_in_a_menu_and_a_tap_opens_a_pod(visit, hundred):
 def test_a_list_of_nothing_says_that_it_is_empty(visit, serve, tmp_path):
     (tmp_path / "nothing.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": []}))
     page = visit(serve(tmp_path / "nothing.json")).open("#/cluster")
-    expect(page.locator(".state h2")).to_have_text("No nodes and no pods")
+    expect(page.locator(".state h2")).to_have_text("No nodes or pods")

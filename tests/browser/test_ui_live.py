@@ -86,7 +86,7 @@ def test_what_changes_reaches_the_cluster_the_pod_and_what_is_saved(visit, serve
     folder.put("first", "80Mi")
     expect(page.locator("main")).to_contain_text("80Mi")
     # What is handed on is what is shown, and what the server has.
-    answers = json.loads(saved(page, "Data as JSON", tmp_path / "data.json"))
+    answers = json.loads(saved(page, "Save the data as JSON", tmp_path / "data.json"))
     assert answers["/api/sources/start/cluster"] == pods_asked(page)
     [pod] = [answers[key] for key in answers if "/pods?" in key]
     assert "80Mi" in json.dumps(pod)
@@ -102,13 +102,13 @@ def test_a_cluster_that_shrinks_to_nothing_says_so_and_grows_again(visit, serve,
     page = visit(serve(folder.path)).open()
     expect(told(page)).to_have_text("1 pod")
     folder.drop("first")
-    expect(page.locator(".state h2")).to_have_text("No nodes and no pods")
+    expect(page.locator(".state h2")).to_have_text("No nodes or pods")
     folder.put("first")
     expect(told(page)).to_have_text("1 pod")
 
 
 def test_runs_are_still_there_when_the_page_is_loaded_again(visit, serve):
-    page = visit(serve("question-1")).open("#/run")
+    page = visit(serve("oom-by-class")).open("#/run")
     expect(page.locator(".kill")).to_have_count(1)
     run = page.url
     page.reload()
@@ -118,7 +118,7 @@ def test_runs_are_still_there_when_the_page_is_loaded_again(visit, serve):
     expect(page).to_have_url(run)
     page.get_by_text("Run it with other values").click()
     page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
-    page.get_by_role("button", name="Run with these").click()
+    page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     page.reload()
     expect(page.locator(".sides .charts svg")).to_have_count(2)
@@ -189,11 +189,11 @@ def test_a_server_that_was_restarted_has_nothing_of_before_and_the_page_says_so(
     expect(told(page)).to_have_text("1 pod")
     page.keyboard.press("o")
     page.get_by_label("or paste").fill(POD.replace("NAME", "own").replace("MEMORY", "1Mi").replace("NODE", "mine"))
-    page.get_by_role("button", name="Open what is pasted").click()
+    page.get_by_role("button", name="Open pasted text").click()
     expect(page).to_have_url(re.compile("source="))
     server.stop()
     serve(folder.path, "--listen", address)
-    expect(page.locator(".state h2")).to_have_text("This is not here any more")
+    expect(page.locator(".state h2")).to_have_text("This source is gone")
     page.evaluate("location.hash = '#/cluster?source=start'")
     expect(told(page)).to_have_text("1 pod")
 
@@ -205,21 +205,21 @@ def test_a_guard_is_shown_with_its_mode_what_holds_it_back_and_its_decisions(vis
     shutil.copy(SCENARIOS / "guard/journal.jsonl", tmp_path)
     opened = visit(serve("--guard", tmp_path, "--guard-run", tmp_path))
     page = opened.open()
-    card = page.locator(".card", has_text="Last decisions")
-    expect(card).to_contain_text("The guard shadows")
+    card = page.locator(".card", has_text="Latest decisions")
+    expect(card).to_contain_text("Guard: shadow mode")
     expect(card).to_contain_text("shadow: it decides and writes down, and evicts nothing")
     decision = card.locator("details", has_text="report-builder-0 would have been evicted").first
     decision.locator("summary").click()
     expect(decision).to_contain_text("the first of 31 in the kubelet's order")
     guard.tell(tomorrow, enforce=True, held_back="stop file", stop_file=True)
-    expect(card).to_contain_text("The guard is held back")
+    expect(card).to_contain_text("Guard: evictions blocked")
     expect(card).to_contain_text("the stop file is there")
     guard.tell(tomorrow, enforce=True, held_back="")
-    expect(card).to_contain_text("The guard enforces")
+    expect(card).to_contain_text("Guard: enforcing")
     assert opened.violations() == []
     for width in (400, 2560):
         page.set_viewport_size({"width": width, "height": 900})
         expect(card).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     (tmp_path / "status.json").unlink()
-    expect(page.locator(".indicator")).to_contain_text("no guard says how it is")
+    expect(page.locator(".indicator")).to_contain_text("no guard status")

@@ -29,7 +29,7 @@ def _card(page, title):
 def test_it_tells_class_scores_places_and_cgroups(visit, platform):
     page = visit(platform).open(ROUTE)
     expect(page.locator(".headline")).to_have_text(
-        "The kubelet evicts it as number 3, the kernel kills it as number 5 of 10 pods on its node."
+        "The kubelet evicts it 3rd, the kernel kills it 5th of 10 pods on its node."
     )
     why = _card(page, "Why Burstable")
     expect(why).to_contain_text("analytics requests 4130Mi of its memory limit 10Gi")
@@ -39,15 +39,15 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
     cgroups = _card(page, "Cgroups")
     expect(cgroups).to_contain_text("/kubepods.slice/kubepods-burstable.slice")
     expect(cgroups.locator("tr", has_text="memory.max").first).to_contain_text("10737418240")
-    places = _card(page, "Place in both orders")
+    places = _card(page, "Kill orders")
     expect(places).to_contain_text("priority 0, the next 100000")
-    expect(places).to_contain_text("the next would have to use 933.8Mi more")
+    expect(places).to_contain_text("the next one is killed first only if it uses 933.8Mi more")
 
 
 def test_lines_of_yaml_that_save_it_come_first_and_their_patch_can_be_copied(visit, platform):
     opened = visit(platform, permissions=["clipboard-read", "clipboard-write"])
     page = opened.open(ROUTE)
-    safer = _card(page, "What saves it").locator(".safer").first
+    safer = _card(page, "How to protect it").locator(".safer").first
     expect(safer).to_contain_text("4130Mi → 8193Mi")
     expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
     expect(safer).to_contain_text("batch/content-generator-0 is evicted instead")
@@ -63,7 +63,7 @@ def test_lines_of_yaml_that_save_it_come_first_and_their_patch_can_be_copied(vis
 
 def test_the_pod_that_goes_before_it_is_a_link_away(visit, platform):
     page = visit(platform).open(ROUTE)
-    _card(page, "Place in both orders").get_by_role("link", name="monitoring/debug-tools").click()
+    _card(page, "Kill orders").get_by_role("link", name="monitoring/debug-tools").click()
     expect(page.locator("h1")).to_have_text("debug-tools")
     page.get_by_role("link", name="← Cluster").click()
     expect(page.locator("h1")).to_have_text("Cluster")

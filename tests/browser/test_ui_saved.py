@@ -22,14 +22,14 @@ EDIT = quote(json.dumps({"Deployment shop/web": {"main.requests.memory": "1Gi"}}
 SHOP, SCENARIO, LOG = "shop", "scenario", "log"
 VIEWS = {
     "cluster": (SHOP, "#/cluster", "update itself"),
-    "pod": (SHOP, "#/pod/shop/web-0", "show pods that it does not hold"),
-    "what-if": (SHOP, f"#/what-if?pod=shop/web-0&write={EDIT}", "answer other edits"),
-    "forecast": (SHOP, "#/forecast?hard=1Gi", "answer other settings"),
+    "pod": (SHOP, "#/pod/shop/web-0", "show pods that were not saved"),
+    "what-if": (SHOP, f"#/what-if?pod=shop/web-0&write={EDIT}", "compute other changes"),
+    "forecast": (SHOP, "#/forecast?hard=1Gi", "compute other settings"),
     "check": (SHOP, "#/check?fix=all", "make other fixes"),
-    "autopsy": (LOG, "#/autopsy", "take other logs apart"),
+    "autopsy": (LOG, "#/autopsy", "analyze other logs"),
     "run": (SCENARIO, "#/run", "run the scenario again"),
-    "blast": (SCENARIO, "#/blast", "let the pods of other nodes leak"),
-    "compare": (SCENARIO, "", "compare with other runs"),
+    "blast": (SCENARIO, "#/blast", "simulate leaks on other nodes"),
+    "compare": (SCENARIO, "", "compare other runs"),
 }
 _SHOWN = """() => [...document.querySelectorAll("header, main")].map(each => each.innerText).join("\\n")"""
 
@@ -38,7 +38,7 @@ _SHOWN = """() => [...document.querySelectorAll("header, main")].map(each => eac
 def servers(serve, tmp_path_factory):
     shop = tmp_path_factory.mktemp("shop") / "shop.yaml"
     shop.write_bytes(manifests())
-    return {SHOP: serve(shop), SCENARIO: serve(SCENARIOS / "question-1.yaml"), LOG: serve(INCIDENT / "kern.log")}
+    return {SHOP: serve(shop), SCENARIO: serve(SCENARIOS / "oom-by-class.yaml"), LOG: serve(INCIDENT / "kern.log")}
 
 
 def _opened(opened, name, route):
@@ -48,7 +48,7 @@ def _opened(opened, name, route):
     expect(page.locator(".kill")).to_have_count(1)
     page.get_by_text("Run it with other values").click()
     page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
-    page.get_by_role("button", name="Run with these, and compare").click()
+    page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     return page
 
@@ -82,13 +82,13 @@ def test_a_saved_view_opens_without_a_server_and_shows_the_same(visit, servers, 
     path = _saved(page, tmp_path)
     page.get_by_text("Save", exact=True).click()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Data as JSON").click()
+        page.get_by_role("button", name="Save the data as JSON").click()
     assert json.loads(Path(download.value.path()).read_text())
 
     opened = Visit(window, path, {"width": 1280, "height": 900})
     saved = opened.page
     _settled(saved)
-    expect(saved.locator(".saved-note")).to_contain_text(f"This page was saved. It cannot {cannot}")
+    expect(saved.locator(".saved-note")).to_contain_text(f"This is a saved page. It cannot {cannot}")
     assert _words(saved) == expected
     assert [url for url in opened.requests if not url.startswith(("file:", "data:", "blob:"))] == []
     assert opened.complaints == []

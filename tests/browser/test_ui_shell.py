@@ -57,7 +57,7 @@ def test_manifests_that_are_pasted_are_shown(visit, empty):
     page = visit(empty).open()
     page.keyboard.press("o")
     page.get_by_label("or paste").fill(POD.replace("NAME", "pasted"))
-    page.get_by_role("button", name="Open what is pasted").click()
+    page.get_by_role("button", name="Open pasted text").click()
     expect(page.locator(".panel")).to_have_count(1)
     expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/pasted, Burstable"))
 
@@ -102,7 +102,7 @@ def test_a_file_that_is_dropped_is_shown_and_files_that_are_chosen_belong_togeth
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
     # What was opened before is still there, and the address tells which is shown.
     assert "source=" in page.url
-    page.get_by_label("What is looked at").select_option(index=0)
+    page.get_by_label("Source").select_option(index=0)
     expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
 
 
@@ -110,7 +110,7 @@ def test_files_that_are_dropped_one_right_after_the_other_are_all_there(visit, e
     page = visit(empty).open()
     for name in ("one", "two", "three"):
         page.evaluate(DROP, [f"{name}.yaml", POD.replace("NAME", name)])
-    sources = page.get_by_label("What is looked at").locator("option")
+    sources = page.get_by_label("Source").locator("option")
     expect(sources).to_have_count(3)
     assert sorted(sources.all_inner_texts()) == ["one.yaml", "three.yaml", "two.yaml"]
     expect(page.locator(".panel")).to_have_count(1)
@@ -122,7 +122,7 @@ def test_what_a_visitor_opens_another_does_not_see(visit, empty):
     expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/mine"))
     other = visit(empty)
     other.open(page.url.removeprefix(empty.address))
-    expect(other.page.locator(".state h2")).to_have_text("This is not here any more")
+    expect(other.page.locator(".state h2")).to_have_text("This source is gone")
 
 
 def test_a_file_that_cannot_be_read_is_told_with_its_line(visit, empty):
@@ -131,7 +131,7 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(visit, empty):
     page.evaluate(DROP, ["bad.yaml", "kind: Pod\nmetadata: {name: [}\n"])
     page.locator(".problems summary").click()
     expect(page.locator(".problems li")).to_have_text(re.compile("^bad.yaml:2:19: error: broken YAML"))
-    expect(page.locator(".state h2")).to_have_text("No nodes and no pods")
+    expect(page.locator(".state h2")).to_have_text("No nodes or pods")
     assert opened.violations() == []
 
 
@@ -164,7 +164,7 @@ def test_keys_lead_to_the_views_the_help_and_the_theme(visit, hundred):
     page.keyboard.press("1")
     expect(page.locator("h1")).to_have_text("Cluster")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("blocks or table")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("blocks and table")
     assert opened.violations() == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -180,7 +180,7 @@ def test_keys_lead_to_the_views_the_help_and_the_theme(visit, hundred):
 def test_the_first_tab_skips_the_bar(visit, hundred):
     page = visit(hundred).open()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("button", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("button", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     expect(page.locator("[data-filter]")).to_be_focused()
@@ -190,11 +190,11 @@ def test_addresses_of_nothing_say_so(visit, hundred):
     opened = visit(hundred)
     opened.expected = "status of 4"
     page = opened.open("#/nowhere")
-    expect(page.locator(".state h2")).to_have_text('There is no view "nowhere"')
+    expect(page.locator(".state h2")).to_have_text('No such page: "nowhere"')
     page.goto(hundred.address + "#/pod/shop/nobody")
     expect(page.locator(".state[role=alert]")).to_contain_text("nobody")
     page.goto(hundred.address + "#/cluster?source=gone")
-    expect(page.locator(".state h2")).to_have_text("This is not here any more")
+    expect(page.locator(".state h2")).to_have_text("This source is gone")
 
 
 def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_found(visit, serve, tmp_path):
@@ -210,7 +210,7 @@ def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_fo
     path.write_text(POD.replace("NAME", "first") + "---" + POD.replace("NAME", "second"))
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
     server.stop()
-    expect(page.locator(".indicator")).to_have_text(re.compile("^connection lost, trying again"))
+    expect(page.locator(".indicator")).to_have_text(re.compile("^connection lost, reconnecting"))
     # What was there is still shown.
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
     path.write_text(POD.replace("NAME", "third"))
@@ -229,7 +229,7 @@ def test_a_view_that_is_saved_opens_without_a_server_and_shows_the_same(browser,
     download.value.save_as(tmp_path / "saved.html")
     page.get_by_text("Save", exact=True).click()
     with page.expect_download() as download:
-        page.get_by_role("button", name="Data as JSON").click()
+        page.get_by_role("button", name="Save the data as JSON").click()
     download.value.save_as(tmp_path / "data.json")
     answers = json.loads((tmp_path / "data.json").read_text())
     assert len(answers["/api/sources/start/cluster"]["pods"]) == 40
@@ -241,7 +241,7 @@ def test_a_view_that_is_saved_opens_without_a_server_and_shows_the_same(browser,
     expect(again.locator(".tile", has_text="QoS class")).to_contain_text("BestEffort")
     # What it does not hold it cannot know, and says so.
     again.goto(saved.address + "#/pod/shop/web-3")
-    expect(again.locator(".state h2")).to_have_text("Not in reach")
+    expect(again.locator(".state h2")).to_have_text("Not in this saved page")
     assert saved.violations() == []
     saved.close()
 
@@ -288,7 +288,7 @@ def test_a_view_that_there_is_not_fits_however_long_the_name_of_the_source_is(vi
     folder.mkdir()
     shutil.copy(Path(__file__).parents[2] / "scenarios/content-platform/incident/kern.log", folder)
     page = visit(serve(folder / "kern.log"), width=400).open("#/check")
-    expect(page.locator(".state h2")).to_contain_text("Check needs more than")
+    expect(page.locator(".state h2")).to_contain_text("Check is not available for")
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 

@@ -42,7 +42,7 @@ def cluster(serve, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scenario(serve):
-    return serve(SCENARIOS / "question-1.yaml")
+    return serve(SCENARIOS / "oom-by-class.yaml")
 
 
 def _is_whole(page):
@@ -65,7 +65,7 @@ def test_an_edit_changes_class_score_and_order_at_once(visit, shop):
     expect(page.get_by_label("the patch of Deployment shop/web", exact=True)).to_contain_text(
         "kubectl patch deployment web"
     )
-    page.get_by_role("button", name="As it is").click()
+    page.get_by_role("button", name="Reset").click()
     expect(page.locator(".headline")).to_contain_text("is Burstable")
 
 
@@ -105,9 +105,9 @@ def test_what_the_api_server_refuses_is_said_and_what_was_stays(visit, shop):
 def test_a_priority_and_a_threshold_change_the_kubelets_part(visit, shop):
     page = visit(shop).open("#/what-if?pod=shop/web-0")
     page.get_by_label("Priority").fill("1000")
-    expect(page.locator(".headline")).to_contain_text("is evicted as number 3 instead of as number 2")
+    expect(page.locator(".headline")).to_contain_text("is evicted 3rd instead of 2nd")
     page.get_by_label(re.compile("^Hard threshold.*available\\)$")).fill("8Gi")
-    expect(page.locator(".tile", has_text="until the kubelet evicts")).to_contain_text("was ")
+    expect(page.locator(".tile", has_text="headroom before eviction")).to_contain_text("was ")
 
 
 def test_a_threshold_changes_the_forecast_of_a_pod_without_a_limit(visit, shop):
@@ -137,10 +137,10 @@ def test_edits_of_several_workloads_are_kept_while_one_looks_at_others(visit, sh
     page.locator(".who-first").get_by_text("shop/db").click()
     expect(page.get_by_label("Memory limit", exact=True)).to_have_value("2Gi")
     page.get_by_label("Memory limit", exact=True).fill("3Gi")
-    edits = page.get_by_role("list", name="Edits").get_by_role("listitem")
+    edits = page.get_by_role("list", name="Changes").get_by_role("listitem")
     expect(edits).to_have_count(2)
     expect(page.locator(".who-first .edited")).to_have_count(3)
-    page.get_by_role("button", name="Take back the edit of Deployment shop/web").click()
+    page.get_by_role("button", name="Undo the change to Deployment shop/web").click()
     expect(edits).to_have_count(1)
     expect(page.locator(".who-first .edited")).to_have_count(1)
 
@@ -148,15 +148,15 @@ def test_edits_of_several_workloads_are_kept_while_one_looks_at_others(visit, sh
 def test_an_edit_is_seen_on_all_nodes_it_touches_and_what_no_longer_fits_is_said(visit, cluster):
     page = visit(cluster).open("#/what-if?pod=shop/web-1")
     page.get_by_label("Memory request", exact=True).fill("1200Mi")
-    expect(page.locator(".card", has_text="2 nodes touched")).to_be_visible()
+    expect(page.locator(".card", has_text="2 nodes affected")).to_be_visible()
     expect(page.locator(".headline")).to_contain_text("on 2 nodes")
-    page.get_by_text("this pod alone").click()
+    page.get_by_text("only this pod").click()
     expect(page.get_by_label("Memory request", exact=True)).to_have_value("1Gi")
     page.get_by_label("Memory request", exact=True).fill("2500Mi")
-    page.get_by_role("button", name="Take back the edit of Deployment shop/web").click()
+    page.get_by_role("button", name="Undo the change to Deployment shop/web").click()
     mind = page.locator(".mind")
     expect(mind).to_contain_text("shop/web-1 no longer fits on a (memory: requests 2500Mi")
-    expect(mind).to_contain_text("A new pod goes to c.")
+    expect(mind).to_contain_text("A new pod is scheduled to c.")
     expect(page.locator(".headline")).to_contain_text("shop/web-1 leaves a")
     page.locator("main table").get_by_role("link", name="c", exact=True).click()
     expect(page.locator(".who-first li", has_text="web-1")).to_contain_text("comes")
@@ -167,16 +167,16 @@ def test_an_edit_is_seen_on_all_nodes_it_touches_and_what_no_longer_fits_is_said
 
 def test_threshold_interval_and_growth_move_the_curve(visit, shop):
     page = visit(shop).open("#/forecast")
-    expect(page.locator(".headline")).to_contain_text("At 128Mi/s shop/shell meets the kubelet first in 0 %")
+    expect(page.locator(".headline")).to_contain_text("If shop/shell grows by 128Mi/s, the kubelet acts first in 0 %")
     page.get_by_label(re.compile("^Hard threshold.*available\\)$")).fill("1Gi")
     expect(page.locator(".curve .line")).to_have_count(2)
     expect(page.locator(".headline")).not_to_contain_text("in 0 %")
-    interval = page.get_by_label("The kubelet looks every")
+    interval = page.get_by_label("The kubelet checks every")
     interval.focus()
     page.keyboard.press("Home")
-    expect(page.locator(".tile", has_text="kubelet first")).to_contain_text("looks every 1 s")
+    expect(page.locator(".tile", has_text="kubelet first")).to_contain_text("checks every 1 s")
     expect(page.locator(".headline")).to_contain_text("100 %")
-    rate = page.get_by_label("It grows by")
+    rate = page.get_by_label("Growth")
     rate.focus()
     page.keyboard.press("End")
     expect(page.locator(".headline")).to_contain_text("At 8Gi/s")
@@ -226,7 +226,7 @@ def test_only_the_checks_that_are_chosen_are_fixed(visit, shop):
 def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario):
     opened = visit(scenario)
     page = opened.open("#/run")
-    expect(page.locator("h1")).to_have_text("question-1")
+    expect(page.locator("h1")).to_have_text("oom-by-class")
     expect(page.locator(".kill")).to_have_count(1)
     cursor = page.get_by_label("Time", exact=True)
     page.keyboard.press("Home")  # from the beginning it plays longest
@@ -240,11 +240,11 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     page.keyboard.press("ArrowLeft")
     expect(cursor).not_to_have_value(stopped)
     page.get_by_text("Run it with other values").click()
-    page.get_by_label("Which of 3").select_option("default/pod3")
+    page.get_by_label("One of 3").select_option("default/pod3")
     page.get_by_label("Memory request", exact=True).fill("6Gi")
     expect(page.get_by_label("One change a line")).to_have_value("requests.memory@default/pod3=6Gi")
     expect(page.get_by_label("the command", exact=True)).to_contain_text("--what-if requests.memory@default/pod3=6Gi")
-    page.get_by_role("button", name="Run with these, and compare").click()
+    page.get_by_role("button", name="Run and compare").click()
     expect(page.locator("h1")).to_have_text("Compare")
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     expect(page.locator(".headline")).to_contain_text("instead of")
@@ -296,7 +296,7 @@ def test_controls_show_what_the_lines_say_and_keys_in_them_leave_the_cursor(visi
     expect(lines).to_have_value("spec.duration=90s\nkubelet.evictionHard.memory.available=2Gi")
     cursor = page.get_by_label("Time", exact=True)
     before = cursor.input_value()
-    page.get_by_label("Its memory grows").focus()
+    page.get_by_label("Memory growth").focus()
     page.keyboard.press("ArrowRight")
     expect(lines).to_have_value(re.compile(r"growth@default/pod3=1\.25"))
     assert cursor.input_value() == before
@@ -306,7 +306,7 @@ def test_a_change_that_makes_no_sense_is_said(visit, scenario):
     page = visit(scenario).open("#/run")
     page.get_by_text("Run it with other values").click()
     page.get_by_label("One change a line").fill("limits.memory@nothing=1Gi")
-    page.get_by_role("button", name="Run with these, and compare").click()
+    page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".state.failed")).to_contain_text("the scenario has no workload nothing")
 
 
@@ -327,7 +327,7 @@ def test_the_matrix_is_sorted_and_clicked(visit, scenario):
     cell.focus()
     page.keyboard.press("Enter")
     expect(cell).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".chosen-death")).to_contain_text("as number 1")
+    expect(page.locator(".chosen-death")).to_contain_text("is victim number 1")
 
 
 CROWD = 40
@@ -362,7 +362,7 @@ def test_a_matrix_that_is_larger_than_its_box_is_drawn_where_one_looks_and_all_o
     link.focus()
     page.keyboard.press("End")
     last = page.locator(".matrix .cell:focus")
-    expect(last).to_have_attribute("aria-label", re.compile(f"p{CROWD - 1} leaks: .* as number"))
+    expect(last).to_have_attribute("aria-label", re.compile(f"p{CROWD - 1} leaks: .* is victim number"))
     expect(last).to_be_in_viewport()
     page.keyboard.press("Enter")
     expect(last).to_have_attribute("aria-pressed", "true")
@@ -409,7 +409,7 @@ def test_a_log_that_is_given_is_taken_apart(visit, shop):
 
 def test_a_view_that_a_log_does_not_have_says_which_there_are(visit, serve):
     page = visit(serve(INCIDENT / "kern.log")).open("#/check")
-    expect(page.locator(".state h2")).to_have_text("Check needs more than " + str(INCIDENT / "kern.log"))
+    expect(page.locator(".state h2")).to_have_text("Check is not available for " + str(INCIDENT / "kern.log"))
     page.locator(".state").get_by_role("link", name="Autopsy").click()
     expect(page.locator("h1")).to_have_text("Autopsy")
 
@@ -488,7 +488,7 @@ def test_an_assumption_says_what_the_page_takes_and_no_option_that_it_does_not_h
         opened.page.goto("about:blank")  # nothing of the view before
         page = opened.open(route)
         assumed = page.locator("main .card", has=page.get_by_role("heading", name=re.compile("^Assumed")))
-        expect(assumed).to_contain_text("node memory: 64Gi (a Node with its capacity among the files states it)")
+        expect(assumed).to_contain_text("node memory: 64Gi (set it with a Node with its capacity among the files)")
         expect(assumed).not_to_contain_text("--")
 
 

@@ -84,7 +84,7 @@ def test_victims_are_named_in_the_picture_with_the_reason(visit):
 
 
 def test_a_picture_of_a_part_says_so_and_shows_all_when_asked(visit):
-    assert visit.page.locator(".range").inner_text() == "only the first 11.5 s of 30 s are drawn"
+    assert visit.page.locator(".range").inner_text() == "first 11.5 s of 30 s shown"
     visit.page.get_by_role("button", name="Show all").click()
     assert visit.page.locator(".range").inner_text() == "the whole run: 30 s"
     assert visit.page.locator(".axis text").all_text_contents()[-1] == "30 s"
@@ -97,7 +97,7 @@ def test_every_check_of_the_kubelet_is_a_tick_and_the_one_after_the_kills_a_line
 
 def test_panels_in_which_nothing_happens_are_named_and_drawn_when_asked(visit):
     assert visit.page.locator(".panel.cpu").count() == 0
-    assert "CPU (all that is wanted is granted)" in visit.page.locator(".out").inner_text()
+    assert "CPU (no contention)" in visit.page.locator(".out").inner_text()
     visit.page.locator(".out .link").click()
     assert visit.page.locator(".panel.cpu").count() == 1
 

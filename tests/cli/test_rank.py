@@ -479,7 +479,7 @@ BAD = {
         "Kubernetes 1.13 evicts no pods for pid.available",
     ),
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
-    "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "not the memory of a node"),
+    "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "too little memory for a"),
     "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],

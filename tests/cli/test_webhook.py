@@ -84,13 +84,16 @@ def test_one_mistake_in_a_policy_is_counted_once(files, capsys):
 def test_files_without_anything_to_decide_by_are_not_taken_for_a_policy(files, capsys, text):
     Path("policy.yaml").write_text(text)
     assert main(["webhook", "test", "-f", "bad.json", "--policy", "policy.yaml"]) == 2
-    assert "policy.yaml: nothing to decide by" in capsys.readouterr().err
+    assert "policy.yaml: no policy in these files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("resources", "where"),
     [
-        ({"limits": {"cpu": "much"}}, 'request.object.spec.containers[0].resources.limits.cpu: "much" is no quantity'),
+        (
+            {"limits": {"cpu": "much"}},
+            'request.object.spec.containers[0].resources.limits.cpu: "much" is not a valid quantity',
+        ),
         ({"limits": 7}, "request.object.spec.containers[0].resources.limits: must be"),
     ],
 )
@@ -221,7 +224,7 @@ def test_a_server_told_to_stop_is_first_not_ready_then_answers_what_is_under_way
         while len(answered) < 20 and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        assert any("told to stop" in line for line in process.stderr)
+        assert any("shutting down" in line for line in process.stderr)
         probe = http.client.HTTPSConnection("127.0.0.1", port, timeout=300, context=trust)
         probe.request("GET", "/readyz")
         assert probe.getresponse().status == 503

@@ -154,11 +154,12 @@ def _joined(paths: list[Path]) -> str:
 
 @contextlib.contextmanager
 def in_world(directory: Path) -> Iterator[None]:
-    """Work in a world, with its programs first and nothing of the caller's git or terminal."""
+    """Work in a world, with its programs first and nothing of the caller's home, git or terminal."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "COLUMNS"))}
     variables |= {
         "PATH": f"{directory / _HIDDEN}{os.pathsep}{os.environ['PATH']}",
         "SCENARIO": str(SCENARIO),
+        "HOME": str(directory / _HIDDEN),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "KUBECONFIG": str(directory / _HIDDEN / "kubeconfig"),
         **{

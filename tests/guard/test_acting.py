@@ -413,7 +413,7 @@ def test_processes_in_another_pid_namespace_are_not_taken_for_gone(suite, monkey
     with Guard(suite) as guard:
         guard.evict(pod)
         assert guard.over().outcome is EvictionOutcome.REFUSED
-        assert "pid namespace" in guard.noted[-1].text
+        assert "PID namespace" in guard.noted[-1].text
     assert not suite.api.patches()
 
 

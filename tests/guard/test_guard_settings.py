@@ -94,7 +94,7 @@ def test_the_last_known_settings_count_at_once_and_what_the_kubelet_says_is_kept
         assert newer.configuration.cgroup_root == "/there"
     with cluster_at("http://127.0.0.1:1") as cluster:
         assert find_kubelet(cluster, api.node, state, None) == newer
-        with pytest.raises(HostError, match="cannot be asked"):
+        with pytest.raises(HostError, match="did not answer"):
             ask_kubelet(cluster, api.node, state, None)
 
 
@@ -119,5 +119,5 @@ def test_settings_that_never_were_known_or_are_another_nodes_are_not_made_up(tmp
         with pytest.raises(HostError, match="--kubelet-config"):
             find_kubelet(cluster, "node-2", tmp_path, None)
         (tmp_path / "kubelet.json").write_text("{")
-        with pytest.raises(HostError, match="cannot be asked"):
+        with pytest.raises(HostError, match="did not answer"):
             find_kubelet(cluster, api.node, tmp_path, None)

@@ -128,7 +128,7 @@ def test_a_pod_that_cannot_be_read_stops_nothing_and_is_never_evicted(api, tmp_p
         known.save()
         found = known.take()
         for each in ("uid-b", "uid-later"):
-            assert never_evicted(found[each], NODE).startswith("it cannot be read: ")
+            assert never_evicted(found[each], NODE).startswith("podqos cannot read it: ")
             assert "$.spec.priority" in found[each].unread
         assert never_evicted(found["uid-a"], NODE) == ""
         api.delete_pod("default", "later")
@@ -192,12 +192,12 @@ def test_a_refused_watch_is_tried_again(api, tmp_path):
         ({"spec": {"priority": 1_999_999_999}}, ""),
         ({"spec": {"priority": 2_000_000_000}}, "critical priority"),
         ({"spec": {"priority": 2_000_001_000}}, "critical priority"),
-        ({"spec": {"priority": None}}, "its priority is not known"),
+        ({"spec": {"priority": None}}, "its priority is unknown"),
         ({"metadata": {"annotations": {"kubernetes.io/config.source": "file"}}}, "static pod"),
         ({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}}, "static pod"),
-        ({"spec": {"nodeName": "node-2"}}, "of another node"),
-        ({"spec": {"nodeName": ""}}, "of another node"),
-        ({"metadata": {"namespace": ""}}, "its name or uid is not known"),
+        ({"spec": {"nodeName": "node-2"}}, "it runs on another node"),
+        ({"spec": {"nodeName": ""}}, "it runs on another node"),
+        ({"metadata": {"namespace": ""}}, "its name or uid is unknown"),
     ],
 )
 def test_who_is_never_evicted(fields, why):

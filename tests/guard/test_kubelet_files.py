@@ -123,7 +123,7 @@ def test_where_no_kubelet_is_seen_the_usual_file_is_taken(machine):
     assert found.configuration.cgroup_root == "/usual"
     assert found.source == f"{machine.usual} (no kubelet process is visible)"
     machine.usual.unlink()
-    with pytest.raises(HostError, match=r"no kubelet process is visible here, and .*usual.yaml: No such file"):
+    with pytest.raises(HostError, match=r"no kubelet process is visible, and .*usual.yaml: No such file"):
         local_kubelet("node-1")
 
 
@@ -176,7 +176,7 @@ def test_a_kubelet_that_may_no_longer_be_asked_has_the_settings_of_its_files(mac
     with api.serving(), cluster_at(api) as cluster:
         assert ask_kubelet(cluster, api.node, state, None).configuration.cgroup_root == "/asked"
         api.refuses = lambda request: (503, "x", "it starts") if "/proxy/" in request.path else None
-        with pytest.raises(HostError, match=r"cannot be asked.*503 it starts"):
+        with pytest.raises(HostError, match=r"did not answer.*503 it starts"):
             ask_kubelet(cluster, api.node, state, None)
         api.refuses = lambda request: (403, "Forbidden", REFUSED) if request.path.startswith("/api") else None
         found = ask_kubelet(cluster, api.node, state, None)
@@ -285,6 +285,6 @@ def test_guard_run_says_the_403_where_no_file_helps(guard_run, machine):
     machine.run(1, "/sbin/init")
     code, began, said = guard_run()
     assert (code, began) == (3, [])
-    assert "the kubelet does not say them: cannot get nodes/configz as system:node:node-1 (403 Forbidden)" in said
-    assert re.search(r"no kubelet process is visible here, and .*--kubelet-config", said)
+    assert "the kubelet may not be asked: cannot get nodes/configz as system:node:node-1 (403 Forbidden)" in said
+    assert re.search(r"no kubelet process is visible, and .*--kubelet-config", said)
     assert said.count("\n") == 1

@@ -89,5 +89,5 @@ def test_a_guard_goes_on_without_its_shell(freezers):
 
 def test_a_machine_without_a_shell_says_what_that_means(monkeypatch):
     monkeypatch.setattr(lifeline, "_SHELL", "/nonexistent/sh")
-    with pytest.raises(HostError, match="leaves what it holds frozen"):
+    with pytest.raises(HostError, match="the pods it holds stay frozen"):
         Lifeline()

@@ -203,7 +203,7 @@ def test_a_pod_that_can_no_longer_be_read_is_left_alone_and_said_to_be(make):
     stage.until(lambda: stage.acting.evicted, "it acts")
     assert victims(stage) == ["small"]
     (said,) = stage.guard.status().excluded
-    assert (said.pod, said.why) == ("default/big", "it cannot be read: its spec is odd")
+    assert (said.pod, said.why) == ("default/big", "podqos cannot read it: its spec is odd")
     assert stage.guard.status().unknown_cgroups == 0
 
 
@@ -284,7 +284,7 @@ def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same
     stage.guard.loop.run()
     assert len(asked) == 2
     assert stage.guard.newer.kubelet.max_pods == 7
-    assert any("other settings" in each for each in stage.notes)
+    assert any("settings have changed" in each for each in stage.notes)
 
 
 def counting():

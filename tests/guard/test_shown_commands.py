@@ -129,7 +129,7 @@ def test_a_pod_that_the_journal_does_not_know_is_an_error(capsys, tmp_path):
     code, out, err = printed(capsys, "explain", "a/none", "--state", written(tmp_path, watching()))
 
     assert (code, out) == (2, "")
-    assert "the journal says nothing of a/none" in err
+    assert "the journal has no entries about a/none" in err
 
 
 def test_a_pod_in_another_namespace_is_named(capsys, tmp_path):
@@ -137,7 +137,7 @@ def test_a_pod_in_another_namespace_is_named(capsys, tmp_path):
     code, _, err = printed(capsys, "explain", "x", "--state", state)
 
     assert code == 2
-    assert "the journal says nothing of default/x (it does of shop/x)" in err
+    assert "the journal has no entries about default/x (it has entries about shop/x)" in err
 
 
 # ---- the journal -----------------------------------------------------------------------------------------------------
@@ -287,7 +287,8 @@ def test_metrics_count_decisions_reactions_and_what_others_did():
     assert found['podqos_guard_evictions_total{outcome="Evicted"}'] == "1"
     assert found['podqos_guard_reaction_seconds_bucket{stage="killed",le="0.005"}'] == "0"
     assert found['podqos_guard_reaction_seconds_bucket{stage="killed",le="0.01"}'] == "1"
-    assert found['podqos_guard_deaths_total{by="kernel",verdict="Other"}'] == "1"
+    assert found['podqos_guard_pod_terminations_total{by="kernel",verdict="Other"}'] == "1"
+    assert found['podqos_guard_deaths_total{by="kernel",verdict="Other"}'] == "1"  # its former name
     assert found["podqos_guard_unneeded_decisions_total"] == "1"
     assert found["podqos_guard_major_faults_total"] == "0"
     assert found['podqos_guard_available{eviction_signal="memory.available",kind="hard"}'] == str(500 * MIB)

@@ -102,7 +102,7 @@ EXCLUDED = {
     "mirror": {"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}},
     "critical": {"spec": {"priority": 2_000_000_000}},
     "priority not known": {"spec": {"priority": None}},
-    "of another node": {"spec": {"nodeName": "node-2"}},
+    "it runs on another node": {"spec": {"nodeName": "node-2"}},
 }
 
 

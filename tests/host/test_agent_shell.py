@@ -64,7 +64,7 @@ def test_an_event_that_the_agent_cannot_handle_is_said_and_the_next_one_is_handl
     assert shell.settled == 2
     (said,) = shell.said
     assert said.startswith("internal error: ValueError: odd figures")
-    assert said.endswith("the test goes on")
+    assert said.endswith("the test keeps running")
 
 
 class Log:

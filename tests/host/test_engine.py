@@ -243,7 +243,7 @@ def test_a_runtime_that_never_says_how_it_ended_is_not_waited_for_for_ever(runti
         time.sleep(0.001)
     engine.process.kill()
     assert exits(runtime) == [ContainerExit(NAME, LOST_CODE)]
-    assert notes == ["main: the runtime did not report how it ended"]
+    assert notes == ["main: the runtime did not report an exit status"]
 
 
 def test_an_end_that_the_runtime_notices_late_keeps_its_code_and_does_not_delay_other_work(runtime, engine):

@@ -53,7 +53,7 @@ class TestState:
         assert notes == ["state of shop/web not written: File too large; will retry"]
         state.save_late()
         assert state.load() == [NEW]
-        assert notes[1:] == ["all state is written again"]
+        assert notes[1:] == ["all state is saved again"]
         assert [file.name for file in (tmp_path / "pods").iterdir()] == ["u1.json"]
         state.close()
 
@@ -78,7 +78,7 @@ class TestState:
             "state.save(NEW); free(8); state.save_late(); loaded()",
         )  # fmt: skip
         full = "state of shop/web not written: No space left on device; will retry"
-        assert said == [full, "old", "old", full, "all state is written again", "new"]
+        assert said == [full, "old", "old", full, "all state is saved again", "new"]
 
     @needs_small_filesystem
     def test_read_only_state_is_read_and_written_once_that_is_possible(self, tmp_path):
@@ -89,9 +89,9 @@ class TestState:
         )  # fmt: skip
         assert said == [
             "state of shop/web not written: Read-only file system; will retry", "old",
-            "all state is written again", "new",
+            "all state is saved again", "new",
             "state of pod u1 not removed: Read-only file system; will retry", "new",
-            "all state is written again", [],
+            "all state is saved again", [],
         ]  # fmt: skip
 
     @needs_small_filesystem
@@ -120,7 +120,7 @@ class TestJournal:
         assert notes == [f"{path}: No space left on device; the journal is kept in memory until it can be written"]
         journal.sync()
         assert [each.time_us for each in decode(path.read_bytes())] == [1, 2, 3]
-        assert notes[1:] == [f"{path}: the journal is written again"]
+        assert notes[1:] == [f"{path}: the journal is writable again"]
         journal.close()
 
     @needs_small_filesystem
@@ -135,7 +135,7 @@ class TestJournal:
             "said += [entry.time_us for entry in decode((folder / 'journal.jsonl').read_bytes())]\n"
             "said += [note.split(': ')[1].split(';')[0] for note in notes]",
         )  # fmt: skip
-        again = "the journal is written again"
+        again = "the journal is writable again"
         assert said == [*range(1, 10), "No space left on device", again, "Read-only file system", again]
 
 

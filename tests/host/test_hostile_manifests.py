@@ -177,7 +177,7 @@ def test_replicas_beyond_what_a_node_can_have_are_counted_and_not_made(stage):
     stage.until(lambda: len(stage.runtime.running) == 110)
     _settle(stage)
     assert any("1000000 replicas" in line and "999890 are not created" in line for line in stage.said)
-    assert "the node has its 110 pods: 1 of controllers wait for a place" in stage.said
+    assert "the node is full (110 pods): 1 more pending" in stage.said
     assert not stage.node.world.over, "none is rejected"
     assert _untouched(stage)
     (stage.manifests / "bystander.json").unlink()
@@ -328,7 +328,7 @@ def test_a_pod_that_the_agent_itself_cannot_handle_is_refused_and_the_others_run
     stage.until(lambda: stage.is_up("zright"))
     (refused,) = stage.node.reconciliation.refused.values()
     assert refused.why == "podqos cannot run it: KeyError: 'a mistake of ours'"
-    assert any(line.startswith("internal error: KeyError") and "the node goes on" in line for line in stage.said)
+    assert any(line.startswith("internal error: KeyError") and "the node keeps running" in line for line in stage.said)
     assert _untouched(stage)
 
 
@@ -375,7 +375,7 @@ def test_figures_that_cannot_be_read_do_not_end_the_watch_over_memory(stage, mon
     for name in ("full", "quick"):
         monkeypatch.setattr(stage.node.figures, name, fails)
     stage.node.deliver(MemoryNotified())
-    assert any("figures cannot be read" in line for line in stage.said)
+    assert any("statistics cannot be read" in line for line in stage.said)
     for name, function in zip(("full", "quick"), real, strict=True):
         monkeypatch.setattr(stage.node.figures, name, function)
     stage.use("bystander", 220)
@@ -388,7 +388,7 @@ def test_a_directory_that_hangs_holds_nothing_up_and_is_said(stage, monkeypatch)
     stage.node.manifests.scan()
     stage.node.manifests.rescan()
     stage.node.loop.run_for(0.05)
-    assert any(line.endswith("not read within 20 s: pods are left as they are until it is") for line in stage.said)
+    assert any(line.endswith("not read within 20 s: pods stay as they are until then") for line in stage.said)
     assert _untouched(stage)
     stage.node.manifests._is_outdated = False
     gate.set()
@@ -402,7 +402,7 @@ def test_pods_of_a_directory_that_cannot_be_listed_are_left_as_they_are(stage):
     stage.manifests.rename(hidden)
     _settle(stage)
     assert stage.is_up("bystander")
-    assert any(line.endswith("No such file or directory: pods are left as they are") for line in stage.said)
+    assert any(line.endswith("No such file or directory: pods stay as they are") for line in stage.said)
     stage.lose_agent()
     _settle(stage)
     assert stage.is_up("bystander"), "the next agent does not make an empty directory either"
@@ -439,7 +439,7 @@ def test_pods_of_a_file_that_cannot_be_read_are_left_as_they_are_also_by_the_nex
         assert stage.is_up("bystander", "zlast")
         stage.lose_agent()
     if what not in {"broken", "empty"}:
-        assert any(line.endswith("pods of this file are left as they are") for line in stage.said)
+        assert any(line.endswith("the pods of this file stay as they are") for line in stage.said)
     # It is gone; that is known.
     file.rmdir() if what == "folder" else file.unlink()
     _settle(stage)

@@ -72,7 +72,9 @@ class TestFinding:
             ImageFolder(tmp_path / "images").find(name)
 
     def test_without_a_directory_the_option_is_named(self):
-        with pytest.raises(HostError, match=r"images are not pulled: say where web is with the node's option images"):
+        with pytest.raises(
+            HostError, match=r"images are not pulled: give the directory of web with the node's option images"
+        ):
             ImageFolder(None).find("web")
 
     def test_a_blob_that_is_not_what_its_digest_says_is_refused(self, tmp_path):

@@ -63,13 +63,13 @@ def test_files_are_recognised_by_what_they_hold(files, kind, pack):
 @pytest.mark.parametrize(
     ("files", "what"),
     [
-        ({"usage.csv": USAGE}, "a table of usage alone"),
-        ({"a.json": SNAPSHOT, "b.json": SNAPSHOT}, "two of them"),
-        ({"a.yaml": SMALL, "b.yaml": SMALL, "pod.yaml": WEB}, "two of them"),
-        ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot beside manifests"),
+        ({"usage.csv": USAGE}, "a usage table without manifests"),
+        ({"a.json": SNAPSHOT, "b.json": SNAPSHOT}, "more than one"),
+        ({"a.yaml": SMALL, "b.yaml": SMALL, "pod.yaml": WEB}, "more than one"),
+        ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot cannot be combined with manifests"),
         ({"small.yaml": SMALL}, "not among the files given"),
         ({"a.json": SNAPSHOT[:-20]}, "broken"),
-        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: no text"),
+        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: a binary file"),
     ],
 )
 def test_what_does_not_go_together_is_said(files, what):
@@ -101,5 +101,5 @@ def test_values_of_a_scenario_can_be_changed_but_not_which_files_it_reads(tmp_pa
     source = read_paths([str(tmp_path / "small.yaml")])
     limits = varied(source, ["limits.memory@web=1Gi"]).workloads[0].pod.spec.containers[0].resources.limits
     assert str(limits["memory"]) == "1Gi"
-    with pytest.raises(InputError, match="not among the files given"):
+    with pytest.raises(InputError, match="not among the given files"):
         varied(source, [f"spec.manifests[0]={tmp_path / 'secret.yaml'}"])

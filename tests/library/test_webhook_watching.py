@@ -39,5 +39,5 @@ def test_what_may_not_be_watched_is_done_without():
     watched.start()
     until(lambda: watched.is_complete)
     cluster.closing.set()
-    assert said == ["goes on without limitranges: cannot watch limitranges"]
+    assert said == ["continuing without limitranges: cannot watch limitranges"]
     assert watched.cluster().policies.limit_ranges == ()

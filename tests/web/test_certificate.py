@@ -114,7 +114,7 @@ def test_what_cannot_be_written_is_one_message(tmp_path):
 
 
 def test_a_name_that_is_none_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no DNS name"):
+    with pytest.raises(InputError, match="not a valid DNS name"):
         make(str(tmp_path), ("münchen",))
 
 

@@ -156,6 +156,7 @@ def test_metrics_are_prometheus_text(server):
     assert found[("podqos_webhook_review_seconds_count", ("webhook", "validate"))] == 3
     assert found[("podqos_webhook_review_seconds_bucket", ("le", "+Inf"), ("webhook", "validate"))] == 3
     assert found[("podqos_webhook_certificate_expiry_timestamp_seconds",)] > time.time()
+    assert found[("podqos_webhook_connection_timeouts_total",)] == found[("podqos_webhook_timed_out_total",)] == 0
 
 
 def test_every_request_has_a_line_in_the_audit_log(server, audited):
@@ -231,7 +232,7 @@ def test_a_decision_that_takes_too_long_is_left_to_the_failure_policy(server):
     server.webhook.reviewer = Slow()
     status, text = server.ask("/validate?timeout=100ms", large())
     gate.set()
-    assert (status, text) == (504, b"no decision in time\n")
+    assert (status, text) == (504, b"no decision before the deadline\n")
     assert metrics(server)[("podqos_webhook_errors_total", ("reason", "deadline"))] == 1
 
 
@@ -361,7 +362,7 @@ def test_a_key_that_does_not_fit_leaves_the_old_certificate_in_use(tmp_path):
         source = Reloaded("certificate", [certificate.certificate, certificate.key], certificate.load)
         (tmp_path / "certs" / "tls.key").write_bytes((tmp_path / "other" / "tls.key").read_bytes())
         assert source.look() is False
-        assert "does not fit" in source.error
+        assert "does not match" in source.error
         assert server.ask("/healthz")[0] == 200
 
 

@@ -13,22 +13,22 @@ export function showAutopsy(page: AutopsyPage): HTMLElement[] {
   const shown = page.deaths.map((death, index) => ({ death, index })).slice(-MOST).toReversed();
   const more = page.deaths.length - shown.length;
   const list = h("ol", { class: "kills" }, ...shown.map(({ death, index }) => entry(death, index, index === page.deaths.length - 1)));
-  const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "earlier death")}: -o json has them all.`)] : [];
+  const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "earlier death")}: use -o json to see all.`)] : [];
   const listed = (id: string, title: string, words: readonly string[]) => (words.length > 0 ? [card(id, title, "wide", lines(words))] : []);
   const parts = [
-    ...(page.groups.length < page.deaths.length ? [card("groups", "Who died how often", "wide", groups(page.groups))] : []),
-    ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "One by one, the last first", "wide autopsy", list, ...rest)] : []),
-    ...listed("containers", "Containers that were killed, by the status of their pods", page.containers),
-    ...listed("signs", "What nodes went through", page.signs),
+    ...(page.groups.length < page.deaths.length ? [card("groups", "Victims by frequency", "wide", groups(page.groups))] : []),
+    ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
+    ...listed("containers", "Killed containers, from pod status", page.containers),
+    ...listed("signs", "Node events", page.signs),
     ...listed("assumed", "Assumed", page.assumptions),
-    h("footer", { class: "quiet" }, "Every decision is made again from the report's own figures. Keys: Tab and Enter open a death, t dark or light."),
+    h("footer", { class: "quiet" }, "Every decision is replayed from the figures in the report. Keys: Tab and Enter open an entry, t toggles dark mode."),
   ];
   return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page) }), h("main", {}, ...parts)];
 }
 
 function lines(words: readonly string[]): HTMLElement {
   const more = words.length - MOST;
-  return h("ul", { class: "reasons" }, ...words.slice(0, MOST).map((each) => h("li", {}, each)), more > 0 ? h("li", {}, `${plural(more, "more line")}: -o json has them all.`) : null);
+  return h("ul", { class: "reasons" }, ...words.slice(0, MOST).map((each) => h("li", {}, each)), more > 0 ? h("li", {}, `${plural(more, "more line")}: use -o json to see all.`) : null);
 }
 
 /** One death is told by what happened; the rule has a tile. */
@@ -62,7 +62,7 @@ function tiles(page: AutopsyPage): HTMLElement[] {
   return [
     ...(killed > 0 ? [tile(count(killed), "killed by the kernel", "out of memory", "kernel")] : []),
     ...(evicted > 0 ? [tile(count(evicted), evicted === 1 ? "pod evicted" : "pods evicted", "", "kubelet")] : []),
-    tile(`${count(follow)}/${count(page.deaths.length)}`, "follow from the rule", against > 0 ? `${count(against)} against it` : ""),
+    tile(`${count(follow)}/${count(page.deaths.length)}`, "explained by the rules", against > 0 ? `${count(against)} not explained` : ""),
     ...(main === undefined ? [] : [tile(`${count(main[1])}×`, main[0], causes.size > 1 ? "the most frequent cause" : "the cause")]),
     ...(worst !== undefined && worst.times > 1 ? [tile(`${count(worst.times)}×`, "the same victim", worst.who)] : []),
   ];
@@ -71,8 +71,8 @@ function tiles(page: AutopsyPage): HTMLElement[] {
 function groups(found: readonly DeathGroup[]): HTMLElement {
   const most = Math.max(...found.map((group) => group.times));
   const columns: Column<DeathGroup>[] = [
-    { name: "Who", cell: (group) => h("span", { class: "key" }, group.who) },
-    { name: "Died", cell: (group) => h("span", { class: "amount" }, h("i", { style: `width:${(group.times / most) * 56}px` }), `${count(group.times)}×`), number: true },
+    { name: "Victim", cell: (group) => h("span", { class: "key" }, group.who) },
+    { name: "Times", cell: (group) => h("span", { class: "amount" }, h("i", { style: `width:${(group.times / most) * 56}px` }), `${count(group.times)}×`), number: true },
     { name: "By", cell: (group) => h("span", { class: "end" }, icon(sign(group.by)), group.by) },
     { name: "Cause", cell: (group) => group.cause || "–" },
     { name: "Last", cell: (group) => group.last || "–" },
@@ -115,7 +115,7 @@ function details(death: AutopsyDeath): HTMLElement[] {
     h("dl", { class: "told" }, ...told),
     ...(death.savedBy.length > 0 ? [h("h3", {}, "What would have saved it"), h("ul", { class: "savings" }, ...death.savedBy.map((each) => h("li", { class: "saves" }, each)))] : []),
     ...memory(death),
-    ...(death.ranking.length > 0 ? [h("h3", {}, "Ranking, the first to go first"), ...(death.rule ? [h("p", { class: "quiet" }, death.rule)] : []), ranking(death)] : []),
+    ...(death.ranking.length > 0 ? [h("h3", {}, "Ranking, first victim on top"), ...(death.rule ? [h("p", { class: "quiet" }, death.rule)] : []), ranking(death)] : []),
   ];
 }
 
@@ -129,7 +129,7 @@ function memory(death: AutopsyDeath): HTMLElement[] {
   const sum = held.reduce((total, part) => total + part.bytes, 0);
   const whole = Math.max(death.memoryBytes, sum);
   if (held.length === 0 || whole === 0) return [];
-  const title = death.memoryBytes > 0 ? `What held the ${bytes(death.memoryBytes)}` : "What held the memory";
+  const title = death.memoryBytes > 0 ? `What used the ${bytes(death.memoryBytes)}` : "Memory usage";
   const spoken = held.map((part) => `${part.name} ${bytes(part.bytes)}`).join(", ");
   return [
     h("h3", {}, title),
@@ -149,14 +149,14 @@ function ranking(death: AutopsyDeath): HTMLElement {
     { name: death.ranking.some((row) => row.added !== 0) ? "Used and adjustment" : "Used", cell: (row) => bar(row, reach) },
   ];
   const rest = death.candidates - death.ranking.length;
-  return h("div", {}, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, death.unit)} further down not shown.`)] : []));
+  return h("div", {}, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, `more ${death.unit}`)} not shown.`)] : []));
 }
 
 function bar(row: RankedRow, reach: number): HTMLElement | string {
   if (row.used === null) return "–";
   const kept = row.added < 0 ? Math.max(0, row.used + row.added) : row.used;
   const [solid, light] = row.added < 0 ? [kept, row.used - kept] : [row.used, row.added];
-  const adjusted = row.added === 0 ? "" : `, adjustment ${row.added < 0 ? "takes off" : "adds"} ${bytes(Math.abs(row.added))}`;
+  const adjusted = row.added === 0 ? "" : `, adjustment ${row.added < 0 ? "subtracts" : "adds"} ${bytes(Math.abs(row.added))}`;
   const words = `${bytes(row.used)} used${adjusted}`;
   const part = (size: number, kind: string) => h("i", { class: kind, style: `width:${(size / reach) * 100}%` });
   return h("span", { class: `badness ${row.mark ? "hit" : ""}`, role: "img", "aria-label": words, title: words }, part(solid, "used"), part(light, row.added < 0 ? "off" : "added"));

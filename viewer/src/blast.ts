@@ -11,25 +11,25 @@ const MOST = 200;
 const FEW = 5;
 
 /** Show at most so many leaks one by one; `all` says what has the others. */
-export function showBlast(radius: BlastRadius, most = MOST, all = "-o csv has them all"): HTMLElement[] {
+export function showBlast(radius: BlastRadius, most = MOST, all = "use -o csv to see all"): HTMLElement[] {
   const harmful = radius.leaks.filter((leak) => leak.others.length > 0);
   const pods = new Set(harmful.map((leak) => `${leak.node} ${leak.pod}`)).size;
   const rates = `${bytes(radius.slowBytesPerSecond)}/s (slow) and ${bytes(radius.fastBytesPerSecond)}/s (fast)`;
   const shown = harmful.slice(0, most);
   const more = harmful.length - shown.length;
   const rest = `${more > 0 ? `${plural(more, "more leak")}: ${all}. ` : ""}${count(radius.pods - pods)} of ${plural(radius.pods, "pod")} ${radius.pods - pods === 1 ? "affects" : "affect"} no other pod.`;
-  const assumed = radius.assumptions.map((each) => h("li", {}, `${each.what}: ${each.value} (${each.stateWith} states it)`));
+  const assumed = radius.assumptions.map((each) => h("li", {}, `${each.what}: ${each.value} (set it with ${each.stateWith})`));
   const parts = [
     ...(radius.evictedBefore.length > 0 ? [evictedBefore(radius.evictedBefore)] : []),
     card("leaks", shown.length > 0 ? "The most dangerous pods" : "Leaks", "wide", ...(shown.length > 0 ? [leaks(radius, shown)] : []), h("p", { class: "quiet" }, rest)),
     ...(assumed.length > 0 ? [card("assumed", "Assumed", "wide", h("ul", { class: "reasons" }, ...assumed))] : []),
-    h("footer", { class: "quiet" }, "Each leak is simulated on its node alone, from its current state until the leaking pod is itself killed or evicted. Keys: t dark or light."),
+    h("footer", { class: "quiet" }, "Each leak is simulated on its node alone, from its current state until the leaking pod is itself killed or evicted. Keys: t toggles dark mode."),
   ];
   return [
     header({
       title: "Blast radius",
       facts: [plural(radius.nodes, "node"), plural(radius.pods, "pod"), `leaks of ${rates}`],
-      description: "If a pod leaks: which other pods on its node die, in what order, how soon, and why.",
+      description: "If a pod leaks memory: which other pods on its node are killed or evicted, in what order, how soon, and why.",
       headline: headline(radius, harmful, pods),
       tiles: tiles(radius, harmful, pods),
     }),
@@ -40,14 +40,14 @@ export function showBlast(radius: BlastRadius, most = MOST, all = "-o csv has th
 function evictedBefore(gone: BlastRadius["evictedBefore"]): HTMLElement {
   const more = gone.length - MOST;
   const pods = gone.slice(0, MOST).map((each) => h("li", {}, breakable(each.pod), ` on ${each.node}`));
-  const rest = more > 0 ? [h("li", {}, `${count(more)} more: -o json has them all`)] : [];
-  return card("evicted", "Evicted without any leak", "wide", h("ul", { class: "reasons" }, ...pods, ...rest), h("p", { class: "quiet" }, `Leaks begin when ${gone.length === 1 ? "it is" : "they are"} gone.`));
+  const rest = more > 0 ? [h("li", {}, `${count(more)} more: use -o json to see all`)] : [];
+  return card("evicted", "Evicted without any leak", "wide", h("ul", { class: "reasons" }, ...pods, ...rest), h("p", { class: "quiet" }, `Leaks start after ${gone.length === 1 ? "it is" : "they are"} gone.`));
 }
 
 function headline(radius: BlastRadius, harmful: readonly Blast[], pods: number): string {
   const [worst] = harmful;
-  if (radius.leaks.length === 0) return "No pod is left to leak: all are evicted without any leak.";
-  if (worst === undefined) return "Every leaking pod dies first: no pod takes others down.";
+  if (radius.leaks.length === 0) return "All pods are evicted even without a leak, so no pod is left to leak.";
+  if (worst === undefined) return "No pod takes others down: every leaking pod is itself the first victim.";
   const first = worst.others[0] as Death;
   if (worst.container === "") return `System daemons that leak ${rate(worst)} take ${plural(taken(worst), "pod")} down, the first after ${seconds(first.afterSeconds)}.`;
   const [verb, it] = pods === 1 ? ["takes", "it leaks"] : ["take", "they leak"];
@@ -64,10 +64,10 @@ function tiles(radius: BlastRadius, harmful: readonly Blast[], pods: number): HT
   const endless = radius.leaks.filter((leak) => leak.end === null).length;
   return [
     tile(`${count(pods)}/${count(radius.pods)}`, "pods take others down", "if they leak", pods > 0 ? "kernel" : ""),
-    tile(count(victims(() => true)), victims(() => true) === 1 ? "pod can be taken down" : "pods can be taken down", "by another's leak"),
-    tile(count(critical), "of them critical", "system pods", critical > 0 ? "kernel" : ""),
-    tile(count(guaranteed), "of them Guaranteed", "", guaranteed > 0 ? "kernel" : ""),
-    soonest === undefined ? tile("–", "until the first dies") : tile(seconds(soonest.others[0]?.afterSeconds ?? 0), "until the first dies", `${soonest.pod} at ${rate(soonest)}`),
+    tile(count(victims(() => true)), victims(() => true) === 1 ? "pod can be taken down" : "pods can be taken down", "by another pod's leak"),
+    tile(count(critical), "critical victims", "system pods", critical > 0 ? "kernel" : ""),
+    tile(count(guaranteed), "Guaranteed victims", "", guaranteed > 0 ? "kernel" : ""),
+    soonest === undefined ? tile("–", "until the first victim") : tile(seconds(soonest.others[0]?.afterSeconds ?? 0), "until the first victim", `${soonest.pod} at ${rate(soonest)}`),
     ...(endless > 0 ? [tile(count(endless), endless === 1 ? "leak never ends" : "leaks never end", "nothing stops them")] : []),
   ];
 }
@@ -80,7 +80,7 @@ function leaks(radius: BlastRadius, shown: readonly Blast[]): HTMLElement {
     { name: "Leak", cell: rate, number: true },
     { name: "Takes down", cell: (leak) => h("span", { class: "amount" }, h("i", { style: `width:${(taken(leak) / most) * 56}px` }), count(taken(leak))), number: true },
     { name: "Victims, in order", cell: (leak) => victims(together(leak.others)) },
-    { name: "Ends", cell: ends },
+    { name: "Leak ends", cell: ends },
   ];
   return table(columns, shown);
 }

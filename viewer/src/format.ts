@@ -71,6 +71,13 @@ function trim(value: number): string {
   return String(Math.round(value * 100) / 100);
 }
 
+/** `1st`, `2nd`, `113th`. */
+export function ordinal(value: number): string {
+  const rest = value % 100;
+  const end = rest >= 11 && rest <= 13 ? "th" : (["th", "st", "nd", "rd"][value % 10] ?? "th");
+  return `${count(value)}${end}`;
+}
+
 /** The last part of `namespace/name`. */
 export function bare(key: string): string {
   return key.slice(key.indexOf("/") + 1);
@@ -82,7 +89,7 @@ export function plural(value: number, one: string, many = `${one}s`): string {
 
 /** What was done to a victim, and by what. */
 export function fate(by: string): string {
-  return by === "kernel" ? "killed by the kernel" : by === "user" ? "evicted on request" : "evicted by the kubelet";
+  return by === "kernel" ? "killed by the kernel" : by === "user" ? "evicted through the API" : "evicted by the kubelet";
 }
 
 /** How many were killed and how many evicted, by the signs of who did it. */
@@ -94,9 +101,9 @@ export function victims(by: readonly string[]): string {
 
 /** What a victim died of, by the level that ran out of memory; a signal speaks for itself. */
 export const CAUSES: Readonly<Record<string, string>> = {
-  container: "its container's limit reached",
-  pod: "its pod's limit reached",
-  class: "its class's limit reached",
-  kubepods: "the limit of all pods reached",
-  node: "the machine's memory used up",
+  container: "container memory limit reached",
+  pod: "pod memory limit reached",
+  class: "QoS class limit reached",
+  kubepods: "limit of the pods' cgroup reached",
+  node: "node out of memory",
 };

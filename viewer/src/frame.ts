@@ -13,7 +13,7 @@ export interface Heading {
 
 export function header(heading: Heading): HTMLElement {
   document.title = `${heading.title} – podqos`;
-  const theme = h("button", { type: "button", class: "tool theme", title: "Dark or light (t)", click: toggleTheme, "aria-label": "Dark or light" }, "◐");
+  const theme = h("button", { type: "button", class: "tool theme", title: "Toggle dark mode (t)", click: toggleTheme, "aria-label": "Toggle dark mode" }, "◐");
   return h(
     "header",
     {},

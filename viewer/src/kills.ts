@@ -17,7 +17,7 @@ export function killsView(state: State, element: HTMLElement): void {
     const evicted = kills.some((kill) => kill.by !== "kernel");
     const title = h("h2", { id: "kills" }, killed === evicted ? "Killed and evicted" : killed ? "Killed" : "Evicted");
     if (kills.length === 0) {
-      element.replaceChildren(title, h("p", { class: "quiet" }, "No pod was killed or evicted on this node."));
+      element.replaceChildren(title, h("p", { class: "quiet" }, "No OOM kills and no evictions on this node."));
       return;
     }
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["kill"] : undefined;

@@ -74,7 +74,7 @@ export function lifelinesPanel(plot: Plot): Panel {
   return {
     name: "lifelines",
     title: "Pods",
-    note: hidden > 0 ? `while they ran; ${hidden} more are not drawn` : "while they ran",
+    note: hidden > 0 ? `running time; ${hidden} more not shown` : "running time",
     height: rows.length * ROW,
     draw(body) {
       rows.forEach((series, row) => {

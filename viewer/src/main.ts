@@ -15,7 +15,7 @@ function start(place: HTMLElement): void {
   const data = readData();
   if (data === null && location.protocol.startsWith("http")) startApp(place, null);
   else if (data === null) {
-    const what = "This page shows a run, what leaks would do, or an autopsy. Make one with: podqos simulate SCENARIO --html FILE";
+    const what = "This page has no data. Create one with: podqos simulate SCENARIO --html FILE";
     place.replaceChildren(h("main", { class: "bare" }, h("h1", {}, "podqos"), h("p", {}, what)));
   } else if (isApp(data)) startApp(place, data.app);
   else place.replaceChildren(...(isAutopsy(data) ? showAutopsy(data) : isBlast(data) ? showBlast(data) : showRun(data)));

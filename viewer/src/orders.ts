@@ -13,7 +13,7 @@ const BRIDGE = 46;
 export function ordersView(state: State, element: HTMLElement): void {
   const draw = () => {
     const orders = ordersAt(state);
-    element.replaceChildren(...(orders === null ? [h("p", { class: "quiet" }, "No orders were recorded for this node.")] : content(state, orders)));
+    element.replaceChildren(...(orders === null ? [h("p", { class: "quiet" }, "No kill orders were recorded for this node.")] : content(state, orders)));
     bridge(state.run, element);
     highlight();
   };
@@ -48,13 +48,13 @@ function content(state: State, orders: OrdersView): HTMLElement[] {
   const rows = Math.min(MOST, orders.kubelet.length);
   const more = orders.kubelet.length - rows;
   const verdict = orders.reversedPairs === 0 ? "Both orders agree" : `They disagree about ${plural(orders.reversedPairs, "pair")} of pods`;
-  const aside = crossings(orders.kubelet, kernel) > orders.reversedPairs ? "; other lines cross between pods that are equal to one of the two." : ".";
+  const aside = crossings(orders.kubelet, kernel) > orders.reversedPairs ? "; other crossing lines are ties in one of the orders." : ".";
   return [
     h(
       "p",
       { class: "moment" },
       h("strong", { class: "when" }, time(orders.timeUs)),
-      ` · ${bytes(orders.availableBytes)} available · ${orders.kernelLeftBytes > 0 ? bytes(orders.kernelLeftBytes) : "nothing"} until the kernel kills`,
+      ` · ${bytes(orders.availableBytes)} available · ${orders.kernelLeftBytes > 0 ? bytes(orders.kernelLeftBytes) : "no"} headroom before an OOM kill`,
     ),
     h(
       "div",
@@ -66,7 +66,7 @@ function content(state: State, orders: OrdersView): HTMLElement[] {
       s("svg", { class: "bridge", width: BRIDGE, "aria-hidden": "true" }),
       h("ol", { class: "order", "aria-label": "The order in which the kernel would kill" }, ...kernel.slice(0, rows).map((rank, place) => kernelRow(state, run.pods[rank.pod], rank, place))),
     ),
-    h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "pod")} further down not shown.` : `${verdict}${aside}`),
+    h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "more pod")} not shown.` : `${verdict}${aside}`),
   ];
 }
 
@@ -95,7 +95,7 @@ function kernelRow(state: State, pod: PodView | undefined, rank: KernelRank, pla
 
 function row(state: State, pod: PodView | undefined, index: number, place: number, ...lines: [string, string, string]): HTMLElement {
   const [figures, more, reason] = lines;
-  const title = `${pod?.key ?? "?"} (${pod?.qosClass ?? "?"})${reason ? `: before the next because ${reason}` : ""}`;
+  const title = `${pod?.key ?? "?"} (${pod?.qosClass ?? "?"})${reason ? `: before the next one: ${reason}` : ""}`;
   return h(
     "li",
     {

@@ -57,13 +57,13 @@ export function leftOut(state: State, element: HTMLElement): void {
     const { node, all } = state.now;
     const least = Math.min(...node.availableBytes);
     const words = new Map([
-      ["memory", `memory (${bytes(least)} or more stay available)`],
-      [MEMORY, node.panels.includes("memory") ? `memory left (${bytes(least)} or more)` : ""],
-      ["cpu", "CPU (all that is wanted is granted)"],
+      ["memory", `memory (at least ${bytes(least)} available)`],
+      [MEMORY, node.panels.includes("memory") ? `memory left (at least ${bytes(least)})` : ""],
+      ["cpu", "CPU (no contention)"],
     ]);
     const names = [...possible(node).keys()].filter((name) => !node.panels.includes(name)).map((name) => words.get(name) ?? name);
-    const button = h("button", { type: "button", class: "link", click: () => state.change({ all: !all }) }, all ? "Leave them out" : "Draw them too");
-    element.replaceChildren(all ? "Panels in which nothing happens are drawn, too. " : `Not drawn, because nothing happens there: ${names.filter(Boolean).join(", ")}. `, button);
+    const button = h("button", { type: "button", class: "link", click: () => state.change({ all: !all }) }, all ? "Hide them" : "Show them");
+    element.replaceChildren(all ? "Panels without events are shown. " : `Hidden because nothing happens there: ${names.filter(Boolean).join(", ")}. `, button);
     element.hidden = names.length === 0;
   };
   state.subscribe((changed) => {
@@ -133,7 +133,7 @@ function leftPanel(plot: Plot): Panel {
   return {
     name: "left",
     title: "Memory left",
-    note: "logarithmic; line: memory.available, as the kubelet counts; dots: free, as the kernel counts",
+    note: "logarithmic; line: memory.available, as the kubelet counts; dots: free memory, as the kernel counts",
     height,
     draw(body) {
       const y = logarithmic([low, high], [height, 0]);
@@ -162,7 +162,7 @@ function cpuPanel(plot: Plot, most: number): Panel {
   return {
     name: "cpu",
     title: "CPU granted",
-    note: `in cores; hatched: wanted and not granted; the node has ${cores(node.cpuMilli)}`,
+    note: `in cores; hatched: demand not granted; the node has ${cores(node.cpuMilli)}`,
     height,
     draw(body) {
       const top = full ? Math.max(node.cpuMilli, most) * 1.02 : most * 1.15;

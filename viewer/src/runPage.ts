@@ -63,8 +63,8 @@ function page(state: State, shown?: AbortSignal): HTMLElement {
       card("workloads", "Workloads", "workloads", workloads(state.run)),
       card("journal", "Journal", "journal-card", journal),
     ),
-    h("aside", { class: "column" }, kills, card("orders", "Who would go next, by both orders", "next", orders)),
-    h("footer", { class: "quiet" }, "Keys: p play or pause · ← → move the cursor (with Shift further) · j k next and previous victim · z all or around the victims · t dark or light · drag to zoom, double-click for all."),
+    h("aside", { class: "column" }, kills, card("orders", "Eviction order and OOM kill order", "next", orders)),
+    h("footer", { class: "quiet" }, "Keys: p play or pause · ← → move the cursor (Shift: further) · j k next and previous victim · z zoom to the victims or show all · t toggle dark mode · drag to zoom, double-click to reset."),
   );
   new Charts(state, charts);
   leftOut(state, out);
@@ -99,7 +99,7 @@ function span(state: State): HTMLElement {
     const all = fromUs === 0 && toUs === endUs;
     const step = Math.max(1000, (toUs - fromUs) / 40);
     const whole = time(endUs, 1e6);
-    range.textContent = all ? `the whole run: ${whole}` : fromUs === 0 ? `only the first ${time(toUs, step)} of ${whole} are drawn` : `only ${time(fromUs, step)} – ${time(toUs, step)} of ${whole} are drawn`;
+    range.textContent = all ? `the whole run: ${whole}` : fromUs === 0 ? `first ${time(toUs, step)} of ${whole} shown` : `${time(fromUs, step)} – ${time(toUs, step)} of ${whole} shown`;
     range.classList.toggle("part", !all);
     const x = linear([0, endUs], [0, BAR]);
     bar.replaceChildren(

@@ -21,13 +21,13 @@ export function tiles(summary: RunSummary): HTMLElement[] {
     tile(count(summary.evictions), "evicted by the kubelet", by(summary.evictionsBySignal), summary.evictions ? "kubelet" : ""),
     tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods unaffected", affected(summary) || plural(summary.nodes, "node")),
     tile(count(summary.restarts), "restarts", summary.rejections ? `${summary.rejections} rejected` : ""),
-    tile(duration(summary.downtimeUs), "downtime", "of all pods together"),
+    tile(duration(summary.downtimeUs), "downtime", "sum over all pods"),
   ];
 }
 
 /** How pods were affected that were not interrupted. */
 function affected(summary: RunSummary): string {
-  const counts = { "never ran": summary.neverRan, "waited for a node": summary.waited, "short of CPU": summary.throttled, "refused processes or disk": summary.refused };
+  const counts = { "never ran": summary.neverRan, "pending": summary.waited, "short of CPU": summary.throttled, "denied processes or disk": summary.refused };
   return Object.entries(counts)
     .filter(([, number]) => number > 0)
     .map(([words, number]) => `${count(number)} ${words}`)
@@ -48,8 +48,8 @@ export function workloads(run: RunView): HTMLElement {
     rows.some((each) => each.evictions > 0) && number("Evicted", (each) => none(each.evictions)),
     rows.some((each) => each.restarts > 0) && number("Restarts", (each) => none(each.restarts)),
     rows.some((each) => each.downtimeUs > 0) && number("Downtime", (each) => duration(each.downtimeUs)),
-    rows.some((each) => each.throttledUs > 0) && number("CPU short", (each) => duration(each.throttledUs)),
-    rows.some((each) => each.refused > 0) && number("Refused", (each) => none(each.refused)),
+    rows.some((each) => each.throttledUs > 0) && number("Short of CPU", (each) => duration(each.throttledUs)),
+    rows.some((each) => each.refused > 0) && number("Denied", (each) => none(each.refused)),
   ].filter((column): column is Column<WorkloadSummary> => column !== false);
   return table(columns, rows, (each) => (each.untouched < each.pods ? "hit" : ""));
 }
@@ -67,7 +67,7 @@ export function journalView(state: State, element: HTMLElement): void {
     const toggle = h("input", { type: "checkbox", change: () => ((all = !all), draw()) });
     toggle.checked = all;
     element.replaceChildren(
-      h("label", { class: "quiet" }, toggle, " with housekeeping: placed, admitted, exited, stopped, cleaned up"),
+      h("label", { class: "quiet" }, toggle, " include housekeeping: placed, admitted, exited, stopped, cleaned up"),
       h(
         "ol",
         { class: "journal scroll tall", tabindex: 0, "aria-label": "Journal" },
@@ -81,7 +81,7 @@ export function journalView(state: State, element: HTMLElement): void {
           ),
         ),
       ),
-      ...(events.length > shown.length ? [h("p", { class: "quiet" }, `${count(events.length - shown.length)} more; -o jsonl has them all.`)] : []),
+      ...(events.length > shown.length ? [h("p", { class: "quiet" }, `${count(events.length - shown.length)} more: use -o jsonl to see all.`)] : []),
     );
   };
   state.subscribe((changed) => {

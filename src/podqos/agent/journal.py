@@ -101,7 +101,7 @@ def decode(data: bytes | Iterable[bytes], source: str = "journal") -> Iterator[E
             try:
                 yield _decoder.decode(line)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                fix = "one entry per line, as podqos writes them"
+                fix = "give a journal written by podqos: one JSON entry per line"
                 raise InputError(f"not a journal entry: {error}", where=f"{source}:{number}", fix=fix) from error
 
 

@@ -258,7 +258,7 @@ class Evictor:
                     self._note(running, Did.SENT)
             case SendAgain():
                 self._sender.patch(running.eviction, lambda reply: self._note_reply(running, reply))
-                self._note(running, Did.SENT, text="again: the kubelet had lost the reason")
+                self._note(running, Did.SENT, text="again: the kubelet had overwritten the reason")
             case SendEviction():
                 self._sender.evict(running.eviction, lambda reply: self._hear(running, reply))
                 self._note(running, Did.SENT)
@@ -285,9 +285,9 @@ class Evictor:
             case EvictionAnswered(status, message):
                 self._note(running, Did.ANSWERED, text=f"{status} {message}".rstrip())
             case EventAnswered(status, message):
-                self._note(running, Did.ANSWERED, text=f"to the Event: {status} {message}".rstrip())
+                self._note(running, Did.ANSWERED, text=f"for the Event: {status} {message}".rstrip())
             case Looked(uid):
-                self._note(running, Did.ANSWERED, text=f"the pod there has uid {uid}" if uid else "no such pod")
+                self._note(running, Did.ANSWERED, text=f"the pod of that name has uid {uid}" if uid else "no such pod")
             case Unanswered(why):
                 self._note(running, Did.ANSWERED, text=why)
 
@@ -297,7 +297,7 @@ class Evictor:
             return
         self._let_go(running)
         self._intents.forget(eviction.victim.uid)
-        no_event = f"the Event was refused: {eviction.event_refusal}" if eviction.event_refusal else ""
+        no_event = f"the API server rejected the Event: {eviction.event_refusal}" if eviction.event_refusal else ""
         self._note(running, Did.OVER, text=eviction.refusal or no_event, outcome=eviction.outcome)
 
     # ---- the pod ---------------------------------------------------------------------------------------------------
@@ -307,7 +307,7 @@ class Evictor:
         if path and self._lifeline is not None:
             self._lifeline.hold(path, self._cgroups.thawing(path))
         if path and not self._cgroups.freeze(path):
-            self._note(running, Did.FAILED, text="it could not be frozen")
+            self._note(running, Did.FAILED, text="the pod could not be frozen")
             self._loop.call_after(0, lambda: self._if_still(running, StillFalling()))
             return
         self._note(running, Did.HELD)
@@ -389,7 +389,7 @@ class Evictor:
     def _nothing_runs(self, eviction: Eviction, path: str) -> Eviction:
         """Return what comes of an eviction of a pod without processes; in version 1 they may be out of sight."""
         if self._cgroups.pids(path) and not self._cgroups.charged(path):
-            why = "its processes cannot be seen: the guard needs the host's pid namespace"
+            why = "its processes are not visible: the guard needs the host's PID namespace"
             return replace(eviction, outcome=EvictionOutcome.REFUSED, refusal=why)
         return replace(eviction, outcome=EvictionOutcome.GONE)
 
@@ -404,7 +404,7 @@ class Evictor:
         """Return why a cgroup must not be touched for a pod; empty where it is the pod's own."""
         place = place_of(path)
         if place.level is not CgroupLevel.POD or place.pod_uid != uid or not path.startswith(f"{self._cgroups.own}/"):
-            return f"cgroup {path} is not that of pod {uid} below {self._cgroups.own}"
+            return f"cgroup {path} is not the cgroup of pod {uid} below {self._cgroups.own}"
         return f"pod {uid} is the guard's own" if uid == self._own_pod else ""
 
     # ---- notes -----------------------------------------------------------------------------------------------------
@@ -414,7 +414,11 @@ class Evictor:
         try:
             self._intents.keep(intent)
         except OSError as error:
-            self._note(running, Did.FAILED, text=f"a guard started again would not know of this: {error.strerror}")
+            self._note(
+                running,
+                Did.FAILED,
+                text=f"the eviction could not be saved and would be lost if the guard restarts: {error.strerror}",
+            )
 
     def _note(
         self,

@@ -116,7 +116,7 @@ class Evictions:
         """Ask whether the server would take an eviction, now and from then on."""
         pod = next((pod.pod for pod in self._world.pods.values() if not pod.pod.is_critical), None)
         if pod is not None:
-            sender.rehearse(self._world.victim(pod, "podqos guard would be allowed to evict this pod"), self._rehearsed)
+            sender.rehearse(self._world.victim(pod, "dry run: podqos guard may evict this pod"), self._rehearsed)
         seconds = _NO_POD_SECONDS if pod is None else _REHEARSAL_SECONDS
         loop.call_after(seconds, lambda: self.rehearse(loop, sender))
 
@@ -124,7 +124,7 @@ class Evictions:
         if not isinstance(reply, EvictionAnswered):
             return
         if reply.status in _REFUSALS:
-            self._note(f"the API server would refuse evictions: {reply.message}")
+            self._note(f"the API server would reject evictions: {reply.message}")
             self._brakes.refused_until_us = self._now_us() + round(2 * _REHEARSAL_SECONDS * 1e6)
         elif reply.status == _OK:
             self._brakes.refused_until_us = 0

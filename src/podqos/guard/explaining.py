@@ -47,7 +47,7 @@ class DecisionExplainer:
 
         def done(result: WouldHaveSaved | Exception) -> None:
             if isinstance(result, Exception):
-                self._thread.note(f"what would have saved {pod} is not known: {words(result)}")
+                self._thread.note(f"could not compute what would have saved {pod}: {words(result)}")
             else:
                 self._journal(Kind.EXPLAINED, pod, By.GUARD, result)
 

@@ -42,7 +42,7 @@ class Intents:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            what = f"{folder} cannot be made: {error.strerror} (name another one with "
+            what = f"{folder} cannot be created: {error.strerror} (choose another with "
             raise HostError(what + naming("run_dir") + ")") from error
 
     def keep(self, intent: Intent) -> None:

@@ -76,17 +76,17 @@ def never_evicted(pod: GuardedPod, node: str) -> str:
     """Return why a pod is never the guard's victim; empty where it may be."""
     priority = pod.spec.priority
     if pod.unread:
-        return f"it cannot be read: {pod.unread}"
+        return f"podqos cannot read it: {pod.unread}"
     if pod.is_static or pod.is_mirror:
         return "static pod"
     if priority is None:
-        return "its priority is not known"
+        return "its priority is unknown"
     if priority >= SYSTEM_CRITICAL_PRIORITY:
         return "critical priority"
     if pod.spec.node_name != node:
-        return "of another node"
+        return "it runs on another node"
     if not pod.metadata.uid or not pod.metadata.name or not pod.metadata.namespace:
-        return "its name or uid is not known"
+        return "its name or uid is unknown"
     return ""
 
 
@@ -270,7 +270,7 @@ class KnownPods:
         try:
             replace_file(self._file, _encoder.encode(known))
         except OSError as error:
-            self._note(f"{self._file}: {error.strerror}: what is known of pods is not kept")
+            self._note(f"{self._file}: {error.strerror}: the pod cache was not saved")
 
     def _restore(self) -> None:
         try:
@@ -278,7 +278,7 @@ class KnownPods:
         except FileNotFoundError:
             return
         except (OSError, msgspec.DecodeError, ValueError, PodqosError) as error:
-            self._note(f"{self._file}: not what is known of pods: {error}")
+            self._note(f"{self._file}: not a valid pod cache: {error}")
             return
         if known.node == self._node:
             self._names = known.names

@@ -63,7 +63,7 @@ def _of_file(name: str, profile: Profile) -> LocalKubelet:
     try:
         text = KubeletText(name, Path(name).read_bytes())
     except OSError as error:
-        raise HostError(f"no kubelet process is visible here, and {name}: {error.strerror}") from error
+        raise HostError(f"no kubelet process is visible, and {name}: {error.strerror}") from error
     settings = merged_settings(text, (), {}, profile)
     return LocalKubelet(settings.configuration, f"{name} (no kubelet process is visible)")
 
@@ -83,7 +83,7 @@ def _of_process(process: _Process, profile: Profile, procfs: Procfs) -> LocalKub
     source = f"{listed(parts) or 'the defaults'}, as the kubelet (process {process.pid}) was started"
     started = procfs.started_seconds(process.pid)
     late = [name for name, changed in place.changed.items() if started is not None and changed > started]
-    trouble = f"{listed(late)} changed after the kubelet started: it may still use the former settings" if late else ""
+    trouble = f"{listed(late)} changed after the kubelet started: it may still use the old settings" if late else ""
     return LocalKubelet(settings.configuration, source, trouble)
 
 
@@ -128,7 +128,7 @@ class _Place:
         except OSError:  # not ours to look into
             parent = Path("/")
             if not is_absolute:
-                what = f"the kubelet's {name} is relative to a directory that cannot be seen"
+                what = f"the kubelet's {name} is relative to a directory that is not visible"
                 raise HostError(what) from None
         return parent / name.lstrip("/")
 
@@ -158,4 +158,4 @@ def _processes(procfs: Procfs) -> Iterator[_Process]:
         try:
             yield _Process(pid, arguments_from_words(words[1:]))
         except InputError as error:
-            raise HostError(f"the command line of the kubelet (process {pid}) is not understood: {error}") from error
+            raise HostError(f"the command line of the kubelet (process {pid}) is not valid: {error}") from error

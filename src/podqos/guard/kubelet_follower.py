@@ -64,6 +64,6 @@ class KubeletFollower:
             self._on_change(result)
             return
         if isinstance(result, Exception):
-            self._thread.note(f"the last known settings count: {result}")
+            self._thread.note(f"using the last known kubelet settings: {result}")
         if self._timer is None:
             self._ask_after(_UNANSWERED_SECONDS if isinstance(result, Exception) else _AGAIN_SECONDS)

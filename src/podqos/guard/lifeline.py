@@ -41,7 +41,7 @@ class Lifeline:
         except OSError as error:
             os.close(self._pipe)
             raise HostError(
-                f"{_SHELL}: {error.strerror}: a guard that is killed leaves what it holds frozen"
+                f"{_SHELL}: {error.strerror}: if the guard is killed, the pods it holds stay frozen"
             ) from error
         finally:
             os.close(end)

@@ -1,7 +1,7 @@
-"""What a guard did, in Prometheus' text format, served on its own loop.
+"""A guard's metrics in Prometheus' text format, served on its own loop.
 
-Everything is counted from its journal (``heard``), so that metrics say what the journal says. Counting is put off until
-someone asks, or nothing happens: an entry of an eviction is written before the pod is killed.
+Everything is counted from its journal (``heard``), so the metrics always agree with the journal. Counting is postponed
+until a scrape or an idle moment: the journal entry of an eviction is written before the pod is killed.
 """
 
 from __future__ import annotations
@@ -31,25 +31,24 @@ class GuardMetrics:
         self._hindsight = NodeHindsight()
         self._reactions = Histogram(
             "podqos_guard_reaction_seconds",
-            "From the moment a threshold was noticed to be crossed until the victim was held, killed, gone, and known.",
+            "Time from the detection of a crossed threshold until the victim was held, killed, gone and answered.",
         )
         self._decisions = Counter(
-            "podqos_guard_decisions_total", "Pods chosen, by signal; held_back says why one was not evicted."
+            "podqos_guard_decisions_total",
+            "Pods selected for eviction, by signal; held_back is the reason a pod was not evicted, empty if it was.",
         )
-        self._outcomes = Counter(
-            "podqos_guard_evictions_total", "Evictions that were carried out, by what came of them."
-        )
+        self._outcomes = Counter("podqos_guard_evictions_total", "Evictions carried out, by outcome.")
         self._deaths = Counter(
-            "podqos_guard_deaths_total",
-            "Pods that kernel or kubelet ended, by what the guard had decided by then: Same confirms it.",
+            "podqos_guard_pod_terminations_total",
+            "Pods ended by the kernel or the kubelet, by the guard's verdict: Same if it had selected that pod.",
         )
         self._unneeded = Counter(
             "podqos_guard_unneeded_decisions_total",
-            "Pressure under which it chose a pod, and that passed without a death.",
+            "Episodes of pressure in which the guard selected a pod and that ended without any pod being killed.",
         )
         self._major_faults = Counter(
             "podqos_guard_major_faults_total",
-            "Page faults of the guard that waited for a disk, between crossing and kill.",
+            "Page faults of the guard that waited for a disk between the crossed threshold and the kill.",
         )
 
     def heard(self, entry: Entry) -> None:
@@ -96,43 +95,55 @@ class GuardMetrics:
         ):  # fmt: skip
             yield from each.lines()
         status = self._status()
-        yield from single("podqos_guard_enforces", "gauge", "Whether it was told to evict.", int(status.enforce))
-        held_back = [({"why": status.held_back}, 1)] if status.held_back else []
+        yield from single(
+            "podqos_guard_enforcing", "gauge", "1 if the guard evicts, 0 in shadow mode.", int(status.enforce)
+        )
+        held_back = [({"reason": status.held_back}, 1)] if status.held_back else []
         yield from family(
-            "podqos_guard_held_back", "gauge", "Why it evicts nothing now; absent where it would.", held_back
+            "podqos_guard_evictions_blocked",
+            "gauge",
+            "The reason the guard evicts nothing at the moment; absent while it would evict.",
+            held_back,
         )
         signals = [
             ({"eviction_signal": signal.signal.value, "kind": "hard" if signal.hard else "soft"}, signal)
             for signal in status.signals
         ]
-        about = "Eviction threshold by signal: bytes, process ids"
+        about = "Eviction threshold by signal, in the unit of the signal: bytes or process IDs."
         thresholds = ((labels, status.threshold) for labels, status in signals)
         yield from family("podqos_guard_threshold", "gauge", about, thresholds)
         available = ((labels, status.available) for labels, status in signals)
-        yield from family("podqos_guard_available", "gauge", "What is available, by eviction signal", available)
-        yield from single("podqos_guard_candidates", "gauge", "Pods that may be evicted.", status.candidates)
+        yield from family(
+            "podqos_guard_available", "gauge", "Available amount by signal, in the unit of the signal.", available
+        )
+        yield from single("podqos_guard_candidates", "gauge", "Pods that the guard could evict.", status.candidates)
         yield from single(
             "podqos_guard_unknown_cgroups",
             "gauge",
-            "Cgroups of pods that the API server does not know: never touched.",
+            "Pod cgroups without a pod in the API server; the guard never touches them.",
             status.unknown_cgroups,
         )
         if status.api.synced_us is not None:
             age = max(0.0, (status.updated_us - status.api.synced_us) / 1e6) if status.api.trouble else 0.0
-            about = "How old what is known of pods is; 0 while the watch works."
-            yield from single("podqos_guard_knowledge_age_seconds", "gauge", about, age)
-        yield from single("process_cpu_seconds_total", "counter", "CPU time of the guard.", time.process_time())
-        yield from single("process_resident_memory_bytes", "gauge", "Memory of the guard.", status.rss_bytes)
-        yield from single("process_start_time_seconds", "gauge", "Start of the guard.", status.started_us / 1e6)
+            about = "Age of the cached pods while the API server is unreachable; 0 while the watch works."
+            yield from single("podqos_guard_pod_cache_age_seconds", "gauge", about, age)
+        yield from single("process_cpu_seconds_total", "counter", "CPU time used by the guard.", time.process_time())
+        yield from single("process_resident_memory_bytes", "gauge", "Resident memory of the guard.", status.rss_bytes)
+        yield from single(
+            "process_start_time_seconds",
+            "gauge",
+            "Start time of the guard, since the Unix epoch.",
+            status.started_us / 1e6,
+        )
 
     def answer(self, request: KubeletRequest) -> HttpResponse:
         """Answer a request."""
         if request.method == "POST":
-            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "there is nothing to write")
+            raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "read-only: only GET is supported")
         match request.segments:
             case ("healthz",):
                 return HttpResponse(b"ok\n")
             case ("metrics",):
                 return HttpResponse("".join(f"{line}\n" for line in self.lines()).encode(), CONTENT_TYPE)
             case _:
-                raise HttpRefusal(HTTPStatus.NOT_FOUND, "there are /metrics and /healthz")
+                raise HttpRefusal(HTTPStatus.NOT_FOUND, "no such path: only /metrics and /healthz exist")

@@ -162,7 +162,7 @@ class Guard(AgentShell):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
-                what = f"{folder} cannot be made: {error.strerror} (choose others: "
+                what = f"{folder} cannot be created: {error.strerror} (choose others: "
                 raise HostError(what + naming("state") + ", " + naming("run_dir") + ")") from error
         lock = os.open(self.settings.run / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._open.callback(os.close, lock)
@@ -205,7 +205,7 @@ class Guard(AgentShell):
 
     def _listen(self) -> None:
         """Hear what the kernel says about kills and about pressure."""
-        self._journal_kernel_kills(self.cgroups, self.world.pods.values, "kills of the kernel are not seen")
+        self._journal_kernel_kills(self.cgroups, self.world.pods.values, "the kernel's OOM kills are not detected")
         files = [self._procfs.root / "pressure" / "memory"]
         if self.cgroups.version is CgroupVersion.V2:
             files.append(self.cgroups.folder(self.cgroups.own) / "memory.pressure")
@@ -283,7 +283,7 @@ class Guard(AgentShell):
         self.kubelet.seen(self.known.kubelet_says)
 
     def _begin_anew(self, settings: GuardSettings) -> None:
-        self.note("the kubelet has other settings by now: the guard begins anew with them")
+        self.note("the kubelet's settings have changed: the guard restarts with the new ones")
         self.newer = settings
         self.loop.stop()
 

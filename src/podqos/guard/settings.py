@@ -135,7 +135,7 @@ def _own(threshold: Threshold, own: Quantity | None) -> Threshold:
 def cgroups_of(settings: GuardSettings, version: CgroupVersion, procfs: Procfs) -> CgroupSettings:
     """Return where the kubelet's cgroups are."""
     if not settings.kubelet.cgroups_per_qos:
-        raise HostError("this kubelet makes no cgroups for pods (cgroupsPerQOS: false): there is nothing to watch")
+        raise HostError("this kubelet creates no pod cgroups (cgroupsPerQOS: false): the guard has nothing to watch")
     capacity = {
         CPU: Quantity.of_units(os.cpu_count() or 1),
         MEMORY: Quantity.of_units(procfs.machine_memory().total_bytes, "BinarySI"),
@@ -240,15 +240,15 @@ def _instead(error: ClusterError | InputError, local: Local, node: str, version:
 
 def _unknown(node: str, error: ClusterError | InputError, missing: str = "") -> HostError:
     in_cluster = f"`podqos guard manifests {stated_with('kubelet_config', 'PATH')}`"
-    fix = "name its file: " + naming("kubelet_config", "FILE") + ", for a DaemonSet " + in_cluster
+    fix = "give its configuration file: " + naming("kubelet_config", "FILE") + ", for a DaemonSet " + in_cluster
     reasons = "; ".join(filter(None, (_reason(error), missing)))
-    return HostError(f"the settings of the kubelet of {node} cannot be known: {reasons} (" + fix + ")")
+    return HostError(f"the kubelet settings of node {node} are unknown: {reasons} (" + fix + ")")
 
 
 def _reason(error: ClusterError | InputError) -> str:
     if isinstance(error, Forbidden):
-        return f"the kubelet does not say them: {error.what} (403 Forbidden)"
-    return f"the kubelet cannot be asked: {error.worded(published)}"
+        return f"the kubelet may not be asked: {error.what} (403 Forbidden)"
+    return f"the kubelet did not answer: {error.worded(published)}"
 
 
 def _profile(version: str) -> Profile:
@@ -268,7 +268,7 @@ def _keep(file: Path, known: KnownKubelet) -> str:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(file, msgspec.json.encode(known))
     except OSError as error:
-        return f"{file}: {error.strerror}: the kubelet's settings are not kept"
+        return f"{file}: {error.strerror}: the kubelet's settings were not saved"
     return ""
 
 

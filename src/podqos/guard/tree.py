@@ -48,7 +48,7 @@ def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
         cgroups = open_cgroups(path, procfs)
         if cgroups.exists(path):
             return cgroups
-    raise HostError(f"there is no cgroup {' or '.join(paths)}: does a kubelet run here, with this cgroupRoot?")
+    raise HostError(f"no cgroup {' or '.join(paths)}: does a kubelet with this cgroupRoot run here?")
 
 
 def pods(cgroups: Cgroups) -> Iterator[PodCgroup]:

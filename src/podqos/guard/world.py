@@ -132,7 +132,7 @@ class GuardWorld:
             summary = self.figures.quick(there) if is_urgent else self.figures.full(there)
             self._is_blind = False
         except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
-            self._note(f"figures cannot be read: {words(error)}")
+            self._note(f"statistics cannot be read: {words(error)}")
             summary, self._is_blind = Summary(), True
         self.observed = observe(summary)
         self._least_available = None
@@ -170,7 +170,7 @@ class GuardWorld:
         uid, decided_us = command.pod.metadata.uid, self._now_us()
         watched, why = self.pods.get(uid), self._refusal(command.pod)
         if why or watched is None or self.acting is None:
-            self._note(f"{command.pod.key} is not evicted: {why or 'nothing carries it out'}")
+            self._note(f"{command.pod.key} is not evicted: {why or 'the guard is not ready'}")
             return (PodStopped(uid),)
         reaction = self.reactions[uid] = GuardReaction(command.pod.key, decided_us, self.noticed_us)
         self.evicted.add(uid)
@@ -213,16 +213,16 @@ class GuardWorld:
         uid = pod.metadata.uid
         watched, known = self.pods.get(uid), self.known.get(uid)
         if watched is None or known is None:
-            return "no pod of this uid is known"
+            return "no known pod has this uid"
         why = never_evicted(known, self.node) or never_evicted(watched.pod, self.node)
         if why:
             return why
         if known.key != pod.key:
-            return "another name has its uid"
+            return "a pod of another name has its uid"
         own, place = self.cgroups.own, place_of(watched.cgroup)
         if not watched.cgroup.startswith(f"{own}/") or ".." in watched.cgroup.split("/"):
             return f"its cgroup is not below {own}"
-        return "" if place.level is CgroupLevel.POD and place.pod_uid == uid else "its cgroup is another pod's"
+        return "" if place.level is CgroupLevel.POD and place.pod_uid == uid else "its cgroup belongs to another pod"
 
 
 def _explanation(because: Because | None) -> dict[str, str]:

@@ -27,6 +27,8 @@ AUTHORITY_KEY_FILE = "ca.key"
 _AUTHORITY_DAYS = 3650
 _SKEW = timedelta(hours=1)
 _NAME = "podqos webhook CA"
+# Windows has no O_NOFOLLOW, and would change line ends.
+_TO_REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _LABEL = "[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _DNS_NAME = re.compile(rf"(?=.{{1,253}}$)(\*\.)?{_LABEL}(\.{_LABEL})*")
 
@@ -99,9 +101,11 @@ def check_service(folder: str, service: str, namespace: str, now: datetime | Non
         extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         names = extension.value.get_values_for_type(x509.DNSName)
     except (ValueError, x509.ExtensionNotFound) as error:
-        raise InputError(f"no certificate with names in PEM: {error}", where=where, fix=fix) from None
+        raise InputError(f"not a PEM certificate with DNS names: {error}", where=where, fix=fix) from None
     if host not in names:
-        raise InputError(f"the certificate is for {names[0] if names else 'no name'}, not {host}", where=where, fix=fix)
+        raise InputError(
+            f"the certificate is for {names[0] if names else 'no DNS name'}, not for {host}", where=where, fix=fix
+        )
     if found.not_valid_after_utc < (now or datetime.now(UTC)):
         raise InputError(f"the certificate expired on {found.not_valid_after_utc:%Y-%m-%d}", where=where, fix=fix)
 
@@ -116,7 +120,9 @@ def _authority(folder: str) -> tuple[list[x509.Certificate], _Key | None]:
         key = serialization.load_pem_private_key(key_text, None) if key_text else None
     except ValueError as error:
         where = os.path.join(folder, AUTHORITY_FILE)
-        raise InputError(f"no authority in PEM: {error}", where=where, fix="name another directory") from None
+        raise InputError(
+            f"not a PEM certificate authority: {error}", where=where, fix="choose another directory"
+        ) from None
     return authorities, key if isinstance(key, ec.EllipticCurvePrivateKey) else None
 
 
@@ -201,7 +207,7 @@ def _alternatives(names: Sequence[str]) -> list[x509.GeneralName]:
             found.append(x509.IPAddress(ipaddress.ip_address(name)))
         except ValueError:
             if not _DNS_NAME.fullmatch(name):
-                raise InputError(f"{name!r} is no DNS name", fix="use letters, digits, - and .") from None
+                raise InputError(f"{name!r} is not a valid DNS name", fix="use letters, digits, - and .") from None
             found.append(x509.DNSName(name))
     return found
 
@@ -227,7 +233,7 @@ def _write(folder: str, name: str, text: bytes, mode: int) -> None:
     """Replace a file as a whole; a key is never readable to others, not even for a moment."""
     path = os.path.join(folder, name)
     scratch = f"{path}.new"
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    descriptor = os.open(scratch, _TO_REPLACE, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text)
         file.flush()

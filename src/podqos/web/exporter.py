@@ -1,4 +1,4 @@
-"""``podqos exporter``: metrics of a cluster for Prometheus, from a mirror of it."""
+"""``podqos exporter``: a cluster's metrics for Prometheus, computed from a mirror of the cluster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import gauge, overview_metrics
 
 _WINDOW_SECONDS = 900.0
-"""Growth is that of so long ago until now."""
+"""Growth is measured over this time."""
 _LEAST_SECONDS = 60.0
 _REQUEST_SECONDS = 10.0
 
 
 class Exporter:
-    """Computes the metrics anew at most every so often, and only while someone asks for them."""
+    """Recomputes the metrics at most once per interval, and only when they are scraped."""
 
     def __init__(self, mirror: Mirror, *, every_seconds: float = 30.0) -> None:
         self.mirror = mirror
@@ -32,7 +32,7 @@ class Exporter:
         self._growth = HeadroomGrowth()
 
     def metrics(self) -> str:
-        """Return the metrics, at most so old."""
+        """Return the metrics, recomputed if they are older than the interval."""
         with self._lock:
             now = time.monotonic()
             if self._made_at is None or now - self._made_at >= self._every_seconds:
@@ -40,9 +40,11 @@ class Exporter:
                 whole = overview(self.mirror.snapshot())
                 pressure = self._growth.pressure_seconds(whole, now)
                 self._text = overview_metrics(whole, pressure)
-                self._text += _lines("computation_seconds", "How long the metrics took.", time.perf_counter() - began)
+                self._text += _lines(
+                    "computation_seconds", "Time taken to compute the metrics.", time.perf_counter() - began
+                )
                 self._made_at = now
-            about = "How many watches are interrupted: what they watch may have changed since."
+            about = "Number of interrupted watches; data of those resources may be stale."
             return self._text + _lines("watches_interrupted", about, self.mirror.interrupted)
 
 
@@ -51,13 +53,13 @@ def _lines(name: str, about: str, value: float) -> str:
 
 
 class HeadroomGrowth:
-    """How fast nodes run out of memory, from what their headroom was."""
+    """Estimates when nodes run out of memory from the history of their headroom."""
 
     def __init__(self) -> None:
         self._seen: dict[str, deque[tuple[float, int]]] = {}
 
     def pressure_seconds(self, whole: Overview, now: float) -> dict[str, float]:
-        """Return when each node evicts if usage goes on growing; nodes on which it does not are left out."""
+        """Return the seconds until each node evicts if memory keeps growing; nodes where it does not are left out."""
         found: dict[str, float] = {}
         kept: dict[str, deque[tuple[float, int]]] = {}
         for node in whole.nodes:
@@ -77,7 +79,7 @@ class HeadroomGrowth:
 
 
 def serve(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
-    """Return a server of ``/metrics``, ``/healthz`` and ``/readyz`` that listens; ``serve_forever`` runs it."""
+    """Return a listening server of ``/metrics``, ``/healthz`` and ``/readyz``; ``serve_forever`` runs it."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -101,7 +103,7 @@ def serve(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
                 case "/":
                     self._answer(200, '<a href="/metrics">/metrics</a>\n', "text/html; charset=utf-8")
                 case _:
-                    self._answer(404, "there are /metrics, /healthz and /readyz\n")
+                    self._answer(404, "no such path: only /metrics, /healthz and /readyz exist\n")
 
         def _answer(self, status: int, text: str, content_type: str = "text/plain; charset=utf-8") -> None:
             body = text.encode()
@@ -113,7 +115,7 @@ def serve(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing about every scrape."""
+            """Do not log every scrape."""
 
     try:
         return _Server((host, port), Handler)

@@ -98,12 +98,12 @@ def _pod_validations() -> Iterator[tuple[str, str]]:
     own = "variables.node != '' && oldObject != null && oldObject.spec.?nodeName.orValue('') == variables.node"
     yield own, "the guard may only evict pods of its own node"
     evicted = "object.status.?phase.orValue('') == 'Failed' && object.status.?reason.orValue('') == 'Evicted'"
-    yield evicted, "the guard may only set Failed, Evicted"
+    yield evicted, "the guard may only set phase Failed with reason Evicted"
     yield "oldObject.status.?phase.orValue('') != 'Succeeded'", "the guard may not change pods that have succeeded"
     for field, (parent, empty) in _UNCHANGED.items():
         before, after = (f"{each}.{parent}.?{field}.orValue({empty})" for each in ("oldObject", "object"))
         yield f"{after} == {before}", f"the guard may not change {field}"
-    yield _OTHER_ANNOTATIONS, f"the guard may change no annotation but {EVICTED_ANNOTATION}"
+    yield _OTHER_ANNOTATIONS, f"the guard may only change the annotation {EVICTED_ANNOTATION}"
     yield "!('kubernetes.io/config.mirror' in variables.before)", "the guard may not evict static pods"
     yield "oldObject.spec.?priority.orValue(0) < 2000000000", "the guard may not evict critical pods"
 
@@ -116,11 +116,11 @@ _EVENT_VALIDATIONS = (
     ("request.operation == 'CREATE'", "the guard may only create events"),
     (
         "variables.node != '' && object.source.?host.orValue('') == variables.node",
-        "the guard may only speak for its own node",
+        "the guard may only create events for its own node",
     ),
     (
         "object.?reason.orValue('') == 'Evicted' && object.involvedObject.?kind.orValue('') == 'Pod'",
-        "the guard may only tell of evicted pods",
+        "the guard may only create events for evicted pods",
     ),
 )
 

@@ -1,8 +1,9 @@
 """The HTTP server of the webhook and of the page: HTTP/1.1 with or without TLS, keep-alive, one write per answer.
 
-httptools (the parser of Node.js) reads, uvloop waits; docs/explanation/decisions/0010 has the figures. What a client
-sends is never waited for longer, nor kept more of, than ``Limits`` says: each connection has at most one deadline, and
-a sweep now and then closes those past it. An answer may also be a stream, which goes on until either side ends it.
+httptools (the parser of Node.js) reads, uvloop waits if it is installed; docs/explanation/decisions/0010 has the
+figures. What a client sends is never waited for longer, nor kept more of, than ``Limits`` says: each connection has at
+most one deadline, and a sweep now and then closes those past it. An answer may also be a stream, which goes on until
+either side ends it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import httptools
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.naming import naming
+from podqos.naming import hint, naming
 from podqos.web.settings import LIMITS, Limits
 
 TEXT = "text/plain; charset=utf-8"
@@ -127,7 +128,12 @@ class Server:
         except OSError as error:
             # asyncio words it around the system's own reason.
             what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-            fix = " (choose another address with " + naming("listen") + ")"
+            fix = (
+                " (choose another address with "
+                + naming("listen")
+                + hint(", or another port with " + naming("port"))
+                + ")"
+            )
             raise HostError(f"{host}:{port}: {what}" + fix) from error
         self._sweep(loop)
         address = self._server.sockets[0].getsockname()
@@ -267,9 +273,9 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refuse(400, "no upgrades here")
+            self._refuse(400, "protocol upgrades are not supported")
         except httptools.HttpParserError:
-            self._refuse(400, "that is no HTTP/1.1")
+            self._refuse(400, "not HTTP/1.1")
         if not self._is_head_complete and self._head_bytes > self._server.limits.head_bytes:
             self._refuse(431, "the headers are too long")
 
@@ -313,7 +319,7 @@ class _Connection(asyncio.Protocol):
         if self._body_bytes > self._most_bytes:
             self._too_large()
         elif self._server.buffered_bytes > self._server.limits.buffered_bytes:
-            self._refuse(429, "too much at once")
+            self._refuse(429, "too many request bytes in flight")
 
     def on_message_complete(self) -> None:
         """Answer, or keep the request until those before it are answered."""
@@ -324,7 +330,7 @@ class _Connection(asyncio.Protocol):
         try:
             url = httptools.parse_url(self._url)
         except httptools.HttpParserInvalidURLError:
-            self._refuse(400, "that is no path")
+            self._refuse(400, "not a valid path")
             return
         request = Request(
             self._parser.get_method().decode("latin-1"),
@@ -338,7 +344,7 @@ class _Connection(asyncio.Protocol):
         self._waiting.append((request, self._parser.should_keep_alive()))
         self._begin()
         if len(self._waiting) > _PIPELINED:
-            self._refuse(429, "too many requests before an answer")
+            self._refuse(429, "too many pipelined requests")
         elif not self._answering:
             self._answer_next()
 
@@ -412,7 +418,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + (limits.idle_seconds if self.is_idle else limits.receive_seconds)
 
     def _too_large(self) -> None:
-        self._refuse(413, f"more than {self._most_bytes} bytes")
+        self._refuse(413, f"the body is larger than {self._most_bytes} bytes")
 
     def _refuse(self, status: int, why: str) -> None:
         """Say no. What else the client sends is not looked at, but read: else it might not see the answer."""
@@ -433,7 +439,7 @@ class _Connection(asyncio.Protocol):
             self.close()
         else:
             self._server.counts.timed_out += 1
-            self._transport.write(_encoded(text_response(408, "too slow"), keeps=False))
+            self._transport.write(_encoded(text_response(408, "the request took too long"), keeps=False))
             self.close()
 
     def _keeps_no_more(self) -> None:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-import uvloop
 from msgspec import Struct
 
-from podqos.host.linux.descriptors import raise_limit
+from podqos.web import event_loop
 from podqos.web.webhook import Webhook
 
 _LOOK_SECONDS = 1.0
@@ -40,33 +38,30 @@ def serve(
     stopping: ShutdownPeriods | None = None,
 ) -> bool:
     """Serve until SIGTERM or SIGINT; return whether everything was answered."""
-    raise_limit()
     gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)  # what a request makes has no cycles
-    return uvloop.run(_run(webhook, host, port, say, stopping or ShutdownPeriods()))
+    return event_loop.run(_run(webhook, host, port, say, stopping or ShutdownPeriods()))
 
 
 async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None], stopping: ShutdownPeriods) -> bool:
-    loop = asyncio.get_running_loop()
     is_told = asyncio.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, is_told.set)
+    event_loop.on_request_to_stop(is_told.set)
     assert webhook.certificate is not None
     address = await webhook.server.start(host, port, webhook.certificate.context)
     say(f"listening on https://{address[0]}:{address[1]}")
     looking = asyncio.create_task(_look(webhook, say))
     await is_told.wait()
     webhook.drain()
-    say("told to stop: no longer ready")
+    say("shutting down: no longer ready")
     is_told.clear()
     with suppress(TimeoutError):
         await asyncio.wait_for(is_told.wait(), stopping.delay_seconds)  # told twice: at once
     was_clean = await webhook.server.stop(stopping.most_seconds)
     looking.cancel()
     webhook.audit.close()
-    say("stopped" if was_clean else "stopped, with requests under way")
+    say("stopped" if was_clean else "stopped with requests in flight")
     return was_clean
 
 
@@ -80,7 +75,7 @@ async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
                 continue
             webhook.metrics.reloads.add((("what", source.what), ("in_order", "true" if was_in_order else "false")))
             say(
-                f"{source.what}: read again"
+                f"{source.what}: reloaded"
                 if was_in_order
-                else f"{source.what}: not in order, what was before is used: {source.error}"
+                else f"{source.what}: not valid, still using the previous version: {source.error}"
             )

@@ -49,9 +49,9 @@ def _why(error: OSError, certificate: str, key: str) -> tuple[str]:
     if isinstance(error, ssl.SSLError):
         reason = error.reason or str(error)
         what = (
-            "the key does not fit the certificate"
+            "the key does not match the certificate"
             if "MISMATCH" in reason
-            else f"no certificate and key in PEM ({reason})"
+            else f"not a PEM certificate and key ({reason})"
         )
         return (f"{certificate}, {key}: {what}",)
     missing = next((path for path in (certificate, key) if not os.access(path, os.R_OK)), certificate)

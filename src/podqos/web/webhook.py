@@ -40,14 +40,14 @@ class WebhookMetrics:
     """What the webhook did, in Prometheus' text format. Series have only names that a policy or podqos chose."""
 
     def __init__(self) -> None:
-        self.reviews = Counter("podqos_webhook_reviews_total", "Reviews answered.")
-        self.seconds = Histogram("podqos_webhook_review_seconds", "How long a decision took.")
-        self.violations = Counter("podqos_webhook_violations_total", "Violations of policies, by rule.")
-        self.findings = Counter("podqos_webhook_findings_total", "What podqos check finds, by check.")
-        self.mutated = Counter("podqos_webhook_mutated_total", "Pods that were changed.")
-        self.errors = Counter("podqos_webhook_errors_total", "Requests that got no decision, by reason.")
+        self.reviews = Counter("podqos_webhook_reviews_total", "Admission reviews answered.")
+        self.seconds = Histogram("podqos_webhook_review_seconds", "Time taken to decide a review.")
+        self.violations = Counter("podqos_webhook_violations_total", "Policy violations, by policy, rule and action.")
+        self.findings = Counter("podqos_webhook_findings_total", "Findings of podqos check, by check.")
+        self.mutated = Counter("podqos_webhook_mutations_total", "Pods changed by a fix.")
+        self.errors = Counter("podqos_webhook_errors_total", "Reviews left undecided, by reason.")
         self.reloads = Counter(
-            "podqos_webhook_reloads_total", "Files that were read again, and whether they were in order."
+            "podqos_webhook_reloads_total", "Reloads of changed files, by what was reloaded and whether it was valid."
         )
 
     def count(self, decision: ReviewDecision, seconds: float) -> None:
@@ -110,7 +110,7 @@ class Webhook:
                 return self._review_large(door, request)
             return self.review(door, request.body)
         if request.method not in {"GET", "HEAD"}:
-            return text_response(405, "GET it", allow="GET, HEAD")
+            return text_response(405, "only GET and HEAD are supported here", allow="GET, HEAD")
         match request.path:
             case settings.HEALTH_PATH:
                 return text_response(200, "ok")
@@ -120,7 +120,7 @@ class Webhook:
             case settings.METRICS_PATH:
                 return Response("".join(f"{line}\n" for line in self._lines()).encode(), 200, CONTENT_TYPE)
         known = ", ".join((*_DOORS, settings.HEALTH_PATH, settings.READY_PATH, settings.METRICS_PATH))
-        return text_response(404, f"there are {known}")
+        return text_response(404, f"no such path: the paths are {known}")
 
     def review(self, door: Door, body: bytes) -> Response:
         """Decide about a review and answer it."""
@@ -157,7 +157,7 @@ class Webhook:
             return await asyncio.wait_for(asyncio.shield(task), max(0.0, until - loop.time()))
         except TimeoutError:
             self.metrics.errors.add((("reason", "deadline"),))
-            return text_response(504, "no decision in time")
+            return text_response(504, "no decision before the deadline")
 
     def _large_done(self) -> None:
         self._large_waiting -= 1
@@ -167,18 +167,20 @@ class Webhook:
         counts = self.server.counts
         yield from single("podqos_webhook_connections", "gauge", "Open connections.", len(self.server.connections))
         refused = (({"status": str(status)}, count) for status, count in sorted(counts.refused.items()))
-        about = "Requests that were not taken, by status."
-        yield from family("podqos_webhook_refused_total", "counter", about, refused)
-        about = "Connections that were too slow."
-        yield from single("podqos_webhook_timed_out_total", "counter", about, counts.timed_out)
-        about = "Audit lines that were lost."
-        yield from single("podqos_webhook_audit_dropped_total", "counter", about, self.audit.dropped)
+        about = "HTTP requests refused before review, by status code."
+        yield from family("podqos_webhook_http_errors_total", "counter", about, refused)
+        about = "Connections closed because the client was too slow."
+        yield from single("podqos_webhook_connection_timeouts_total", "counter", about, counts.timed_out)
+        about = "Audit lines dropped because they could not be written fast enough."
+        yield from single("podqos_webhook_audit_lines_dropped_total", "counter", about, self.audit.dropped)
         current = (({"what": source.what}, 0 if source.error else 1) for source in self.sources)
-        about = "Whether the newest state of a file is in use; 0: it is not in order, and what was before is used."
-        yield from family("podqos_webhook_is_current", "gauge", about, current)
+        about = "1 if the latest version of a file is in use, 0 if it is not valid and the previous one still is."
+        yield from family("podqos_webhook_last_reload_successful", "gauge", about, current)
         if self.certificate is not None and self.certificate.expires is not None:
             name = "podqos_webhook_certificate_expiry_timestamp_seconds"
-            yield from single(name, "gauge", "When the certificate expires.", self.certificate.expires)
+            yield from single(
+                name, "gauge", "Expiry time of the serving certificate, since the Unix epoch.", self.certificate.expires
+            )
 
 
 def waits(query: str) -> float | None:

@@ -40,8 +40,8 @@ def read_rules(paths: Sequence[str]) -> Rules:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         raise InputError(f"{errors[0]}{more}")
     if paths and not policies and not objects.has_policies:
-        fix = "add a Policy; leave " + naming("policy") + " out to be told only findings"
-        raise InputError("nothing to decide by", where=", ".join(paths), fix=fix)
+        fix = "add a Policy, or leave out " + naming("policy") + " to report findings only"
+        raise InputError("no policy in these files", where=", ".join(paths), fix=fix)
     return Rules(policies, objects.cluster())
 
 
@@ -138,5 +138,5 @@ class Watched:
             return ClusterPolicies(policies, tuple(self._namespaces.objects.values()))
 
     def _ended(self, kind: FollowedKind, why: PodqosError) -> None:
-        self._say(f"goes on without {kind.resource.plural}: {why}")
+        self._say(f"continuing without {kind.resource.plural}: {why}")
         kind.is_complete = True

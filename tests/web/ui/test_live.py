@@ -213,7 +213,7 @@ async def test_what_hinders_is_told_once_and_what_was_known_stays_until_it_is_ov
         await stage.changed(request=300)
         await page.until(lambda: page.requested() == 300)
         await page.until(lambda: not page.trouble)
-    assert stage.said == ["not up to date: the server is away"]
+    assert stage.said == ["out of date: the server is away"]
 
 
 @on_stage

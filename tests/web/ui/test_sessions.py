@@ -100,7 +100,7 @@ def test_a_visitor_has_so_many_bytes_and_all_together_so_many(hall):
     _, other = hall.come()
     hall.leave(other, "d", 900)
     _, third = hall.come()
-    with pytest.raises(NoRoom, match="all visitors together"):
+    with pytest.raises(NoRoom, match="storage for visitors is full"):
         hall.leave(third, "e", 200)
     assert not third.sources
 

@@ -155,11 +155,11 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
               Open
             </button>
           ) : null}
-          {app === null ? null : <Menu items={[...(source instanceof ServerSource ? [["Save as one HTML file", save] as const] : []), ["Data as JSON", data]]} />}
-          <button type="button" class="tool" title="Dark or light (t)" aria-label="Dark or light" onClick={toggleTheme}>
+          {app === null ? null : <Menu items={[...(source instanceof ServerSource ? [["Save as one HTML file", save] as const] : []), ["Save the data as JSON", data]]} />}
+          <button type="button" class="tool" title="Toggle dark mode (t)" aria-label="Toggle dark mode" onClick={toggleTheme}>
             ◐
           </button>
-          <button type="button" class="tool" title="Keys (?)" aria-label="Keys" onClick={() => setWindow("help")}>
+          <button type="button" class="tool" title="Keyboard shortcuts (?)" aria-label="Keyboard shortcuts" onClick={() => setWindow("help")}>
             ?
           </button>
         </div>
@@ -170,7 +170,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   return (
     <>
       <button type="button" class="skip" onClick={() => place.current?.focus()}>
-        Skip to the content
+        Skip to content
       </button>
       {top}
       <div class="view" ref={place} tabIndex={-1}>
@@ -190,9 +190,9 @@ function Content({ view, route, app, id, source, isGone, open }: { view: View | 
   if (!isGiven(view, app.info)) {
     return (
       <main>
-        <Empty title={`${view.title} needs more than ${app.info.name}`}>
+        <Empty title={`${view.title} is not available for ${app.info.name}`}>
           <p>
-            {`Of ${KINDS[app.info.kind] ?? "this"} there is: `}
+            {`Available for ${KINDS[app.info.kind] ?? "it"}: `}
             {VIEWS.filter((each) => !each.isInner && isGiven(each, app.info)).map((each, index) => (
               <span key={each.id}>
                 {index > 0 ? ", " : ""}
@@ -206,14 +206,14 @@ function Content({ view, route, app, id, source, isGone, open }: { view: View | 
   }
   return (
     <>
-      {source.saved === null ? null : <p class="saved-note">{`This page was saved. It cannot ${view.unsaved}: podqos ui can.`}</p>}
+      {source.saved === null ? null : <p class="saved-note">{`This is a saved page. It cannot ${view.unsaved}; podqos ui can.`}</p>}
       {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
       <view.component key={`${view.id}/${id}`} route={route} app={app} />
     </>
   );
 }
 
-const KINDS: Readonly<Record<string, string>> = { manifests: "manifests", snapshot: "a snapshot", scenario: "a scenario", log: "a log", run: "a run that is finished" };
+const KINDS: Readonly<Record<string, string>> = { manifests: "manifests", snapshot: "a snapshot", scenario: "a scenario", log: "a log", run: "a finished run" };
 
 /** The view of an address: the first one that there is, where it names none. */
 function viewOf(route: Route, info: SourceInfo | null): View | undefined {
@@ -240,7 +240,7 @@ function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo
                 {view.title}
               </a>
             ) : (
-              <span class="not-given" title={`Not from ${info?.name ?? "this"}`}>{view.title}</span>
+              <span class="not-given" title={`Not available for ${info?.name ?? "this source"}`}>{view.title}</span>
             )}
           </li>
         ))}
@@ -252,7 +252,7 @@ function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo
 function Sources({ sources, id }: { sources: readonly SourceInfo[]; id: string }) {
   return (
     <label class="field sources">
-      <span class="unseen">What is looked at</span>
+      <span class="unseen">Source</span>
       <select value={id} onChange={(event) => go(href("", [], { source: event.currentTarget.value === START ? null : event.currentTarget.value }))}>
         {sources.map((each) => (
           <option key={each.id} value={each.id} selected={each.id === id}>
@@ -271,7 +271,7 @@ function Indicator({ live }: { live: Live<ClusterView> }) {
     const timer = setInterval(() => setNow(performance.now()), 1000);
     return () => clearInterval(timer);
   }, []);
-  const words = live.state === "lost" ? `connection lost, trying again${live.trouble ? `: ${live.trouble}` : ""}` : live.state === "connecting" ? "connecting" : live.trouble ? `stale: ${live.trouble}` : "live";
+  const words = live.state === "lost" ? `connection lost, reconnecting${live.trouble ? `: ${live.trouble}` : ""}` : live.state === "connecting" ? "connecting" : live.trouble ? `stale: ${live.trouble}` : "live";
   const old = live.takenAt === null ? "" : age(since(live.takenAt));
   return (
     <span class={`indicator ${live.trouble ? "stale" : live.state}`}>
@@ -322,9 +322,9 @@ function Menu({ items }: { items: readonly (readonly [string, () => void])[] }) 
 function Missing({ view }: { view: string }) {
   return (
     <main>
-      <Empty title={`There is no view ${JSON.stringify(view)}`}>
+      <Empty title={`No such page: ${JSON.stringify(view)}`}>
         <p>
-          <a href={href("cluster")}>To the cluster</a>
+          <a href={href("cluster")}>Go to Cluster</a>
         </p>
       </Empty>
     </main>
@@ -333,10 +333,10 @@ function Missing({ view }: { view: string }) {
 
 /** What can be opened, and what is seen of it. */
 const OPENED: readonly (readonly [string, string])[] = [
-  ["manifests", "which pods go first and why, what a change does, what is wrong; with a table of usage (CSV, kubectl top pods) by what they use"],
-  ["a snapshot", "the same of a whole cluster, as podqos snapshot wrote it"],
-  ["a scenario", "what happens second by second; drop the manifests it names with it"],
-  ["a kernel log", "why each process was killed, and what would have saved it; a kubelet's log, too"],
+  ["manifests", "eviction order and OOM kill order, what-if changes, findings; add a usage table (CSV, kubectl top pods) to rank by actual usage"],
+  ["a snapshot", "the same for a whole cluster, saved by podqos snapshot"],
+  ["a scenario", "a simulated run, second by second; add the manifests that it names"],
+  ["a kernel log", "why each process was killed, and what would have saved it; kubelet logs work, too"],
 ];
 
 function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
@@ -345,8 +345,8 @@ function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
   }, []);
   return (
     <main>
-      <Empty title={isGone ? "This is not here any more" : "Nothing is open yet"}>
-        <p>{isGone ? "Files that were opened in the page are forgotten after a while, and only who opened them sees them." : "Drop files anywhere on this page, or open or paste them; they go to podqos ui alone."}</p>
+      <Empty title={isGone ? "This source is gone" : "Nothing is open yet"}>
+        <p>{isGone ? "Files opened in the page are deleted after a while, and only the visitor who opened them can see them." : "Drop files anywhere on this page, or open or paste them. They are sent to podqos ui and nowhere else."}</p>
         <p>
           <button type="button" class="tool primary" onClick={open}>
             Open files
@@ -363,7 +363,7 @@ function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
               ))}
             </dl>
             <p class="quiet">
-              To see a story at once, start <code>podqos ui race</code>.
+              For an example, run <code>podqos ui race</code>.
             </p>
           </>
         )}
@@ -456,7 +456,7 @@ function Open({ upload, close, limit }: { upload: (files: readonly File[]) => vo
   return (
     <Dialog title="Open" close={close}>
       <p class="quiet">
-        Manifests, a snapshot of a cluster, a scenario with the files it names, a kernel log. They go to podqos ui alone{limit ? `; up to ${Math.round(limit / 2 ** 20)}Mi` : ""}.
+        Manifests, a cluster snapshot, a scenario with the files it names, or a kernel log{limit ? `, up to ${Math.round(limit / 2 ** 20)}Mi` : ""}. They are sent to podqos ui and nowhere else.
       </p>
       <label class="field">
         <span>Files</span>
@@ -468,7 +468,7 @@ function Open({ upload, close, limit }: { upload: (files: readonly File[]) => vo
       </label>
       <p>
         <button type="button" class="tool primary" disabled={text.trim() === ""} onClick={paste}>
-          Open what is pasted
+          Open pasted text
         </button>
       </p>
     </Dialog>
@@ -476,9 +476,9 @@ function Open({ upload, close, limit }: { upload: (files: readonly File[]) => vo
 }
 
 const KEYS: readonly (readonly [string, string])[] = [
-  [`1 – ${VIEWS.filter((view) => !view.isInner).length}`, "the views"],
+  [`1 – ${VIEWS.filter((view) => !view.isInner).length}`, "switch page"],
   ["o", "open files"],
-  ["t", "dark or light"],
+  ["t", "toggle dark mode"],
   ["?", "this help"],
   ["Esc", "close"],
 ];
@@ -497,7 +497,7 @@ function Help({ view, close }: { view: View | undefined; close: () => void }) {
     </dl>
   );
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Keyboard shortcuts" close={close}>
       {list(KEYS)}
       {view?.keys ? (
         <>
@@ -515,6 +515,6 @@ async function savePage(app: Saved, name: string): Promise<void> {
   const page = await response.text();
   const data = JSON.stringify({ app }).replaceAll("<", "\\u003c");
   const slot = /(<script id="run" type="application\/json">)null(<\/script>)/;
-  if (!response.ok || !slot.test(page)) throw new Error("podqos ui did not give the page");
+  if (!response.ok || !slot.test(page)) throw new Error("podqos ui did not return the page");
   download(name, page.replace(slot, (_all, begin: string, end: string) => begin + data + end), "text/html");
 }

@@ -170,7 +170,7 @@ export class SavedSource extends Source {
   ask<T>(request: Request): Promise<T> {
     const answer = request.path === "/api/session" ? this.saved.session : this.saved.answers[keyOf(request)];
     if (answer !== undefined) return Promise.resolve(answer as T);
-    const message = "This file does not hold the answer: it holds what was looked at when it was saved. Start podqos ui to ask for more.";
+    const message = "This saved page only contains what was open when it was saved. Start podqos ui to see more.";
     return Promise.reject(new Failure({ message }, true));
   }
 
@@ -198,7 +198,7 @@ async function answered(path: string, response: Response): Promise<unknown> {
   try {
     answer = text === "" ? null : JSON.parse(text);
   } catch {
-    if (response.ok) throw new Failure({ message: `podqos ui answered ${path} with something that is not JSON.` });
+    if (response.ok) throw new Failure({ message: `podqos ui did not answer ${path} with valid JSON.` });
   }
   if (response.ok) return answer;
   throw new Failure((answer as { error?: ErrorInfo } | null)?.error ?? { message: `podqos ui answered ${response.status} ${response.statusText}.` });

@@ -70,7 +70,7 @@ const STATED: readonly (readonly [RegExp, string])[] = [
   [/--node-memory\b/, "a Node with its capacity among the files"],
   [/--kubelet-config\b/, "a KubeletConfiguration among the files"],
   [/-f their manifests, or --system-memory\b/, "their manifests among the files"],
-  [/--usage\b/, "a table of usage among the files"],
+  [/--usage\b/, "a usage table among the files"],
   [/-f POLICIES\b/, "policies among the files"],
   [/-f NAMESPACES\b/, "Namespaces among the files"],
   [/--priority \S+=VALUE/, "a PriorityClass among the files"],
@@ -84,7 +84,7 @@ export function stated(words: string): string {
 
 /** What an answer rests on that is not known; nothing where everything is. */
 export function Assumed({ of, notes = [], title = "Assumed", kind = "wide" }: { of: readonly Assumption[]; notes?: readonly string[]; title?: string; kind?: string }) {
-  const lines = [...notes, ...of.map((each) => `${each.what}: ${each.value} (${stated(each.stateWith)} states it)`)];
+  const lines = [...notes, ...of.map((each) => `${each.what}: ${each.value} (set it with ${stated(each.stateWith)})`)];
   if (lines.length === 0) return null;
   return (
     <Card title={title} kind={kind}>
@@ -252,7 +252,7 @@ export function Loading({ what }: { what: string }) {
 export function Failed({ failure, again }: { failure: Failure; again?: () => void }) {
   return (
     <div class={`state ${failure.needsServer ? "" : "failed"}`} role="alert">
-      <h2>{failure.needsServer ? "Not in reach" : "That did not work"}</h2>
+      <h2>{failure.needsServer ? "Not in this saved page" : "Something went wrong"}</h2>
       {failure.where ? <p class="where">{failure.where}</p> : null}
       <p>{failure.message}</p>
       {again ? (

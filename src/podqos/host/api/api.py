@@ -63,7 +63,9 @@ class Api:
         try:
             self.server.listen_unix(self._node.settings.state_dir / SOCKET_NAME)
         except OSError as error:
-            self._node.note(f"no API: {error.strerror}; `podqos node status` and the like cannot reach this node")
+            self._node.note(
+                f"no API: {error.strerror}; `podqos node status` and similar commands cannot reach this node"
+            )
         return None if listen is None else self.server.listen_tcp(*listen)
 
     def close(self) -> None:
@@ -98,7 +100,7 @@ class Api:
             case ("containerLogs", namespace, pod, container):
                 return self._logs(request, namespace, pod, container)
             case ("evict", _, _):
-                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "evict with POST")
+                raise HttpRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "use POST to evict")
             case _:
                 raise HttpRefusal(HTTPStatus.NOT_FOUND, "no such path")
 
@@ -176,9 +178,7 @@ class Api:
             attempts = attempts[:-1]
         if not attempts:
             which = "previous run" if request.flag("previous") else "run"
-            raise HttpRefusal(
-                HTTPStatus.NOT_FOUND, f"there is no log of a {which} of {container} in {namespace}/{name}"
-            )
+            raise HttpRefusal(HTTPStatus.NOT_FOUND, f"no log of a {which} of {container} in {namespace}/{name}")
         log = folder / f"{attempts[-1]}.log"
         follow = request.flag("follow")
 
@@ -211,7 +211,7 @@ class Api:
             metadata = state.pod.metadata
             if (metadata.namespace_or_default, metadata.name) == (namespace, name):
                 return state
-        raise HttpRefusal(HTTPStatus.NOT_FOUND, f"there is no pod {namespace}/{name}")
+        raise HttpRefusal(HTTPStatus.NOT_FOUND, f"no such pod: {namespace}/{name}")
 
 
 class _Moment(Struct):

@@ -35,7 +35,7 @@ class Counters:
         self.last_reaction_seconds: float | None = None
         self.reaction_seconds = Histogram(
             "podqos_reaction_seconds",
-            "Time from the kernel's signal to each stage of an eviction for memory",
+            "Time from the kernel's notification to each stage of an eviction for memory",
             _REACTION_BOUNDS,
             [(("stage", stage),) for stage in _STAGES],
         )

@@ -73,26 +73,30 @@ def _of_node(node: Node) -> Iterator[bytes]:
     yield _gauge("kubelet_node_name", "The node's name. The count is always 1.", [({"node": stats.node_name}, 1)])
     if stats.memory is not None:
         yield _gauge("node_memory_working_set_bytes", "Working set of the node", stats.memory.working_set_bytes)
-        yield _gauge("podqos_node_memory_available_bytes", "memory.available", stats.memory.available_bytes)
+        yield _gauge(
+            "podqos_node_memory_available_bytes",
+            "Memory available on the node (memory.available)",
+            stats.memory.available_bytes,
+        )
     cpu_ns = node.cgroups.cpu_usage_ns(node.cgroups.own)
     yield _counter("node_cpu_usage_seconds_total", "CPU time of the node's pods", _seconds(cpu_ns))
     conditions = [
         ({"condition": condition.value}, float(node.world.conditions.get(condition, False)))
         for condition in NodeCondition
     ]
-    yield _gauge("podqos_node_condition", "Whether the node reports a condition", conditions)
+    yield _gauge("podqos_node_condition", "1 if the node condition is true, 0 if it is false", conditions)
     rows = [
         ({"eviction_signal": row.signal.value, "kind": "hard" if row.hard else "soft"}, row)
         for row in threshold_rows(node, Summary(stats))
     ]
-    text = "Eviction threshold by signal: bytes, inodes, process ids"
+    text = "Eviction threshold by signal, in the unit of the signal: bytes, inodes or process IDs"
     yield _gauge("podqos_eviction_threshold", text, [(labels, row.threshold) for labels, row in rows])
-    text = "What is available, by eviction signal"
+    text = "Available amount by signal, in the unit of the signal"
     yield _gauge("podqos_eviction_available", text, [(labels, row.available) for labels, row in rows])
     for kind, file in pressure(node).items():
         for state, who, stall in (("waiting", "some", file.some), ("stalled", "all", file.full)):
             name = f"node_pressure_{kind}_{state}_seconds_total"
-            text = f"Time in which {who} tasks waited for {kind}"
+            text = f"Time during which {who} tasks were stalled on {kind}"
             yield _counter(name, text, None if stall is None else stall.total_us / 1e6)
 
 
@@ -103,10 +107,10 @@ def _of_kubelet(node: Node, counters: Counters) -> Iterator[bytes]:
     ended = sum(not run.is_running for pod in pods for run in (*pod.runs.values(), *pod.dead))
     states = {"running": sum(len(pod.running) for pod in pods), "exited": ended}
     yield _gauge("kubelet_running_containers", "Containers by state", _labelled("container_state", states))
-    yield _gauge("kubelet_desired_pods", "Pods that the manifests ask for", len(node.manifests.wanted))
+    yield _gauge("kubelet_desired_pods", "Pods that the manifests declare", len(node.manifests.wanted))
     evictions = {name: counters.evictions[name] for name in (*(signal.value for signal in Signal), *_LIMITS)}
     yield _counter("kubelet_evictions", "Pods evicted, by eviction signal", _labelled("eviction_signal", evictions))
-    text = "Pods evicted on request"
+    text = "Evictions requested through the API"
     yield _counter("podqos_requested_evictions_total", text, counters.requested_evictions)
     entries = {kind.value: counters.entries[kind] for kind in Kind if counters.entries[kind]}
     yield _counter("podqos_journal_entries_total", "Entries written to the journal", _labelled("kind", entries))
@@ -115,7 +119,7 @@ def _of_kubelet(node: Node, counters: Counters) -> Iterator[bytes]:
 def _of_pods(pods: list[_Measured], counters: Counters) -> Iterator[bytes]:
     for name, text, member in (
         ("container_memory_working_set_bytes", "Working set of a container", "working_set_bytes"),
-        ("container_memory_usage_bytes", "Memory of a container with all page cache", "usage_bytes"),
+        ("container_memory_usage_bytes", "Memory usage of a container, including page cache", "usage_bytes"),
         ("container_memory_rss", "Anonymous memory of a container", "rss_bytes"),
     ):
         yield _gauge(
@@ -133,8 +137,8 @@ def _of_pods(pods: list[_Measured], counters: Counters) -> Iterator[bytes]:
     used = [(labels, _seconds(cpu_ns)) for labels, cpu_ns, _ in runs]
     yield _counter("container_cpu_usage_seconds_total", "CPU time of a container", used)
     starts = [(labels, started_us / 1e6) for labels, _, started_us in runs]
-    yield _gauge("container_start_time_seconds", "Start of a container, since the epoch", starts)
-    yield _counter("container_oom_events_total", "Containers ended by the OOM killer", _oom_kills(pods, counters))
+    yield _gauge("container_start_time_seconds", "Start time of a container, since the Unix epoch", starts)
+    yield _counter("container_oom_events_total", "OOM kills of a container", _oom_kills(pods, counters))
 
 
 def _oom_kills(pods: Iterable[_Measured], counters: Counters) -> Iterator[Sample]:
@@ -146,14 +150,16 @@ def _oom_kills(pods: Iterable[_Measured], counters: Counters) -> Iterator[Sample
 
 
 def _of_process(counters: Counters) -> Iterator[bytes]:
-    yield _counter("process_cpu_seconds_total", "CPU time of the agent", time.process_time())
+    yield _counter("process_cpu_seconds_total", "CPU time used by the agent", time.process_time())
     with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - as cheap as it gets
         virtual, resident, *_ = map(int, file.read().split())
-    yield _gauge("process_resident_memory_bytes", "Memory of the agent", resident * PAGE_BYTES)
-    yield _gauge("process_virtual_memory_bytes", "Address space of the agent", virtual * PAGE_BYTES)
-    yield _gauge("process_open_fds", "Open descriptors of the agent", len(os.listdir("/proc/self/fd")))  # noqa: PTH208 - as above
-    yield _gauge("process_max_fds", "Limit of open descriptors", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    yield _gauge("process_start_time_seconds", "Start of the agent, since the epoch", counters.start_us / 1e6)
+    yield _gauge("process_resident_memory_bytes", "Resident memory of the agent", resident * PAGE_BYTES)
+    yield _gauge("process_virtual_memory_bytes", "Virtual memory of the agent", virtual * PAGE_BYTES)
+    yield _gauge("process_open_fds", "Open file descriptors of the agent", len(os.listdir("/proc/self/fd")))  # noqa: PTH208 - as above
+    yield _gauge(
+        "process_max_fds", "Maximum number of open file descriptors", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    )
+    yield _gauge("process_start_time_seconds", "Start time of the agent, since the Unix epoch", counters.start_us / 1e6)
 
 
 # ---- the text format -------------------------------------------------------------------------------------------------

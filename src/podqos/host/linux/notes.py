@@ -40,7 +40,7 @@ class OnceNotes:
             return
         places = traceback.extract_tb(error.__traceback__)
         where = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""  # noqa: PTH119
-        self.add(f"internal error: {words(error)}{where}; {self._goes_on} goes on")
+        self.add(f"internal error: {words(error)}{where}; {self._goes_on} keeps running")
 
 
 def words(error: Exception) -> str:

@@ -78,9 +78,9 @@ class ManifestWatch:
             # Again and again: it may be another directory of the same name.
             self._inotify.add_watch(str(where), _CHANGES)
         except OSError as error:
-            self._thread.note(f"{where}: {error.strerror}: changes are found every {_RESCAN_SECONDS:.0f} s only")
+            self._thread.note(f"{where}: {error.strerror}: changes are only detected every {_RESCAN_SECONDS:.0f} s")
         if self._is_scanning:
-            late = f"not read within {_RESCAN_SECONDS:.0f} s: pods are left as they are until it is"
+            late = f"not read within {_RESCAN_SECONDS:.0f} s: pods stay as they are until then"
             self._thread.note(f"{where}: {late}")
         self.scan()
 

@@ -52,7 +52,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _MOST_FILE_BYTES = 16 << 20
 _MOST_OBJECT_BYTES = 3 << 20  # what the API server takes (MaxRequestBodyBytes)
 _MOST_WORDS = 2000  # of a refusal, which quotes what it is about
-_LEFT = "pods of this file are left as they are"
+_LEFT = "the pods of this file stay as they are"
 
 
 class Wanted(Struct, frozen=True):
@@ -174,7 +174,7 @@ class ManifestFolder:
             with os.scandir(self.folder) as entries:
                 names = {_shown(entry.name): entry.name for entry in entries if _is_manifest(entry.name)}
         except OSError as error:
-            notes.append(f"{self.folder}: {error.strerror}: pods are left as they are")
+            notes.append(f"{self.folder}: {error.strerror}: pods stay as they are")
             is_listed, names = False, {}
         else:
             self._files = {name: file for name, file in self._files.items() if name in names}

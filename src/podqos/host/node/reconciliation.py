@@ -109,7 +109,7 @@ class Reconciliation:
                 self._bind(uid, wanted)
             yield
         if waiting:
-            self._thread.note(f"the node has its {most} pods: {waiting} of controllers wait for a place")
+            self._thread.note(f"the node is full ({most} pods): {waiting} more pending")
 
     def _bind(self, uid: str, wanted: Wanted) -> None:
         try:

@@ -160,7 +160,7 @@ class HostWorld:
             try:
                 return read(pods)
             except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
-                self._note(f"figures cannot be read: {words(error)}")
+                self._note(f"statistics cannot be read: {words(error)}")
         self._is_blind = True
         return Summary()
 
@@ -229,7 +229,7 @@ class HostWorld:
                 # An agent that has no figures knows no levels: the last ones stay.
                 asked, seen = (self.memory_watch.asked, None) if self._is_blind else (command, self.figures.last_look())
                 if not self.memory_watch.watch(asked, seen):
-                    instead = "looked for often" if command.through_cache else "detected within ten seconds"
+                    instead = "polled frequently" if command.through_cache else "detected within 10 s"
                     self._note(f"the kernel cannot signal memory thresholds: pressure is {instead}")
             case _:
                 raise AssertionError(command)

@@ -398,7 +398,7 @@ class EngineRuntime:
             self._work.put(lambda: self._look(container, until, min(2 * pause, 0.1)))
             return
         if ended is None:
-            self._tell(f"{container.name}: the runtime did not report how it ended")
+            self._tell(f"{container.name}: the runtime did not report an exit status")
             ended = ContainerExit(container, LOST_CODE)
         self._tell(ended)
 

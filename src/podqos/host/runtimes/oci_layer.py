@@ -61,7 +61,7 @@ class LayerStream:
     def seek(self, position: int, /) -> int:
         """Read on to a position."""
         if position < self._at:
-            raise HostError("not a layer: it leads back")
+            raise HostError("not a layer: it refers to itself")
         while self._at < position and self.read(min(position - self._at, _PIECE)):
             pass
         return self._at
@@ -73,11 +73,11 @@ class LayerStream:
     def check_end(self, diff_id: str) -> None:
         """Read the rest; raise if the archive broke off, or is not what its digest says."""
         if self._header.strip(b"\0") or len(self._header) not in {0, _BLOCK}:
-            raise HostError("not a layer: it breaks off")
+            raise HostError("not a layer: it is truncated")
         end = self._at + _MOST_PADDING
         while self.read(_PIECE):
             if self._at > end:
-                raise HostError("not a layer: more follows after its end")
+                raise HostError("not a layer: trailing data after its end")
         found = f"sha256:{self._digest.hexdigest()}"
         if diff_id.startswith("sha256:") and diff_id != found:
             raise HostError(f"uncompressed content does not match its diff_id (found {found})")

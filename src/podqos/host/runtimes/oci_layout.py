@@ -136,7 +136,7 @@ class ImageFolder:
     def find(self, text: str) -> FoundImage:
         """Return an image by reference; raises ``HostError`` with what was looked for."""
         if self._folder is None:
-            what = f"images are not pulled: say where {text} is with the node's option images"
+            what = f"images are not pulled: give the directory of {text} with the node's option images"
             raise StartError("ErrImageNeverPull", what)
         if not text:
             raise StartError("InvalidImageName", "the container has no image")

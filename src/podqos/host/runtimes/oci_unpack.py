@@ -156,10 +156,10 @@ def _check(member: tarfile.TarInfo) -> None:
     if max(len(member.name), len(member.linkname)) > _LONGEST_NAME:
         raise HostError(f"{member.name[:100]}…: a name of more than {_LONGEST_NAME} characters")
     if not abs(member.mtime) < _MOST_SECONDS:  # not a number is in no order
-        raise HostError(f"{member.name}: the time {member.mtime} is not possible")
+        raise HostError(f"{member.name}: {member.mtime} is not a valid time")
     for owner in (member.uid, member.gid):
         if not 0 <= owner <= _MOST_OWNER:
-            raise HostError(f"{member.name}: the owner {owner} is not possible")
+            raise HostError(f"{member.name}: {owner} is not a valid owner")
     if member.type not in tarfile.SUPPORTED_TYPES:
         raise HostError(f"{member.name}: a file of an unknown kind ({member.type!r})")
 

@@ -86,7 +86,7 @@ class PodmanEngine(Engine):
             raise HostError(
                 "podman is not installed: apt-get install podman, or "
                 + naming("runtime", "process")
-                + ", which needs nothing"
+                + ", which needs no installation"
             )
         self._podman = (program, "--cgroup-manager=cgroupfs", *_low_level(capabilities), *options)
         self._node = sha256(str(folder).encode()).hexdigest()[:32]

@@ -80,7 +80,9 @@ class ProcessRuntime:
         if user is not None:
             os.chown(container.folder, user.uid, user.gid)
         if container.security.read_only_root:
-            self._note(f"{container.id.name}: readOnlyRootFilesystem is ignored: it sees the machine's files")
+            self._note(
+                f"{container.id.name}: readOnlyRootFilesystem is ignored: the container sees the machine's files"
+            )
         log, log_bytes, log_files = str(container.log), container.log_bytes, container.log_files
         program = replace(
             self._program(container, str(container.id), argv), log=log, log_bytes=log_bytes, log_files=log_files
@@ -244,7 +246,7 @@ class ProcessRuntime:
 
     def _lose(self, lost: ShimLost) -> None:
         """Have another shim started; until it is there, nothing of the lost one is left to run."""
-        self._note(f"{lost}; its containers are ended and restarted")
+        self._note(f"{lost}; its containers are stopped and restarted")
         self._has_lost = True
         if not self._shim.renew():
             for _, path in self._running.values():

@@ -73,7 +73,7 @@ class RuncEngine(Engine):
         program = shutil.which("runc")
         if program is None:
             what = "runc is not installed: apt-get install runc, or "
-            raise HostError(what + naming("runtime", "process") + ", which needs nothing")
+            raise HostError(what + naming("runtime", "process") + ", which needs no installation")
         self._state = folder / "runc" / "state"
         self._bundles = folder / "runc" / "bundles"
         self._unpacked = folder / "images"
@@ -156,7 +156,7 @@ class RuncEngine(Engine):
         try:
             self._codes.update({each.id: each.code for each in self._shim.exits()})
         except ShimLost as lost:
-            self._note(f"{lost}; its containers are ended and restarted")
+            self._note(f"{lost}; its containers are stopped and restarted")
             self._shim.reconnect()
             self.containers()
 

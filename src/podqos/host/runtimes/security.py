@@ -110,13 +110,13 @@ def _look_up(text: str, rootfs: Path) -> tuple[int, int, list[int]]:
             break
     else:
         if user and not _is_id(user):
-            raise _refused(f"the image wants the user {user!r}, which is not in its /etc/passwd")
+            raise _refused(f"the image runs as user {user!r}, which is not in its /etc/passwd")
         uid = int(user or 0)
     groups = _lines(rootfs, "/etc/group", (2,))
     if group:
         numbers = [int(line[2]) for line in groups if line[0] == group]
         if not numbers and not _is_id(group):
-            raise _refused(f"the image wants the group {group!r}, which is not in its /etc/group")
+            raise _refused(f"the image runs as group {group!r}, which is not in its /etc/group")
         gid = numbers[0] if numbers else int(group)
     others = [int(line[2]) for line in groups if name in line[-1].split(",") and line[2] != str(gid)]
     return uid, gid, others

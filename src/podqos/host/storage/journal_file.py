@@ -91,7 +91,7 @@ class JournalFile:
             self._waiting.popleft()
         if self._is_stuck and not self._waiting and self._file >= 0:
             self._is_stuck = False
-            self._note(f"{self._path}: the journal is written again")
+            self._note(f"{self._path}: the journal is writable again")
         if len(self._waiting) > _MOST_WAITING:
             self._note(f"{self._path}: more than {_MOST_WAITING} entries could not be written: the oldest are lost")
             while len(self._waiting) > _MOST_WAITING:

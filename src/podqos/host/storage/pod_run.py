@@ -323,7 +323,7 @@ def expand(text: str, known: Mapping[str, str], what: str = "an argument") -> st
 
 def _check_size(size: int, what: str) -> None:
     if size > _LONGEST_BYTES:
-        raise HostError(f"{what}: argument list too long: {size} bytes, and Linux takes {_LONGEST_BYTES}")
+        raise HostError(f"{what}: argument list too long: {size} bytes, Linux allows {_LONGEST_BYTES}")
 
 
 def _resolved(pod: Pod, container: ContainerRunSpec, source: ValueFrom, node: str) -> str:

@@ -197,7 +197,7 @@ class StateDirectory:
         if uid in self._failed:
             self._failed.remove(uid)
             if not self._failed:
-                self._note("all state is written again")
+                self._note("all state is saved again")
 
     def close(self) -> None:
         """Release the lock."""

@@ -9,62 +9,66 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from podqos.answers.node_figures import NodeOverview, Share
 from podqos.answers.overview import Overview
-from podqos.exposition import sample
+from podqos.exposition import family
 
 Sample = tuple[Mapping[str, str], float | None]
-"""Labels and a value; samples without one are left out."""
+"""Labels and a value; samples without a value are left out."""
 
 
 def overview_metrics(whole: Overview, pressure_seconds: Mapping[str, float]) -> str:
-    """Return the metrics of a cluster; ``pressure_seconds`` is when nodes evict if usage goes on growing."""
-    return "".join(f"{line}\n" for family in _families(whole, pressure_seconds) for line in family)
+    """Return a cluster's metrics; ``pressure_seconds``: until nodes evict, if memory keeps growing as it did."""
+    return "".join(f"{line}\n" for lines in _families(whole, pressure_seconds) for line in lines)
 
 
 def gauge(name: str, about: str, samples: Iterable[Sample]) -> Iterator[str]:
-    """Yield one metric."""
-    yield f"# HELP {name} {about}"
-    yield f"# TYPE {name} gauge"
-    for labels, value in samples:
-        if value is not None:
-            yield sample(name, labels, value)
+    """Yield a gauge."""
+    yield from family(name, "gauge", about, ((labels, value) for labels, value in samples if value is not None))
 
 
 def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterator[Iterator[str]]:
     nodes, namespaces = whole.nodes, [namespace for namespace in whole.namespaces if namespace.namespace]
-    yield gauge("podqos_cluster_info", "The cluster.", [({"version": whole.server_version}, 1)])
+    yield gauge(
+        "podqos_cluster_info",
+        "The Kubernetes version of the cluster; the value is always 1.",
+        [({"version": whole.server_version}, 1)],
+    )
     yield gauge(
         "podqos_pods",
-        "Pods that have not ended, by class.",
+        "Pods that have not terminated, by namespace and QoS class.",
         (
             ({"namespace": namespace.namespace, "qos_class": name}, count)
             for namespace in namespaces
             for name, count in namespace.classes.items()
         ),
     )
-    yield gauge("podqos_pods_pending", "Pods without a node.", [({}, len(whole.pending))])
+    yield gauge("podqos_pods_pending", "Pods that are not scheduled to a node.", [({}, len(whole.pending))])
     yield gauge(
-        "podqos_pods_stored_otherwise",
-        "Pods whose stored class is not the one their resources make.",
+        "podqos_pods_qos_mismatch",
+        "Pods whose status.qosClass differs from the class that their resources give them.",
         [({}, len(whole.stored_otherwise))],
     )
     yield gauge(
         "podqos_findings",
-        "What podqos check finds, by namespace.",
+        "Findings of podqos check, by namespace and severity.",
         (
             ({"namespace": namespace.namespace, "severity": severity}, count)
             for namespace in whole.namespaces
             for severity, count in (("error", namespace.errors), ("warning", namespace.warnings))
         ),
     )
-    yield gauge("podqos_check_findings", "The same by check.", (({"check": key}, n) for key, n in whole.checks.items()))
+    yield gauge(
+        "podqos_check_findings",
+        "Findings of podqos check, by check.",
+        (({"check": key}, n) for key, n in whole.checks.items()),
+    )
     yield gauge(
         "podqos_node_memory_headroom_bytes",
-        "Memory until the kubelet evicts, by the threshold that is nearest; negative where it does already.",
+        "Memory headroom before eviction, for the nearest threshold; negative once the threshold is crossed.",
         (({"node": node.name}, node.headroom_bytes) for node in nodes),
     )
     yield gauge(
         "podqos_node_memory_headroom_threshold_bytes",
-        "That threshold: its signal, memory.available or allocatableMemory.available, and whether it is hard or soft.",
+        "The nearest eviction threshold, with its signal (memory.available, allocatableMemory.available) and type.",
         (
             ({"node": node.name, "signal": by.signal, "type": by.type}, by.threshold_bytes)
             for node in nodes
@@ -72,31 +76,35 @@ def _families(whole: Overview, pressure_seconds: Mapping[str, float]) -> Iterato
         ),
     )
     yield gauge(
-        "podqos_node_memory_kernel_left_bytes",
-        "Memory until the kernel kills; not more than the headroom where it acts before the kubelet.",
+        "podqos_node_memory_oom_headroom_bytes",
+        "Memory headroom before an OOM kill; at most the eviction headroom where the kernel acts before the kubelet.",
         (({"node": node.name}, node.kernel_left_bytes) for node in nodes if node.kernel_left_bytes is not None),
     )
     yield gauge(
-        "podqos_node_memory_pressure_seconds",
-        "Time until the kubelet evicts if usage goes on growing as it did; absent where it does not grow.",
+        "podqos_node_time_to_eviction_seconds",
+        "Time until the kubelet evicts if memory keeps growing at its recent rate; absent where it does not grow.",
         (({"node": name}, seconds) for name, seconds in pressure_seconds.items()),
     )
     yield gauge(
         "podqos_node_usage_measured",
-        "Whether a kubelet measured what the node uses; otherwise it is what pods request.",
+        "1 if a kubelet measured the node's usage; 0 if it comes from metrics.k8s.io or the pods' requests.",
         (({"node": node.name}, int(node.is_measured)) for node in nodes),
     )
     for what, amount in (("requests", "requests"), ("limits", "limits")):
         yield gauge(
             f"podqos_node_{what}_ratio",
-            f"The {what} of a node's pods against its allocatable.",
+            f"Sum of the pods' {what}, as a multiple of the node's allocatable.",
             (
                 ({"node": node.name, "resource": resource}, _ratio(share, amount))
                 for node in nodes
                 for resource, share in (("cpu", node.cpu), ("memory", node.memory))
             ),
         )
-    yield gauge("podqos_node_next_victim_info", "The pod that dies next on a node.", _victims(nodes))
+    yield gauge(
+        "podqos_node_next_victim_info",
+        "The next pod to be evicted (order=eviction) or OOM-killed (order=kill) on a node; the value is always 1.",
+        _victims(nodes),
+    )
 
 
 def _ratio(share: Share, amount: str) -> float | None:

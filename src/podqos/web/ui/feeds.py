@@ -78,8 +78,8 @@ class FilesFeed:
     def _read(self) -> PageSource:
         source, memory_bytes = read_paths(self._paths), self._node_memory_bytes
         if memory_bytes is not None and source.kind is not SourceKind.MANIFESTS:
-            what = f"a {source.kind} has nodes of its own"
-            raise InvalidArgument(what, where=naming("node_memory"), fix="give it with manifests")
+            what = f"a {source.kind} defines its own nodes"
+            raise InvalidArgument(what, where=naming("node_memory"), fix="use it with manifests")
         return replace(source, node_memory_bytes=memory_bytes)
 
 
@@ -143,8 +143,8 @@ class GuardFeed:
         status, now_us = self._status(), time.time_ns() // 1000
         if status.is_stale(now_us):
             silent = (now_us - status.updated_us) // SECOND_US
-            what = f"the guard of {status.node} has ended or is stuck: it has not told how it is for {silent} s"
-            raise HostError(f"{what}; what is shown was last known then")
+            what = f"the guard of {status.node} has stopped or hangs: no status for {silent} s"
+            raise HostError(f"{what}, and the page shows its last known state")
         pods, journal = self._pods(), journal_files(self._state / JOURNAL)
         known = pods, replace(status, updated_us=0, cpu_seconds=0, rss_bytes=0), _sizes(journal)
         if known == self._known:
@@ -163,7 +163,7 @@ class GuardFeed:
         except OSError as error:
             raise HostError(f"{file}: {error.strerror or error}") from error
         if status is None:
-            what = f"no guard says how it is at {file}: start one with `podqos guard run`, or name its directory"
+            what = f"no guard status at {file}: start one with `podqos guard run`, or give its directory"
             raise HostError(what + " with " + naming("guard_run"))
         return status
 

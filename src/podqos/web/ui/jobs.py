@@ -11,7 +11,6 @@ import asyncio
 import os
 import pickle
 import secrets
-import signal
 import struct
 import sys
 from collections import deque
@@ -147,8 +146,7 @@ class Job:
 
     def _end_process(self) -> None:
         if self.process is not None and self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            kill(self.process)
 
 
 class Jobs:
@@ -226,8 +224,19 @@ async def read_apart(files: Mapping[str, bytes]) -> PageSource:
                     raise found
                 return found
     except TimeoutError:
-        raise InputError("it takes too long to be read", where=", ".join(files), fix="give a part of it") from None
+        raise InputError("reading it takes too long", where=", ".join(files), fix="give a part of it") from None
     raise AssertionError("a worker answers, or is ended")
+
+
+def kill(process: asyncio.subprocess.Process) -> None:
+    """End a worker with all that it started; on Windows it starts nothing."""
+    with suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            from signal import SIGKILL
+
+            os.killpg(process.pid, SIGKILL)
 
 
 @asynccontextmanager
@@ -242,11 +251,9 @@ async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
         with suppress(ConnectionError):  # told by what it answers, or does not
             process.stdin.write(data)
             await process.stdin.drain()
-            process.stdin.close()
-        yield process
+        yield process  # its input stays open: by its end the worker notices that of the server
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill(process)
         await process.wait()
 
 
@@ -258,10 +265,10 @@ async def messages(process: asyncio.subprocess.Process) -> AsyncGenerator[tuple[
         try:
             kind, length = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
             if length > _MOST_BYTES:
-                raise HostError("the result is too large to be shown; give a part of it")
+                raise HostError("the result is too large to show; give a smaller part of the input")
             body = await process.stdout.readexactly(length)
         except asyncio.IncompleteReadError:
-            raise HostError("the worker was ended before its work was done (out of memory?)") from None
+            raise HostError("the worker was killed before it finished (out of memory?)") from None
         yield kind, body
 
 
@@ -280,4 +287,4 @@ def check_request(request: JobRequest, source: PageSource) -> None:
     if request.kind is JobKind.RUN or request.edits:
         varied(source, ())
     if source.scenario is None and source.objects is None and source.cluster is None:
-        raise InputError("there are no pods in it", where=source.name, fix="give manifests, a snapshot or a scenario")
+        raise InputError("it contains no pods", where=source.name, fix="give manifests, a snapshot or a scenario")

@@ -85,7 +85,7 @@ class Live:
                 self._trouble = trouble
                 self.bell.ring()
                 if trouble:
-                    self._say(f"not up to date: {trouble}")
+                    self._say(f"out of date: {trouble}")
             took = loop.time() - began
             await asyncio.sleep(max(feed.pause_seconds, _SOONEST_SECONDS, took / _SHARE) - took)
 

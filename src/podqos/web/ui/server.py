@@ -195,7 +195,7 @@ class Ui:
             return _refused(refusal.status, str(refusal))
         except NoRoom as error:
             return _refused(error.status, str(error))
-        return _refused(404, "there is no such page")
+        return _refused(404, "no such page")
 
     def _check_origin(self, request: Request) -> None:
         """Refuse what another page makes a browser ask: by a name that leads here, or from another site."""
@@ -203,15 +203,15 @@ class Ui:
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname if _is_host(host) else None
         if name is None or not (name in self.access.names or _is_address(name)):
-            raise RequestRefusal(421, f"this server is not called {host[:100]!r}; name it with {stated_with('name')}")
+            raise RequestRefusal(421, f"unknown host name {host[:100]!r}; allow it with {stated_with('name')}")
         is_read = request.method in {"GET", "HEAD"}
         if is_read and request.path == "/":
             return
         site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
         if site not in {"same-origin", *(("none",) if is_read else ())}:
-            raise RequestRefusal(403, "another site may not ask this server")
+            raise RequestRefusal(403, "requests from other sites are not allowed")
         if origin is not None and origin != f"http{'s' if self.access.is_encrypted else ''}://{host}":
-            raise RequestRefusal(403, "another site may not ask this server")
+            raise RequestRefusal(403, "requests from other sites are not allowed")
 
     def _visitor(self, request: Request) -> tuple[str, Visitor]:
         """Return who asks; the key is empty for a visitor who is known already."""
@@ -222,7 +222,7 @@ class Ui:
         if not is_let_in:
             scheme, _, shown = request.headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not self._is_token(shown):
-                raise RequestRefusal(401, "open the address that podqos ui printed: it has the token")
+                raise RequestRefusal(401, "open the address that podqos ui printed: it contains the token")
         return self.visitors.welcome(is_let_in=True)
 
     def _is_token(self, text: str) -> bool:
@@ -297,7 +297,7 @@ class Ui:
                 return _json(self._info(self._shown(visitor, key)))
             case "DELETE", ["sources", key]:
                 if visitor.sources.pop(key, None) is None:
-                    raise RequestRefusal(404, "there is no such source")
+                    raise RequestRefusal(404, "no such source")
                 return Response(b"", 204)
             case "GET" | "HEAD", ["sources", key, "cluster"]:
                 return await self._cluster(request, self._shown(visitor, key))
@@ -311,7 +311,7 @@ class Ui:
                 return self._job(method, rest, _known(visitor.jobs, key, "run"))
             case "GET" | "HEAD", ["compare"]:
                 return await self._compare(query, visitor)
-        raise RequestRefusal(404, "there is no such path")
+        raise RequestRefusal(404, "no such path")
 
     def _session(self, visitor: Visitor) -> Session:
         own = (self._info(source) for source in visitor.sources.values())
@@ -350,17 +350,15 @@ class Ui:
         else:
             given = {file_name(query.get("name", "")): request.body}
         if not any(data.strip() for data in given.values()):
-            raise InputError("there is nothing in it", where=", ".join(given), fix="give a file that holds something")
+            raise InputError("it is empty", where=", ".join(given), fix="give a file with content")
         before = _known(visitor.sources, query["to"], "source") if "to" in query else None
         files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
-            raise TooLarge(f"more than {self.limits.files} files", fix="give a directory at a time")
+            raise TooLarge(f"more than {self.limits.files} files", fix="give one directory at a time")
         is_small = sum(map(len, files.values())) <= _SMALL_BYTES
         source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
         if before is not None and visitor.sources.get(before.id) is not before:
-            raise RequestRefusal(
-                409, "other files were added to it, or it was removed, while these were read: add them again"
-            )
+            raise RequestRefusal(409, "the source was changed or removed while these files were read: add them again")
         generation = 1 if before is None else before.generation + 1
         shown = SessionSource(new_id() if before is None else before.id, source, files, generation)
         self.visitors.keep(visitor, shown)
@@ -409,7 +407,7 @@ class Ui:
                 return Response(await self._asked_apart(shown, lambda apart: apart.fix(fix)))
             case "GET", "run" if shown.source.run is not None:
                 return _json(shown.source.run)
-        raise RequestRefusal(404, "there is no such view")
+        raise RequestRefusal(404, "no such view")
 
     async def _asked(self, shown: SessionSource, ask: Callable[[], Struct]) -> bytes:
         """Return the answer to a question about a source, encoded; computed beside other requests.
@@ -438,7 +436,7 @@ class Ui:
         check_request(asked, source)
         limits = self.limits
         if sum(not job.is_over for job in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
-            raise NoRoom("too many runs at once", fix="wait for one to end, or cancel it")
+            raise NoRoom("too many runs at once", fix="wait for one to finish, or cancel it")
         over = [key for key, job in visitor.jobs.items() if job.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
@@ -455,18 +453,18 @@ class Ui:
             case "GET", ["result"]:
                 if job.result is None:
                     what = job.error or f"it is {job.state}"
-                    raise RequestRefusal(409, f"there is no result: {what}")
+                    raise RequestRefusal(409, f"no result: {what}")
                 return Response(job.result)
             case "DELETE", []:
                 job.cancel()
                 return Response(encoded(job))
-        raise RequestRefusal(404, "there is no such path")
+        raise RequestRefusal(404, "no such path")
 
     async def _compare(self, query: Mapping[str, str], visitor: Visitor) -> Response:
         before, after = (_known(visitor.jobs, query.get(each, ""), "run") for each in ("before", "after"))
         for job in (before, after):
             if job.request.kind is not JobKind.RUN or job.result is None:
-                raise RequestRefusal(409, "only runs that are done can be compared")
+                raise RequestRefusal(409, "only finished runs can be compared")
 
         def compared() -> bytes:
             one, other = (msgspec.json.decode(job.result or b"", type=RunView) for job in (before, after))
@@ -495,7 +493,7 @@ async def _at_once(parts: AsyncGenerator[bytes, None]) -> Response:
 def _known(kept: Mapping[str, T], key: str, what: str) -> T:
     found = kept.get(key)
     if found is None:
-        raise RequestRefusal(404, f"there is no such {what}: it was removed, has expired, or is another visitor's")
+        raise RequestRefusal(404, f"no such {what}: it was removed, has expired, or belongs to another visitor")
     return found
 
 
@@ -503,7 +501,7 @@ def _decoded(body: bytes, model: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=model)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestRefusal(400, f"not understood: {error}") from None
+        raise RequestRefusal(400, f"not a valid request: {error}") from None
 
 
 def _json(value: object, status: int = 200) -> Response:

@@ -143,7 +143,7 @@ class Visitors:
         if len(self._known) >= self._limits.visitors:
             empty = [key for key, visitor in self._known.items() if visitor.is_empty]
             if not empty:
-                raise NoRoom("too many visitors have left something here", fix="try again later")
+                raise NoRoom("too many visitors store data here", fix="try again later")
             del self._known[min(empty, key=lambda key: self._known[key].seen_at)]
         key = secrets.token_urlsafe(24)
         visitor = self._known[key] = Visitor(self._clock(), is_let_in=is_let_in)
@@ -157,7 +157,7 @@ class Visitors:
             raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="give a part of it")
         size = shown.source.size_bytes - (0 if before is None else before.source.size_bytes)
         if sum(visitor.size_bytes for visitor in self._known.values()) + size > limits.total_bytes:
-            raise NoRoom("all visitors together have left as much as there is room for", fix="try again later")
+            raise NoRoom("the storage for visitors is full", fix="try again later")
         shown.used_at = self._clock()
         visitor.sources[shown.id] = shown
         while len(visitor.sources) > limits.sources or visitor.size_bytes > limits.visitor_bytes:

@@ -19,6 +19,7 @@ from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.kernel.oom_report import BEGINNINGS
 from podqos.manifest.problems import Severity
+from podqos.manifest.text import as_utf_8
 from podqos.manifest.usage_tables import is_usage_table
 from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
@@ -90,7 +91,11 @@ def read_paths(paths: Sequence[str]) -> PageSource:
     }
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
     if scenarios:
-        raise InputError("a scenario beside other files", where=scenarios[0], fix="it names its manifests itself")
+        raise InputError(
+            "a scenario cannot be combined with other files",
+            where=scenarios[0],
+            fix="list its manifests in the scenario",
+        )
     files = [file if kinds[file.path] is _What.LOG else _opened(file) for file in found.files]
     source = _put_together(files, kinds, found, configured_kinds(found.places))
     return replace(source, name=", ".join(paths), looked_at=tuple(paths))
@@ -104,7 +109,7 @@ class _What(StrEnum):
     SCENARIO = "scenario"
     LOG = "log"
     RUN = "run"
-    USAGE = "table of usage"
+    USAGE = "usage table"
 
 
 def _recognised(name: str, data: bytes) -> _What:
@@ -130,7 +135,7 @@ def _recognised(name: str, data: bytes) -> _What:
     # A log that a crash has left zeros in is one; an image or an archive is no UTF-8, either.
     if b"\0" in head and "\ufffd" in head[:-4].decode(errors="replace"):
         fix = "unpack it, or give manifests, a snapshot, a scenario, a log or a run"
-        raise InputError("no text, and nothing that podqos reads", where=name, fix=fix)
+        raise InputError("a binary file that podqos cannot read", where=name, fix=fix)
     return _What.LOG
 
 
@@ -149,11 +154,15 @@ def _put_together(
     name = _named(files)
     if _What.RUN in by_kind:
         if len(files) > 1:
-            raise InputError("a run beside other files", where=name, fix="give it alone")
+            raise InputError("a run cannot be combined with other files", where=name, fix="open it on its own")
         return PageSource(SourceKind.RUN, name, run=_run(by_kind[_What.RUN][0]))
     if _What.SNAPSHOT in by_kind:
         if by_kind.keys() - {_What.SNAPSHOT, _What.LOG}:
-            raise InputError("a snapshot beside manifests", where=name, fix="give it alone, or with logs")
+            raise InputError(
+                "a snapshot cannot be combined with manifests",
+                where=name,
+                fix="open it on its own, or together with logs",
+            )
         snapshot = by_kind[_What.SNAPSHOT][0]
         cluster = ClusterSnapshot(_content(snapshot).splitlines(), snapshot.path)
         _check_size(cluster.objects, cluster.nodes)
@@ -162,8 +171,8 @@ def _put_together(
         )
     manifests = by_kind.get(_What.MANIFESTS, [])
     if not manifests and _What.USAGE in by_kind:
-        fix = "give the manifests of the pods together with it"
-        raise InputError("a table of usage alone", where=by_kind[_What.USAGE][0].path, fix=fix)
+        fix = "add the manifests of its pods"
+        raise InputError("a usage table without manifests", where=by_kind[_What.USAGE][0].path, fix=fix)
     if not manifests:
         return PageSource(SourceKind.LOG, name, logs=logs)
     problems = () if found is None else tuple(found.problems)
@@ -211,8 +220,8 @@ def _checked(reading: ScenarioReading) -> Scenario:
     ]
     placed = sum(count for count, bound in zip(pods, is_bound, strict=True) if not bound)
     if placed * (nodes + sum(pods)) > MOST_PLACEMENTS:
-        what = f"{placed:,} of {sum(pods):,} pods to be scheduled on {nodes:,} nodes; a page would take too long"
-        raise InputError(what, where=where, fix="give a part of it, spread: true, or run `podqos simulate`")
+        what = f"{placed:,} of {sum(pods):,} pods to be scheduled on {nodes:,} nodes; that is too slow for a page"
+        raise InputError(what, where=where, fix="use a smaller scenario or spread: true, or run `podqos simulate`")
     return scenario
 
 
@@ -227,7 +236,7 @@ def _run(file: InputFile) -> RunView:
         return msgspec.json.decode(_content(file), type=RunView)
     except (msgspec.DecodeError, RecursionError) as error:
         fix = "write it with this version: podqos simulate SCENARIO -o json"
-        raise InputError(f"no run that this version can show: {error}", where=file.path, fix=fix) from None
+        raise InputError(f"not a run that this version can show: {error}", where=file.path, fix=fix) from None
 
 
 def _check_size(objects: Objects, nodes: Iterable[str] = ()) -> None:
@@ -238,17 +247,19 @@ def _check_size(objects: Objects, nodes: Iterable[str] = ()) -> None:
 
 def _check_nodes(nodes: int, where: str) -> None:
     if nodes > MOST_NODES:
-        raise InputError(f"{nodes:,} nodes; a page shows up to {MOST_NODES:,}", where=where, fix="give a part of them")
+        raise InputError(
+            f"{nodes:,} nodes; a page shows at most {MOST_NODES:,}", where=where, fix="open a smaller part"
+        )
 
 
 def _check_pods(pods: int, where: str) -> None:
     if pods > MOST_PODS:
-        raise InputError(f"{pods:,} pods; a page shows up to {MOST_PODS:,}", where=where, fix="give a part of them")
+        raise InputError(f"{pods:,} pods; a page shows at most {MOST_PODS:,}", where=where, fix="open a smaller part")
 
 
 def _one(what: str, names: Sequence[str]) -> None:
     if len(names) > 1:
-        raise InputError(f"two of them: {names[0]} and {names[1]}", where=what, fix="give one at a time")
+        raise InputError(f"more than one: {names[0]} and {names[1]}", where=what, fix="open one at a time")
 
 
 def _named(files: Sequence[InputFile]) -> str:
@@ -274,7 +285,7 @@ def _head(path: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read(_HEAD_BYTES)
             if data[:2] != _GZIP:
-                return data
+                return as_utf_8(data)
             return zlib.decompressobj(_GZIP_FORMAT).decompress(data, _HEAD_BYTES)
     except (OSError, zlib.error):
         return b""
@@ -283,13 +294,13 @@ def _head(path: str) -> bytes:
 def _unpacked(name: str, data: bytes) -> bytes:
     """Return what a file holds, unpacked if it is gzipped; never more than there is room for."""
     if data[:2] != _GZIP:
-        return data
+        return as_utf_8(data)
     unpacker = zlib.decompressobj(_GZIP_FORMAT)
     try:
         found = unpacker.decompress(data, MOST_UNPACKED_BYTES)
         if unpacker.unconsumed_tail or not unpacker.eof:
-            what = "it unpacks to too much" if unpacker.unconsumed_tail else "it was cut off"
-            raise InputError(what, where=name, fix="unpack it, and give a part of it")
+            what = "too large after decompression" if unpacker.unconsumed_tail else "the gzip file is truncated"
+            raise InputError(what, where=name, fix="unpack it and open a part of it")
     except zlib.error as error:
-        raise InputError(f"broken gzip: {error}", where=name, fix="pack it again") from None
+        raise InputError(f"broken gzip: {error}", where=name, fix="compress it again") from None
     return found

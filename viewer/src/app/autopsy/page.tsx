@@ -15,7 +15,7 @@ export function AutopsyPage({ app }: ViewProps) {
     return (
       <Page title="Autopsy">
         <div class="wide">
-          <Awaited answer={answer} what="Reading what died…">
+          <Awaited answer={answer} what="Reading the logs…">
             {() => null}
           </Awaited>
         </div>
@@ -26,8 +26,8 @@ export function AutopsyPage({ app }: ViewProps) {
     return (
       <Page title="Autopsy" headline={page.headline}>
         <div class="wide">
-          <Empty title={`No death in ${app.info.name}`}>
-            <p>It tells of no OOM kill and of no eviction. Those of a kernel log (dmesg, journalctl -k), a kubelet's log, events or a journal of podqos are taken apart here.</p>
+          <Empty title={`No OOM kills and no evictions in ${app.info.name}`}>
+            <p>Open a kernel log (dmesg, journalctl -k), a kubelet log, Events or a podqos journal to see every OOM kill and eviction explained here.</p>
           </Empty>
         </div>
       </Page>

@@ -29,8 +29,8 @@ export interface Shown {
 /** The columns before the victims. */
 const COLUMNS = [
   ["pod", "Leaking pod"],
-  ["taken", "Takes"],
-  ["soonest", "First after"],
+  ["taken", "Takes down"],
+  ["soonest", "First victim after"],
 ] as const;
 /** How wide columns are, in pixels, as in blast.css. */
 const [CELL, TAKEN, SOONEST] = [36, 64, 100];
@@ -65,7 +65,7 @@ interface Row extends Drawn {
 
 export class Board {
   readonly element: HTMLElement;
-  readonly #table = h("table", { role: "grid", "aria-label": "Leaks and deaths" });
+  readonly #table = h("table", { role: "grid", "aria-label": "Leaking pods and their victims" });
   readonly #head = h("tr", { role: "row", "aria-rowindex": 1 });
   readonly #body = h("tbody", { role: "rowgroup" });
   readonly #pods = h("div", { class: "pods" });
@@ -87,7 +87,7 @@ export class Board {
   /** `sort` is told the name of a heading, `choose` the cell. */
   constructor(sort: (name: string) => void, choose: (pod: string, victim: string) => void, gone: AbortSignal) {
     this.#table.append(h("thead", { role: "rowgroup" }, this.#head), this.#body);
-    this.element = h("div", { class: "matrix", tabindex: 0, role: "region", "aria-label": "Matrix of leaks and deaths" }, h("div", { class: "sheet" }, this.#table, this.#pods));
+    this.element = h("div", { class: "matrix", tabindex: 0, role: "region", "aria-label": "Matrix of leaking pods and their victims" }, h("div", { class: "sheet" }, this.#table, this.#pods));
     COLUMNS.forEach(([, title], index) => this.#addHeading(index - COLUMNS.length, title, index === 0 ? "corner" : "number"));
     this.element.addEventListener("click", ({ target }) => {
       const [number, column] = placeOf(target);
@@ -294,7 +294,7 @@ export class Board {
       const { death, place } = found;
       cell.button.className = `cell ${death.by === "kernel" ? "kernel" : "kubelet"}`;
       cell.button.textContent = count(place);
-      cell.button.ariaLabel = `${of.pod} leaks: ${victim} ${fate(death.by)} as number ${place}, after ${seconds(death.afterSeconds)}`;
+      cell.button.ariaLabel = `${of.pod} leaks: ${victim} is victim number ${place}, ${fate(death.by)} after ${seconds(death.afterSeconds)}`;
       if (cell.button.title !== "") cell.button.title = "";
     }
     this.#stand(row, number);

@@ -56,12 +56,12 @@ export function BlastPage({ route, app }: ViewProps) {
           {failure !== null ? (
             <Failed failure={failure} again={() => void start()} />
           ) : id !== null ? (
-            <Progress job={job} what="Letting each pod leak in turn" again={() => void start()} />
+            <Progress job={job} what="Simulating a leak in every pod" again={() => void start()} />
           ) : cluster.failure !== null ? (
             <Failed failure={cluster.failure} again={cluster.again} />
           ) : isOfNode && cluster.data !== null && nodes.length === 0 ? (
-            <Empty title="No node to look at">
-              <p>{cluster.data.nodes.map((each) => each.problem).filter(Boolean)[0] ?? "There are no pods."}</p>
+            <Empty title="No nodes">
+              <p>{cluster.data.nodes.map((each) => each.problem).filter(Boolean)[0] ?? "It has no pods."}</p>
             </Empty>
           ) : (
             <Loading what="Reading the cluster…" />
@@ -82,7 +82,7 @@ function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildre
   const chooser = useMemo(() => h("div"), []);
   const make = useCallback(
     (shown: AbortSignal) => {
-      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) }, TOLD, "the matrix has them all");
+      const parts = showBlast({ ...radius, assumptions: radius.assumptions.map((each) => ({ ...each, stateWith: stated(each.stateWith) })) }, TOLD, "the matrix shows all of them");
       const place = h("div", { class: "wide" });
       parts[0]?.querySelector(".tools")?.prepend(chooser);
       parts[1]?.prepend(place);
@@ -125,8 +125,8 @@ function Matrix({ radius }: { radius: BlastRadius }) {
     <Card title="Which pod takes which down" tools={<Rates rates={rates.toSorted((one, other) => one - other)} rate={rate} />}>
       <p class="quiet">
         {isThere
-          ? "Rows leak, columns die. A number is the order of death: a diamond was killed by the kernel, a circle evicted by the kubelet. Sort by a heading; click a number for more, or go to it with the arrow keys."
-          : "At this rate every leaking pod dies first, and takes no other down."}
+          ? "Each row is a leaking pod, each column a possible victim. Numbers show the order in which victims are lost: ◆ OOM-killed by the kernel, ● evicted by the kubelet. Click a heading to sort, or a number for details (arrow keys work, too)."
+          : "At this rate, no leaking pod takes another one down: it is always the first to die."}
       </p>
       {isThere ? <div ref={place} /> : null}
       {isThere ? (
@@ -135,7 +135,7 @@ function Matrix({ radius }: { radius: BlastRadius }) {
             <span class="quiet">{`${plural(rows.length, "pod")}, ${plural(victims.length, "victim")}.`}</span>
           ) : (
             <>
-              If <Key of={leaking} /> leaks {bytes(rate)}/s, <a href={href("pod", victim.split("/"))}>{victim}</a> is {fate(found.death.by)} as number {found.place}, after {seconds(found.death.afterSeconds)}.
+              If <Key of={leaking} /> leaks {bytes(rate)}/s, <a href={href("pod", victim.split("/"))}>{victim}</a> is victim number {found.place}: {fate(found.death.by)} after {seconds(found.death.afterSeconds)}.
             </>
           )}
         </p>
@@ -151,7 +151,7 @@ function sortBy(name: string): void {
 
 function Rates({ rates, rate }: { rates: readonly number[]; rate: number }) {
   if (rates.length < 2) return null;
-  return <Select label="Leak of" value={String(rate)} options={rates.map((each) => [String(each), `${bytes(each)}/s`] as const)} change={(value) => change({ rate: value })} />;
+  return <Select label="Leak rate" value={String(rate)} options={rates.map((each) => [String(each), `${bytes(each)}/s`] as const)} change={(value) => change({ rate: value })} />;
 }
 
 /** The rates of leaks, first the one that takes most down. */

@@ -42,12 +42,12 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
     <Page
       title="Check"
       facts={[plural(summary.objects, "object"), plural(summary.files, "file")]}
-      headline={view.verdict || (view.items.length === 0 ? "Nothing to say against it." : "")}
+      headline={view.verdict || (view.items.length === 0 ? "No findings." : "")}
       tiles={
         <>
           <Tile value={count(summary.errors)} name={summary.errors === 1 ? "error" : "errors"} kind={summary.errors > 0 ? "kernel" : ""} />
           <Tile value={count(summary.warnings)} name={summary.warnings === 1 ? "warning" : "warnings"} kind={summary.warnings > 0 ? "warned" : ""} />
-          <Tile value={count(summary.infos)} name={summary.infos === 1 ? "remark" : "remarks"} />
+          <Tile value={count(summary.infos)} name={"info"} />
           <Tile value={count(fixable.length)} name="can be fixed here" kind={fixable.length > 0 ? "kubelet" : ""} />
         </>
       }
@@ -55,7 +55,7 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
       {view.items.length === 0 ? (
         <div class="wide">
           <Empty title="No findings">
-            <p>{view.notes.length > 0 ? view.notes.join(" ") : "What will fail when memory runs short would stand here, with what to write instead."}</p>
+            <p>{view.notes.length > 0 ? view.notes.join(" ") : "Problems that would surface under node pressure are listed here, with the fix for each."}</p>
           </Empty>
         </div>
       ) : (
@@ -73,13 +73,13 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
               </p>
             </section>
             <Card title="Findings">
-              {found.length === 0 ? <p class="quiet">None matches.</p> : null}
+              {found.length === 0 ? <p class="quiet">No finding matches.</p> : null}
               <ol class="findings">
                 {found.slice(0, MOST).map((each, index) => (
                   <Finding key={`${each.fingerprint}-${index}`} item={each} />
                 ))}
               </ol>
-              {found.length > MOST ? <p class="quiet">{`${plural(found.length - MOST, "more finding")}: filter, or take the data as JSON.`}</p> : null}
+              {found.length > MOST ? <p class="quiet">{`${plural(found.length - MOST, "more finding")}: use the filter, or save the data as JSON.`}</p> : null}
             </Card>
           </div>
           <aside class="column turned">
@@ -123,8 +123,8 @@ function Finding({ item }: { item: CheckItem }) {
       </p>
       <p>{item.reason}</p>
       <p class="quiet">{item.consequence}</p>
-      {item.patch ? <pre tabIndex={0} aria-label={`What to write for ${item.subject}`}>{item.patch}</pre> : null}
-      <p class="quiet">{`${item.check} ${item.checkName}${item.isFixed ? " · can be fixed here" : item.onRequest ? " · can be fixed here if you choose its check" : ""}`}</p>
+      {item.patch ? <pre tabIndex={0} aria-label={`Fix for ${item.subject}`}>{item.patch}</pre> : null}
+      <p class="quiet">{`${item.check} ${item.checkName}${item.isFixed ? " · can be fixed here" : item.onRequest ? " · can be fixed here if you select its check" : ""}`}</p>
     </li>
   );
 }
@@ -144,14 +144,14 @@ function Fixes({ view, byCheck, app, route }: { view: CheckView; byCheck: Readon
   if (fixable.length === 0) {
     return (
       <Card title="Fixes">
-        <p class="quiet">None of these can be fixed without a choice of yours.</p>
+        <p class="quiet">None of these can be fixed automatically.</p>
       </Card>
     );
   }
   return (
     <Card title="Fixes">
       <fieldset class="fix-choice" disabled={isSaved}>
-        <legend>{chosen.length === 0 ? "Everything that podqos check --fix fixes, or only the checks you choose:" : "Only these checks:"}</legend>
+        <legend>{chosen.length === 0 ? "Applies everything that podqos check --fix fixes, or only the checks you select:" : "Only these checks:"}</legend>
         {fixable.map(([id, items]) => (
           <label key={id} class="check-line">
             <input type="checkbox" checked={chosen.includes(id)} onChange={(event) => toggle(id, event.currentTarget.checked)} />
@@ -179,7 +179,7 @@ function Fixed({ fixed, left }: { fixed: FixView; left: number }) {
       <p>{fixed.files.length + fixed.patches.length === 0 ? "Nothing to fix." : `${plural(fixed.files.length || fixed.patches.length, fixed.files.length > 0 ? "file changes" : "patch", fixed.files.length > 0 ? "files change" : "patches")}; ${count(fixed.remaining)} of ${plural(left, "finding")} ${fixed.remaining === 1 ? "is" : "are"} left.`}</p>
       {fixed.files.length > 1 ? (
         <button type="button" class="tool" onClick={() => download("podqos-fixes.diff", everything, "text/x-diff")}>
-          Download all as one diff
+          Download everything as one diff
         </button>
       ) : null}
       {fixed.files.map((file) => (
@@ -205,7 +205,7 @@ function Diff({ file }: { file: FixedText }) {
   const base = file.name.split("/").at(-1) ?? "fixed.yaml";
   const kind = (line: string) => (line.startsWith("@@") ? "hunk" : line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "");
   return (
-    <section class="diff" aria-label={`Fixes of ${file.name}`}>
+    <section class="diff" aria-label={`Fixes in ${file.name}`}>
       <div class="card-head">
         <h3>{file.name}</h3>
         <span class="diff-tools">
@@ -230,7 +230,7 @@ function Diff({ file }: { file: FixedText }) {
       </pre>
       {!isWhole && file.diff.split("\n").length > 402 ? (
         <button type="button" class="link" onClick={() => setWhole(true)}>
-          Show all of it
+          Show the whole diff
         </button>
       ) : null}
     </section>

@@ -5,10 +5,10 @@ import { Card, Facts } from "../ui";
 
 export function GuardCard({ guard }: { guard: GuardPanel }) {
   return (
-    <Card title={guard.enforce && guard.heldBack === "" ? "The guard enforces" : guard.enforce ? "The guard is held back" : "The guard shadows"} kind="wide guard">
+    <Card title={guard.enforce && guard.heldBack === "" ? "Guard: enforcing" : guard.enforce ? "Guard: evictions blocked" : "Guard: shadow mode"} kind="wide guard">
       <p>{guard.mode}</p>
       <Facts of={guard.facts.filter(({ name }) => name !== "mode").map(({ name, text }) => [name, text] as const)} />
-      <h3>Last decisions</h3>
+      <h3>Latest decisions</h3>
       {guard.entries.length === 0 ? (
         <p class="quiet">None yet.</p>
       ) : (

@@ -37,7 +37,7 @@ export class Panel {
 
 export const ASSUMED = "One node (assumed)";
 /** The panel of pods that wait for a node. */
-export const WAITING = "Without a node";
+export const WAITING = "Not scheduled";
 
 let last: ReadonlyMap<string, Panel> = new Map();
 

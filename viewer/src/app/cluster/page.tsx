@@ -70,8 +70,8 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   if (view.pods.length === 0 && panels.length === 0) {
     return (
       <Page title="Cluster">
-        <Empty title="No nodes and no pods">
-          <p>{view.notes.length > 0 ? view.notes.join(" ") : `${view.name} has none.`}</p>
+        <Empty title="No nodes or pods">
+          <p>{view.notes.length > 0 ? view.notes.join(" ") : `${view.name} contains neither.`}</p>
         </Empty>
       </Page>
     );
@@ -104,7 +104,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
       </section>
       {turns < 3 ? null : shownPods === 0 && (isFiltered || shown.length === 0) ? (
         <div class="wide">
-          <Empty title={shown.length === 0 && node !== null ? `There is no node ${node}` : "No pod matches"}>
+          <Empty title={shown.length === 0 && node !== null ? `No such node: ${node}` : "No pods match"}>
             <p>
               <button type="button" class="tool" onClick={() => change({ q: null, ns: null, class: null, priority: null, node: null })}>
                 Show all
@@ -140,7 +140,7 @@ function Choices({ view, filters, size, order, asTable }: { view: ClusterView; f
       <Select label="Class" value={filters.qosClass} options={[["", "all"], ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const)]} change={(value) => change({ class: value })} />
       <Select label="Priority" value={filters.priority} options={[["", "all"], ...priorities.map((each) => [String(each), `at least ${count(each)}`] as const)]} change={(priority) => change({ priority })} />
       <Select label="Size by memory" value={size} options={[...(hasUsage(view) ? [["used", "used"] as const] : []), ["requested", "requested"], ["limit", "limit"]]} change={(value) => change({ size: value })} />
-      <Choice label="Order" value={order} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
+      <Choice label="Order" value={order} options={[["kubelet", "Eviction order"], ["kernel", "OOM kill order"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
       <Choice label="Show as" value={asTable ? "table" : "blocks"} options={[["blocks", "Blocks"], ["table", "Table"]]} change={(value) => change({ show: value === "table" ? value : null })} />
     </>
   );
@@ -158,11 +158,11 @@ function headline(nodes: ClusterView["nodes"]): string {
   if (worst === undefined) return "";
   const name = worst.isAssumed && !worst.name ? "The node" : worst.name;
   const left = worst.headroomBytes as number;
-  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} until the kubelet evicts${nodes.length > 1 ? ", the least of all nodes" : ""}`;
+  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} headroom before eviction${nodes.length > 1 ? ", the least of all nodes" : ""}`;
   const [evicted, killed] = [worst.nextEvicted?.pod, worst.nextKilled?.pod];
   if (!evicted && !killed) return `${state}.`;
-  if (evicted === killed) return `${state}. ${evicted} goes first, by kubelet and kernel alike.`;
-  return `${state}. The kubelet evicts ${evicted ?? "no pod"} first, the kernel kills ${killed ?? "no pod"}.`;
+  if (evicted === killed) return `${state}. ${evicted} is evicted first and OOM-killed first.`;
+  return `${state}. The kubelet evicts ${evicted ?? "no pod"} first, the kernel kills ${killed ?? "no pod"} first.`;
 }
 
 function Tiles({ view }: { view: ClusterView }) {
@@ -178,10 +178,10 @@ function Tiles({ view }: { view: ClusterView }) {
     <>
       <Tile value={count(view.nodes.length)} name={view.nodes.length === 1 ? "node" : "nodes"} note={troubled > 0 ? `${count(troubled)} with conditions` : ""} kind={troubled > 0 ? "warned" : ""} />
       <Tile value={count(view.pods.length)} name={view.pods.length === 1 ? "pod" : "pods"} note={`${count(view.classes["BestEffort"] ?? 0)} BestEffort`} />
-      <Tile value={count(near)} name="past their threshold" note="the kubelet evicts there" kind={near > 0 ? "kernel" : ""} />
-      {requests === null ? null : <Tile value={`${Math.round(requests * 100)} %`} name="of memory requested" note={`of ${about(allocatable)} allocatable`} />}
-      {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="limits to memory" note={[limits > 1 ? "overcommitted" : "", unlimited > 0 ? `${count(unlimited)} without a limit` : ""].filter(Boolean).join(", ") || "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
-      <Tile value={count(reversed)} name={reversed === 1 ? "pair in opposite orders" : "pairs in opposite orders"} note="by kubelet and kernel" />
+      <Tile value={count(near)} name={near === 1 ? "node evicting" : "nodes evicting"} note="past the eviction threshold" kind={near > 0 ? "kernel" : ""} />
+      {requests === null ? null : <Tile value={`${Math.round(requests * 100)} %`} name="memory requested" note={`of ${about(allocatable)} allocatable`} />}
+      {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="memory limits" note={[limits > 1 ? "overcommitted" : "", unlimited > 0 ? `${count(unlimited)} without a limit` : ""].filter(Boolean).join(", ") || "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
+      <Tile value={count(reversed)} name={reversed === 1 ? "pair in opposite order" : "pairs in opposite order"} note="kubelet and kernel disagree" />
     </>
   );
 }

@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { about, bytes, cores, count, plural } from "../../format";
+import { about, bytes, cores, count, ordinal, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { useTurns } from "../frames";
 import { change, go, href } from "../router";
@@ -74,7 +74,7 @@ const Head = kept(function Head({ node, title, pods }: { node: NodePanel; title:
           ) : null}
         </p>
       </div>
-      {isNode ? <Figures node={node} /> : <p class="quiet figures-room">{pods === 1 ? "No node has taken it, so it is in no order." : "No node has taken them, so they are in no order."}</p>}
+      {isNode ? <Figures node={node} /> : <p class="quiet figures-room">{pods === 1 ? "It is not on a node, so it is not ranked." : "They are not on a node, so they are not ranked."}</p>}
       {node.problem ? <p class="problem" title={node.problem}>{node.problem}</p> : null}
     </>
   );
@@ -94,8 +94,8 @@ function share(part: number, whole: number): string {
 /** What is left until the kubelet evicts or, where that comes first, the kernel kills; named by what binds it, where that is not the hard threshold of the machine. */
 function headroomOf(node: NodePanel): { left: number | null; name: string } {
   const { headroomBytes, kernelLeftBytes } = node;
-  if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes) return { left: kernelLeftBytes, name: "kernel headroom" };
-  return { left: headroomBytes, name: node.headroom?.signal === "allocatableMemory.available" ? "pods’ headroom" : "headroom" };
+  if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes) return { left: kernelLeftBytes, name: "OOM headroom" };
+  return { left: headroomBytes, name: node.headroom?.signal === "allocatableMemory.available" ? "headroom (allocatable)" : "headroom" };
 }
 
 function Figures({ node }: { node: NodePanel }) {
@@ -139,20 +139,14 @@ function Figure({ name, value, note = "", kind = "", isTrouble = false }: { name
 /** What is said of a pod where one points at it, or comes to it by keyboard. */
 function words(pod: PodBlock): string {
   const places = [
-    pod.evictionPlace === null ? "" : pod.spared ? `the kubelet spares it (${pod.spared})` : `${ordinal(pod.evictionPlace)} that the kubelet evicts`,
-    pod.killPlace === null ? "" : `${ordinal(pod.killPlace)} that the kernel kills`,
+    pod.evictionPlace === null ? "" : pod.spared ? `never evicted (${pod.spared})` : `evicted ${ordinal(pod.evictionPlace)}`,
+    pod.killPlace === null ? "" : `OOM-killed ${ordinal(pod.killPlace)}`,
   ].filter(Boolean);
   return [
     `${keyOf(pod)}, ${pod.qosClass}, priority ${count(pod.priority)}`,
     `${pod.usedBytes === null ? "" : `uses ${bytes(pod.usedBytes)}, `}requests ${bytes(pod.requestedBytes)}, ${pod.limitBytes === null ? "no limit" : `limit ${bytes(pod.limitBytes)}`}`,
     places.join(", "),
   ].filter(Boolean).join("; ");
-}
-
-function ordinal(value: number): string {
-  const rest = value % 100;
-  const end = rest >= 11 && rest <= 13 ? "th" : (["th", "st", "nd", "rd"][value % 10] ?? "th");
-  return `${count(value)}${end}`;
 }
 
 const Blocks = kept(function Blocks({ pods, order, mask, size, look, width, height }: { pods: readonly PodBlock[]; order: Order; mask: Uint8Array | null; size: Size; look: number; width: number; height: number }) {
@@ -204,7 +198,7 @@ const Blocks = kept(function Blocks({ pods, order, mask, size, look, width, heig
       }}
     >
       <canvas ref={canvas} aria-hidden="true" style={{ width: `${laid.width}px`, height: `${laid.height}px` }} />
-      <a key={here} ref={link} class="spot" href={address(here)} style={px(boxOf(laid, here))} aria-label={words(pods[here] as PodBlock)} aria-description="Arrow keys go to the other pods of the node" onKeyDown={press} onFocus={() => setPointed(here)} onBlur={() => setPointed(-1)} />
+      <a key={here} ref={link} class="spot" href={address(here)} style={px(boxOf(laid, here))} aria-label={words(pods[here] as PodBlock)} aria-description="Use the arrow keys to move between the pods of the node" onKeyDown={press} onFocus={() => setPointed(here)} onBlur={() => setPointed(-1)} />
       {pointed === -1 || pointed >= pods.length ? null : (
         <>
           <i class="pointed" style={px(boxOf(laid, pointed))} />
@@ -262,12 +256,12 @@ function useLook(): number {
 export function NodeFacts({ panel: { node } }: { panel: Panel }) {
   const victim = (next: NodePanel["nextEvicted"]) => (next === null ? "no pod" : <><b>{next.pod}</b> ({next.qosClass}){next.reason ? `: ${next.reason}` : ""}</>);
   return (
-    <Card title="Who goes first">
+    <Card title="Next victims">
       <Facts
         of={[
           ["kubelet", victim(node.nextEvicted)],
           ["kernel", victim(node.nextKilled)],
-          ...(node.reversedPairs > 0 ? [["opposite", `${plural(node.reversedPairs, "pair")} of pods that kubelet and kernel take in opposite orders`] as const] : []),
+          ...(node.reversedPairs > 0 ? [["conflicts", `${plural(node.reversedPairs, "pair")} of pods in opposite order in the two kill orders`] as const] : []),
           ["memory", `${bytes(node.memoryBytes)}${node.headroom ? `; the kubelet evicts when ${node.headroom.signal} falls below ${bytes(node.headroom.thresholdBytes)}${node.headroom.type === "soft" ? ` for ${node.headroom.graceSeconds} s` : ""}, now ${bytes(node.headroom.availableBytes)}` : ""}`],
           ["CPU", `${cores(node.cpu.requests)}${node.cpu.allocatable > 0 ? ` of ${cores(node.cpu.allocatable)}` : ""} cores requested, limits ${cores(node.cpu.limits)}`],
           ...(node.conditions.length > 0 ? [["conditions", node.conditions.join(", ")] as const] : []),

@@ -116,7 +116,7 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
         {head}
         <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${tops === NOTHING.tops ? found.length * usual : window.height}px` }} onKeyDown={press} onFocusIn={focused} />
       </div>
-      {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods without a node are in no order.</p> : null}
+      {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods that are not on a node are not ranked.</p> : null}
     </div>
   );
 });
@@ -269,7 +269,7 @@ function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending
     <label class="field">
       <span>Sort by</span>
       <select value={by === undefined ? "" : `${isDescending ? "-" : ""}${by.id}`} onChange={(event) => change({ sort: event.currentTarget.value })}>
-        <option value="">node, and who goes first</option>
+        <option value="">node, then order</option>
         {COLUMNS.flatMap((column) => ["", "-"].map((sign) => (
           <option key={sign + column.id} value={sign + column.id} selected={column === by && isDescending === (sign === "-")}>
             {column.name} {sign ? "▼" : "▲"}

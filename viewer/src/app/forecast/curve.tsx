@@ -42,7 +42,7 @@ export function Curve({ lines, rate, choose, height = 260 }: { lines: readonly L
             {line.name}
           </span>
         ))}
-        {isSame ? <span class="quiet">as it is now</span> : null}
+        {isSame ? <span class="quiet">current rate</span> : null}
       </p>
       <div ref={place} class="curve-place" style={{ height: `${height}px` }}>
         {width > 0 ? (
@@ -78,7 +78,7 @@ export function Curve({ lines, rate, choose, height = 260 }: { lines: readonly L
         ) : null}
       </div>
       <details>
-        <summary>The same as a table</summary>
+        <summary>Show as a table</summary>
         <Table<{ rate: number; index: number }> rows={rates.map((each, index) => ({ rate: each, index }))} columns={[{ name: "Growth", cell: (row) => `${bytes(row.rate)}/s` }, ...shown.map((line) => ({ name: line.name, number: true, cell: (row: { rate: number; index: number }) => percent(line.points[row.index]?.kubeletFirst ?? 0) }))]} />
       </details>
     </div>
@@ -101,5 +101,5 @@ function summary(lines: readonly Line[]): string {
     const [first, last] = [line.points[0], line.points.at(-1)];
     return first === undefined || last === undefined ? "" : `${line.name}: from ${percent(first.kubeletFirst)} at ${bytes(first.rateBytesPerSecond)} per second to ${percent(last.kubeletFirst)} at ${bytes(last.rateBytesPerSecond)} per second`;
   });
-  return `How likely the kubelet acts first. ${words.join(". ")}.`;
+  return `Probability that the kubelet acts first. ${words.join(". ")}.`;
 }

@@ -47,30 +47,30 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
   const growth = view.report.growths[0];
   const memory = view.report.nodeMemoryBytes;
   const isSaved = app.source.saved !== null;
-  if (growth === undefined) return <Page title="Forecast"><Empty title="Nothing grows" /></Page>;
+  if (growth === undefined) return <Page title="Forecast"><Empty title="No container to grow" /></Page>;
   const { needed } = growth;
   const lines = [
-    { name: "As it is", kind: "was" as const, points: view.asItIs },
+    { name: "Current settings", kind: "was" as const, points: view.asItIs },
     { name: "With these settings", kind: "now" as const, points: view.report.curve },
   ];
   return (
     <Page
       title="Forecast"
       facts={[...(view.node ? [view.node] : []), `${bytes(memory)} memory`, `Kubernetes ${view.report.kubernetesVersion}`]}
-      description="A container grows steadily. The kubelet looks only now and then; the kernel kills when nothing is left. Which of them is first?"
-      headline={`At ${bytes(growth.rateBytesPerSecond)}/s ${growth.pod} meets the kubelet first in ${percent(growth.kubeletFirst)} of all cases.`}
+      description="A container's memory grows steadily. The kubelet checks its thresholds at intervals; the kernel kills when memory runs out. Which one acts first?"
+      headline={`If ${growth.pod} grows by ${bytes(growth.rateBytesPerSecond)}/s, the kubelet acts first in ${percent(growth.kubeletFirst)} of cases.`}
       tiles={
         <>
-          <Tile value={percent(growth.kubeletFirst)} name="kubelet first" note={`looks every ${request.intervalSeconds} s`} kind="kubelet" />
+          <Tile value={percent(growth.kubeletFirst)} name="kubelet first" note={`checks every ${request.intervalSeconds} s`} kind="kubelet" />
           <Tile value={percent(1 - growth.kubeletFirst)} name="kernel first" note={CAUSES[growth.outOfMemory] ?? ""} kind={growth.kubeletFirst < 1 ? "kernel" : ""} />
-          <Tile value={seconds(growth.outOfMemoryAfterSeconds)} name="until the kernel kills" />
-          <Tile value={about(view.availableBytes)} name="available before it grows" />
+          <Tile value={seconds(growth.outOfMemoryAfterSeconds)} name="until an OOM kill" />
+          <Tile value={about(view.availableBytes)} name="available at the start" />
           <Tile value={bytes(view.thresholdBytes)} name="hard threshold" />
         </>
       }
     >
       <div class={`column ${isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!isCurrent}>
-        <Card title="How likely the kubelet is first">
+        <Card title="Probability that the kubelet acts first">
           <Curve lines={lines} rate={growth.rateBytesPerSecond} {...(isSaved ? {} : { choose: (rate: number) => change({ rate: rounded(Math.max(2 ** LEAST_EXPONENT, rate)) }, true) })} />
         </Card>
         <Card title={`At ${bytes(growth.rateBytesPerSecond)}/s`}>
@@ -81,9 +81,9 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
             columns={[
               { name: "What happens", cell: (each) => each.text },
               { name: "Victim", cell: (each) => <a href={href("pod", each.pod.split("/"))}><Key of={each.pod} /></a> },
-              { name: "How likely", number: true, cell: (each) => percent(each.probability) },
+              { name: "Probability", number: true, cell: (each) => percent(each.probability) },
               { name: "When", number: true, cell: (each) => span(each.earliestSeconds, each.latestSeconds) },
-              { name: "Ends the growth", cell: (each) => (each.endsGrowth ? "yes" : "no, another pod dies") },
+              { name: "Stops the growth", cell: (each) => (each.endsGrowth ? "yes" : "no, it hits another pod") },
             ]}
           />
           {needed === null ? null : (
@@ -105,7 +105,7 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
         <Card title="Settings" kind="controls">
           <fieldset class="all-controls" disabled={isSaved}>
             <label class="field">
-              <span>What grows</span>
+              <span>Growing container</span>
               <select value={view.growing} onChange={(event) => change({ growing: event.currentTarget.value })}>
                 {[...new Set([view.growing, ...view.choices])].map((each) => (
                   <option key={each} value={each} selected={each === view.growing}>
@@ -114,22 +114,22 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
                 ))}
               </select>
             </label>
-            <Slider label="It grows by" min={LEAST_EXPONENT} max={MOST_EXPONENT} step={0.25} value={Math.log2(request.rateBytesPerSecond)} toText={(value) => `${bytes(rounded(2 ** value))}/s`} change={(value) => change({ rate: rounded(2 ** value) }, true)} />
+            <Slider label="Growth" min={LEAST_EXPONENT} max={MOST_EXPONENT} step={0.25} value={Math.log2(request.rateBytesPerSecond)} toText={(value) => `${bytes(rounded(2 ** value))}/s`} change={(value) => change({ rate: rounded(2 ** value) }, true)} />
             <Amount label="Hard threshold (memory.available)" value={request.kubelet.evictionHard || bytes(view.thresholdBytes)} max={Math.max(memory / 8, amountOf(request.kubelet.evictionHard) ?? 0)} change={(hard) => change({ hard }, true)} />
-            <Slider label="The kubelet looks every" min={1} max={60} step={1} value={request.intervalSeconds} toText={(value) => `${value} s`} change={(interval) => change({ interval: interval === USUAL_INTERVAL ? null : interval }, true)} />
+            <Slider label="The kubelet checks every" min={1} max={60} step={1} value={request.intervalSeconds} toText={(value) => `${value} s`} change={(interval) => change({ interval: interval === USUAL_INTERVAL ? null : interval }, true)} />
             <div class="row">
               <label class="field">
                 <span>Soft threshold</span>
                 <input value={request.kubelet.evictionSoft} placeholder="none" spellcheck={false} onInput={(event) => change({ soft: event.currentTarget.value }, true)} />
               </label>
               <label class="field">
-                <span>for at least</span>
+                <span>Grace period</span>
                 <input value={request.kubelet.evictionSoftGracePeriod} placeholder="1m30s" spellcheck={false} onInput={(event) => change({ grace: event.currentTarget.value }, true)} />
               </label>
             </div>
             <label class="check">
               <input type="checkbox" checked={request.fastPath} onChange={(event) => change({ fast: event.currentTarget.checked ? "1" : null })} />
-              the kubelet is told at once when a threshold is met, as podqos node is
+              the kernel notifies the kubelet as soon as a threshold is crossed (as podqos node does)
             </label>
             {failure ? (
               <p class="refused" role="alert">
@@ -137,7 +137,7 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
               </p>
             ) : null}
             <button type="button" class="tool" onClick={() => change({ hard: null, soft: null, grace: null, interval: null, rate: null, fast: null })}>
-              As it is
+              Reset
             </button>
           </fieldset>
         </Card>

@@ -4,7 +4,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { entry } from "../../autopsy";
 import { h } from "../../dom";
-import { bytes, count, plural, signed } from "../../format";
+import { bytes, count, ordinal, plural, signed } from "../../format";
 import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, PodStanding, SaferEdit } from "../../schema";
 import { useTurns } from "../frames";
 import { href } from "../router";
@@ -21,7 +21,7 @@ export function PodPage({ route, app }: ViewProps) {
   if (answer.data !== null && answer.failure === null && !isOther) return <Shown key={key} pod={answer.data} />;
   return (
     <Page title={name || "Pod"} tools={<Back />}>
-      <div class="wide">{name ? <Awaited answer={isOther ? { ...answer, data: null } : answer} what={`Reading ${key}…`}>{() => null}</Awaited> : <Empty title="Which pod?"><p>Choose one in the cluster.</p></Empty>}</div>
+      <div class="wide">{name ? <Awaited answer={isOther ? { ...answer, data: null } : answer} what={`Reading ${key}…`}>{() => null}</Awaited> : <Empty title="Which pod?"><p>Choose one on the Cluster page.</p></Empty>}</div>
     </Page>
   );
 }
@@ -55,14 +55,14 @@ function Shown({ pod }: { pod: Pod }) {
       </div>
       <aside class="column">
         {turns > 1 ? (
-          <Card title="Place in both orders" kind="turn-2">
-            {standing === null ? <p class="quiet">{pod.problem || "It is in no order."}</p> : <Places pod={pod} />}
+          <Card title="Kill orders" kind="turn-2">
+            {standing === null ? <p class="quiet">{pod.problem || "It is not ranked."}</p> : <Places pod={pod} />}
           </Card>
         ) : null}
         {turns > 2 ? (
           <>
-            <Card title="What saves it" kind="turn-3">
-              {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "Where it is in no order, there is nothing to compare." : "No edit of its own manifest that was tried saves it when its turn comes, nor would using less."}</p>}
+            <Card title="How to protect it" kind="turn-3">
+              {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "It is not ranked, so there is nothing to compare." : "Nothing that was tried protects this pod: neither a change to its manifest nor lower usage."}</p>}
             </Card>
             <Past pod={pod} />
           </>
@@ -77,13 +77,13 @@ function headline(pod: Pod): string {
   const { standing } = pod;
   if (standing === null) return pod.problem;
   const of = plural(standing.pods, "pod");
-  const kubelet = standing.spared ? `The kubelet spares it (${standing.spared})` : standing.evictionPlace === null ? "" : `The kubelet evicts it ${nth(standing.evictionPlace, standing.pods)}`;
+  const kubelet = standing.spared ? `The kubelet never evicts it (${standing.spared})` : standing.evictionPlace === null ? "" : `The kubelet evicts it ${nth(standing.evictionPlace, standing.pods)}`;
   const kernel = standing.killPlace === null ? "" : `the kernel kills it ${nth(standing.killPlace, standing.pods)}`;
-  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.${standing.killPlace === null ? " The kernel has nothing of it to kill: no container has a process." : ""}`;
+  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.${standing.killPlace === null ? " The kernel cannot kill it: no container has a process." : ""}`;
 }
 
 function nth(place: number, of: number): string {
-  return place === 1 ? "first" : place === of ? "last" : `as number ${count(place)}`;
+  return place === 1 ? "first" : place === of ? "last" : ordinal(place);
 }
 
 function Tiles({ pod }: { pod: Pod }) {
@@ -95,10 +95,10 @@ function Tiles({ pod }: { pod: Pod }) {
     <>
       <Tile value={why.qosClass} name="QoS class" note={why.decidedBy === "" ? "" : why.qosClassAsWritten === why.qosClass ? "" : `${why.qosClassAsWritten} as written`} kind={`class-${why.qosClass}`} />
       <Tile value={adjustments.length === 0 ? NONE : least === most ? signed(most) : `${signed(least)} – ${signed(most)}`} name="oom_score_adj" note={adjustments.length > 1 ? plural(adjustments.length, "container") : ""} />
-      <Tile value={standing?.spared ? "spared" : place(standing?.evictionPlace)} name="evicted by the kubelet" note={standing?.spared ?? ""} kind="kubelet" />
+      <Tile value={standing?.spared ? "never" : place(standing?.evictionPlace)} name="evicted by the kubelet" note={standing?.spared ?? ""} kind="kubelet" />
       <Tile value={place(standing?.killPlace)} name="killed by the kernel" note={standing !== null && standing.killPlace === null ? "no process" : ""} kind="kernel" />
       <Tile value={count(why.priority)} name="priority" note={why.priorityClassName} />
-      <Tile value={count(pod.deaths.length + pod.endings.length)} name={pod.deaths.length + pod.endings.length === 1 ? "past death" : "past deaths"} kind={pod.deaths.length > 0 ? "kernel" : ""} />
+      <Tile value={count(pod.deaths.length + pod.endings.length)} name={pod.deaths.length + pod.endings.length === 1 ? "past kill or eviction" : "past kills and evictions"} kind={pod.deaths.length > 0 ? "kernel" : ""} />
     </>
   );
 }
@@ -115,9 +115,9 @@ function Containers({ containers }: { containers: readonly ContainerExplanation[
         { name: "Container", cell: (each) => <><span class="key">{each.name}</span>{each.type === "container" ? null : <small class="quiet">{each.type}</small>}</> },
         { name: "Requests", cell: (each) => <span class="amounts">{amounts(each.requests)}</span> },
         { name: "Limits", cell: (each) => <span class="amounts">{amounts(each.limits)}</span> },
-        { name: "By itself", cell: (each) => <span class="amounts">{Object.entries(each.qosClassPerResource).map(([resource, qosClass]) => <span key={resource} class="by-itself">{resource} <Chip qosClass={qosClass} /></span>)}</span> },
+        { name: "Class by resource", cell: (each) => <span class="amounts">{Object.entries(each.qosClassPerResource).map(([resource, qosClass]) => <span key={resource} class="by-itself">{resource} <Chip qosClass={qosClass} /></span>)}</span> },
         { name: "oom_score_adj", number: true, cell: (each) => (each.oomScoreAdj === null ? NONE : <span title={each.oomReason}>{signed(each.oomScoreAdj)}</span>) },
-        { name: "Because", cell: (each) => <span class="amounts quiet">{each.oomReason}</span> },
+        { name: "Reason", cell: (each) => <span class="amounts quiet">{each.oomReason}</span> },
       ]}
     />
   );
@@ -131,8 +131,8 @@ function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
   const refusal = admission?.refusal?.message ?? explanation.refusal;
   return (
     <Card title="Stored after admission" kind="turn-5">
-      {refusal ? <p class="problem">Refused: {refusal}{admission?.refusal?.hint ? ` ${admission.refusal.hint}` : ""}</p> : null}
-      {changes.some((each) => each.resource !== null) || refusal ? null : <p class="quiet">Requests and limits are stored as they are written.</p>}
+      {refusal ? <p class="problem">Rejected: {refusal}{admission?.refusal?.hint ? ` ${admission.refusal.hint}` : ""}</p> : null}
+      {changes.some((each) => each.resource !== null) || refusal ? null : <p class="quiet">Admission does not change requests or limits.</p>}
       {changes.length > 0 ? (
         <Table
           rows={changes}
@@ -144,7 +144,7 @@ function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
           ]}
         />
       ) : refusal ? null : (
-        <p class="quiet">{admission === null ? "It is stored already: what is shown is what the API server has." : "Admission changes nothing."}</p>
+        <p class="quiet">{admission === null ? "The pod comes from the API server, so admission has already run." : "Admission changes nothing."}</p>
       )}
       {admission?.warnings.map((each) => <p key={each.message} class="quiet">{each.message}</p>)}
     </Card>
@@ -165,7 +165,7 @@ function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
             columns={[
               { name: "File", cell: (file) => <code>{file.name}</code> },
               { name: "Value", number: true, cell: (file) => (file.value === null ? <span class="quiet">not written</span> : <code>{file.value}</code>) },
-              { name: "Because", cell: (file) => <span class="amounts quiet">{file.reason}</span> },
+              { name: "Reason", cell: (file) => <span class="amounts quiet">{file.reason}</span> },
             ]}
           />
         </details>
@@ -181,20 +181,20 @@ function Places({ pod }: { pod: Pod }) {
     <>
       <h3 class="kubelet">● Kubelet</h3>
       {eviction === null ? (
-        <p class="quiet">Not in the kubelet's order.</p>
+        <p class="quiet">Not in the eviction order.</p>
       ) : (
         <Facts
           of={[
-            ["place", eviction.spared ? `${count(eviction.place)}, but spared: ${eviction.spared}` : count(eviction.place)],
+            ["place", eviction.spared ? `${count(eviction.place)}, but never evicted: ${eviction.spared}` : count(eviction.place)],
             ["usage", eviction.usage === null ? "no statistics" : `${bytes(eviction.usage)}, request ${bytes(eviction.request)}${eviction.overRequest ? ", over its request" : ""}`],
             ...(evictedBefore ? [["after", <><PodLink of={evictedBefore.pod} />{evictedBefore.reason ? `: ${evictedBefore.reason}` : ""}</>] as const] : []),
-            ...(eviction.reason ? [["because", eviction.reason] as const] : []),
+            ...(eviction.reason ? [["reason", eviction.reason] as const] : []),
           ]}
         />
       )}
       <h3 class="kernel">◆ Kernel</h3>
       {first === undefined ? (
-        <p class="quiet">Not in the kernel's order.</p>
+        <p class="quiet">Not in the OOM kill order.</p>
       ) : (
         <>
           <Table
@@ -211,8 +211,8 @@ function Places({ pod }: { pod: Pod }) {
           <Facts
             of={[
               ...(killedBefore ? [["after", <><PodLink of={killedBefore.pod} />{killedBefore.reason ? `: ${killedBefore.reason}` : ""}</>] as const] : []),
-              ...(first.reason ? [["because", first.reason] as const] : []),
-              ...(first.marginBytes === null ? [] : [["margin", `the next would have to use ${bytes(first.marginBytes)} more to be killed first`] as const]),
+              ...(first.reason ? [["reason", first.reason] as const] : []),
+              ...(first.marginBytes === null ? [] : [["margin", `the next one is killed first only if it uses ${bytes(first.marginBytes)} more`] as const]),
             ]}
           />
         </>
@@ -242,7 +242,7 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
   return (
     <div class="safer">
       <h3>{edit.remedy?.change ?? edit.change.charAt(0).toUpperCase() + edit.change.slice(1)}</h3>
-      {edit.remedy === null ? null : <p>{`${edit.by === "kernel" ? "Against the kernel" : "Against the kubelet"}: ${edit.remedy.effect}.`}</p>}
+      {edit.remedy === null ? null : <p>{`${edit.by === "kernel" ? "Against an OOM kill" : "Against eviction"}: ${edit.remedy.effect}.`}</p>}
       <ul class="edits">
         {edit.edits.map((each) => (
           <li key={each.path}>
@@ -258,7 +258,7 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
             <li key={each}>{`Costs ${each}.`}</li>
           ))}
           {edit.remedy.restsOn.map((each) => (
-            <li key={each} class="quiet">{`Rests on ${each}.`}</li>
+            <li key={each} class="quiet">{`Assumes ${each}.`}</li>
           ))}
         </ul>
       )}
@@ -268,7 +268,7 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
           <Copyable text={text} what={`${FORMS.find(([each]) => each === form)?.[1] ?? ""} patch`} />
         </>
       )}
-      {edit.patch !== null && edit.patch.kubectl === null ? <p class="quiet">An API server refuses this for a pod that exists: make it anew.</p> : null}
+      {edit.patch !== null && edit.patch.kubectl === null ? <p class="quiet">The API server rejects this change for an existing pod: recreate the pod.</p> : null}
     </div>
   );
 }
@@ -278,7 +278,7 @@ function after(then: PodStanding, now: PodStanding | null) {
   const parts: [string, string, string][] = [
     ["class", now?.qosClass ?? "", then.qosClass],
     ["oom_score_adj", now?.oomScoreAdj === null || now === null ? "" : signed(now.oomScoreAdj), then.oomScoreAdj === null ? "" : signed(then.oomScoreAdj)],
-    ["evicted", now?.spared ? "spared" : (now?.evictionPlace?.toString() ?? ""), then.spared ? "spared" : (then.evictionPlace?.toString() ?? "")],
+    ["evicted", now?.spared ? "never" : (now?.evictionPlace?.toString() ?? ""), then.spared ? "never" : (then.evictionPlace?.toString() ?? "")],
     ["killed", now?.killPlace?.toString() ?? "", then.killPlace?.toString() ?? ""],
   ];
   return parts
@@ -294,7 +294,7 @@ function after(then: PodStanding, now: PodStanding | null) {
 function Past({ pod }: { pod: Pod }) {
   const make = useMemo(() => () => [h("ol", { class: "kills autopsy" }, ...pod.deaths.map((death, index) => entry(death, index, index === 0)))], [pod]);
   return (
-    <Card title="Past deaths" kind="turn-4">
+    <Card title="Past OOM kills and evictions" kind="turn-4">
       {pod.deaths.length > 0 ? <Dom make={make} /> : null}
       {pod.endings.length > 0 ? (
         <ul class="reasons">
@@ -303,7 +303,7 @@ function Past({ pod }: { pod: Pod }) {
           ))}
         </ul>
       ) : null}
-      {pod.deaths.length + pod.endings.length === 0 ? <p class="quiet">None that is known. A kernel log beside the source tells more.</p> : null}
+      {pod.deaths.length + pod.endings.length === 0 ? <p class="quiet">None known. Add a kernel log to see more.</p> : null}
     </Card>
   );
 }

@@ -38,9 +38,9 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
   const value = (name: string) => lines.find((line) => nameIn(line) === name)?.slice(name.length + 1) ?? null;
   const isChanged = lines.join("\n") !== (own?.edits.join("\n") ?? "");
   return (
-    <section class="run-bar" aria-label="Other values">
+    <section class="run-bar" aria-label="What-if values">
       <details open={route.query.has("edits") || (own !== undefined && own.edits.length > 0)}>
-        <summary>{`This run: ${own === undefined ? "of an earlier state" : nameOf(own)}. Run it with other values, and compare.`}</summary>
+        <summary>{`This run: ${own === undefined ? "from an earlier version of the scenario" : nameOf(own)}. Change values, run it again and compare.`}</summary>
         <form
           class="card run-form controls"
           // Keys in here turn what is here, and not the run's cursor.
@@ -55,9 +55,9 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
             <Workload app={app} run={run} chosen={route.query.get("of") ?? ""} value={value} write={write} />
             <Whole app={app} run={run} value={value} write={write} />
             <fieldset>
-              <legend>What is sent</legend>
+              <legend>Changes</legend>
               <label class="field">
-                <span>One change a line, as podqos simulate --what-if takes them</span>
+                <span>One change per line, in the syntax of podqos simulate --what-if</span>
                 <textarea rows={5} value={text.trim() === "" ? "" : text} placeholder={EXAMPLES} spellcheck={false} onInput={(event) => rewrite(event.currentTarget.value)} />
               </label>
               {lines.length > 0 ? <Copyable what="the command" text={`podqos simulate ${app.info.name} ${lines.map((line) => `--what-if ${quoted(line)}`).join(" ")}`} /> : null}
@@ -65,10 +65,10 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
           </div>
           <div class="row">
             <button type="submit" class="tool primary" disabled={isBusy || lines.length === 0 || !isChanged}>
-              Run with these, and compare
+              Run and compare
             </button>
             <button type="button" class="tool" disabled={!isChanged} onClick={() => change({ edits: null })}>
-              As this run is
+              Reset
             </button>
             {others.length > 0 ? (
               <p class="runs-done">
@@ -117,7 +117,7 @@ function Workload({ app, run, chosen, value, write }: Writing & { chosen: string
   return (
     <fieldset>
       <legend>Workload</legend>
-      <Select label={`Which of ${count(names.length)}`} value={name} options={names.map((each) => [each, each] as const)} change={(of) => change({ of }, true)} />
+      <Select label={`One of ${count(names.length)}`} value={name} options={names.map((each) => [each, each] as const)} change={(of) => change({ of }, true)} />
       {pod !== undefined && page === null ? (
         <Awaited answer={details} what="Reading the workload…">
           {() => null}
@@ -136,7 +136,7 @@ function Workload({ app, run, chosen, value, write }: Writing & { chosen: string
           <input type="number" min={0} step={1} value={value(replicas) ?? (pods.length > 0 ? String(pods.length) : "")} onInput={(event) => write(replicas, event.currentTarget.value, String(pods.length))} />
         </label>
       </div>
-      <Slider label="Its memory grows" min={0} max={4} step={0.25} value={Number(value(growth) ?? 1)} toText={(times) => (times === 1 ? "as in the scenario" : times === 0 ? "not at all" : `${times} × as much`)} change={(times) => write(growth, String(times), "1")} />
+      <Slider label="Memory growth" min={0} max={4} step={0.25} value={Number(value(growth) ?? 1)} toText={(times) => (times === 1 ? "as in the scenario" : times === 0 ? "none" : `${times} × as much`)} change={(times) => write(growth, String(times), "1")} />
     </fieldset>
   );
 }
@@ -174,15 +174,15 @@ function Whole({ app, run, value, write }: Writing) {
   const seconds = `${run.endUs / 1e6}s`;
   return (
     <fieldset>
-      <legend>Kubelets and time</legend>
+      <legend>Kubelet and duration</legend>
       <Amount label="Hard threshold (memory.available)" value={value(HARD) ?? threshold} was={threshold} max={Math.max((first?.memoryBytes ?? 2 ** 33) / 8, amountOf(value(HARD) ?? "") ?? 0)} change={(next) => write(HARD, next, threshold)} />
       <div class="row">
         <label class="field">
           <span>Soft threshold</span>
-          <input value={value(soft) ?? ""} placeholder="as it is" spellcheck={false} autocomplete="off" onInput={(event) => write(soft, event.currentTarget.value, "")} />
+          <input value={value(soft) ?? ""} placeholder="unchanged" spellcheck={false} autocomplete="off" onInput={(event) => write(soft, event.currentTarget.value, "")} />
         </label>
         <label class="field">
-          <span>for at least</span>
+          <span>Grace period</span>
           <input value={value(grace) ?? ""} placeholder="1m30s" spellcheck={false} autocomplete="off" onInput={(event) => write(grace, event.currentTarget.value, "")} />
         </label>
         <label class="field">

@@ -15,8 +15,8 @@ import { nameOf, Progress, useJob, useRuns } from "./jobs";
 
 const VERDICTS: Readonly<Record<string, string>> = {
   same: "the same",
-  "other hand": "by another hand",
-  moved: "at another place",
+  "other hand": "kernel ↔ kubelet",
+  moved: "other place in the order",
   "only expected": "saved",
   "only happened": "new",
 };
@@ -34,7 +34,7 @@ export function ComparePage({ route, app }: ViewProps) {
           <Empty title="Which two runs?">
             {one === undefined || others.length === 0 ? (
               <p>
-                <a href={href("run")}>Run the scenario</a>, then run it with other values: each run can be compared with the others.
+                <a href={href("run")}>Run the scenario</a>, then run it again with other values. Any two runs can be compared.
               </p>
             ) : (
               <p class="runs-done">
@@ -72,7 +72,7 @@ export function ComparePage({ route, app }: ViewProps) {
 
 function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView, RunView]; ids: readonly [string, string] }) {
   const { before, after } = view;
-  const was = (one: number, other: number) => (one === other ? "as before" : `was ${count(one)}`);
+  const was = (one: number, other: number) => (one === other ? "unchanged" : `was ${count(one)}`);
   const endUs = Math.max(runs[0].endUs, runs[1].endUs);
   const only = useMemo(() => [new Set(view.deaths.filter((each) => each.after === null).map((each) => each.before)), new Set(view.deaths.filter((each) => each.before === null).map((each) => each.after))] as const, [view]);
   const looks = useMemo(() => beside(runs), [runs[0], runs[1]]);
@@ -87,7 +87,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
           <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind={after.oomKills > 0 ? "kernel" : ""} />
           <Tile value={count(after.evictions)} name="evicted by the kubelet" note={was(before.evictions, after.evictions)} kind={after.evictions > 0 ? "kubelet" : ""} />
           <Tile value={`${count(after.untouched)}/${count(after.pods)}`} name="pods unaffected" note={before.pods === after.pods ? was(before.untouched, after.untouched) : `was ${count(before.untouched)}/${count(before.pods)}`} />
-          <Tile value={duration(after.downtimeUs)} name="downtime of pods" note={before.downtimeUs === after.downtimeUs ? "as before" : `was ${duration(before.downtimeUs)}`} />
+          <Tile value={duration(after.downtimeUs)} name="downtime" note={before.downtimeUs === after.downtimeUs ? "unchanged" : `was ${duration(before.downtimeUs)}`} />
         </>
       }
     >
@@ -96,16 +96,16 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
           <Side key={title} title={title} run={runs[index] as RunView} look={looks[index] ?? null} id={ids[index] as string} only={only[index] as ReadonlySet<number | null>} />
         ))}
       </div>
-      <Card title="Deaths">
+      <Card title="Killed and evicted">
         {view.deaths.length === 0 ? (
-          <p class="quiet">Nothing died in either.</p>
+          <p class="quiet">No OOM kills and no evictions in either run.</p>
         ) : (
           <Table<ComparedDeath>
             rows={view.deaths}
             kind={(each) => (each.runsInBoth ? each.verdict.replace(" ", "-") : "")}
             columns={[
               { name: "Pod", cell: (each) => <Key of={each.pod} /> },
-              { name: "Compared", cell: (each) => <span class="compared">{each.runsInBoth ? (VERDICTS[each.verdict] ?? each.verdict) : each.after === null ? "does not run" : "did not run"}</span> },
+              { name: "Change", cell: (each) => <span class="compared">{each.runsInBoth ? (VERDICTS[each.verdict] ?? each.verdict) : each.after === null ? "does not run" : "did not run"}</span> },
               { name: "Before", cell: (each) => <Death kill={each.before === null ? undefined : runs[0].kills[each.before]} /> },
               { name: "After", cell: (each) => <Death kill={each.after === null ? undefined : runs[1].kills[each.after]} /> },
             ]}
@@ -126,7 +126,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
             { name: "Restarts", number: true, cell: (each) => <Turned from={each.before?.restarts ?? null} to={each.after?.restarts ?? null} /> },
             { name: "Unaffected", number: true, cell: (each) => <Turned from={each.before?.untouched ?? null} to={each.after?.untouched ?? null} /> },
             { name: "Downtime", number: true, cell: (each) => <Turned from={each.before?.downtimeUs ?? null} to={each.after?.downtimeUs ?? null} show={(value) => duration(Number(value))} /> },
-            ...(view.workloads.some((each) => (each.before?.throttledUs || each.after?.throttledUs) ?? 0) ? [{ name: "CPU short", number: true, cell: (each: ComparedWorkload) => <Turned from={each.before?.throttledUs ?? null} to={each.after?.throttledUs ?? null} show={(value) => duration(Number(value))} /> }] : []),
+            ...(view.workloads.some((each) => (each.before?.throttledUs || each.after?.throttledUs) ?? 0) ? [{ name: "Short of CPU", number: true, cell: (each: ComparedWorkload) => <Turned from={each.before?.throttledUs ?? null} to={each.after?.throttledUs ?? null} show={(value) => duration(Number(value))} /> }] : []),
           ]}
         />
       </Card>
@@ -158,8 +158,8 @@ function Side({ title, run, look, id, only }: { title: string; run: RunView; loo
   return (
     <section class="card" aria-label={`${title}: ${run.name}`}>
       <div class="card-head">
-        <h2>{`${title}: ${plural(run.summary.oomKills + run.summary.evictions, "death")}`}</h2>
-        <a href={href("run", [id])}>The whole run</a>
+        <h2>{`${title}: ${plural(run.summary.oomKills + run.summary.evictions, "victim")}`}</h2>
+        <a href={href("run", [id])}>Full run</a>
       </div>
       <p class="quiet">{`${node?.name ?? "no node"}${run.nodes.length > 1 ? ` of ${plural(run.nodes.length, "node")}` : ""}${own.length > 0 ? `; only here: ${own.map((index) => index + 1).join(", ")}` : ""}`}</p>
       <Dom make={make} />

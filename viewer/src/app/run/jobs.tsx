@@ -37,7 +37,7 @@ export function jobOf(route: Route, source: Source, field: string): string | nul
 
 /** What a run is called: by what was changed for it. */
 export function nameOf({ edits }: JobInfo): string {
-  return edits.join(", ") || "as it is";
+  return edits.join(", ") || "unchanged";
 }
 
 /** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. A view is left
@@ -79,7 +79,7 @@ export function Progress({ job, what, again }: { job: Followed<unknown>; what: s
   const { info, failure } = job;
   if (failure !== null) return <Failed failure={failure} {...(again ? { again } : {})} />;
   if (info?.state === "failed" || info?.state === "cancelled") {
-    return <Failed failure={new Failure({ message: info.state === "failed" ? info.error : "It was cancelled." })} {...(again ? { again } : {})} />;
+    return <Failed failure={new Failure({ message: info.state === "failed" ? info.error : "The run was cancelled." })} {...(again ? { again } : {})} />;
   }
   const share = info?.progress ?? 0;
   return (

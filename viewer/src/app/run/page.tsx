@@ -16,8 +16,8 @@ export function RunPage({ route, app }: ViewProps) {
   if (app.info.kind !== "scenario") {
     return (
       <Page title="Run">
-        <Empty title="No run">
-          <p>Drop a scenario with its manifests, or the output of podqos simulate -o json.</p>
+        <Empty title="No run yet">
+          <p>Open a scenario with its manifests, or the output of podqos simulate -o json.</p>
         </Empty>
       </Page>
     );

@@ -2,7 +2,7 @@
 // on every node that an edit touches.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { about, bytes, count, plural, signed } from "../../format";
+import { about, bytes, count, ordinal, plural, signed } from "../../format";
 import type { ChangedNode, ClusterView, ComparedPod, ContainerExplanation, EditedPod, KubeletEdit, MovedPod, PodBlock, PodEdit, PodPage, PodStanding, WhatIf, WhatIfView } from "../../schema";
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
@@ -47,8 +47,8 @@ export function WhatIfPage({ route, app }: ViewProps) {
     return (
       <Page title="What if">
         <div class="wide">
-          <Empty title="No pod to change">
-            <p>{view.nodes.map((node) => node.problem).filter(Boolean)[0] ?? "Drop manifests, a scenario or a snapshot of a cluster, or open them with o."}</p>
+          <Empty title="No pods to change">
+            <p>{view.nodes.map((node) => node.problem).filter(Boolean)[0] ?? "Drop manifests, a scenario or a cluster snapshot here, or press o to open them."}</p>
           </Empty>
         </div>
       </Page>
@@ -157,12 +157,12 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
         <Card title="Change" kind="controls">
           <fieldset class="all-controls" disabled={isSaved}>
             <PodPicker cluster={cluster} pod={pod} />
-            {isMissing ? <p class="quiet">The pod of this address is gone, or in no order; this one goes first.</p> : null}
+            {isMissing ? <p class="quiet">The pod in this address is gone or not ranked. Showing the first one instead.</p> : null}
             <Awaited answer={details} what="Reading the pod…">
               {(page) => (
                 <>
                   {replicas > 1 && page.admission === null ? (
-                    <Choice label="What changes" value={isAlone ? "1" : "0"} options={[["0", `all ${count(replicas)} replicas`], ["1", "this pod alone"]]} change={(value) => change({ pod, alone: value === "1" })} />
+                    <Choice label="Scope of the change" value={isAlone ? "1" : "0"} options={[["0", `all ${count(replicas)} replicas`], ["1", "only this pod"]]} change={(value) => change({ pod, alone: value === "1" })} />
                   ) : block.workload ? (
                     <p class="quiet">{`${plural(replicas, "pod")} of ${block.workload} ${replicas === 1 ? "changes" : "change"}.`}</p>
                   ) : null}
@@ -182,7 +182,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
                         <input value={route.query.get("soft") ?? ""} placeholder="none" spellcheck={false} autocomplete="off" onInput={(event) => change({ soft: event.currentTarget.value, pod }, true)} />
                       </label>
                       <label class="field">
-                        <span>for at least</span>
+                        <span>Grace period</span>
                         <input value={route.query.get("grace") ?? ""} placeholder="1m30s" spellcheck={false} autocomplete="off" onInput={(event) => change({ grace: event.currentTarget.value, pod }, true)} />
                       </label>
                     </div>
@@ -195,12 +195,12 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
                   </fieldset>
                   {answer.failure !== null && view !== null && !isSaved ? (
                     <p class="refused" role="alert">
-                      {answer.failure.needsServer ? answer.failure.message : `The API server says no: ${answer.failure.message}`}
+                      {answer.failure.needsServer ? answer.failure.message : `The API server rejects this: ${answer.failure.message}`}
                     </p>
                   ) : null}
                   <Made edits={edits} target={target} cluster={cluster} />
                   <button type="button" class="tool" onClick={() => change({ write: null, alone: null, hard: null, soft: null, grace: null, everywhere: null })} disabled={!isChanged}>
-                    As it is
+                    Reset
                   </button>
                 </>
               )}
@@ -220,7 +220,7 @@ function Answered({ view, pod, kubelet }: { view: WhatIfView; pod: string; kubel
   const curve = useMemo(
     () =>
       rest.forecast === null ? null : (
-        <Card title={`If ${rest.forecast.growing} grows: how likely the kubelet is first`}>
+        <Card title={`If ${rest.forecast.growing} grows: probability that the kubelet acts first`}>
           <Curve
             height={200}
             lines={[
@@ -229,7 +229,7 @@ function Answered({ view, pod, kubelet }: { view: WhatIfView; pod: string; kubel
             ]}
           />
           <p class="quiet">
-            <a href={href("forecast", [], { growing: rest.forecast.growing, node: rest.node, ...kubelet })}>All about this forecast</a>
+            <a href={href("forecast", [], { growing: rest.forecast.growing, node: rest.node, ...kubelet })}>Full forecast</a>
           </p>
         </Card>
       ),
@@ -247,7 +247,7 @@ function Answered({ view, pod, kubelet }: { view: WhatIfView; pod: string; kubel
         <>
           {curve}
           {rest.edited.map((each) => (each.patch ? <Patch key={each.workload} patch={each.patch} workload={each.workload} /> : null))}
-          <Assumed of={rest.assumptions} notes={["usage: the same before and after", ...(rest.edited.length > 0 && rest.moved.length === 0 ? ["where pods run: they stay where they fit"] : [])]} />
+          <Assumed of={rest.assumptions} notes={["usage: the same before and after", ...(rest.edited.length > 0 && rest.moved.length === 0 ? ["placement: pods stay on their node where they fit"] : [])]} />
         </>
       ) : null}
     </>
@@ -296,14 +296,14 @@ function Made({ edits, target, cluster }: { edits: Edits; target: string; cluste
   const others = Object.entries(edits);
   if (others.length === 0) return null;
   return (
-    <ul class="made" aria-label="Edits">
+    <ul class="made" aria-label="Changes">
       {others.map(([each, written]) => {
         const pod = each.includes(" ") ? cluster.pods.filter((block) => block.workload === each).map(keyOf)[0] : each;
         return (
           <li key={each} aria-current={each === target ? "true" : undefined}>
             <a href={href("what-if", [], { ...asWritten(), pod: pod ?? null, alone: each.includes(" ") ? null : "1" })}>{each}</a>
             <small class="quiet">{Object.entries(written).map(([name, value]) => `${name} ${value || "none"}`).join(", ")}</small>
-            <button type="button" class="link" aria-label={`Take back the edit of ${each}`} onClick={() => rewrite(each, () => ({}))}>
+            <button type="button" class="link" aria-label={`Undo the change to ${each}`} onClick={() => rewrite(each, () => ({}))}>
               ✕
             </button>
           </li>
@@ -317,15 +317,15 @@ function Made({ edits, target, cluster }: { edits: Edits; target: string; cluste
 function Elsewhere({ view }: { view: WhatIfView }) {
   if (view.moved.length + view.preempted.length + view.notes.length === 0) return null;
   return (
-    <Card title="What else changes" kind="wide mind">
+    <Card title="Side effects" kind="wide mind">
       <ul class="reasons">
         {view.moved.slice(0, MOST_TOLD).map((each) => (
           <li key={each.pod}>{moved(each)}</li>
         ))}
-        {view.moved.length > MOST_TOLD ? <li>{`and ${plural(view.moved.length - MOST_TOLD, "more pod")} that no longer fit where they are`}</li> : null}
+        {view.moved.length > MOST_TOLD ? <li>{`and ${plural(view.moved.length - MOST_TOLD, "more pod")} that no longer fit on their node`}</li> : null}
         {view.preempted.map((each) => (
           <li key={each.pod}>
-            <b>{each.pod}</b> {`is preempted on ${each.node}: ${each.by} has the higher priority and needs its room.`}
+            <b>{each.pod}</b> {`is preempted on ${each.node}: ${each.by} has the higher priority and needs its place.`}
           </li>
         ))}
         {view.notes.slice(0, MOST_TOLD).map((note) => (
@@ -338,8 +338,8 @@ function Elsewhere({ view }: { view: WhatIfView }) {
 }
 
 function moved(each: MovedPod) {
-  const resize = each.resize === null ? "It cannot be resized in place." : each.resize === "Infeasible" ? "A resize in place is infeasible: the node never has so much." : "A resize in place is deferred until there is room.";
-  const then = each.to === null ? `A new pod finds no node and waits, the old one runs on: ${each.message}` : each.to === each.node ? "A new pod fits there, once the other edited pods have left." : `A new pod goes to ${each.to}.`;
+  const resize = each.resize === null ? "It cannot be resized in place." : each.resize === "Infeasible" ? "An in-place resize is infeasible: the node does not have that much." : "An in-place resize is deferred until there is room.";
+  const then = each.to === null ? `A new pod stays pending while the old one keeps running: ${each.message}` : each.to === each.node ? "A new pod fits there once the other changed pods have left." : `A new pod is scheduled to ${each.to}.`;
   return (
     <>
       <b>{each.pod}</b> {`no longer fits on ${each.node} (${each.lacks}). ${resize} ${then}`}
@@ -354,16 +354,16 @@ function counted(value: number | null): string {
 /** The nodes that the edits touch; one of them is looked at. */
 function Nodes({ view }: { view: WhatIfView }) {
   return (
-    <Card title={`${plural(view.nodes.length, "node")} touched`}>
+    <Card title={`${plural(view.nodes.length, "node")} affected`}>
       <Table<ChangedNode>
         rows={view.nodes.slice(0, MOST_ROWS)}
         kind={(each) => (each.node === view.node ? "edited" : "")}
         columns={[
           { name: "Node", cell: (each) => (each.node === view.node ? <b>{each.node}</b> : <a href={href("what-if", [], { ...asWritten(), at: each.node })} data-at={each.node}>{each.node}</a>) },
-          { name: "Edited pods", number: true, cell: (each) => (each.edited > 0 ? count(each.edited) : NONE) },
+          { name: "Changed pods", number: true, cell: (each) => (each.edited > 0 ? count(each.edited) : NONE) },
           { name: "Safer", number: true, cell: (each) => counted(each.safer) },
           { name: "At greater risk", number: true, cell: (each) => (each.problem ? <span class="problem">{each.problem}</span> : counted(each.atRisk)) },
-          { name: "Until the kubelet evicts", number: true, cell: (each) => (each.headroomBeforeBytes === null || each.headroomAfterBytes === null ? "…" : each.headroomBeforeBytes === each.headroomAfterBytes ? about(each.headroomAfterBytes) : <><del>{about(each.headroomBeforeBytes)}</del> → <b>{about(each.headroomAfterBytes)}</b></>) },
+          { name: "Headroom before eviction", number: true, cell: (each) => (each.headroomBeforeBytes === null || each.headroomAfterBytes === null ? "…" : each.headroomBeforeBytes === each.headroomAfterBytes ? about(each.headroomAfterBytes) : <><del>{about(each.headroomBeforeBytes)}</del> → <b>{about(each.headroomAfterBytes)}</b></>) },
         ]}
       />
     </Card>
@@ -460,8 +460,8 @@ function sentence(text: string): string {
 }
 
 function asItIs(pod: string, { qosClass, evictionPlace, killPlace, pods }: PodStanding, isChanged: boolean): string {
-  const [evicted, killed] = [`evicted ${place(evictionPlace, pods)}`, `killed ${place(killPlace, pods)}`];
-  return `${pod} is ${qosClass}, ${killPlace === null ? `${evicted} of ${plural(pods, "pod")} and never killed` : `${evicted} and ${killed} of ${plural(pods, "pod")}`}.${isChanged ? "" : " Change something."}`;
+  const [evicted, killed] = [`evicted ${place(evictionPlace, pods)}`, `OOM-killed ${place(killPlace, pods)}`];
+  return `${pod} is ${qosClass}, ${killPlace === null ? `${evicted} of ${plural(pods, "pod")} and never OOM-killed` : `${evicted} and ${killed} of ${plural(pods, "pod")}`}.${isChanged ? "" : " Change a value to see the effect."}`;
 }
 
 function headline(pod: string, own: ComparedPod | undefined, view: WhatIfView, isChanged: boolean): string {
@@ -472,22 +472,22 @@ function headline(pod: string, own: ComparedPod | undefined, view: WhatIfView, i
     const parts = [
       before.qosClass === after.qosClass ? "" : `becomes ${after.qosClass}`,
       before.evictionPlace === after.evictionPlace ? "" : `is evicted ${place(after.evictionPlace, after.pods)} instead of ${place(before.evictionPlace, before.pods)}`,
-      before.killPlace === after.killPlace ? "" : `is killed ${place(after.killPlace, after.pods)} instead of ${place(before.killPlace, before.pods)}`,
+      before.killPlace === after.killPlace ? "" : `is OOM-killed ${place(after.killPlace, after.pods)} instead of ${place(before.killPlace, before.pods)}`,
     ].filter(Boolean);
-    told.push(parts.length > 0 ? `${pod} ${parts.join(", ")}.` : `${pod} keeps its class and both places.`);
+    told.push(parts.length > 0 ? `${pod} ${parts.join(", ")}.` : `${pod} keeps its class and its place in both orders.`);
   } else if (before !== null) told.push(`${pod} leaves ${view.node} for ${view.moved.find((each) => each.pod === pod)?.to ?? "no node"}.`);
   if (!isChanged) return told.join(" ");
   const stuck = view.moved.filter((each) => each.to === null).length;
-  if (stuck > 0) told.push(`${plural(stuck, "pod")} ${stuck === 1 ? "finds" : "find"} no node with room.`);
-  else if (view.moved.length > 0) told.push(`${plural(view.moved.length, "pod")} ${view.moved.length === 1 ? "no longer fits where it is" : "no longer fit where they are"}.`);
-  const on = view.nodes.length < 2 ? "" : view.isWhole ? ` on ${plural(view.nodes.length, "node")}` : ` on ${view.node}, the other nodes are being counted`;
-  const both = view.mixed > 0 ? `, ${count(view.mixed)} sooner in one order and later in the other` : "";
+  if (stuck > 0) told.push(`${plural(stuck, "pod")} ${stuck === 1 ? "fits" : "fit"} on no node.`);
+  else if (view.moved.length > 0) told.push(`${plural(view.moved.length, "pod")} ${view.moved.length === 1 ? "no longer fits on its node" : "no longer fit on their nodes"}.`);
+  const on = view.nodes.length < 2 ? "" : view.isWhole ? ` on ${plural(view.nodes.length, "node")}` : ` on ${view.node}, still counting the other nodes`;
+  const both = view.mixed > 0 ? `, ${count(view.mixed)} earlier in one order and later in the other` : "";
   if (view.safer + view.atRisk + view.mixed > 0) told.push(`${plural(view.safer, "pod")} safer, ${count(view.atRisk)} at greater risk${both}${on}.`);
   return told.join(" ");
 }
 
 function place(at: number | null, of: number): string {
-  return at === null ? "never" : at === 1 ? "first" : at === of ? "last" : `as number ${count(at)}`;
+  return at === null ? "never" : at === 1 ? "first" : at === of ? "last" : ordinal(at);
 }
 
 function Tiles({ before, after, left, view }: Pick<ComparedPod, "before" | "after"> & { left: number | null; view?: WhatIfView }) {
@@ -501,8 +501,8 @@ function Tiles({ before, after, left, view }: Pick<ComparedPod, "before" | "afte
       <Tile value={score(after)} name="oom_score_adj" note={was(score(before), score(after))} />
       <Tile value={evicted(after)} name="evicted by the kubelet" note={was(evicted(before), evicted(after))} kind="kubelet" />
       <Tile value={at(after?.killPlace, after)} name="killed by the kernel" note={was(at(before?.killPlace, before), at(after?.killPlace, after))} kind="kernel" />
-      <Tile value={left === null ? NONE : about(left)} name="until the kubelet evicts" note={view === undefined || left === null ? "" : was(about(view.headroomBeforeBytes), about(left))} kind={left !== null && left < 0 ? "kernel" : ""} />
-      <Tile value={view === undefined ? NONE : `${count(view.safer)} / ${count(view.atRisk)}`} name="pods safer / at greater risk" note={view === undefined || view.nodes.length < 2 ? "" : view.isWhole ? `on ${plural(view.nodes.length, "node")}` : `on ${view.node} alone`} kind={view !== undefined && view.atRisk > view.safer ? "warned" : ""} />
+      <Tile value={left === null ? NONE : about(left)} name="headroom before eviction" note={view === undefined || left === null ? "" : was(about(view.headroomBeforeBytes), about(left))} kind={left !== null && left < 0 ? "kernel" : ""} />
+      <Tile value={view === undefined ? NONE : `${count(view.safer)} / ${count(view.atRisk)}`} name="pods safer / at greater risk" note={view === undefined || view.nodes.length < 2 ? "" : view.isWhole ? `on ${plural(view.nodes.length, "node")}` : `on ${view.node} only`} kind={view !== undefined && view.atRisk > view.safer ? "warned" : ""} />
     </>
   );
 }
@@ -520,10 +520,10 @@ const Orders = kept(function Orders({ view, pod }: { view: WhatIfView; pod: stri
     if (each.before === null) return "comes";
     if (each.after === null) return "leaves";
     const by = at(each.before) - at(each.after);
-    return by === 0 || Number.isNaN(by) ? "" : by > 0 ? `▲ ${count(by)} sooner` : `▼ ${count(-by)} later`;
+    return by === 0 || Number.isNaN(by) ? "" : by > 0 ? `▲ ${count(by)} earlier` : `▼ ${count(-by)} later`;
   };
   return (
-    <Card title={view.nodes.length > 1 ? `Who goes first on ${view.node}` : "Who goes first"} tools={<Choice label="Order of" value={shown} options={[["kubelet", "Kubelet evicts"], ["kernel", "Kernel kills"]]} change={setShown} />}>
+    <Card title={view.nodes.length > 1 ? `Kill orders on ${view.node}` : "Kill orders"} tools={<Choice label="Order of" value={shown} options={[["kubelet", "Eviction order"], ["kernel", "OOM kill order"]]} change={setShown} />}>
       <p class="quiet" role="status">
         {moved === 0 ? "No pod changes its place." : `${plural(moved, "pod")} ${moved === 1 ? "changes its" : "change their"} place.`}
       </p>
@@ -560,9 +560,9 @@ function Patch({ patch, workload }: { patch: NonNullable<EditedPod["patch"]>; wo
   const [form, setForm] = useState<string>(forms[0]?.[0] ?? "kustomize");
   const text = forms.find(([name]) => name === form)?.[1] ?? patch.kustomize;
   return (
-    <Card title="The edit as a patch" tools={<Choice label="Form of the patch" value={form} options={forms.map(([name]) => [name, name === "json" ? "JSON patch" : name === "kustomize" ? "Kustomize" : name])} change={setForm} />}>
+    <Card title="The change as a patch" tools={<Choice label="Form of the patch" value={form} options={forms.map(([name]) => [name, name === "json" ? "JSON patch" : name === "kustomize" ? "Kustomize" : name])} change={setForm} />}>
       <Copyable text={text} what={`the patch of ${workload}`} />
-      {patch.kubectl === null ? <p class="quiet">The API server does not change this in an existing object: it has to be made anew.</p> : null}
+      {patch.kubectl === null ? <p class="quiet">The API server rejects this change for an existing object: recreate the object.</p> : null}
     </Card>
   );
 }
