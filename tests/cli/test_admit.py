@@ -541,8 +541,8 @@ BAD_POLICIES = {
     ),
     "given twice": (
         f"{DEFAULTS}---\n{DEFAULTS}",
-        "8:1: error: LimitRange default-limits is given twice",
-        "remove one; the other is ",
+        "8:1: error: LimitRange default-limits is defined twice",
+        "remove one; the other is at ",
     ),
     "senseless override": (
         "apiVersion: v1\nkind: ClusterResourceOverrideConfig\ncpuRequestToLimitPercent: 101\n",

@@ -55,7 +55,7 @@ def test_without_a_kubeconfig_a_server_is_not_told_of_files(monkeypatch, tmp_pat
     monkeypatch.delenv("KUBECONFIG")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert main(["overview"]) == 2
-    assert capsys.readouterr().err.endswith("there is no kubeconfig (set KUBECONFIG)\n")
+    assert capsys.readouterr().err.endswith("no kubeconfig found (set KUBECONFIG)\n")
 
 
 def test_a_program_reads_the_parameter_and_the_terminal_shows_the_option(tmp_path, capsys):

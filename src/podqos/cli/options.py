@@ -370,5 +370,5 @@ def capacity_option(text: str, option: str) -> ResourceList:
             raise InvalidOption(f"{part!r}: {error.what}", where=option, fix=fix) from error
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
-        raise InvalidOption(f"{' and '.join(missing)} missing", where=option, fix="write cpu=16,memory=64Gi")
+        raise InvalidOption(f"missing {' and '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
     return capacity

@@ -33,7 +33,7 @@ def find_access(
         return config.access()
     looked = environment.get("KUBECONFIG") or "~/.kube/config"
     raise InputError(
-        "there is no kubeconfig", where=looked, fix="set KUBECONFIG" + hint(", or give files with " + naming("files"))
+        "no kubeconfig found", where=looked, fix="set KUBECONFIG" + hint(", or give files with " + naming("files"))
     )
 
 
@@ -52,7 +52,7 @@ def _contents(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read(_MOST_BYTES)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path, fix="name a kubeconfig file") from None
+        raise InputError(f"cannot be read: {error.strerror}", where=path, fix="give a kubeconfig file") from None
 
 
 _MOST_BYTES = 64 << 20

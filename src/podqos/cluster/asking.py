@@ -48,7 +48,7 @@ class Client:
         """
         address = address_of(access.server)
         if address is None:
-            raise InputError(f"{access.server!r} is no address", fix="write https://HOST:PORT")
+            raise InputError(f"{access.server!r} is not a valid address", fix="write https://HOST:PORT")
         self.access = access
         self.patience = patience
         self._address = address
@@ -122,7 +122,7 @@ class Client:
         def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
             self._streaming.add(connection)
             if self.is_closed():
-                raise Unreachable("it is closed", where=self.where)
+                raise Unreachable("the connection is closed", where=self.where)
             stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
             if stream.head.is_success:
                 opened.append((stream, connection))
@@ -195,8 +195,10 @@ class Client:
             return BadAnswer(failure.what, where=self.where)
         place = as_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
         is_here = place.startswith(f"{self._address}/")
-        fix = "give that address" if not is_here else "is it behind a login page? Give its own address, or a token"
-        return BadAnswer(f"{failure.what}, a redirect to {place}, which is not followed", where=self.where, fix=fix)
+        fix = "use that address" if not is_here else "is it behind a login page? Give its direct address, or a token"
+        return BadAnswer(
+            f"{failure.what}: a redirect to {place}, which podqos does not follow", where=self.where, fix=fix
+        )
 
     def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> HttpAnswer:
         while True:

@@ -76,7 +76,9 @@ class Cluster:
         try:
             return msgspec.json.decode(data, type=ServerVersion)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise BadAnswer("its /version is none", where=self.where, fix="is it an API server?") from None
+            raise BadAnswer(
+                "/version is not a Kubernetes version", where=self.where, fix="is it an API server?"
+            ) from None
 
     def get(self, path: str, query: Query = (), *, asked: RBACQuestion | None = None) -> bytes:
         """Return what the server has at a path; ``asked`` words the error if it says no."""

@@ -92,9 +92,9 @@ class Credentials:
         if user.token_file:
             return f"the token in {user.token_file}"
         if user.token or user.username:
-            return "the token of the kubeconfig" if user.token else f"the password of {user.username}"
+            return "the token in the kubeconfig" if user.token else f"the password of {user.username}"
         if user.exec is not None:
-            return f"those of exec plugin {user.exec.command}"
+            return f"from exec plugin {user.exec.command}"
         if not self._has_certificate:
             return "none"
         until = valid_until(self.certificate())
@@ -145,7 +145,7 @@ class Credentials:
         if not token:
             return ""
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise InputError("the token holds characters that no token has", where=self._where, fix="log in again")
+            raise InputError("the token contains invalid characters", where=self._where, fix="log in again")
         return f"Bearer {token}"
 
     def _file_token(self) -> str:
@@ -168,4 +168,4 @@ class Credentials:
             with open(path, "rb") as file:
                 return file.read(_MOST_BYTES)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=path, fix="mend the kubeconfig") from None
+            raise InputError(f"cannot be read: {error.strerror}", where=path, fix="fix the kubeconfig") from None

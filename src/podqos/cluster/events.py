@@ -75,7 +75,7 @@ def lines(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
             begun.append(piece)
             size += len(piece)
             if size > _MOST_BYTES:
-                raise BadAnswer(f"an event is longer than {_MOST_BYTES >> 20}Mi", where=where)
+                raise BadAnswer(f"an event is larger than {_MOST_BYTES >> 20}Mi", where=where)
             continue
         first, *middle, last = piece.split(b"\n")
         yield b"".join((*begun, first))

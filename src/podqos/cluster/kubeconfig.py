@@ -162,8 +162,8 @@ class Kubeconfig(Struct, frozen=True):
         if chosen is None:
             meant = nearest(name, self.contexts)
             hint = f"did you mean {meant}? " if meant else ""
-            there = f"there are {_some(self.contexts)}" if self.contexts else "there are none"
-            raise InputError(f"no context {name!r}", where=where, fix=f"{hint}{there}")
+            there = f"the contexts are {_some(self.contexts)}" if self.contexts else "there are no contexts"
+            raise InputError(f"no such context: {name!r}", where=where, fix=f"{hint}{there}")
         cluster = self.clusters.get(chosen.cluster)
         if cluster is None:
             raise InputError(f"context {name}: no cluster {chosen.cluster!r}", where=where, fix=_add("clusters"))
@@ -212,12 +212,12 @@ def _read(source: str, data: bytes) -> _File:
     if not documents:
         return _File()
     if len(documents) > 1:
-        raise InputError(f"{len(documents)} documents", where=source, fix="a kubeconfig is one document")
+        raise InputError(f"{len(documents)} documents", where=source, fix="a kubeconfig must be one document")
     value = documents[0].value
     kind = value.get("kind", "Config") if isinstance(value, dict) else None
     if kind != "Config":
-        what = f"a {kind}, no kubeconfig" if isinstance(kind, str) else "no kubeconfig"
-        raise InputError(what, where=source, fix="it begins with apiVersion: v1, kind: Config")
+        what = f"a {kind}, no kubeconfig" if isinstance(kind, str) else "not a kubeconfig"
+        raise InputError(what, where=source, fix="a kubeconfig starts with apiVersion: v1, kind: Config")
     try:
         return msgspec.convert(_without_nulls(value), _File)
     except msgspec.ValidationError as error:
@@ -274,7 +274,7 @@ def _decoded(entry: Struct, field: str, where: str) -> str:
     try:
         return as_pem(b64decode("".join(text.split()), validate=True))
     except (binascii.Error, ValueError):
-        what = f"{field.replace('_', '-')} is not base64"
+        what = f"{field.replace('_', '-')} is not valid base64"
         raise InputError(what, where=where, fix="`base64 -w0 FILE` makes it") from None
 
 
@@ -286,7 +286,7 @@ def as_pem(data: bytes) -> str:
 def _server(cluster: ClusterEntry, user: User, where: str) -> str:
     server = cluster.server
     if not server:
-        raise InputError("no server", where=where, fix="add server: https://HOST:6443")
+        raise InputError("the server is missing", where=where, fix="add server: https://HOST:6443")
     if "://" not in server:  # rest/url_utils.go: DefaultServerUrlFor
         has_authority = cluster.certificate_authority or cluster.certificate_authority_data
         has_certificate = user.client_certificate or user.client_certificate_data
@@ -298,12 +298,12 @@ def _server(cluster: ClusterEntry, user: User, where: str) -> str:
     except ValueError:
         is_complete = False
     if not is_complete or not server.isascii() or not server.isprintable() or " " in server:
-        raise InputError(f"server {server!r} is no address", where=where, fix="write https://HOST:6443")
+        raise InputError(f"server {server!r} is not a valid address", where=where, fix="write https://HOST:6443")
     return server.rstrip("/")
 
 
 def _add(section: str) -> str:
-    return f"add it under {section}, or give the file that has it in KUBECONFIG"
+    return f"add it under {section}, or list the file that has it in KUBECONFIG"
 
 
 def _some(contexts: Mapping[str, Context]) -> str:

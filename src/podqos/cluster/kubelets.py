@@ -120,7 +120,7 @@ class Kubelets:
         cluster = self._cluster
         if len(self._failures) >= _ENOUGH and not self._reached:
             # A firewall in between, or certificates of their own: thousands of nodes need not each be tried.
-            raise Unreachable(f"{self._failures[-1].what}, as of other kubelets")
+            raise Unreachable(f"{self._failures[-1].what}, as with other kubelets")
         server = cluster.one(_ADDRESSES, node).server
         if server is None:
             raise NotFound("the node has no address", status=404)
@@ -152,7 +152,7 @@ def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str)
         return Found(assumptions=(missing(what, BadAnswer(str(error)), option),))
     except Forbidden as error:
         subresource = path.partition("/")[0]
-        allow = f"RBAC: get nodes/proxy, or get nodes/{subresource} for the kubelet itself; or {option}"
+        allow = f"permission to get nodes/proxy, or nodes/{subresource} on the kubelet itself; or {option}"
         return Found(assumptions=(missing(what, error, allow),))
     except ClusterError as error:
         return Found(assumptions=(missing(what, error, option),))

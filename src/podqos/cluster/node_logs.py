@@ -40,7 +40,7 @@ def kubelet_log(cluster: Cluster, node: str) -> Found[bytes]:
     try:
         data = _read(cluster, node, "logs/", [("query", "kubelet"), ("tailLines", "100000")])
         if data[:16].lower().startswith(_LISTING):
-            raise BadAnswer("it does not answer log queries")
+            raise BadAnswer("it does not support log queries")
         if data.startswith(_WORDS_FOR_NONE):
             raise BadAnswer(as_line(data[:200].decode(errors="replace")))
         return Found(data)

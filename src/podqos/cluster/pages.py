@@ -130,7 +130,7 @@ class ListPage(Generic[Model]):
 def check_list(kind: str, resource: Resource[Any], where: str) -> None:
     """Raise BadAnswer unless a list is of the kind that was asked for: taken for another, it would seem empty."""
     if kind != f"{resource.kind}List":
-        what = f"in place of a list of {resource.plural} it sent {kind or 'something else'}"
+        what = f"it sent {kind or 'something else'} instead of a list of {resource.plural}"
         raise BadAnswer(what, where=where)
 
 

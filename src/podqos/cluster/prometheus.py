@@ -48,7 +48,7 @@ _TOO_MUCH = re.compile(
 _TOO_MUCH_STATUS = frozenset({400, 413, 422, 500, 502, 503, 504})
 _MOST_SLOW = 3
 """So often in a row a part that takes too long is halved."""
-_SMALLER = "ask about one namespace, or about a shorter time"
+_SMALLER = "query a single namespace or a shorter time range"
 _SHOWN_CHARACTERS = 300
 
 Report = Callable[[int, int], None]
@@ -163,33 +163,33 @@ class Prometheus:
         try:
             return self._client.get("/api/v1/query_range", parameters).data
         except NotFound as error:
-            fix = "is that the URL of a Prometheus, with its path?"
-            raise NotFound("no query API there", status=error.status, where=error.where, fix=fix) from None
+            fix = "is this the URL of a Prometheus, including its path?"
+            raise NotFound("no query API at this URL", status=error.status, where=error.where, fix=fix) from None
         except Unauthorized as error:
             raise Unauthorized(
                 f"401 Unauthorized{_said(error)}", status=401, where=error.where, fix=self._who(error)
             ) from None
         except Forbidden as error:
-            fix = "may this user query, and is it the right tenant?"
+            fix = "is this user allowed to query, and is it the right tenant?"
             raise Forbidden(f"403 Forbidden{_said(error)}", where=error.where, fix=fix) from None
         except Refused as error:
-            what = f"Prometheus refuses: {error.status}{_said(error)}"
+            what = f"Prometheus rejected the query: {error.status}{_said(error)}"
             raise Refused(what, status=error.status, where=error.where, fix=error.fix, said=error.said) from None
         except Unreachable as error:
             if "kubeconfig" not in error.fix:
                 raise
-            fix = "give the authority that signed it, and the name that it was signed for"
+            fix = "give the CA that signed it, and the name it was issued for"
             raise Unreachable(error.what, where=error.where, fix=fix) from None
 
     def _who(self, error: Unauthorized) -> str:
         user = self._client.access.user
         if "org id" in error.said.lower() and not self._tenant:
-            return "name a tenant"
+            return "give a tenant"
         if user.token_file:
             return f"the token in {user.token_file} was not accepted"
         if user.token or user.username:
             return "the token was not accepted" if user.token else f"the password of {user.username} was not accepted"
-        return "no credentials were given: it wants a bearer token, or a user and a password"
+        return "no credentials given: it requires a bearer token, or a user and a password"
 
 
 class _Gathered:
@@ -206,7 +206,7 @@ class _Gathered:
         try:
             matrix = read_matrix(self._where, data)
         except InputError as error:
-            raise BadAnswer(error.what, where=self._where, fix="is that the URL of a Prometheus?") from None
+            raise BadAnswer(error.what, where=self._where, fix="is this the URL of a Prometheus?") from None
         for series in matrix.series:
             key = tuple(sorted(series.metric.items()))
             _, values = self._series.setdefault(key, (series.metric, []))

@@ -55,7 +55,7 @@ def proxy_address(url: str, where: str) -> Address:
     """Return the address of a proxy."""
     address = address_of(url if "://" in url else f"http://{url}", _DEFAULT_PORTS)
     if address is None:
-        raise InputError(f"{url!r} is no proxy", where=where, fix="write http://HOST:PORT, https:// or socks5://")
+        raise InputError(f"{url!r} is not a valid proxy address", where=where, fix="write http://HOST:PORT, https:// or socks5://")
     return address
 
 

@@ -86,14 +86,14 @@ def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, ide
         if name == _ANONYMOUS:
             # Rights for it would be rights for everyone who reaches the server.
             return Forbidden(
-                f"{what}: the server does not know who asks",
+                f"{what}: not logged in (system:anonymous)",
                 where=where,
                 fix=f"log in; the credentials were {identity or 'none'}",
             )
         by = f" as {name}" if name else ""
         reason = "" if name else f": {said or '403 Forbidden'}"
         role = role_for(asked, name) if asked is not None else ""
-        fix = "the RBAC below grants it" if role else ""
+        fix = "the RBAC below grants this permission" if role else ""
         return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role, user=name, said=said)
     if code == 404:
         return NotFound(f"{what}: {said or '404 Not Found'}", status=code, where=where)

@@ -60,11 +60,13 @@ def _trust(context: ssl.SSLContext, access: Access) -> None:
         else:
             context.load_default_certs()
     except FileNotFoundError:
-        raise InputError("no such file", where=access.ca_file, fix="mend certificate-authority") from None
+        raise InputError("no such file", where=access.ca_file, fix="fix certificate-authority") from None
     except OSError as error:
         where = access.ca_file if access.ca_file and not access.ca_data else f"cluster of context {access.context}"
-        reason = error.strerror if not isinstance(error, ssl.SSLError) else "no certificate in PEM"
-        raise InputError(f"certificate-authority: {reason}", where=where, fix="give the authority in PEM") from None
+        reason = error.strerror if not isinstance(error, ssl.SSLError) else "no PEM certificate"
+        raise InputError(
+            f"certificate-authority: {reason}", where=where, fix="give the CA certificate in PEM"
+        ) from None
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access) -> None:
@@ -78,7 +80,9 @@ def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access)
         with _as_file(certificate.encode()) as path:
             context.load_cert_chain(path, password=no_password)
     except ssl.SSLError as error:
-        reason = "the client key is of another certificate" if "KEY_VALUES_MISMATCH" in str(error) else "is not PEM"
+        reason = (
+            "the client key belongs to another certificate" if "KEY_VALUES_MISMATCH" in str(error) else "is not PEM"
+        )
         raise InputError(f"client certificate: {reason}", where=where, fix="log in again") from None
 
 
@@ -109,9 +113,9 @@ def handshake_failure(error: ssl.SSLError, host: str) -> tuple[str, str]:
     if not isinstance(error, ssl.SSLCertVerificationError):
         text = (error.reason or str(error)).lower().replace("_", " ")
         if "alert" in text and "certificate" in text:
-            return f"the server does not take the client certificate ({text})", "log in again"
+            return f"the server rejected the client certificate ({text})", "log in again"
         if "wrong version number" in text or "http request" in text:
-            return "no TLS there", "does the server speak http:// or is it a proxy?"
+            return "the server does not speak TLS", "is it http:// only, or a proxy?"
         return f"TLS failed: {text}", "check the server's address and port"
     code, message = error.verify_code, error.verify_message
     if code == _EXPIRED:
@@ -119,5 +123,5 @@ def handshake_failure(error: ssl.SSLError, host: str) -> tuple[str, str]:
     if code == _NOT_YET_VALID:
         return "its certificate is not valid yet", "check this machine's clock"
     if code in _WRONG_HOST:
-        return f"its certificate is for another name than {host}", "set tls-server-name in the kubeconfig"
+        return f"its certificate was not issued for {host}", "set tls-server-name in the kubeconfig"
     return f"its certificate is not trusted: {message}", "check certificate-authority in the kubeconfig"

@@ -145,7 +145,7 @@ class Connection:
             for piece in _inflated(arriving) if is_gzip else arriving:
                 size += len(piece)
                 if size > patience.most_bytes:
-                    raise AnswerTooLong(f"the answer is longer than {patience.most_bytes >> 20}Mi", where=self._where)
+                    raise AnswerTooLong(f"the response is larger than {patience.most_bytes >> 20}Mi", where=self._where)
                 pieces.append(piece)
             self.is_reusable = not response.will_close
             return HttpAnswer(response.status, _lower(response), pieces[0] if len(pieces) == 1 else b"".join(pieces))
@@ -278,17 +278,17 @@ class _Translation:
         if isinstance(error, TimeoutError):
             is_over = time.monotonic() >= self._deadline.end
             seconds = self._deadline.total_seconds if is_over else self._deadline.stall_seconds
-            what = f"no whole answer within {seconds:g} s" if is_over else f"it said nothing for {seconds:g} s"
+            what = f"no complete response within {seconds:g} s" if is_over else f"no data for {seconds:g} s"
             raise TimedOut(what, where=self._where, fix="is it overloaded?") from None
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
             what, fix = handshake_failure(error, self._where)
             raise Unreachable(what, where=self._where, fix=fix) from None
         if isinstance(error, OSError):
-            raise Unreachable("it closed the connection", where=self._where) from None
+            raise Unreachable("the server closed the connection", where=self._where) from None
         if isinstance(error, _Incomplete | IncompleteRead):
-            raise Unreachable("the answer broke off", where=self._where) from None
+            raise Unreachable("the response was cut off", where=self._where) from None
         if isinstance(error, HTTPException | zlib.error | ValueError | OverflowError):
-            raise BadAnswer("what it says is not HTTP", where=self._where) from None
+            raise BadAnswer("the response is not HTTP", where=self._where) from None
 
 
 class _Incomplete(Exception):
@@ -333,11 +333,14 @@ def _keep_alive(opened: socket.socket) -> None:
 
 def _not_connected(error: Exception, to: Address, *, is_proxy: bool) -> Unreachable:
     if isinstance(error, socket.gaierror | UnicodeError):
-        what, fix = f"no address is known for {to.host}", "check the name, and DNS"
+        what, fix = f"cannot resolve {to.host}", "check the name and DNS"
     elif isinstance(error, TimeoutError):
-        what, fix = "no connection in time", "check network, firewall and VPN"
+        what, fix = "connection timed out", "check the network, firewall and VPN"
     elif isinstance(error, ConnectionRefusedError):
-        what, fix = "nothing listens there", "check address and port, and that it runs"
+        what, fix = "connection refused", "check the address and port, and that the server is running"
     else:
-        what, fix = f"no connection: {getattr(error, 'strerror', None) or error}", "check network, firewall and VPN"
+        what, fix = (
+            f"no connection: {getattr(error, 'strerror', None) or error}",
+            "check the network, firewall and VPN",
+        )
     return Unreachable(what, where=f"proxy {to}" if is_proxy else str(to), fix=fix)

@@ -130,7 +130,7 @@ class Watch(Generic[Model]):
             begun, version = time.monotonic(), self._version
             yield from self._watch([("resourceVersion", version)])
             if self._version == version and time.monotonic() - begun < _SHORT_SECONDS:
-                raise Unreachable("it ended a watch at once", where=self._client.where)
+                raise Unreachable("it ended the watch immediately", where=self._client.where)
 
     def _watch(self, query: list[tuple[str, str]], *, is_initial: bool = False) -> Iterator[Event[Model]]:
         """Yield what one watch says, until the server ends it."""

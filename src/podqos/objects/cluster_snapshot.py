@@ -271,22 +271,22 @@ class ClusterSnapshot:
         count, end = 1, None
         for number, line in numbered:
             if end is not None:
-                raise self._error(number, "there is more after the end", "keep one snapshot per file")
+                raise self._error(number, "there is data after the end of the snapshot", "keep one snapshot per file")
             before = known[number - 2] if number - 2 < len(known) else None
             entry = before[1] if before is not None and before[0] == line else self._entry(number, line)
             self._entries.append((line, entry))
             end = self._take(entry)
             count = number
         if end is None or end.lines != count - 1:
-            raise InputError("it was cut off", where=self.source, fix="take the snapshot again")
+            raise InputError("it is truncated", where=self.source, fix="take the snapshot again")
         return header
 
     def _header(self, line: bytes) -> Header:
         try:
             return msgspec.json.decode(line, type=Header)
         except REFUSALS as error:
-            fix = f'its first line is {{"apiVersion":"podqos.dev/v1alpha1","kind":"{KIND}", …}}'
-            raise InputError(f"no snapshot of a cluster: {error}", where=self.source, fix=fix) from None
+            fix = f'a snapshot starts with {{"apiVersion":"podqos.dev/v1alpha1","kind":"{KIND}", …}}'
+            raise InputError(f"not a snapshot of a cluster: {error}", where=self.source, fix=fix) from None
 
     def _kind(self, number: int, line: bytes) -> str:
         try:

@@ -236,7 +236,7 @@ class Contents:
                 continue
             key = source.scope, reading.policy.name
             if key in seen:
-                what = f'Policy "{reading.policy.name}" is in {seen[key]} already'
+                what = f'Policy "{reading.policy.name}" is already defined in {seen[key]}'
                 problems.append(source.problem(place, ("metadata", "name"), what, "rename one"))
                 continue
             seen[key] = source.name

@@ -69,7 +69,7 @@ def chosen_node(workloads: Iterable[FoundWorkload], node: str | None = None) -> 
         raise InvalidArgument(f"these are the pods of {len(nodes)} nodes", fix=fix)
     if node is not None and node not in nodes:
         raise InvalidArgument(
-            f"no pod runs on {node}", where=naming("node"), fix=f"one of: {', '.join(nodes) or 'none'}"
+            f"no pods run on {node}", where=naming("node"), fix=f"one of: {', '.join(nodes) or 'none'}"
         )
     return node or next(iter(nodes), "")
 

@@ -212,7 +212,7 @@ class PolicyCollector:
         if is_stored:
             self._known_kinds.add(kind)
         if key in self._stated and self._stated[key] != policy:
-            what = f"{kind} {key[2]} is stated on the command line, and that value counts"
+            what = f"{kind} {key[2]} is set on the command line, which takes precedence"
             problems.append(source.problem(other.place, (), what, severity=Severity.WARNING))
         same_scope = self._found.setdefault(source.scope, {})
         first = same_scope.get(key)
@@ -222,8 +222,8 @@ class PolicyCollector:
             stored, applied = (found, first) if is_stored else (first, found)
             same_scope[key] = replace(applied, policy=_replacing(stored.policy, applied.policy))
         elif source.scope is None or policy != first.policy:
-            fix = f"remove one; the other is {first.source.where(first.place)}"
-            what = f"{key[0]} {key[2]} is given twice"
+            fix = f"remove one; the other is at {first.source.where(first.place)}"
+            what = f"{key[0]} {key[2]} is defined twice"
             # Files of one directory may show the same object in two notations.
             severity = self._doubles if source.scope is None else Severity.WARNING
             problems.append(source.problem(other.place, (), what, fix, severity=severity))

@@ -90,7 +90,7 @@ def parse_selector(text: str) -> LabelSelector:
     while position < len(text):
         found = _CONDITION.match(text, position)
         if found is None or found.end() == position:
-            what = f"{text[position:].strip()!r} is no condition on labels"
+            what = f"{text[position:].strip()!r} is not a valid label selector"
             raise InvalidArgument(
                 what, where=naming("selector"), fix="for example app=web,tier!=cache,'env in (a,b)',!canary"
             )
