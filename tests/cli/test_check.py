@@ -345,7 +345,7 @@ def test_bad_input_is_2_and_the_rest_is_checked(capsys):
         (["web.yaml", "--inject", "isto"], "isto"),
         (["-", "-f", "-"], "standard input can be read only once"),
         (["web.yaml", "--node-memory", "0"], "--node-memory: '0' is not an amount above zero"),
-        (["web.yaml", "--kubernetes-version", "9.9"], "Kubernetes version '9.9' is not known"),
+        (["web.yaml", "--kubernetes-version", "9.9"], "unknown Kubernetes version '9.9'"),
         (["--explain", "accidental-burstabel"], 'did you mean "accidental-burstable"?'),
     ],
 )
@@ -467,7 +467,7 @@ WRONG_CONFIGURATIONS = {
     "no amount": ("options: {growthPerSecond: fast}\n", 'options.growthPerSecond: "fast" is not a valid quantity'),
     "not above zero": ("options: {nodeMemory: '0'}\n", 'options.nodeMemory: "0" is not above zero'),
     "version as a number": ("kubernetesVersion: 1.30\n", "kubernetesVersion: must be a string, not 1.3"),
-    "no such version": ("kubernetesVersion: '2.0'\n", "kubernetesVersion: Kubernetes version '2.0' is not known"),
+    "no such version": ("kubernetesVersion: '2.0'\n", "kubernetesVersion: unknown Kubernetes version '2.0'"),
     "set twice": ("failOn: info\nfailOn: error\n", '2:1: key "failOn" is set twice'),
     "a list": ("- a\n", "1:1: error: must be a mapping, not a list"),
     "broken": ("a: [\n", "broken YAML"),

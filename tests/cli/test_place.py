@@ -371,7 +371,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
             {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "evictionHrad": {}},
             "error: unknown field 'evictionHrad' (did you mean evictionHard?)",
         ),
-        (deployment("web", "1mm"), "is no quantity"),
+        (deployment("web", "1mm"), "is not a valid quantity"),
     ],
     ids=["spread", "priority", "node", "kubelet", "quantity"],
 )

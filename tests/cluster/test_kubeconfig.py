@@ -135,7 +135,7 @@ def test_null_and_missing_sections_are_empty():
             FIRST.replace(b"https://prod.example.com:6443/", b"https://x:99999"), None, "not a valid address", id="port"
         ),
         pytest.param(
-            FIRST.replace(b"https://prod.example.com:6443/", b""), None, "cluster prod: the server is missing", id="no server"
+            FIRST.replace(b"https://prod.example.com:6443/", b""), None, "prod: the server is missing", id="no server"
         ),
     ],
 )
