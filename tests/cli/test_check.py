@@ -341,7 +341,7 @@ def test_bad_input_is_2_and_the_rest_is_checked(capsys):
         (["nowhere.yaml"], "nowhere.yaml: error: No such file or directory (check the path)"),
         (["web.yaml", "--config-file", "no.yaml"], "--config-file no.yaml: no such file (check the path)"),
         (["web.yaml", "--baseline", "no.json"], "no.json: No such file or directory (check the path)"),
-        (["web.yaml", "--write-baseline"], "no file to write the baseline to (name it with --baseline FILE)"),
+        (["web.yaml", "--write-baseline"], "no file to write the baseline to (give it with --baseline FILE)"),
         (["web.yaml", "--inject", "isto"], "isto"),
         (["-", "-f", "-"], "standard input can be read only once"),
         (["web.yaml", "--node-memory", "0"], "--node-memory: '0' is not an amount above zero"),

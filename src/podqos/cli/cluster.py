@@ -87,7 +87,7 @@ def node_argument(arguments: argparse.Namespace) -> None:
     if len(given) != 1 or not is_node_name(given[0]):
         return
     if arguments.node is not None:
-        raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="name one")
+        raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="give one")
     check_name_of_cluster(arguments, given[0], "node")
     arguments.node, arguments.files = given[0], []
     arguments.all_namespaces = arguments.snapshot is None

@@ -396,7 +396,7 @@ class Objects:
             self._report(found, "", what, severity=Severity.WARNING)
         if len(replaced) > _SHOWN:
             what = f"{len(replaced) - _SHOWN} more workloads from here on replace one of the same name"
-            fix = "name one directory at a time"
+            fix = "give one directory at a time"
             self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
 

@@ -156,7 +156,7 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
         if named is not None and (names_cluster or given.startswith(("pod/", "pods/")) or "." not in given):
             found.append((given, named[1]))
     if len(found) > 1:
-        raise InvalidOption(f"two pods: {found[0][0]} and {found[1][0]}", fix="name one")
+        raise InvalidOption(f"two pods: {found[0][0]} and {found[1][0]}", fix="give one")
     if not found:
         return ""
     arguments.logs = [log for log in arguments.logs if log != found[0][0]]

@@ -129,7 +129,7 @@ class CheckRun:
             return 2
         if arguments.write_baseline and self._baseline_path is None:
             raise InvalidOption(
-                "no file to write the baseline to", where="--write-baseline", fix="name it with --baseline FILE"
+                "no file to write the baseline to", where="--write-baseline", fix="give it with --baseline FILE"
             )
         checked = self._checked()
         if arguments.write_baseline:
