@@ -82,7 +82,7 @@ def _answer(program: str, arguments: list[str]) -> int:
 
 
 def _failed(program: str, what: str, code: int) -> int:
-    """Say in one line why there is no answer."""
+    """Print in one line why the command failed."""
     with suppress(OSError):
         print(f"{program}: {one_line(what)}", file=sys.stderr)
     return code

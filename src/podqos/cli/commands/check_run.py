@@ -58,7 +58,7 @@ _OF_SCORES = ("table", "json", "yaml", "name")
 
 
 class CheckRun:
-    """The command at work."""
+    """One run of the command."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -110,7 +110,7 @@ class CheckRun:
         return inputs.only(InputFile(name, data=read_bytes(STDIN)) if file.path == STDIN else file for file in others)
 
     def _want_scores(self) -> None:
-        """See that ``--all`` can be done; without anything else it is about the cluster."""
+        """Validate ``--all``, which without files is about the live cluster."""
         arguments = self._arguments
         if arguments.output not in _OF_SCORES:
             fix = f"use one of {', '.join(_OF_SCORES)}"
@@ -146,7 +146,7 @@ class CheckRun:
         return self._end(checked)
 
     def _end(self, checked: Checked) -> int:
-        """Say what else there is to say, and return the exit code."""
+        """Print stale baseline entries and problems, and return the exit code."""
         self._tell_stale(checked.stale)
         if print_problems(checked.problems):
             return 2
@@ -245,7 +245,7 @@ class CheckRun:
         )
 
     def _without_own_files(self, files: list[InputFile]) -> list[InputFile]:
-        """Leave out what a directory of manifests holds for podqos itself."""
+        """Leave out podqos' own files in a directory of manifests."""
         baseline = self._baseline_path and os.path.realpath(self._baseline_path)
         return [
             file
