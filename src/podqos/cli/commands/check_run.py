@@ -261,7 +261,7 @@ class CheckRun:
         return None if stated is None else self._config.resolve(stated)
 
     def _write_baseline(self, checked: Checked) -> int:
-        """Write what is to be known from now on; entries about objects that were not checked stay."""
+        """Write the new baseline; entries about objects that were not checked stay."""
         path = self._baseline_path
         assert path is not None
         if print_problems(checked.problems):
@@ -294,7 +294,7 @@ class CheckRun:
         emit(checked.report, self._arguments, lines, names=_names)
 
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
-        """Say which entries of the baseline are no longer needed."""
+        """Print which baseline entries are no longer needed."""
         for entry in stale[:_STALE_SHOWN]:
             print(f"{self._baseline_path}: {_described(entry)} is no longer found", file=sys.stderr)
         if stale:
@@ -307,14 +307,14 @@ def _namespace_names(whole: NamespaceScores) -> Iterator[str]:
 
 
 def _names(report: CheckReport) -> Iterator[str]:
-    """Yield the objects that something is found about."""
+    """Yield the objects with findings."""
     return (object_name(item.kind, item.name) for item in report.items)
 
 
 def _lines(
     report: CheckReport, style: Style, output: str, checked: Checked, *, verbose: bool, was_fixed: bool
 ) -> Iterable[str]:
-    """Return the report as people, CI servers and code scanners read it."""
+    """Return the report in the format for people, CI servers or code scanners."""
     match output:
         case "github":
             from podqos.report.check.github import github
