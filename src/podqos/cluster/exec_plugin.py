@@ -22,7 +22,7 @@ from podqos.manifest.documents import plain_documents
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MOST_BYTES = 1 << 20
 SECONDS = 120.0
-"""A plugin that asks its user to log in takes a while; one that hangs must not take for ever."""
+"""A plugin that asks its user to log in takes a while; one that hangs must not block forever."""
 
 
 class ExecStatus(Struct, frozen=True, rename="camel"):
@@ -38,7 +38,7 @@ class ExecStatus(Struct, frozen=True, rename="camel"):
         return "ExecStatus(…)"
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether they are of no use any more."""
+        """Whether they have expired."""
         expiry = self.expiration_timestamp
         if expiry is None:
             return False
@@ -106,7 +106,7 @@ def _start_of(file: IO[bytes]) -> bytes:
 
 
 def _exec_info(plugin: ExecConfig, access: Access, is_interactive: bool) -> str:
-    """Return what a plugin is told: the version to answer in, whether it may ask, and the cluster if it wants that."""
+    """Return a plugin's input: the version to answer in, whether it may prompt, and the cluster if it wants that."""
     spec: dict[str, object] = {"interactive": is_interactive}
     if plugin.provide_cluster_info:
         cluster = {
@@ -122,7 +122,7 @@ def _exec_info(plugin: ExecConfig, access: Access, is_interactive: bool) -> str:
 
 
 def _authority(access: Access) -> bytes:
-    """Return the authority in PEM; msgspec writes bytes in base64."""
+    """Return the CA in PEM; msgspec writes bytes in base64."""
     if access.ca_data or not access.ca_file:
         return access.ca_data.encode()
     try:

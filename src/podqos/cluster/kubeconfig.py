@@ -1,4 +1,4 @@
-"""Pure: kubeconfig files: several merged into one as kubectl does, and what a context in it says about access.
+"""Pure: kubeconfig files: merged as kubectl does, and the access that a context describes.
 
 Of each map (clusters, users, contexts) the first file that has an entry wins, and it wins whole: fields of the same
 entry in later files are not mixed in. The first current-context wins. Names of files count from the file they stand in.
@@ -28,7 +28,7 @@ _SHOWN_CONTEXTS = 8
 
 
 class ClusterEntry(Struct, frozen=True, rename="kebab"):
-    """Where a server is, and how to know that it is the right one."""
+    """The address of a server, and how to verify it."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -57,17 +57,17 @@ class ExecConfig(Struct, frozen=True, rename="camel"):
     provide_cluster_info: bool = False
     interactive_mode: str = ""
     directory: str = ""
-    """Of the kubeconfig: a command with a slash counts from there."""
+    """The directory of the kubeconfig: a command with a slash is relative to it."""
 
 
 class AuthProvider(Struct, frozen=True):
-    """How kubectl got credentials before exec plugins."""
+    """The predecessor of exec plugins in kubectl."""
 
     name: str = ""
 
 
 class User(Struct, frozen=True, rename="kebab"):
-    """Credentials, and on whose behalf to ask."""
+    """Credentials and impersonation."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -90,7 +90,7 @@ class User(Struct, frozen=True, rename="kebab"):
 
 
 class Context(Struct, frozen=True):
-    """Which user asks which cluster, and in which namespace unless told otherwise."""
+    """A user, a cluster, and the default namespace."""
 
     cluster: str = ""
     user: str = ""
@@ -120,7 +120,7 @@ class _File(Struct, frozen=True, rename="kebab"):
 
 
 class Access(Struct, frozen=True):
-    """All it takes to reach one API server. Names of files are complete, data is decoded."""
+    """Everything needed to reach one API server. File names are absolute, data is decoded."""
 
     server: str
     """``https://host:port``, perhaps with a path, without a slash at the end."""
@@ -129,9 +129,9 @@ class Access(Struct, frozen=True):
     """Empty inside a cluster."""
     ca_file: str = ""
     ca_data: str = ""
-    """Certificates in PEM; they count before the file."""
+    """Certificates in PEM; they take precedence over the file."""
     is_insecure: bool = False
-    """Whether any certificate will do."""
+    """Whether to accept any certificate."""
     tls_server_name: str = ""
     proxy_url: str = ""
     is_compressed: bool = True
@@ -148,7 +148,7 @@ class Kubeconfig(Struct, frozen=True):
     current_context: str = ""
 
     def access(self, context: str | None = None) -> Access:
-        """Return what a context says, the current one unless it is named."""
+        """Return the access of a context, by default the current one."""
         where = ", ".join(self.sources)
         name = context or self.current_context
         if not name:
@@ -187,7 +187,7 @@ class Kubeconfig(Struct, frozen=True):
 
 
 def merge(files: Iterable[tuple[str, bytes]]) -> Kubeconfig:
-    """Return several files, names and contents, as one; the first counts most."""
+    """Merge several files, given as names and contents; the first takes precedence."""
     clusters: dict[str, ClusterEntry] = {}
     users: dict[str, User] = {}
     contexts: dict[str, Context] = {}
@@ -225,7 +225,7 @@ def _read(source: str, data: bytes) -> _File:
 
 
 def _without_nulls(value: Plain) -> Plain:
-    """Leave out what is null, as Go does: ``users: null`` is what kubectl writes for none."""
+    """Leave out null fields, as Go does: kubectl writes ``users: null`` for none."""
     if isinstance(value, dict):
         return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, list):
@@ -234,7 +234,7 @@ def _without_nulls(value: Plain) -> Plain:
 
 
 def _worded(error: msgspec.ValidationError) -> str:
-    """Return msgspec's words, field first: ``clusters[0].cluster: expected `object`, got `str```."""
+    """Return msgspec's message, field first: ``clusters[0].cluster: expected `object`, got `str```."""
     what, _, field = str(error).partition(" - at `$")
     field = field.rstrip("`").lstrip(".")
     what = what[:1].lower() + what[1:]

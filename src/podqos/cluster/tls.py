@@ -1,4 +1,4 @@
-"""Edge: TLS as kubectl does it: which authorities to trust, and the client's own certificate.
+"""Edge: TLS as kubectl does it: which CAs to trust, and the client certificate.
 
 Python's defaults are stricter than Go's in two points that break real clusters: since 3.13 it refuses authorities
 without certain extensions (VERIFY_X509_STRICT), and before that it takes only roots for an anchor, where Go takes any
@@ -22,7 +22,7 @@ _WRONG_HOST = frozenset({62, 64})
 
 
 def client_context(access: Access, certificate: str) -> ssl.SSLContext:
-    """Return how to speak TLS to a server; ``certificate`` is the client's own with its key, in PEM, or empty."""
+    """Return the TLS context for a server; ``certificate`` is the client's, with its key, in PEM, or empty."""
     context = _context(access)
     if not access.is_insecure:
         _trust(context, access)
@@ -32,7 +32,7 @@ def client_context(access: Access, certificate: str) -> ssl.SSLContext:
 
 
 def proxy_context(access: Access) -> ssl.SSLContext:
-    """Return how to speak TLS to a proxy: this machine's authorities and the cluster's are trusted."""
+    """Return the TLS context for a proxy: this machine's CAs and the cluster's are trusted."""
     context = _context(access)
     if not access.is_insecure:
         context.load_default_certs()
@@ -70,7 +70,7 @@ def _trust(context: ssl.SSLContext, access: Access) -> None:
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access) -> None:
-    """Load a certificate that is text. Python takes files only: this one never reaches a disk where Linux helps."""
+    """Load a certificate from text. Python accepts only files; on Linux this one never reaches a disk."""
     where = f"user of context {access.context}" if access.context else access.server
 
     def no_password() -> str:
@@ -88,7 +88,7 @@ def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access)
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """Give the path of a file with that content; elsewhere than on Linux it has a name, and only its owner reads it."""
+    """Return the path of a file with this content; except on Linux it has a name, and only its owner can read it."""
     if hasattr(os, "memfd_create"):
         memory = os.memfd_create("client-certificate")
         try:
@@ -109,7 +109,7 @@ def _as_file(data: bytes) -> Iterator[str]:
 
 
 def handshake_failure(error: ssl.SSLError, host: str) -> tuple[str, str]:
-    """Return why there is no TLS with a server, and what to do about it."""
+    """Return why a TLS handshake failed, and how to fix it."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         text = (error.reason or str(error)).lower().replace("_", " ")
         if "alert" in text and "certificate" in text:

@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 
 class Deadline:
-    """By when something has to be over."""
+    """A deadline."""
 
     def __init__(self, stall_seconds: float, total_seconds: float) -> None:
         self.stall_seconds = stall_seconds
@@ -24,7 +24,7 @@ class Deadline:
         self.end = time.monotonic() + total_seconds
 
     def next_wait(self) -> float:
-        """Return how long the next step may take; raise ``TimeoutError`` if it is too late."""
+        """Return the time left for the next step; raise ``TimeoutError`` if there is none."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -32,7 +32,7 @@ class Deadline:
 
 
 def request_of(lines: list[str], where: str) -> bytes:
-    """Return a request; a line that would end early or say something else is refused, not sent."""
+    """Return a request; reject a line with characters that would end or change it."""
     for number, line in enumerate(lines):
         if not line.isprintable() or not line.isascii():
             name = f"header {line.partition(':')[0]}" if number else "the path"
@@ -57,7 +57,7 @@ def through_proxy(opened: socket.socket, proxy: Address, server: Address, deadli
 
 
 def proxy_authorization(proxy: Address) -> list[str]:
-    """Return the header that says to a proxy who asks, if that was stated."""
+    """Return the authentication header for a proxy, if it has credentials."""
     pair = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
     return [f"Proxy-Authorization: Basic {pair}"] if proxy.username else []
 
