@@ -178,7 +178,7 @@ class _Disk:
 class _Given:
     """The files of a scenario are among given files, each with a name, perhaps with directories."""
 
-    missing = "not among the files given"
+    missing = "not among the given files"
     fix = "give it together with the scenario"
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
