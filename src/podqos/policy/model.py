@@ -22,7 +22,7 @@ Globs = tuple[str, ...]
 
 
 def says(text: str) -> Meta:
-    """Return what the schema says about a field, for editors that show it."""
+    """Return the description of a field in the schema, for editors."""
     return Meta(description=text)
 
 
@@ -31,7 +31,7 @@ Ratio = Annotated[float, Meta(ge=1)]
 
 
 class Action(StrEnum):
-    """What becomes of an object that violates a rule; the strictest first."""
+    """The action for an object that violates a rule; the strictest first."""
 
     DENY = "Deny"
     WARN = "Warn"
@@ -47,7 +47,7 @@ _RANKS = {action: rank for rank, action in enumerate(Action)}
 
 
 class Operator(StrEnum):
-    """How a selector's condition compares."""
+    """The operator of a label condition."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -71,7 +71,7 @@ class Selector(LabelSelector, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class Match(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Which objects are meant: those that match every field given; without any, all."""
+    """The objects a rule applies to: those that match every given field (default: all)."""
 
     namespaces: Annotated[Globs, says("names of namespaces: shop, team-*")] = ()
     namespace_selector: Annotated[Selector | None, says("labels of the namespace")] = None
@@ -85,7 +85,7 @@ class Match(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 class Priority(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Rules about the priority of pods."""
+    """Requirements for the priority of pods."""
 
     required: Annotated[bool, says("the pod must have a priority class, its own or the global default")] = False
     classes: Annotated[Globs, says("allowed priority classes: web, batch-*")] = ()
@@ -95,7 +95,7 @@ class Priority(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 class Require(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What a rule demands of a pod as it will be stored: all of it."""
+    """The requirements of a rule for a pod as stored, all of which must be met."""
 
     min_class: Annotated[QOSClass | None, says("lowest allowed QoS class")] = None
     max_class: Annotated[QOSClass | None, says("highest allowed QoS class")] = None
@@ -115,7 +115,7 @@ class Require(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is demanded of which objects, and what becomes of those that do not comply."""
+    """Requirements for some objects, and the action for those that violate them."""
 
     name: Annotated[str, says("name of the rule in exemptions, messages and findings")]
     match: Annotated[Match, says("objects the rule applies to (default: all objects with pods)")] = Match()
@@ -125,7 +125,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Per(StrEnum):
-    """What a budget is held against."""
+    """What a budget adds up."""
 
     CLUSTER = "Cluster"
     NAMESPACE = "Namespace"
@@ -133,7 +133,7 @@ class Per(StrEnum):
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the requests and limits of pods may add up to."""
+    """The highest sum of requests and limits of pods."""
 
     name: Annotated[str, says("name of the budget in messages and findings")]
     match: Annotated[Match, says("objects whose pods count (default: all)")] = Match()
@@ -148,12 +148,12 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def is_for_all(self) -> bool:
-        """Whether it is about all pods together."""
+        """Whether it adds up all pods."""
         return self.match == Match() and self.per is Per.CLUSTER
 
 
 class Exemption(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """What rules are not applied to: what matches every field given."""
+    """An exemption from rules, for whatever matches every given field."""
 
     reason: Annotated[str, Meta(min_length=1, description="the reason, for whoever reads this file in a year")]
     rules: Annotated[Globs, says("names of rules and budgets (default: all of this policy)")] = ()
@@ -167,7 +167,7 @@ class Exemption(Struct, frozen=True, rename="camel", forbid_unknown_fields=True,
 
 
 class PolicySpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is demanded."""
+    """Rules, budgets and exemptions."""
 
     rules: Annotated[tuple[Rule, ...], says("requirements for each pod")] = ()
     budgets: Annotated[tuple[Budget, ...], says("requirements for all pods together")] = ()
@@ -175,7 +175,7 @@ class PolicySpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PolicyMeta(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who a policy is."""
+    """The metadata of a policy."""
 
     name: Annotated[str, says("name of the policy in messages and findings")]
     labels: Annotated[dict[str, str], says("labels, for your own use")] = {}
@@ -210,5 +210,5 @@ class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
 
 
 def policy_of(name: str, spec: PolicySpec) -> Policy:
-    """Return a policy that is written without its head."""
+    """Return a policy that is written without apiVersion, kind and metadata."""
     return Policy(api_version=API_VERSION, kind=KIND, metadata=PolicyMeta(name=name), spec=spec)

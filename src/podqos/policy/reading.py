@@ -1,4 +1,4 @@
-"""Policies from plain values, with everything wrong about them: shape first, then what makes no sense."""
+"""Reads policies from plain values, with all problems: first the structure, then values that make no sense."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class PolicyFileReading(Struct, frozen=True):
-    """What an object turned out to be: a policy, or none because of what was found."""
+    """A policy, or None and its problems."""
 
     policy: Policy | None
     findings: tuple[FieldProblem, ...] = ()
 
 
 def read_policy(value: Plain) -> PolicyFileReading:
-    """Return the policy that an object is, or everything wrong with it."""
+    """Return the policy of an object, or all its problems."""
     version = value.get("apiVersion") if isinstance(value, dict) else None
     if isinstance(version, str) and version != API_VERSION:
         what = f'no kind "Policy" in version "{version}"'
@@ -52,7 +52,7 @@ def read_policy(value: Plain) -> PolicyFileReading:
 
 
 def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
-    """Yield what has the right shape and makes no sense; ``at`` is where the policy stands."""
+    """Yield values that are well-formed but make no sense; ``at`` is the path of the policy."""
     if not spec.rules and not spec.budgets:
         yield FieldProblem(at, "has no requirements", "add rules or budgets")
     yield from _doubles(spec, at)
@@ -66,7 +66,7 @@ def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
 
 
 def _doubles(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
-    """Yield names that are given twice: exemptions and messages go by them."""
+    """Yield duplicate names: exemptions and messages refer to them."""
     named = [(rule.name, (*at, "rules", index, "name")) for index, rule in enumerate(spec.rules)]
     named += [(budget.name, (*at, "budgets", index, "name")) for index, budget in enumerate(spec.budgets)]
     seen: set[str] = set()
