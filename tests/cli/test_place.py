@@ -336,7 +336,7 @@ def test_a_job_has_as_many_pods_as_may_run_at_a_time(place):
         ),
         (["--nodes", "-1", "--node-capacity", "cpu=1,memory=1Gi"], "--nodes: -1 is not a valid number of nodes"),
         (["--nodes", "1", "--node-capacity", "cpu=many"], "--node-capacity: 'many' is not a valid quantity"),
-        (["--nodes", "1", "--node-capacity", "cpu=4"], "--node-capacity: no memory (write cpu=16,memory=64Gi)"),
+        (["--nodes", "1", "--node-capacity", "cpu=4"], "--node-capacity: missing memory (write cpu=16,memory=64Gi)"),
         ([*NODES, "--cpu-budget", "lots"], "--cpu-budget: 'lots' is not a ratio (for example 1.5)"),
         ([*NODES, "--kubelet-config", "/nowhere.yaml"], "/nowhere.yaml"),
     ],
@@ -371,7 +371,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
             {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "evictionHrad": {}},
             "error: unknown field 'evictionHrad' (did you mean evictionHard?)",
         ),
-        (deployment("web", "1mm"), "is no quantity"),
+        (deployment("web", "1mm"), "is not a valid quantity"),
     ],
     ids=["spread", "priority", "node", "kubelet", "quantity"],
 )

@@ -83,7 +83,7 @@ def test_8gi_in_2_seconds_is_a_rate_and_the_kernel_comes_before_the_kubelet_look
     assert "default/log-collector (app) grows by 4Gi/s" in out
     assert "100 %  the kernel kills default/log-collector" in out
     assert run("forecast", "pods.yaml", *node, "--rate", "8Gi/soon")[2] == (
-        "podqos: error: --rate: '8Gi/soon' is not a rate (for example 128Mi/s, 2Gi/h or 8Gi/2s)\n"
+        "podqos: error: --rate: '8Gi/soon' is not a valid rate (for example 128Mi/s, 2Gi/h or 8Gi/2s)\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, spelled and explained the same everywhere, and how their texts are read.
+"""Options shared by several commands: same spelling and help everywhere, and the functions that parse their values.
 
 An option that holds a value is read while the command line is parsed (``add_value_option``): a command sees the value.
 """
@@ -43,7 +43,7 @@ _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 
 def add_class_options(parser: Parser) -> None:
-    """Declare ``--priority`` and ``--runtime-class``: classes of the cluster that are in no file."""
+    """Declare ``--priority`` and ``--runtime-class``, for classes of the cluster that are in no file."""
     about = "value of a PriorityClass of the cluster (default: 0 if it is in no file)"
     add_list_option(parser, "--priority", "NAME=VALUE", about)
     about = "overhead of a RuntimeClass of the cluster (default: none if it is in no file)"
@@ -88,7 +88,7 @@ def add_kubelet_option(
     metavar: str = "FILE",
     default: str = "the kubelet's defaults",
 ) -> None:
-    """Declare ``--kubelet-config``; ``other_names`` are further spellings that a command has."""
+    """Declare ``--kubelet-config``; ``other_names`` are additional spellings of a command."""
     parser.add_argument(
         *other_names,
         "--kubelet-config",
@@ -123,13 +123,13 @@ def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
 def add_node_memory_option(
     parser: Parser, about: str = "the node's memory", default: str = "that of the smallest Node in the files, or 64Gi"
 ) -> None:
-    """Declare ``--node-memory``; see ``objects.assumptions`` for where it is not given."""
+    """Declare ``--node-memory``; for the default see ``objects.assumptions``."""
     about = f"{about} (default: {default})"
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
 
 
 def add_scenario_argument(parser: Parser) -> None:
-    """Declare the scenario that a command is about."""
+    """Declare the scenario argument."""
     parser.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
     )
@@ -142,7 +142,7 @@ def add_recursive_option(parser: Parser) -> None:
 
 
 def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
-    """Declare ``--engine`` and ``--jobs``: where independent work is done, and how much of it at a time."""
+    """Declare ``--engine`` and ``--jobs``: where independent work runs, and how much in parallel."""
     where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'one process'})"
     parser.add_argument("--engine", metavar="ENGINE", default=default, help=where)
     jobs = "number of processes on this machine (default: one per core)"
@@ -150,7 +150,7 @@ def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
 
 
 def add_hold_placement_option(parser: Parser) -> None:
-    """Declare ``--hold-placement``: a raised threshold displaces no pod."""
+    """Declare ``--hold-placement``, with which a raised threshold displaces no pod."""
     about = (
         "place pods by the scenario's own kubelet settings: changed thresholds and reservations then affect "
         "when pods are evicted, not which pods fit"
@@ -166,7 +166,7 @@ def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None
 def add_choice_option(
     parser: Parser, name: str, kind: type[StrEnum], about: str, default: StrEnum | None = None
 ) -> None:
-    """Declare an option that is one of an enumeration; a command sees the member."""
+    """Declare an option whose value is a member of an enumeration."""
     choices = [each.value for each in kind]
 
     def read(text: str) -> StrEnum | str:
@@ -190,7 +190,7 @@ def add_value_option(
     *,
     default: str | None = None,
 ) -> None:
-    """Declare an option whose value ``read`` makes of its text and the option's name."""
+    """Declare an option whose value ``read`` parses, given its text and the option's name."""
     described = _with_default(about, default)
     parser.add_argument(name, metavar=metavar, type=lambda text: read(text, name), default=default, help=described)
 
@@ -221,7 +221,7 @@ def _quantity(text: str, option: str, example: str) -> Quantity:
 
 
 def amount_option(text: str, option: str, example: str = "64Gi") -> int:
-    """Read an amount above zero, such as of memory, in whole units."""
+    """Read a quantity above zero, such as an amount of memory, in whole units."""
     return cpu_option(text, option, example).value
 
 
@@ -249,7 +249,7 @@ def cores_option(text: str, option: str = "--cores") -> int:
 
 
 def address_option(text: str, option: str) -> tuple[str, int]:
-    """Return where to listen: an address and a port; 0 is any that is free."""
+    """Return the address and port to listen on; port 0 is any free port."""
     host, colon, port = text.rpartition(":")
     if not colon or not is_port(port):
         raise InvalidOption(f"{text!r} is not a valid address", where=option, fix="for example 0.0.0.0:8443")
@@ -297,7 +297,7 @@ def duration_option(text: str, option: str, least_us: int = 1) -> int:
 
 
 def rate_option(text: str, option: str) -> int:
-    """Read a growth, such as ``128Mi/s`` or ``8Gi/2s``, as bytes per second."""
+    """Read a growth rate, such as ``128Mi/s`` or ``8Gi/2s``, as bytes per second."""
     quantity, slash, per = text.partition("/")
     if (slash and not per) or not quantity:
         raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE)
@@ -317,7 +317,7 @@ def rate_option(text: str, option: str) -> int:
 
 
 def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> Kubelet | None:
-    """Return the kubelet that a file describes; print a note about settings that change no answer in that version."""
+    """Return the kubelet that a file describes; print a note about settings that have no effect in that version."""
     if path is None:
         return None
     version = None if kubernetes_version is None else parse_version(kubernetes_version).version
@@ -331,7 +331,7 @@ def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> K
 
 
 def stated_classes(arguments: argparse.Namespace) -> tuple[PriorityClass | RuntimeClass, ...]:
-    """Return the classes that ``--priority`` and ``--runtime-class`` state."""
+    """Return the classes given with ``--priority`` and ``--runtime-class``."""
     if not arguments.priority and not arguments.runtime_class:
         return ()
     priorities = map(_stated_priority, arguments.priority)
@@ -382,5 +382,5 @@ def capacity_option(text: str, option: str) -> ResourceList:
         capacity[name.strip()] = _quantity(amount, option, "write cpu=16,memory=64Gi")
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
-        raise InvalidOption(f"{' and '.join(missing)} missing", where=option, fix="write cpu=16,memory=64Gi")
+        raise InvalidOption(f"missing {' and '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
     return capacity

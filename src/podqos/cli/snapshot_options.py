@@ -21,7 +21,7 @@ from podqos.reading.files import read_bytes
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
-    """Declare where the pods of a node and their usage come from; ``positional``: whether -f may be left out."""
+    """Declare where a node's pods and their usage come from; ``positional``: whether -f may be left out."""
     add_manifest_options(parser, positional=positional)
     parser.add_argument(
         "--usage",
@@ -37,7 +37,7 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
 
 
 def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) -> tuple[NodeState, Profile, int]:
-    """Return the node that the options describe, the rules to go by, and how many errors were reported on the way.
+    """Return the node that the options describe, the rules that apply, and how many errors were reported.
 
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
     """

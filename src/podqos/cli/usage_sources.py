@@ -1,4 +1,4 @@
-"""What containers used, from every source that the options name: tables, Prometheus, the cluster itself."""
+"""Container usage from every source the options name: tables, Prometheus, the cluster itself."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def _names_samples(arguments: argparse.Namespace) -> bool:
 
 
 def read_metrics(arguments: argparse.Namespace) -> None:
-    """Read a live cluster with what metrics.k8s.io says, where no other samples are named."""
+    """Read a live cluster with usage from metrics.k8s.io, unless other samples are given."""
     object_arguments(arguments)
     if not arguments.files and not arguments.kustomize and not _names_samples(arguments):
         cluster_of(arguments, Part(usage=False, metrics=True))
 
 
 def _namespaces(objects: Objects) -> tuple[str, ...]:
-    """Return the namespaces of the workloads: nothing else is asked of Prometheus."""
+    """Return the namespaces of the workloads: Prometheus is queried for these only."""
     names = {identity_of(workload).namespace for workload in objects.latest(warn=False) if objects.takes(workload)}
     return () if "" in names else tuple(sorted(names))
