@@ -28,7 +28,7 @@ _TOLD_SECONDS = 0.1
 
 
 def main(server: int) -> None:
-    """Compute what is asked for, and say how far it is."""
+    """Compute the task, and report progress."""
     CDLL(None).prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
     if os.getppid() != server:
         return
@@ -38,7 +38,7 @@ def main(server: int) -> None:
     most = getrlimit(RLIMIT_AS)[1]
     setrlimit(RLIMIT_AS, (_MOST_BYTES if most < 0 else min(most, _MOST_BYTES), most))
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever prints does not break the messages
+    os.dup2(2, 1)  # prints must not corrupt the messages
     task: JobTask | ReadingJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
     try:
         result = _read(task.files) if isinstance(task, ReadingJob) else json_line(_computed(task, _Told(out)))
@@ -54,7 +54,7 @@ def main(server: int) -> None:
 
 
 class _Told:
-    """Sends how far it is, now and then."""
+    """Sends progress, rate-limited."""
 
     def __init__(self, out: int) -> None:
         self._out = out
@@ -68,7 +68,7 @@ class _Told:
 
 
 def _read(files: Mapping[str, bytes]) -> bytes:
-    """Return what files hold, or what is wrong with them, pickled."""
+    """Return the content of files or their error, pickled."""
     try:
         return pickle.dumps(read_given(files), pickle.HIGHEST_PROTOCOL)
     except InputError as error:
