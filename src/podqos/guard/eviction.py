@@ -29,8 +29,8 @@ WATCHED_SECONDS = 2.0
 restart comes after 0.2 to 1.3 seconds.
 """
 MOST_REPAIRS = 3
-"""A kubelet that tears a pod down first reports it without a reason, and restores the reason later from its own copy of the
-pod. If it has to start over, its copy has no reason: sending the status again in time fixes that.
+"""A kubelet that tears a pod down first reports it without a reason, and restores the reason later from its own copy of
+the pod. If it has to start over, its copy has no reason: sending the status again in time fixes that.
 """
 MOST_EVENT_FAILURES = 12
 """Number of retries, over some minutes, for an Event that is forbidden: someone may grant the permission."""

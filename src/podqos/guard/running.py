@@ -5,8 +5,8 @@
     kmsg, statuses ─► what kubelet and kernel did ─────────┐   └──────┬──► journal
                                                            └──────────┘
 
-Everything that may block is done on other threads: the watch, requests, the disk. Whether a decision is carried out or
-only written down is asked anew for each (``brakes``).
+Everything that may block runs on other threads: the watch, requests, the disk. ``brakes`` decides for each decision
+whether it is carried out or only recorded.
 """
 
 from __future__ import annotations
