@@ -9,12 +9,15 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# Running needs a hundredth of what testing needs.
+DEMO   := .venv-demo
 PAGE   := src/podqos/report/viewer.html
 
 .PHONY: demo test check fast check-system test-versions golden bench bench-node viewer chromium dist deploy image release-notes lock clean
 
-demo: $(STAMP) viewer
-	@$(BIN)/podqos demo
+demo: $(DEMO)/.installed
+	@$(DEMO)/bin/python tools/page.py
+	@$(DEMO)/bin/podqos demo
 
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python). Slow ones wait
 # most of the time, for a node or a browser: four at once keep two cores busy.
@@ -79,15 +82,9 @@ bench-node: $(STAMP)
 	@for script in node_race node_quiet node_adoption oom_victims rehearse node_soak node_chaos; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
-# The page of `podqos ui` and of all `--html`; without npm everything else works, and the command says what is missing.
+# The page of `podqos ui` and of every --html. Without npm everything else works, and one line says that it is missing.
 viewer:
-	@if command -v npm >/dev/null; then $(MAKE) --silent $(PAGE); else echo "no npm: $(PAGE) is not built"; fi \
-	|| echo "the page could not be built (see above); everything but the page works"
-
-SHOWN := simulate blast autopsy-page page
-$(PAGE): $(SHOWN:%=docs/schema/%.json) $(wildcard viewer/*.json viewer/*.js viewer/index.html) $(shell find viewer/src -type f ! -name schema.ts)
-	cd viewer && npm ci --silent && npm run --silent build -- --logLevel warn
-	cp viewer/dist/index.html $@
+	@$(PYTHON) tools/page.py --in-place
 
 # The browser that the tests of the page use.
 chromium:
@@ -97,7 +94,11 @@ chromium:
 	|| echo "no chromium: the tests of the page will be skipped"
 
 $(STAMP): requirements.lock pyproject.toml
-	@tools/environment $(PYTHON) $(VENV)
+	@tools/environment $(PYTHON) $(VENV) requirements.lock
+	@touch $@
+
+$(DEMO)/.installed: requirements-run.lock pyproject.toml
+	@tools/environment $(PYTHON) $(DEMO) requirements-run.lock
 	@touch $@
 
 # The archives of a release, and the manifest for krew.
@@ -124,10 +125,11 @@ RELEASE ?= unreleased
 release-notes:
 	@$(PYTHON) tools/release_notes.py $(RELEASE)
 
-# Renew the pins (needs uv).
+# Renew the pins (needs uv). Those for running are the same: podqos without extras, and what installs it.
+LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 \
-	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -o requirements.lock
+	uv pip compile pyproject.toml --extra dev $(LOCK) --upgrade -o requirements.lock
+	printf 'hatchling\neditables\n' | uv pip compile pyproject.toml - $(LOCK) -c requirements.lock --upgrade -o requirements-run.lock
 
 clean:
 	rm -rf .venv .venv-* $(PAGE) viewer/node_modules viewer/dist build dist bench/data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,10 +13,10 @@ import time
 
 REHEARSALS = {
     "race": ["--until", "8s", "--scale", "1/16"],
-    "question-1": ["--until", "5s", "--scale", "1/16"],
-    "question-1-variant": ["--until", "5s", "--scale", "1/16"],
-    "question-2": ["--until", "9s", "--scale", "1/16"],
-    "question-3": ["--until", "5s", "--scale", "1/16"],
+    "oom-by-class": ["--until", "5s", "--scale", "1/16"],
+    "oom-by-usage": ["--until", "5s", "--scale", "1/16"],
+    "oom-loop": ["--until", "9s", "--scale", "1/16"],
+    "oom-by-request": ["--until", "5s", "--scale", "1/16"],
     "accidental-burstable": ["--until", "100s"],
     "accidental-burstable-fixed": ["--until", "140s"],
 }

@@ -36,12 +36,16 @@ _APPROXIMATIONS = {
     "└": "`",
     "─": "-",
     "█": "#",
+    "░": ".",
+    "●": "*",
+    "◆": "#",
     "✓": "ok",
     "✗": "x",
     "’": "'",
     "“": '"',
     "”": '"',
 }
+_WIDER = str.maketrans({c: text for c, text in _APPROXIMATIONS.items() if len(text) > 1})
 
 
 def own(text: str) -> str:
@@ -76,6 +80,11 @@ def cell(value: object) -> object:
 def approximated(text: str) -> str:
     """Return text in ASCII, for an output that cannot carry its characters."""
     return "".join(_APPROXIMATIONS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in text)
+
+
+def widened(text: str) -> str:
+    """Return text with those characters in ASCII that take more columns there: lay out what will be printed."""
+    return text.translate(_WIDER)
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -106,6 +106,12 @@ def _rank(asking: Asking) -> None:
     places = [int(row["#"]) for row in table(text, "#", "POD", "CLASS")]
     assert places == list(range(1, len(places) + 1))
     report = asking.json("rank", *asking.node, *asking.cgroup)
+    evicted = [place["pod"] for place in report["evictionOrder"] if not place["spared"]]
+    killed = [place["pod"] for place in report["killOrder"]]
+    said = text.partition("\n\n")[0].replace("\n", " ")
+    assert said.startswith(f"{evicted[0]} is evicted first" if evicted else "No pod can be evicted"), said
+    assert not killed or "OOM-killed first" in said
+    assert not killed or killed[0] in said
     assert int(found[1] if found else 0) == report["reversedPairs"]
     if found:
         assert int(found[2] or found[1]) == text[found.end() :].count("\n  the kubelet evicts ")
@@ -120,9 +126,12 @@ def _drift(asking: Asking) -> None:
 
 def _overview(asking: Asking) -> None:
     text = asking.text("overview", *asking.snapshot)
-    found = re.match(r".*?: (\d+) nodes?, (\d+) pods? \((.*?)\)", text)
+    found = re.search(r"^.*?: (\d+) nodes?, (\d+) pods? \((.*?)\)", text, re.MULTILINE)
     assert found, text.partition("\n")[0]
-    assert int(found[1]) == len(table(text, "NODE", "HEADROOM"))
+    nodes = table(text, "NODE", "HEADROOM")
+    assert int(found[1]) == len(nodes)
+    least = re.match(r"Least headroom: (\S+), (\S+) before eviction\.", text)
+    assert least is None or (least[1], least[2]) == (nodes[0]["NODE"], nodes[0]["HEADROOM"].split()[0])
     assert int(found[2]) == sum(map(int, re.findall(rf"(\d+) (?:{CLASSES})", found[3])))
     # With the usage that was measured, which the table is about; otherwise the sentence has to say what it assumes.
     first = re.search(r"^Pod (\S+) is ([\w ]+) first when memory runs short,", text, re.MULTILINE)

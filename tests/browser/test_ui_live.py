@@ -108,7 +108,7 @@ def test_a_cluster_that_shrinks_to_nothing_says_so_and_grows_again(visit, serve,
 
 
 def test_runs_are_still_there_when_the_page_is_loaded_again(visit, serve):
-    page = visit(serve("question-1")).open("#/run")
+    page = visit(serve("oom-by-class")).open("#/run")
     expect(page.locator(".kill")).to_have_count(1)
     run = page.url
     page.reload()

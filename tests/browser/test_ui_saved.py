@@ -38,7 +38,7 @@ _SHOWN = """() => [...document.querySelectorAll("header, main")].map(each => eac
 def servers(serve, tmp_path_factory):
     shop = tmp_path_factory.mktemp("shop") / "shop.yaml"
     shop.write_bytes(manifests())
-    return {SHOP: serve(shop), SCENARIO: serve(SCENARIOS / "question-1.yaml"), LOG: serve(INCIDENT / "kern.log")}
+    return {SHOP: serve(shop), SCENARIO: serve(SCENARIOS / "oom-by-class.yaml"), LOG: serve(INCIDENT / "kern.log")}
 
 
 def _opened(opened, name, route):

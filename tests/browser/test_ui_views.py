@@ -42,7 +42,7 @@ def cluster(serve, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scenario(serve):
-    return serve(SCENARIOS / "question-1.yaml")
+    return serve(SCENARIOS / "oom-by-class.yaml")
 
 
 def _is_whole(page):
@@ -226,7 +226,7 @@ def test_only_the_checks_that_are_chosen_are_fixed(visit, shop):
 def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario):
     opened = visit(scenario)
     page = opened.open("#/run")
-    expect(page.locator("h1")).to_have_text("question-1")
+    expect(page.locator("h1")).to_have_text("oom-by-class")
     expect(page.locator(".kill")).to_have_count(1)
     cursor = page.get_by_label("Time", exact=True)
     page.keyboard.press("Home")  # from the beginning it plays longest

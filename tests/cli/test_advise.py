@@ -162,7 +162,7 @@ def test_samples_size_a_workload_that_nobody_describes(capsys, tmp_path):
     usage = samples(tmp_path / "usage.csv", 1000, 1000)
     code, out, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage, "-o", "json")
     assert code == 0
-    assert "7 left out: nothing is known about them" in err
+    assert "left out 7 workloads without a description or usage" in err
     (workload,) = json.loads(out)["workloads"]
     assert workload["description"] is None
     assert workload["wantedClass"] == "Guaranteed"
@@ -235,7 +235,7 @@ def test_amounts_that_nobody_knows_are_named(capsys, tmp_path):
     assert "Guaranteed is not reached" in out
     assert "nothing was measured" in out
     _, _, err = advise(capsys, "--describe", described, "-o", "manifests")
-    assert "Deployment default/new: amounts of new must be chosen" in err
+    assert "Deployment default/new: choose the requests and limits of new" in err
 
 
 class Terminal(io.StringIO):
@@ -273,7 +273,7 @@ def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal("web\n"))
     code, _, err = advise(capsys, "--ask")
     assert code == 2
-    assert "input ended before all questions were answered" in err
+    assert "the input ended before every question was answered" in err
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
         pytest.param([], "nothing to advise about", id="nothing"),
         pytest.param(["-f", SCENARIO / "platform"], "nothing is known about 8 workloads", id="nothing-known"),
         pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
-        pytest.param(["--node"], "the number of cores is missing", id="no-cores"),
+        pytest.param(["--node"], "the node's number of cores is missing", id="no-cores"),
         pytest.param(["--node", "--cores", "0"], "'0' is not an amount above zero", id="no-core"),
         pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask cannot be combined", id="both"),
         pytest.param(

@@ -280,14 +280,15 @@ def test_a_daemon_set_is_not_advised_best_effort_without_its_caveat(capsys, tmp_
 # ---- outputs -----------------------------------------------------------------------------------------------------
 
 
-def test_a_table_comes_first_and_the_reasons_after_it(capsys, web, tmp_path):
+def test_the_total_comes_first_then_a_table_and_the_reasons_after_it(capsys, web, tmp_path):
     samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)], count=3000)
     _, out, _ = advise(capsys, "-f", web, "--usage", samples, "--price", "cpu=0.03,memory=0.004")
-    heading, row, *rest = out.splitlines()
+    answer, _, heading, row, *rest = out.splitlines()
+    assert answer.startswith("1 of 1 workload should change. Total change in requests: ")
+    assert "a month at the given prices" in answer
     assert heading.split()[:2] == ["WORKLOAD", "PODS"]
     assert row.startswith("Deployment shop/web  4 ")
     assert row.endswith("critical")
-    assert any(line.startswith("Total change in requests: ") and "a month at the given prices" in line for line in rest)
     assert "Deployment shop/web" in rest
     assert any(line.startswith("    memory used: p50 500Mi") for line in rest)
 

@@ -126,12 +126,12 @@ def test_a_log_without_kills_is_no_error(capsys, tmp_path):
     [
         ([], "no log and no pod given"),
         (["absent.log"], "absent.log: No such file"),
-        (["-", "-"], "standard input can be read once"),
+        (["-", "-"], "standard input can be read only once"),
         (["x", "--top", "many"], "'many' is not a number of tasks"),
         (["."], "Is a directory"),
-        (["--live", "a.log", "b.log"], "one log can be followed"),
-        (["--live", "-o", "markdown"], "-o markdown needs the end of the log"),
-        (["--live", "--html", "x.html"], "a page needs the end of the log"),
+        (["--live", "a.log", "b.log"], "only one log can be followed"),
+        (["--live", "-o", "markdown"], "-o markdown needs a log that ends"),
+        (["--live", "--html", "x.html"], "--html needs a log that ends"),
         (["--live", "absent.log"], "absent.log: No such file"),
     ],
 )

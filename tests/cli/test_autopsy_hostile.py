@@ -200,10 +200,9 @@ def test_a_gzip_bomb_is_refused_before_it_has_gone_off(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        (b"LPKSHHRH" + b"\0" * 99, "a file of journald (journalctl --file"),
-        (b"\xfd7zXZ\0" + b"\0" * 99, "packed with xz (xz -dc"),
-        (b"\x28\xb5\x2f\xfd" + b"\0" * 99, "packed with zstd"),
-        ("oom".encode("utf-16"), "text in UTF-16 (iconv"),
+        (b"LPKSHHRH" + b"\0" * 99, "a journald file (journalctl --file"),
+        (b"\xfd7zXZ\0" + b"\0" * 99, "compressed with xz (xz -dc"),
+        (b"\x28\xb5\x2f\xfd" + b"\0" * 99, "compressed with zstd"),
     ],
 )
 def test_what_cannot_be_read_is_not_taken_for_a_log_without_kills(capsys, tmp_path, head, said):

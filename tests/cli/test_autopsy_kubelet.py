@@ -219,7 +219,8 @@ def test_an_array_that_is_cut_is_refused(capsys, tmp_path):
 def test_containers_that_were_killed_are_not_called_nothing(capsys, files):
     assert main(["autopsy", "pods.yaml", "db-0"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("1 container killed; no kernel report of it and no eviction found.\n")
+    assert out.startswith("shop/db-0 (side) was OOM-killed")
+    assert "kernel log of" in out.partition("\n\n")[0]
 
 
 def test_an_oom_that_two_logs_have_counts_once(capsys, tmp_path):
@@ -241,7 +242,7 @@ def test_a_name_of_neither_a_file_nor_a_pod_is_refused(capsys, files, options):
     assert main(["autopsy", "kern.log", *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert "neither a file nor a known pod: " in err
+    assert "no such file or pod: " in err
 
 
 def test_a_pipe_that_is_a_file_is_read_once(capsys, files):
@@ -294,10 +295,10 @@ def test_a_host_that_a_log_calls_otherwise_is_the_node_of_the_pod(capsys, files)
 
 
 def test_a_journal_of_podqos_tells_its_evictions_and_kills(capsys, tmp_path):
-    for scenario in ("soft-eviction", "question-1"):
+    for scenario in ("soft-eviction", "oom-by-class"):
         main(["simulate", f"scenarios/{scenario}.yaml", "-o", "jsonl"])
         (tmp_path / f"{scenario}.jsonl").write_text(capsys.readouterr().out)
-    found = autopsy(capsys, tmp_path / "soft-eviction.jsonl", tmp_path / "question-1.jsonl")
+    found = autopsy(capsys, tmp_path / "soft-eviction.jsonl", tmp_path / "oom-by-class.jsonl")
     assert {(each["pod"], each["followsRule"], each["resource"]) for each in found["evictions"]} == {
         ("default/worker-0", True, "memory"),
         ("default/worker-1", True, "memory"),

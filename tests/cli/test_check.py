@@ -238,7 +238,7 @@ def test_a_misspelt_kind_is_not_skipped_without_a_word(capsys):
     code, _, err = check(capsys, "web.yaml")
     assert code == 2
     assert err.startswith(
-        'web.yaml:2:1: warning: kind: no kind "Deploymnt", so it is not checked (did you mean Deployment?)\n'
+        'web.yaml:2:1: warning: kind: unknown kind "Deploymnt", so it is not checked (did you mean Deployment?)\n'
     )
     assert "nothing to check" in err
 
@@ -339,9 +339,9 @@ def test_bad_input_is_2_and_the_rest_is_checked(capsys):
     ("arguments", "message"),
     [
         (["nowhere.yaml"], "nowhere.yaml: error: No such file or directory (check the path)"),
-        (["web.yaml", "--config-file", "no.yaml"], "--config-file no.yaml: there is no such file (check the path)"),
+        (["web.yaml", "--config-file", "no.yaml"], "--config-file no.yaml: no such file (check the path)"),
         (["web.yaml", "--baseline", "no.json"], "no.json: No such file or directory (check the path)"),
-        (["web.yaml", "--write-baseline"], "--write-baseline: no file to write to (name it with --baseline FILE)"),
+        (["web.yaml", "--write-baseline"], "no file to write the baseline to (name it with --baseline FILE)"),
         (["web.yaml", "--inject", "isto"], "isto"),
         (["-", "-f", "-"], "standard input can be read only once"),
         (["web.yaml", "--node-memory", "0"], "--node-memory: '0' is not an amount above zero"),
@@ -458,20 +458,20 @@ WRONG_CONFIGURATIONS = {
     "no such severity": ("failOn: fatal\n", "1:1: error: failOn: must be one of error, warning, info, never, not "),
     "no reason": ("ignore:\n- checks: [PQ101]\n", '2:3: error: ignore[0]: object missing required field "reason"'),
     "empty reason": ("ignore:\n- checks: [PQ101]\n  reason: ''\n", "3:3: error: ignore[0].reason: "),
-    "ignores nothing": ("ignore:\n- reason: why not\n", "2:3: error: ignore[0]: says nothing about what to ignore"),
+    "ignores nothing": ("ignore:\n- reason: why not\n", "2:3: error: ignore[0]: does not say what to ignore"),
     "no such check": ("ignore: [{checks: [PQ10l], reason: r}]\n", '1:20: error: ignore[0].checks[0]: no check "PQ10l"'),
     "no such check to disable": ("disable: [accidental-burstabel]\n", '(did you mean "accidental-burstable"?)'),
     "no such injector": ("inject: [istoi]\n", '1:10: error: inject[0]: no injector "istoi" (did you mean "istio"?)'),
     "wrong type": ("options: {memoryRatio: high}\n", '1:11: error: options.memoryRatio: must be a number, not "high"'),
     "out of range": ("options: {memoryRatio: 0.5}\n", "1:11: error: options.memoryRatio: expected"),
-    "no amount": ("options: {growthPerSecond: fast}\n", 'options.growthPerSecond: "fast" is no quantity'),
+    "no amount": ("options: {growthPerSecond: fast}\n", 'options.growthPerSecond: "fast" is not a valid quantity'),
     "not above zero": ("options: {nodeMemory: '0'}\n", 'options.nodeMemory: "0" is not above zero'),
-    "version as a number": ("kubernetesVersion: 1.30\n", "kubernetesVersion: must be a text, not 1.3"),
+    "version as a number": ("kubernetesVersion: 1.30\n", "kubernetesVersion: must be a string, not 1.3"),
     "no such version": ("kubernetesVersion: '2.0'\n", "kubernetesVersion: Kubernetes version '2.0' is not known"),
     "set twice": ("failOn: info\nfailOn: error\n", '2:1: key "failOn" is set twice'),
     "a list": ("- a\n", "1:1: error: must be a mapping, not a list"),
     "broken": ("a: [\n", "broken YAML"),
-    "two documents": ("a: 1\n---\nb: 1\n", "2 documents (it should be one)"),
+    "two documents": ("a: 1\n---\nb: 1\n", "2 documents (it must be one)"),
 }  # fmt: skip
 
 
@@ -516,8 +516,8 @@ def test_a_stale_entry_is_told_and_removed(capsys):
     code, _, err = check(capsys, "web.yaml", "--baseline", "known.json")
     assert code == 0
     assert err.splitlines() == [
-        "known.json: PQ101 about Deployment production/article-service, container envoy is gone",
-        "known.json: --write-baseline removes what is gone",
+        "known.json: PQ101 of Deployment production/article-service, container envoy is no longer found",
+        "known.json: --write-baseline removes these entries",
     ]
     check(capsys, "web.yaml", "--baseline", "known.json", "--write-baseline")
     left = json.loads(Path("known.json").read_text())["findings"]
@@ -539,7 +539,7 @@ def test_a_baseline_has_one_entry_a_line(capsys):
     [
         ('{"finding": []}', 'known.json:1:2: finding: unknown field "finding" (did you mean "findings"?)'),
         ("{", "known.json"),
-        ('{"findings": [{"check": 1}]}', "known.json:1:16: findings[0].check: must be a text"),
+        ('{"findings": [{"check": 1}]}', "known.json:1:16: findings[0].check: must be a string"),
     ],
 )
 def test_a_broken_baseline_is_told_with_its_place(capsys, text, message):

@@ -1,48 +1,213 @@
-"""``podqos demo``: the whole story, and the page it leaves."""
+"""``podqos demo``: one story on one screen, told with the answers of other commands, and the page it leaves."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shlex
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
 from podqos.cli.commands import demo
 from podqos.cli.main import main
+from podqos.errors import HostError
+from podqos.library import simulation
+from podqos.library.simulation import simulate as run_anew
+from podqos.reading import shipped_scenarios
+from podqos.sim.scenario.scenario import Scenario
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+    - name: web
+      resources: {requests: {memory: 64Mi}}
+"""
 
 
-@pytest.fixture
-def told(capsys, tmp_path, monkeypatch) -> tuple[str, Path]:
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo"]) == 0
-    return capsys.readouterr().out, tmp_path
+@pytest.fixture(scope="module")
+def story(tmp_path_factory) -> tuple[str, Path]:
+    """Return what is printed in an empty directory, and that directory."""
+    folder = tmp_path_factory.mktemp("my files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return _told(), folder
 
 
-def test_it_goes_from_the_manifest_over_the_incident_to_the_repair(told):
-    out, _ = told
+RUNS: dict[str, simulation.Run] = {}
+
+
+def _run(scenario: Scenario) -> simulation.Run:
+    """Return the run of a scenario, which is the same each time."""
+    if scenario.name not in RUNS:
+        RUNS[scenario.name] = run_anew(scenario)
+    return RUNS[scenario.name]
+
+
+def _told() -> str:
+    with redirect_stdout(StringIO()) as out, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "simulate", _run)
+        assert main(["demo"]) == 0
+    return out.getvalue()
+
+
+def _commands(text: str) -> list[list[str]]:
+    """Return every command that is printed, as a shell would read it."""
+    found = re.findall(r"\bpodqos (?:simulate|check|explain|rank|ui) .+", text)
+    return [shlex.split(re.split(r"  +", line)[0])[1:] for line in found]
+
+
+def _rows(text: str, width: int = 80) -> int:
+    """Return how many rows of a terminal a text takes; it breaks long lines."""
+    return sum(max(1, -(-len(line) // width)) for line in text.splitlines())
+
+
+def summary(capsys, name):
+    assert main(["simulate", name, "-o", "json"]) == 0
+    return json.loads(capsys.readouterr().out)["summary"]
+
+
+def test_it_takes_no_more_than_60_rows_of_80_columns(story):
+    out, _ = story
+    assert _rows(out) <= 60
+    too_long = [line for line in out.splitlines() if len(line) > 80]
+    assert all("podqos check " in line or "file://" in line for line in too_long), "only paths are never broken"
+
+
+def test_with_the_long_paths_of_an_installation_it_still_does(tmp_path, monkeypatch):
+    installed = tmp_path / "pipx/venvs/podqos/lib/python3.11/site-packages/podqos" / "scenarios"
+    installed.parent.mkdir(parents=True)
+    installed.symlink_to(Path(__file__).resolve().parents[2] / "scenarios")
+    here = tmp_path / "work" / "of the team"
+    here.mkdir(parents=True)
+    monkeypatch.setattr(shipped_scenarios, "_PACKAGE", installed.parent)
+    monkeypatch.chdir(here)
+    out = _told()
+    assert f"podqos check {installed}/content-platform/accidental/article-service.yaml\n" in out
+    assert _rows(out.replace(str(tmp_path), "/home/developer/.local/share")) <= 60
+
+
+def test_the_story_has_its_turns_in_order(story):
     turns = [
-        "article-service.yaml:42:11: warning PQ101 accidental-burstable",
-        "article-service-0 evicted by the kubelet",
-        "+              cpu: 100m",
-        "the kubelet evicted 1 pod",
-        "BestEffort → Burstable: the LimitRange default-limits",
-        "log-collector-worker-1 (collector) killed by the kernel",
+        "8 services on a node with 16 cores and 64Gi",
+        "warning PQ101 accidental-burstable, container envoy-sidecar",
+        "90 s  ● article-service-0 evicted by the kubelet",
+        "resources.limits.memory: 128Mi",
+        "7 OOM kills: it needs 1536Mi, its limit is 128Mi.",
+        "2Gi, 33% above",
+        "analytics-job-3 waits for a node",
+        "file://",
+        "On your own files:",
     ]
-    places = [out.find(turn) for turn in turns]
-    assert [turn for turn, place in zip(turns, places, strict=True) if place < 0] == []
+    places = [story[0].find(turn) for turn in turns]
+    assert -1 not in places
+    assert places[:3] == sorted(places[:3])
+    assert places[4:] == sorted(places[4:])
 
 
-def test_article_service_comes_through_once_repaired(told):
-    before, after = told[0].split("The same day with the fix:")
-    assert "article-service-0 evicted" in before
-    assert "article-service-0 evicted" not in after.split("6. ")[0]
+def test_every_service_of_the_platform_is_listed(story):
+    manifests = shipped_scenarios.scenario_dir("content-platform") / "platform"
+    services = {path.stem for path in manifests.glob("[a-z]*.yaml")}
+    assert len(services) == 8
+    rows = re.findall(r"^  (\S+) +(?:Guaranteed|Burstable|BestEffort)  +\d", story[0], re.MULTILINE)
+    assert set(rows) == services
 
 
-def test_it_writes_the_page_where_it_was_called_and_says_so(told):
-    out, folder = told
-    page = folder / demo.PAGE
-    if page.exists():
-        assert f"The page, as a file: file://{page}" in out
-        assert b"OOMKilled" in page.read_bytes()
-    else:
-        assert "The page is not built" in out
-    assert [path for path in folder.iterdir() if path != page] == []
+def test_its_numbers_are_those_of_simulate(story, capsys):
+    table = {line.split("  ")[1].strip(): line for line in story[0].splitlines() if line.startswith("  ")}
+    accident, undersized, fixed = (
+        {row["workload"]: row for row in summary(capsys, name)["workloads"]}
+        for name in (demo.ACCIDENT, demo.UNDERSIZED, demo.FIXED)
+    )
+    service, jobs = "production/article-service", "batch/analytics-job"
+    assert accident[service]["evictions"] == 1
+    assert accident[service]["downtimeUs"] == 310_000_000
+    assert "evicted, down 5 min 10 s  4 of 4 unaffected" in table["no limit"]
+    assert undersized[service]["oomKills"] == 7
+    assert undersized[jobs]["evictions"] == 1
+    assert "7 OOM kills, down 10 min  3 of 4 unaffected, 1 evicted" in table["128Mi"]
+    assert fixed[service]["untouched"] == 1
+    assert (fixed[jobs]["untouched"], fixed[jobs]["neverRan"]) == (3, 1)
+    assert re.search(r"unaffected +3 of 4 unaffected, 1 pending", table["2Gi"])
+
+
+def test_every_command_works_as_printed_from_where_it_was_called(story, capsys, monkeypatch):
+    out, folder = story
+    commands = _commands(out)
+    assert [command[0] for command in commands] == [
+        *("check", "simulate", "simulate", "simulate", "ui"),
+        *("check", "explain", "rank"),
+    ]
+    monkeypatch.chdir(folder)
+    (folder / "web.yaml").write_text(POD)
+    for command in commands:
+        if command[0] == "ui":
+            command += ["--html", str(folder / "served.html")]
+        assert main(command) in {0, 1}, command
+        assert "error" not in capsys.readouterr().err
+
+
+def test_in_a_clone_paths_are_short(monkeypatch, tmp_path):
+    root = tmp_path / "clone"
+    root.mkdir()
+    (root / "scenarios").symlink_to(Path(__file__).resolve().parents[2] / "scenarios")
+    monkeypatch.setattr(shipped_scenarios, "_PACKAGE", root / "src" / "podqos")
+    monkeypatch.setattr(shipped_scenarios, "_SOURCE_TREE", root)
+    monkeypatch.chdir(root)
+    assert "$ podqos check scenarios/content-platform/accidental/article-service.yaml\n" in _told()
+
+
+def test_it_leaves_one_file_the_page_and_says_where(story):
+    out, folder = story
+    if "file://" not in out:
+        pytest.skip("the page is not built")
+    page = Path(unquote(urlparse(re.search(r"file://\S+", out)[0]).path))
+    assert page == folder / demo.PAGE
+    assert b"article-service-0 evicted" in page.read_bytes()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_in_a_read_only_directory_the_page_is_written_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.chmod(0o500)
+    assert Path(urlparse(re.search(r"file://\S+", _told())[0]).path).is_file()
+
+
+def test_where_the_page_cannot_be_written_the_story_is_told_to_the_end(tmp_path, monkeypatch):
+    def fails(*_: object) -> None:
+        raise HostError("no space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("podqos.reading.written_files.write_file", fails)
+    out = _told()
+    assert "The page was not written: no space left on device" in out
+    assert out.rstrip().endswith("which pods are evicted and OOM-killed first")
+
+
+def test_without_the_page_one_sentence_says_how_to_get_it(tmp_path, monkeypatch):
+    def fails() -> str:
+        raise HostError("podqos was installed without the page")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(simulation, "built_viewer", fails)
+    out = _told()
+    assert "installed without the page" in out
+    assert "file://" not in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_narrow_terminal_commands_stay_whole(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("podqos.cli.commands.demo.help_columns", lambda: 40)
+    out = _told()
+    assert len(_commands(out)) == 8
+    assert "  $ podqos simulate accidental-burstable-undersized\n" in out
+    prose = [line for line in out.splitlines() if not re.search(r"podqos |file://|spec\.template", line)]
+    assert [line for line in prose if len(line) > 40] == []

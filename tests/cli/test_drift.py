@@ -172,7 +172,7 @@ def test_a_relative_path_of_a_revision_is_seen_from_here(capsys, repository, mon
 @pytest.mark.parametrize(
     ("old", "message"),
     [
-        pytest.param("HEAD~9:deploy", "git knows no revision 'HEAD~9'", id="unknown-revision"),
+        pytest.param("HEAD~9:deploy", "git has no revision 'HEAD~9'", id="unknown-revision"),
         pytest.param("HEAD:none", "no such path in HEAD", id="unknown-path"),
         pytest.param(":deploy", "no revision before the colon", id="no-revision"),
         pytest.param("--all:deploy", "", id="an-option"),
@@ -193,14 +193,14 @@ def test_outside_a_repository_a_revision_is_no_file(capsys, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     code, _, err = drift(capsys, "HEAD:deploy", "deploy")
     assert code == 2
-    assert "no such file, and this is no git repository" in err
+    assert "no such file, and this is not a git repository" in err
 
 
 def test_without_git_the_machine_is_at_fault(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     code, _, err = drift(capsys, "HEAD:deploy", "deploy")
     assert code == 3
-    assert "git cannot be run" in err
+    assert "cannot run git" in err
 
 
 def test_a_path_with_a_colon_that_exists_is_a_path(capsys, tmp_path, monkeypatch):
@@ -417,7 +417,7 @@ def test_a_revision_is_compared_with_the_working_tree_rendered_alike(capsys, ove
 def test_without_render_nothing_runs_and_the_option_is_named(capsys, overlays):
     code, _, err = drift(capsys, "HEAD~1:overlay", "HEAD:overlay")
     assert code == 2
-    assert "HEAD:overlay: warning: skipped: it has to be rendered first (add --render)" in err
+    assert "HEAD:overlay: warning: skipped: it must be rendered first (add --render)" in err
     assert not (overlays / "ran").exists()
 
 

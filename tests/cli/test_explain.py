@@ -125,7 +125,7 @@ def test_the_classes_of_cases_are_those_of_the_version_and_of_any_output(capsys)
 def test_cases_and_files_cannot_be_combined(capsys, good):
     code, out, err = explain(capsys, "--cases", "-f", good)
     assert (code, out) == (2, "")
-    assert err == "podqos: error: --cases and other pods cannot be combined (leave out the files, or --cases)\n"
+    assert err == "podqos: error: --cases and manifests cannot be combined (remove the files or --cases)\n"
 
 
 NODES = "apiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {capacity: {cpu: 8, memory: %s}}\n"
@@ -199,7 +199,8 @@ def test_json_and_yaml_say_the_same(capsys, good):
 
 def test_so_little_memory_is_no_node(capsys, good):
     assert main(["explain", "-f", str(good), "--node-memory", "1"]) == 2
-    assert capsys.readouterr().err.endswith("--node-memory: 1 bytes are not the memory of a node (for example 64Gi)\n")
+    said = "--node-memory: 1 bytes is too little memory for a node (for example 64Gi)\n"
+    assert capsys.readouterr().err.endswith(said)
 
 
 def test_the_published_schema_is_the_one_of_the_output(capsys):
@@ -300,7 +301,7 @@ def test_documents_without_pods_are_skipped_and_counted(capsys, good):
     )
     code, _, err = explain(capsys, "-f", good.parent, "-o", "csv")
     assert code == 0
-    assert "2 without pods skipped" in err
+    assert "skipped 2 objects without pods" in err
 
 
 def test_no_pods_at_all_is_bad_input(capsys, tmp_path):
@@ -380,7 +381,7 @@ def test_documents_that_are_not_parsed_are_counted(tmp_path, capsys):
         "---\napiVersion: e.com/v1\nkind: Widget\n"
     )
     assert main(["explain", "-f", str(file), "-o", "csv"]) == 0
-    assert "1 pod explained; 3 without pods skipped (2 unparsed)" in capsys.readouterr().err
+    assert "1 pod explained; skipped 3 objects without pods" in capsys.readouterr().err
 
 
 _NODE = """apiVersion: v1

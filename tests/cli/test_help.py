@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli.command_list import COMMANDS, GROUPS
+from podqos.cli.command_list import COMMANDS, GROUPS, parser_of
 from podqos.cli.grammar import grammars
 from podqos.cli.main import main
+from podqos.cli.overview import STARTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +34,7 @@ def test_all_commands_are_listed_by_task_a_line_each_in_80_columns(capsys, words
     assert code == 0
     blocks = dict(re.findall(r"^(\w[\w ]*):\n((?:  .+\n?)+)", out, re.MULTILINE))
     listed = {title: [line.split()[0] for line in lines.splitlines()] for title, lines in blocks.items()}
+    assert listed.pop("Where to start")
     assert listed == {title: [*commands] for title, commands in GROUPS.items()}
     assert max(map(len, out.splitlines())) <= 80
 
@@ -40,12 +42,18 @@ def test_all_commands_are_listed_by_task_a_line_each_in_80_columns(capsys, words
 def test_the_tasks_hold_what_people_look_for_there():
     assert {title: [*commands] for title, commands in GROUPS.items()} == {
         "Manifests": ["explain", "check", "drift", "advise", "admit", "policy"],
-        "Nodes": ["rank", "place", "cpu", "thresholds"],
+        "Nodes": ["rank", "autopsy", "place", "cpu", "thresholds"],
         "Clusters": ["snapshot", "ui", "overview", "exporter", "webhook"],
         "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
-        "Real machine": ["node", "rehearse", "guard", "autopsy"],
+        "Real machine": ["node", "rehearse", "guard"],
         "Other": ["demo", "eval", "completion", "help"],
     }
+
+
+@pytest.mark.parametrize("line", STARTS.values())
+def test_every_command_to_start_with_can_be_typed_as_shown(line):
+    name, *words = line.split()
+    parser_of(name)[0].parse_args(words)
 
 
 @pytest.mark.parametrize("words", [("check",), ("node",), ("node", "run"), ("scenario", "new")], ids=" ".join)
@@ -79,27 +87,27 @@ def test_the_version_is_printed(capsys, word):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        pytest.param("chek", "no command 'chek' (did you mean check?)", id="command"),
-        pytest.param("CHECK", "no command 'CHECK' (did you mean check?)", id="command-in-capitals"),
-        pytest.param("rnak", "no command 'rnak' (did you mean rank?)", id="letters-swapped"),
-        pytest.param("xyzzy", "no command 'xyzzy' (`podqos help` lists the commands)", id="like-none"),
-        pytest.param("deploy/", "no command 'deploy/' (`podqos help` lists the commands)", id="a-file"),
-        pytest.param("--verson", "no option --verson before a command (did you mean --version?)", id="before"),
-        pytest.param("check . --polices x", "no option --polices (did you mean --policies?)", id="option"),
-        pytest.param("check . --polices=x", "no option --polices (did you mean --policies?)", id="option-with-value"),
-        pytest.param("check . --zzz", "no option --zzz (see `podqos check --help`)", id="no-such-option"),
-        pytest.param("check . -o jsno", "-o/--output: no such value: 'jsno' (did you mean json?)", id="choice"),
+        pytest.param("chek", "unknown command 'chek' (did you mean check?)", id="command"),
+        pytest.param("CHECK", "unknown command 'CHECK' (did you mean check?)", id="command-in-capitals"),
+        pytest.param("rnak", "unknown command 'rnak' (did you mean rank?)", id="letters-swapped"),
+        pytest.param("xyzzy", "unknown command 'xyzzy' (`podqos help` lists the commands)", id="like-none"),
+        pytest.param("deploy/", "unknown command 'deploy/' (`podqos help` lists the commands)", id="a-file"),
+        pytest.param("--verson", "unknown option --verson (did you mean --version?)", id="before"),
+        pytest.param("check . --polices x", "unknown option --polices (did you mean --policies?)", id="option"),
+        pytest.param("check . --polices=x", "unknown option --polices (did you mean --policies?)", id="option=value"),
+        pytest.param("check . --zzz", "unknown option --zzz (see `podqos check --help`)", id="no-such-option"),
+        pytest.param("check . -o jsno", "-o/--output: invalid value 'jsno' (did you mean json?)", id="choice"),
         pytest.param(
             "check . --fail-on x",
-            "--fail-on: no such value: 'x' (one of error, warning, info, never)",
+            "--fail-on: invalid value 'x' (one of error, warning, info, never)",
             id="choice-like-none",
         ),
         pytest.param("rank --usage", "--usage: expected one argument (see `podqos rank --help`)", id="no-value"),
-        pytest.param("node evcit x", "COMMAND: no such value: 'evcit' (did you mean evict?)", id="subcommand"),
-        pytest.param("node pods --state-dri x", "no option --state-dri (did you mean --state-dir?)", id="below"),
-        pytest.param("help nod", "help: no command 'nod' (did you mean node?)", id="help"),
-        pytest.param("help node rnu", "help: podqos node has no command 'rnu' (did you mean run?)", id="help-below"),
-        pytest.param("help check x", "help: podqos check has no command 'x' (see `podqos check --help`)", id="no-sub"),
+        pytest.param("node evcit x", "COMMAND: invalid value 'evcit' (did you mean evict?)", id="subcommand"),
+        pytest.param("node pods --state-dri x", "unknown option --state-dri (did you mean --state-dir?)", id="below"),
+        pytest.param("help nod", "help: unknown command 'nod' (did you mean node?)", id="help"),
+        pytest.param("help node rnu", "help: unknown command 'podqos node rnu' (did you mean run?)", id="help-below"),
+        pytest.param("help check x", "help: unknown command 'podqos check x' (see `podqos check --help`)", id="no-sub"),
         pytest.param("scenario list x", "unexpected argument 'x' (see `podqos scenario list --help`)", id="one-more"),
         pytest.param("place --nodes x", "--nodes: invalid int value: 'x' (see `podqos place --help`)", id="type"),
     ],

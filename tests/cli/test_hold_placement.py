@@ -100,10 +100,10 @@ def test_without_it_the_raised_threshold_displaces_the_pod_and_that_is_said(aske
     mebibytes = forecast(asked)["evictionHardBytes"] >> 20
     found, said = asked("sweep", "DIR/leak.yaml", "--vary", f"{RAISED}=100Mi,{mebibytes}Mi", "--jobs", "1")
     assert [each["neverRan"]["most"] for each in found["combinations"]] == [0, 1]
-    assert f"pods that never ran: {RAISED} also changes what is allocatable; --hold-placement keeps pods" in said
+    assert f"pods that never ran: {RAISED} also changes allocatable; --hold-placement keeps pods" in said
     what_if = ("--what-if", f"{RAISED}={mebibytes}Mi")
     _, said = asked("simulate", "DIR/leak.yaml", *what_if)
-    assert f"{RAISED}={mebibytes}Mi changes what is allocatable: default/large did not fit" in said
+    assert f"{RAISED}={mebibytes}Mi changes allocatable: default/large did not fit" in said
     held, said = asked("simulate", "DIR/leak.yaml", *what_if, "--hold-placement")
     assert "did not fit" not in said
     assert held["summary"]["evictions"] + held["summary"]["oomKills"] > 0

@@ -218,7 +218,7 @@ def test_check_says_where_a_setting_is_wrong(capsys, kubelet, tmp_path):
 def test_check_refuses_a_file_that_is_no_kubelets(capsys, tmp_path):
     (tmp_path / "pod.yaml").write_text(_pod("a", "{cpu: 1}", "{cpu: 1}"))
     assert main(["check", str(tmp_path / "pod.yaml"), "--kubelet-config", str(tmp_path / "pod.yaml")]) == 2
-    assert "no kubelet configuration in it" in capsys.readouterr().err
+    assert "contains no kubelet configuration" in capsys.readouterr().err
 
 
 def test_a_kubelet_is_advised_or_given_but_not_both(capsys, kubelet):

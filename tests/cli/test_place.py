@@ -334,7 +334,7 @@ def test_a_job_has_as_many_pods_as_may_run_at_a_time(place):
             ["--node-capacity", "cpu=1,memory=1Gi"],
             "--node-capacity: the number of nodes is missing (add --nodes N)",
         ),
-        (["--nodes", "-1", "--node-capacity", "cpu=1,memory=1Gi"], "--nodes: -1 is not a number of nodes"),
+        (["--nodes", "-1", "--node-capacity", "cpu=1,memory=1Gi"], "--nodes: -1 is not a valid number of nodes"),
         (["--nodes", "1", "--node-capacity", "cpu=many"], "--node-capacity: 'cpu=many': "),
         (["--nodes", "1", "--node-capacity", "cpu=4"], "--node-capacity: no memory (write cpu=16,memory=64Gi)"),
         ([*NODES, "--cpu-budget", "lots"], "--cpu-budget: 'lots' is not a ratio (for example 1.5)"),
@@ -365,7 +365,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
         ),
         (
             node("x", spec={"taints": [{"key": 5}]}),
-            "error: spec.taints[0].key: must be a text, not 5 (put it in quotes)",
+            "error: spec.taints[0].key: must be a string, not 5 (put it in quotes)",
         ),
         (
             {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "evictionHrad": {}},

@@ -78,7 +78,8 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(capsys, action, fail_
     write(POLICY % action, "policy.yaml")
     write(POD % "", "pods/web.yaml")
     found = policy_test(capsys, "-f", "policy.yaml", "-f", "pods", "--fail-on", fail_on)
-    assert (found[0], found[1].splitlines()[0]) == (code, verdict)
+    rule = "; rejected by shop/limits." if action == "Deny" else "."
+    assert (found[0], found[1].splitlines()[0]) == (code, f"{verdict.removesuffix('.')}{rule}")
     assert "  pods/web.yaml:8:50: " in found[1]
     assert 'container "web" has memory request 1Gi and no memory limit, must limit memory' in found[1]
 
@@ -246,7 +247,7 @@ def test_an_annotation_for_the_linter_keeps_nothing_from_being_refused(capsys):
     ("files", "told"),
     [
         ({"pod.yaml": POD % ""}, "no policy"),
-        ({"policy.yaml": POLICY % "Deny"}, "no workloads to judge"),
+        ({"policy.yaml": POLICY % "Deny"}, "no workloads to test"),
         ({"policy.yaml": POLICY % "deny", "pod.yaml": POD % ""}, "policy.yaml:8:5: error: spec.rules[0].action: must"),
         (
             {"policy.yaml": POLICY % "Deny", "pod.yaml": (POD % "").replace("containers:", "container:")},
@@ -353,7 +354,7 @@ def test_the_old_name_of_a_budget_is_still_read_and_the_new_one_told(capsys):
     write("options: {memoryBudget: 3}\n", ".podqos.yaml")
     _, _, err = run(capsys, "check", "pod.yaml")
     assert (
-        ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget, and still read "
+        ".podqos.yaml:1:11: warning: options.memoryBudget: is the old name of a budget (still supported) "
         "(write policy: {budgets: [{name: memory, resource: memory, limits: 3}]})"
     ) in err
 

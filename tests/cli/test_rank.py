@@ -91,7 +91,8 @@ def test_table_shows_both_orders_and_what_they_disagree_about(capsys, usage):
     code, out, err = rank(capsys, "-f", before, "-f", SCENARIO, "--usage", usage, "--node-memory", "64Gi")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0] == "Evicted by the kubelet, first to last: memory.available, hard, policy kubelet"
+    assert lines[0] == "monitoring/log-collector is evicted first and OOM-killed first."
+    assert lines[2] == "Evicted by the kubelet, first to last: memory.available, hard, policy kubelet"
     assert "Killed by the kernel, first to last, when the machine is out of memory" in lines
     assert "The orders disagree about 7 pairs of pods:" in lines
     assert any("2 × 3Gi" in line and "937" in line for line in lines)
@@ -244,7 +245,7 @@ def test_a_pod_that_waits_for_its_image_is_evicted_first_and_cannot_be_killed(ca
     assert (whole["disagreements"], whole["reversedPairs"]) == ([], 0)
     table = rank(capsys, *given)[1]
     assert "No process to kill yet, because no container has started: shop/waits." in table
-    assert next(line.split()[6] for line in table.splitlines() if WAITING in line) == "–"
+    assert next(line.split()[6] for line in table.splitlines() if f" {WAITING}  " in line) == "–"
     row = next(line for line in rank(capsys, *given, "-o", "wide")[1].splitlines() if WAITING in line).split()
     assert row[4] == "–"
     assert row[7:10] == ["–", "–", "–"]
@@ -400,7 +401,7 @@ def test_a_pod_without_a_row_of_usage_is_taken_to_use_what_it_requests_and_does_
     code, out, err = rank(capsys, *given)
     assert code == 0
     assert "assumed: usage of default/important: what they request (--usage)" in err
-    assert out.splitlines()[2].split()[:2] == ["1", "default/ordinary"]
+    assert out.splitlines()[4].split()[:2] == ["1", "default/ordinary"]
 
 
 def test_a_container_without_a_row_and_without_a_request_is_taken_to_use_64mi(capsys, tmp_path):
@@ -478,7 +479,7 @@ BAD = {
         "Kubernetes 1.13 evicts no pods for pid.available",
     ),
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
-    "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "not the memory of a node"),
+    "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "too little memory for a"),
     "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],

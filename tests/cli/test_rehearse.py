@@ -38,10 +38,10 @@ RACERS = ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]
 REHEARSALS = {
     "race": ([*SLOWLY, "--scale", "1/16"], "kernel", RACERS),
     "race on the fast path": ([*SLOWLY, "--scale", "1/16", "--fast-path"], "kubelet", RACERS),
-    "question-1": (SHORT, "kernel", ["default/pod3"]),
-    "question-1-variant": (SHORT, "kernel", ["default/pod2"]),
-    "question-2": (["--until", "9s", "--scale", "1/16"], "kernel", ["default/pod2", "default/pod2"]),
-    "question-3": (SHORT, "kernel", ["default/small-request"]),
+    "oom-by-class": (SHORT, "kernel", ["default/pod3"]),
+    "oom-by-usage": (SHORT, "kernel", ["default/pod2"]),
+    "oom-loop": (["--until", "9s", "--scale", "1/16"], "kernel", ["default/pod2", "default/pod2"]),
+    "oom-by-request": (SHORT, "kernel", ["default/small-request"]),
     # The kubelet's pass at 50 s comes some seconds after memory is short, and as long before the kernel would kill.
     "accidental-burstable": (["--until", "56s", "--speed", "1.83"], "kubelet", ["production/article-service-0"]),
 }
@@ -71,7 +71,7 @@ def _left_behind(pid: int) -> list[str]:
 @contextmanager
 def _rehearsal() -> Iterator[subprocess.Popen[str]]:
     """Begin a rehearsal; it is over and gone afterwards in any case."""
-    command = [*COMMAND, "question-1", "--scale", "1/64"]
+    command = [*COMMAND, "oom-by-class", "--scale", "1/64"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

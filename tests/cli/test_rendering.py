@@ -136,7 +136,7 @@ def test_findings_in_what_was_rendered_name_the_directory(tree):
 def test_what_was_rendered_is_not_fixed_in_place(tree):
     code, _, err = tree(OVERLAY)("check", "-k", "overlay", "--fix")
     assert code == 2
-    assert "what was rendered cannot be fixed in place" in err
+    assert "rendered manifests cannot be fixed in place" in err
 
 
 def test_a_failing_tool_is_one_line_and_the_rest_goes_on(tree):
@@ -150,14 +150,14 @@ def test_a_failing_tool_is_one_line_and_the_rest_goes_on(tree):
 def test_a_missing_tool_is_one_line(tree):
     code, _, err = tree(OVERLAY)("explain", "-k", "overlay")
     assert code == 2
-    assert "overlay: error: kubectl cannot be run: No such file or directory (install kubectl or kustomize)" in err
+    assert "overlay: error: cannot run kubectl: No such file or directory (install kubectl or kustomize)" in err
 
 
 def test_a_directory_without_anything_to_render_is_refused(tree):
     for name in ("plain", "nowhere"):
         code, _, err = tree(OVERLAY)("explain", "-k", name)
         assert code == 2
-        assert f"there is no kustomization.yaml and no Chart.yaml in {name}" in err
+        assert f"no kustomization.yaml or Chart.yaml in {name}" in err
 
 
 @pytest.mark.parametrize("name", ["overlay/patch.yaml", "overlay/kustomization.yaml"])
@@ -224,7 +224,7 @@ def test_many_directories_are_ten_lines_and_a_count(tree):
     _, _, err = tree(files)("explain", "-f", ".")
     assert err.count("skipped: a kustomization") == 10
     assert (
-        "15 kustomizations and charts are skipped, 10 of them listed here (--render renders them all)"
+        "skipped 15 kustomizations and charts, of which 10 are listed here (--render renders them all)"
         in err.splitlines()[0]
     )
 
@@ -245,7 +245,7 @@ def test_kustomizations_and_charts_of_a_revision_are_skipped_as_those_of_a_direc
     code, out, err = run("drift", "HEAD:k8s", "k8s")
     assert code == 0, err
     assert "removed" not in out
-    assert "HEAD:k8s/overlay: warning: skipped: it has to be rendered first" in err
+    assert "HEAD:k8s/overlay: warning: skipped: it must be rendered first" in err
 
 
 def test_hidden_files_and_other_yaml_of_a_repository_are_no_errors(tree):

@@ -268,7 +268,7 @@ def test_the_remedies_of_the_accident_hold_under_the_same_demand(capsys):
     assert (instead.pod,) == saving[0].instead == ("batch/analytics-job-2",)
 
 
-@pytest.mark.parametrize("name", ["question-2", "slow-leak", "soft-eviction"])
+@pytest.mark.parametrize("name", ["oom-loop", "slow-leak", "soft-eviction"])
 def test_what_does_not_save_a_pod_is_never_printed_as_if_it_did(capsys, name):
     """A request without room, or a limit that the pod was over already."""
     _, out, _ = run(capsys, name, "--color", "never")

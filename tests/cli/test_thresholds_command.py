@@ -218,13 +218,13 @@ BAD = {
     "in a file": (["-f", "broken.yaml"], "broken.yaml: evictionHard[memory.available]: "),
     "misspelt": (["-f", "misspelt.yaml"], "misspelt.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
     "more than there is": (["-f", "greedy.yaml"], "greedy.yaml: 70Gi of memory are withheld from pods"),
-    "not a configuration": (["-f", "pod.yaml"], "pod.yaml: no kubelet configuration in it"),
+    "not a configuration": (["-f", "pod.yaml"], "pod.yaml: contains no kubelet configuration"),
     "broken YAML": (["-f", "torn.yaml"], "torn.yaml:"),
     "missing": (["-f", "missing.yaml"], "missing.yaml: No such file"),
     "capacity": (["--nodefs-capacity", "big"], "--nodefs-capacity"),
     "cores": (["--node-cpu", "0"], "--node-cpu: '0' is not an amount above zero"),
     "a flag": (["--system-reserved=memory=lots"], "--system-reserved: 'lots': quantities must match"),
-    "two": (["-f", "two.yaml"], "two.yaml: holds 2 kubelet configurations"),
+    "two": (["-f", "two.yaml"], "two.yaml: contains 2 kubelet configurations"),
 }
 
 

@@ -95,7 +95,7 @@ def test_other_forms_of_it(text, pod, container):
     ("text", "message"),
     [
         pytest.param(
-            "NAME CPU(cores) CPU% MEMORY(bytes) MEMORY%\nn1 1 2% 5Gi 4%\n", "this is not about pods", id="nodes"
+            "NAME CPU(cores) CPU% MEMORY(bytes) MEMORY%\nn1 1 2% 5Gi 4%\n", "this is not usage of pods", id="nodes"
         ),
         pytest.param("NAME CPU(cores) MEMORY(bytes)\nweb 5Mi\n", "more or fewer columns", id="short"),
         pytest.param(

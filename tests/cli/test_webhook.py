@@ -90,7 +90,10 @@ def test_files_without_anything_to_decide_by_are_not_taken_for_a_policy(files, c
 @pytest.mark.parametrize(
     ("resources", "where"),
     [
-        ({"limits": {"cpu": "much"}}, 'request.object.spec.containers[0].resources.limits.cpu: "much" is no quantity'),
+        (
+            {"limits": {"cpu": "much"}},
+            'request.object.spec.containers[0].resources.limits.cpu: "much" is not a valid quantity',
+        ),
         ({"limits": 7}, "request.object.spec.containers[0].resources.limits: must be"),
     ],
 )

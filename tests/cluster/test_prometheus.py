@@ -79,8 +79,8 @@ def test_a_path_a_user_and_a_token_are_used():
             id="a query that makes no sense",
         ),
         pytest.param((404, {}, b"404 page not found"), NotFound, "no query API there", id="a wrong path"),
-        pytest.param((200, {}, b"<html>"), BadAnswer, "not an answer of Prometheus", id="a page"),
-        pytest.param((200, {}, answer_with("string", [1, "x"])), BadAnswer, "not an answer of Prometheus", id="a text"),
+        pytest.param((200, {}, b"<html>"), BadAnswer, "not a Prometheus response", id="a page"),
+        pytest.param((200, {}, answer_with("string", [1, "x"])), BadAnswer, "not a Prometheus response", id="a text"),
         pytest.param((401, {}, b""), ClusterError, "401", id="no credentials"),
         pytest.param((302, {"Location": "/login"}, b""), BadAnswer, "HTTP status 302", id="a login page"),
         pytest.param(lambda _: None, Unreachable, "it closed the connection", id="nobody"),
@@ -222,7 +222,7 @@ def test_a_server_that_rounds_times_gives_each_sample_once():
     ("extra", "warning"),
     [
         ({"warnings": ["receive store 10.0.0.7:10901: context deadline exceeded"]}, "receive store 10.0.0.7:10901"),
-        ({"isPartial": True}, "the answer is partial"),
+        ({"isPartial": True}, "the response is partial"),
     ],
     ids=["Thanos", "VictoriaMetrics"],
 )

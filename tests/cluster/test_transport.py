@@ -271,7 +271,7 @@ def test_an_answer_is_read_up_to_the_last_byte_that_it_may_have(patient, is_comp
         pytest.param(b"[]", "its list of nodes cannot be read", id="a list"),
         pytest.param(b"\xff\xfe", "its list of nodes cannot be read", id="no text"),
         pytest.param(b'{"kind": "Status"}', "in place of a list of nodes it sent Status", id="a Status"),
-        pytest.param(b"{}", "in place of a list of nodes it sent something else", id="nothing in it"),
+        pytest.param(b"{}", "it sent something else instead of a list of nodes", id="nothing in it"),
         pytest.param(b'{"kind": "NodeList", "items": 5}', "its list of nodes cannot be read", id="a number"),
         pytest.param(b'{"kind": "NodeList", "items": [5]}', "its Node cannot be read", id="an item"),
         pytest.param(b"[" * 100_000, "its list of nodes cannot be read", id="depth"),

@@ -108,7 +108,7 @@ def test_a_kubelet_that_cannot_find_a_filesystem_still_says_memory():
         ("node-proxy-kubelet-down", "connection refused"),
         ("node-proxy-name-not-resolved", "no such host"),
         ("node-proxy-unknown-path", "404 page not found"),
-        ("node-proxy-healthz", "no kubelet configuration in it"),
+        ("node-proxy-healthz", "contains no kubelet configuration"),
     ],
 )
 def test_a_kubelet_that_says_nothing_of_use_is_an_assumption(answer, reason):

@@ -329,7 +329,7 @@ def test_a_kubelets_file_has_an_absolute_path(capsys):
     code, said = printed(capsys, "guard", "manifests", "--kubelet-config", "config.yaml")
 
     assert code == 2
-    assert "--kubelet-config: 'config.yaml' is no absolute path" in said.err
+    assert "--kubelet-config: 'config.yaml' is not an absolute path" in said.err
 
 
 # ---- the commands ----------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ def test_the_exporter_is_printed_as_a_list_for_other_programs(capsys):
     _, said = printed(capsys, "exporter", "manifests", "-o", "json")
 
     assert json.loads(said.out)["items"] == [namespace_object(Settings()), *exporter_objects(Settings())]
-    assert "is a placeholder: name your image with --image" in said.err
+    assert "is a placeholder: set your image with --image" in said.err
 
 
 def test_a_certificate_travels_without_the_key_of_its_authority(capsys, tmp_path):
@@ -372,11 +372,11 @@ def test_a_certificate_travels_without_the_key_of_its_authority(capsys, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-n", "Not_A_Name"], "'Not_A_Name' is no name of a namespace"),
+        (["-n", "Not_A_Name"], "'Not_A_Name' is not a valid namespace name"),
         (["--image", ""], "--image: '' is no image"),
         (["--image", "podqos 1.0"], "--image: 'podqos 1.0' is no image"),
         (["--policy", "-"], "--policy: standard input can be read only once"),
-        (["--replicas", "0"], "0 of it serve nothing"),
+        (["--replicas", "0"], "0 replicas serve nothing"),
         (["--policy", "absent.yaml"], "absent.yaml"),
         (["--certificate", "absent"], "absent/tls.crt"),
     ],

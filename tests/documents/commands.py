@@ -26,7 +26,7 @@ _PROGRAMS = r"(?:sudo|podqos|kubectl|make|pip|pipx|git|cp|ssh|cat|cd|curl|helm|k
 _SHELL = {"sh", "bash", "console"}
 # What stands for something else: a synopsis, or an example that leaves it to the reader.
 _OPEN = re.compile(
-    r"…|[\[\]]|(?<![\w$-])(?:COMMAND|DIR|FAMILY|FILE|KIND|N|NAME|NEW|OLD|PID|POD|QUANTITY|SCENARIO|VALUE)(?![\w-])"
+    r"…|[\[\]]|(?<![\w$-])(?:COMMAND|DIR|FAMILY|FILE|KIND|N|NAME|NEW|OLD|PID|POD|QUANTITY|SCENARIO|SHELL|VALUE)(?![\w-])"
 )
 
 

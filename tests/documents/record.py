@@ -1,4 +1,4 @@
-"""Write down again what the commands and examples of the pages print (``make golden``). Read the difference."""
+"""Write again what pages show of outputs, and their generated parts (``make golden``). Read the difference."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from documents.commands import PAGES, commands_of
+from documents.generated import write_generated_parts
 from documents.shown import difference, shown_again
+from documents.tasks import TASKS, ask, office
 from documents.test_commands import runs
 from documents.world import in_world, make_world, run
 from test_library_examples import record as record_examples
@@ -19,11 +21,15 @@ _MARGIN = "    "
 
 def record() -> None:
     """Bring every page up to date."""
+    write_generated_parts()
     with tempfile.TemporaryDirectory() as directory:
         make_world(Path(directory))
         with in_world(Path(directory)):
             for page in PAGES:
                 _record(page)
+    with tempfile.TemporaryDirectory() as directory, office(Path(directory)) as prometheus:
+        for task in TASKS:
+            task.transcript.write_text(ask(task, prometheus)[1])
     record_examples()
 
 

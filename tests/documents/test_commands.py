@@ -172,6 +172,7 @@ FOREIGN = {
     "--oom-score-adj",
     "--output-watch-events",
     "--raw",
+    "--root",
     "--subresource",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import os
 import shlex
 import shutil
@@ -73,6 +74,25 @@ spec:
 }
 
 
+_OOM_KILLED = [
+    {
+        "name": "db",
+        "restartCount": 3,
+        "containerID": "containerd://4f1c",
+        "state": {"running": {"startedAt": "2026-11-16T03:00:05Z"}},
+        "lastState": {
+            "terminated": {
+                "reason": "OOMKilled",
+                "exitCode": 137,
+                "startedAt": "2026-11-16T01:12:00Z",
+                "finishedAt": "2026-11-16T03:00:00Z",
+                "containerID": "containerd://3e0b",
+            }
+        },
+    }
+]
+
+
 class Ran(Struct, frozen=True):
     """What a command led to."""
 
@@ -134,11 +154,12 @@ def _joined(paths: list[Path]) -> str:
 
 @contextlib.contextmanager
 def in_world(directory: Path) -> Iterator[None]:
-    """Work in a world, with its programs first and nothing of the caller's git or terminal."""
+    """Work in a world, with its programs first and nothing of the caller's home, git or terminal."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "COLUMNS"))}
     variables |= {
         "PATH": f"{directory / _HIDDEN}{os.pathsep}{os.environ['PATH']}",
         "SCENARIO": str(SCENARIO),
+        "HOME": str(directory / _HIDDEN),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "KUBECONFIG": str(directory / _HIDDEN / "kubeconfig"),
         **{
@@ -154,8 +175,16 @@ def in_world(directory: Path) -> Iterator[None]:
 
 def _cluster(request: Request) -> object:
     """Answer as the cluster that the pages speak of: its nodes are called worker-1 and worker-2."""
+    if request.path.endswith("/events"):
+        return json.dumps({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": []}).encode()
     answer = api_server(replace(request, target=request.target.replace("worker-", "atlas-")))
-    return answer.replace(b"atlas-", b"worker-") if isinstance(answer, bytes) else answer
+    if not isinstance(answer, bytes):
+        return answer
+    listed = json.loads(answer)
+    for item in listed.get("items", ()):
+        if item["metadata"]["name"] == "db-0":
+            item["status"]["containerStatuses"] = _OOM_KILLED
+    return json.dumps(listed).replace("atlas-", "worker-").encode()
 
 
 def run(command: Command) -> Ran:

@@ -129,7 +129,7 @@ def test_a_pod_that_the_journal_does_not_know_is_an_error(capsys, tmp_path):
     code, out, err = printed(capsys, "explain", "a/none", "--state", written(tmp_path, watching()))
 
     assert (code, out) == (2, "")
-    assert "the journal says nothing of a/none" in err
+    assert "the journal has no entries about a/none" in err
 
 
 def test_a_pod_in_another_namespace_is_named(capsys, tmp_path):
@@ -137,7 +137,7 @@ def test_a_pod_in_another_namespace_is_named(capsys, tmp_path):
     code, _, err = printed(capsys, "explain", "x", "--state", state)
 
     assert code == 2
-    assert "the journal says nothing of default/x (it does of shop/x)" in err
+    assert "the journal has no entries about default/x (it has entries about shop/x)" in err
 
 
 # ---- the journal -----------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_a_part_of_a_manifest_runs_under_the_name_of_its_file_and_is_noted(folde
     (tmp_path / "b.yaml").write_text("containers: [{name: main, image: x, command: [sleep, '1']}]\n")
     scan = folder.scan()
     assert [wanted.pod.metadata.name for wanted in scan.wanted] == ["a", "b"]
-    assert list(scan.reading.notes) == ["a.yaml:1: no kind: taken for Pod a", "b.yaml:1: no kind: taken for Pod b"]
+    assert list(scan.reading.notes) == ["a.yaml:1: no kind: treated as Pod a", "b.yaml:1: no kind: treated as Pod b"]
 
 
 def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path):

@@ -71,8 +71,8 @@ def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
 @pytest.mark.parametrize(
     ("document", "what"),
     [
-        (b"", "no kubelet configuration in it"),
-        (b"[1]", "no kubelet configuration in it"),
+        (b"", "contains no kubelet configuration"),
+        (b"[1]", "contains no kubelet configuration"),
         (kubelet(cgroupsPerQOS=False, enforceNodeAllocatable=[]), "QoS cgroups are required"),
         (kubelet(containerLogMaxFiles=1), "containerLogMaxFiles"),
         (kubelet(evictionHrad={}), "did you mean evictionHard"),

@@ -159,7 +159,7 @@ def test_a_node_with_next_to_no_memory_does_not_count(tmp_path, memory):
 
 
 def test_so_little_stated_is_no_node():
-    with pytest.raises(podqos.InputError, match="1 bytes are not the memory of a node"):
+    with pytest.raises(podqos.InputError, match="1 bytes is too little memory for a node"):
         podqos.explain(podqos.load(PLATFORM), podqos.ExplainOptions(node_memory_bytes=1))
 
 

@@ -99,4 +99,4 @@ def test_a_snapshot_keeps_the_events_that_tell_why_something_died(served, capsys
 def test_a_pod_that_the_cluster_does_not_know_is_refused(capsys, served):
     served(serving())
     assert main(["autopsy", "-n", "shop", "wep-0"]) == 2
-    assert "neither a file nor a known pod: 'wep-0'" in capsys.readouterr().err
+    assert "no such file or pod: 'wep-0'" in capsys.readouterr().err

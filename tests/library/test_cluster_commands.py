@@ -431,7 +431,7 @@ def test_a_node_that_is_not_there_cannot_be_watched(served, capsys):
     code, out, err = podqos(capsys, "rank", "atlas-9", "--watch")
 
     assert (code, out) == (2, "")
-    assert "there is no node atlas-9 (kubectl get nodes lists them)" in err
+    assert "no such node: atlas-9 (`kubectl get nodes` lists the nodes)" in err
 
 
 # ---- the plugin ------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def test_lists_that_no_decision_reads_are_not_kept():
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"kind":"PodList","apiVersion":"v1","items":[3]}', b"\xff"])
 def test_an_answer_that_is_no_list_is_refused_in_a_line(data):
-    with pytest.raises(InputError, match="no list of an API server"):
+    with pytest.raises(InputError, match="not a list from an API server"):
         pruned_list(data)
 
 

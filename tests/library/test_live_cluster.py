@@ -269,7 +269,7 @@ def test_who_may_read_one_namespace_gets_answers_about_it(words, expected, serve
     assert code in {0, 1}
     assert expected in out
     assert "nodes, namespaces, priorityclasses, " in err
-    assert err.count(": none (the right of me to list them)") == 1
+    assert err.count(": none (permission of me to list them)") == 1
 
 
 @pytest.mark.parametrize("words", [("explain", "-A"), ("rank", "atlas-1"), ("overview",)], ids=" ".join)
@@ -299,7 +299,7 @@ def test_a_node_that_does_not_exist_is_one_line(served, capsys):
     code, _, err = podqos(capsys, "rank", "atlas-9")
 
     assert code == 2
-    assert "there is no node atlas-9" in err
+    assert "no such node: atlas-9" in err
     assert len(err.splitlines()) == 1
 
 
@@ -340,6 +340,6 @@ def test_snapshot_prints_the_rights_that_were_missing(output, served, capfdbinar
     assert main(["snapshot", "-o", output]) == 0
     out, err = (text.decode() for text in capfdbinary.readouterr())
     written = out if output == "-" else Path(output).read_text()
-    assert "limitranges: none (the right of jane to list them)" in " ".join(err.split())
+    assert "limitranges: none (permission of jane to list them)" in " ".join(err.split())
     (missing,) = (json.loads(line) for line in written.splitlines() if '"list":"LimitRangeList"' in line)
-    assert missing["assumption"]["stateWith"] == "the right of jane to list them"
+    assert missing["assumption"]["stateWith"] == "permission of jane to list them"

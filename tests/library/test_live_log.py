@@ -94,7 +94,7 @@ def test_lines_that_were_lost_are_said_and_leave_the_verdict_open(monkeypatch):
     script = Script(monkeypatch, (1.0, [*table, 17, row, kill]))
     (report,) = follow(script, said.append)
     assert report.is_cut
-    assert said == ["17 lines of the kernel's log were lost: they came faster than they could be read"]
+    assert said == ["lost 17 lines of the kernel log: they came faster than they could be read"]
 
 
 def test_a_file_is_followed_from_its_end_over_rotations(tmp_path):

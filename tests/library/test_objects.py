@@ -72,7 +72,7 @@ def test_problems_are_kept_once_with_their_place_and_nothing_is_raised_or_printe
     assert max(objects.problems).line == 4
     assert load(tmp_path / "none").problems[0].fix == "check the path"
     (tmp_path / "empty").mkdir()
-    assert load(tmp_path / "empty").problems[0].what == "no YAML or JSON files there"
+    assert load(tmp_path / "empty").problems[0].what == "contains no YAML or JSON files"
     assert capsys.readouterr() == ("", "")
 
 

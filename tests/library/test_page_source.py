@@ -101,5 +101,5 @@ def test_values_of_a_scenario_can_be_changed_but_not_which_files_it_reads(tmp_pa
     source = read_paths([str(tmp_path / "small.yaml")])
     limits = varied(source, ["limits.memory@web=1Gi"]).workloads[0].pod.spec.containers[0].resources.limits
     assert str(limits["memory"]) == "1Gi"
-    with pytest.raises(InputError, match="not among the files given"):
+    with pytest.raises(InputError, match="not among the given files"):
         varied(source, [f"spec.manifests[0]={tmp_path / 'secret.yaml'}"])

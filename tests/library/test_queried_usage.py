@@ -129,7 +129,7 @@ def test_manifests_without_a_namespace_may_be_the_reason_for_no_samples(capsys):
 
     assert code == 2
     assert "of the namespace default" in err
-    assert "Manifests that name no namespace are in default unless you give -n" in err
+    assert "Manifests without a namespace are in default unless you give -n" in err
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_manifests_without_a_namespace_may_be_the_reason_for_no_samples(capsys):
     [
         (("--from", "yesterday"), "--from"),
         (("--to", "2026-99-99"), "--to"),
-        (("--from", "2026-11-10", "--to", "2026-11-09"), "begin earlier"),
+        (("--from", "2026-11-10", "--to", "2026-11-09"), "start earlier"),
     ],
 )
 def test_a_wrong_time_is_one_message(words, message, capsys):
@@ -314,17 +314,17 @@ BAD = {
     "a token and a user": (("--prometheus-token-file", "web.yaml", "--prometheus-user", "me"), "cannot be combined"),
     "a user without a password": (("--prometheus-user", "me"), "--prometheus-user: the password is missing"),
     "no such token": (("--prometheus-token-file", "nowhere"), "nowhere"),
-    "a token of two lines": (("--prometheus-token-file", "web.yaml"), "--prometheus-token-file: not a bearer token"),
-    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "--prometheus-password-file: no user"),
+    "a token of two lines": (("--prometheus-token-file", "web.yaml"), "token-file: not a valid bearer token"),
+    "a password of nobody": (("--prometheus-password-file", "web.yaml"), "password-file: the user name is missing"),
     "an empty token": (("--prometheus-token-file", "empty"), "--prometheus-token-file: empty is empty"),
-    "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a header"),
-    "a header of two lines": (("--prometheus-header", "X-A: b\r\nX-C: hunter2"), "not the value of a header"),
+    "not a header": (("--prometheus-header", "hunter2"), "--prometheus-header: not a valid header"),
+    "a header of two lines": (("--prometheus-header", "X-A: b\r\nX-C: hunter2"), "not a valid header value"),
     "a header twice": (("--prometheus-header", "X-A:1", "--prometheus-header", "x-a:2"), "x-a is given twice"),
     "a tenant twice": (
         ("--prometheus-tenant", "a", "--prometheus-header", "x-scope-orgid: b"),
         "x-scope-orgid is given twice",
     ),
-    "not a certificate": (("--prometheus-ca", "web.yaml"), "web.yaml holds no certificate in PEM"),
+    "not a certificate": (("--prometheus-ca", "web.yaml"), "web.yaml contains no PEM certificate"),
     "not a label": (("--prometheus-label", "prod"), "--prometheus-label: 'prod' does not select series"),
     "not a timeout": (("--prometheus-timeout", "soon"), '--prometheus-timeout: "soon" is not a duration'),
 }
@@ -345,7 +345,7 @@ def test_a_wrong_option_is_one_message_before_anything_is_asked(words, message, 
 def test_options_of_a_prometheus_that_is_not_named_are_refused(capsys):
     code, _, err = podqos(capsys, "advise", "-f", "web.yaml", "--prometheus-tenant", "a")
     assert code == 2
-    assert "--prometheus-tenant: no Prometheus is named (add --prometheus URL)" in err
+    assert "--prometheus-tenant: no Prometheus given (add --prometheus URL)" in err
 
 
 def test_a_server_that_says_nothing_is_given_up_in_the_time_that_was_said(capsys):

@@ -35,20 +35,20 @@ def test_a_run_that_was_not_recorded_gives_the_same_report():
 
 
 def test_the_summary_is_that_of_the_report_and_the_journal_has_all_kills():
-    run = podqos.simulate(podqos.load_scenario("question-2"))
+    run = podqos.simulate(podqos.load_scenario("oom-loop"))
     assert run.summary == run.report.summary
     assert sum(entry.kind == "OOMKilled" for entry in run.journal) == run.summary.oom_kills > 0
 
 
 def test_a_page_holds_the_report(monkeypatch):
     monkeypatch.setattr("podqos.library.simulation.built_viewer", lambda: f"<html>{SLOT}</html>")
-    run = podqos.simulate(podqos.load_scenario("question-1"))
+    run = podqos.simulate(podqos.load_scenario("oom-by-class"))
     data = run.html().partition('json">')[2].partition("</script>")[0]
     assert msgspec.json.decode(data, type=podqos.RunView) == run.report
 
 
 def test_a_picture_is_of_the_node_that_is_asked_for():
-    scenario = podqos.load_scenario("question-1")
+    scenario = podqos.load_scenario("oom-by-class")
     run = podqos.simulate(scenario)
     (name,) = (node.name for node in run.report.nodes)
     assert run.svg(name) == run.svg()
@@ -96,7 +96,7 @@ def test_a_state_brings_its_kubelet_and_what_it_assumes_to_a_blast():
 )
 def test_what_a_scenario_has_its_own_of_is_refused_beside_it_and_not_dropped(given, names):
     with pytest.raises(podqos.InputError, match=f"^{names} cannot be given together with a scenario"):
-        podqos.blast(podqos.load_scenario("question-1"), **given)
+        podqos.blast(podqos.load_scenario("oom-by-class"), **given)
 
 
 def test_no_pods_no_blast():
@@ -142,6 +142,6 @@ def test_a_sweep_has_some_seeds_and_not_too_many(seeds):
 
 
 def test_a_command_prints_what_the_library_returns(capfd):
-    assert main(["blast", "question-1", "-o", "json"]) == 0
+    assert main(["blast", "oom-by-class", "-o", "json"]) == 0
     printed = msgspec.json.decode(capfd.readouterr().out, type=podqos.BlastRadius)
-    assert printed == podqos.blast(podqos.load_scenario("question-1"))
+    assert printed == podqos.blast(podqos.load_scenario("oom-by-class"))

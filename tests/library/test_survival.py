@@ -198,7 +198,7 @@ def test_samples_that_fit_no_workload_are_a_problem_of_the_input():
     [
         (lambda: rank(Objects()), "there are no pods"),
         (lambda: rank(objects(), "missing.csv"), "missing.csv: No such file"),
-        (lambda: rank(objects(), node_memory_bytes=1), "1 bytes are not the memory of a node"),
+        (lambda: rank(objects(), node_memory_bytes=1), "1 bytes is too little memory for a node"),
         (lambda: rank(objects(), node_memory_bytes=GI), "the pods use 4224Mi, the node has 1Gi"),
         (lambda: forecast(objects(), growing=""), "no growing pod given"),
         (lambda: forecast(objects(), growing="wbe"), r"there is no pod wbe \(did you mean web\?\)"),

@@ -204,7 +204,7 @@ def test_of_several_metrics_of_memory_the_working_set_counts_then_rss(capsys, re
 def test_a_pod_that_is_recorded_with_and_without_names_runs_once(capsys):
     rows = ["0,web-0,,1Mi", "0,default/web-0,main,2Mi", "0,default/web-0,,3Mi", "60,web-0,,1Mi"]
     code, out, _ = make(capsys, "\n".join(["time,pod,container,memory", *rows]))
-    assert (code, "left out: default/web-0: default/web-0 is recorded under another name, too\n" in out) == (0, True)
+    assert (code, "left out: default/web-0: default/web-0 was also recorded under another name\n" in out) == (0, True)
     assert curve("web-0").at(0) == 1 << 20
 
 
@@ -219,7 +219,7 @@ def test_pods_of_other_workloads_are_named_and_left_out(capsys):
     code, out, _ = make(capsys, "\n".join(["time,pod,memory", f"0,{FIRST},1Mi", *others]))
     left = [line for line in out.splitlines() if line.startswith("left out: ")]
     assert (code, len(left)) == (0, 4)
-    assert left[0] == "left out: dns-1: no workload of the manifests has such pods"
+    assert left[0] == "left out: dns-1: no workload in the manifests has such pods"
     assert "no samples, so they do not run: CronJob default/report" in out
     assert [each.name for each in load_scenario("tuesday.yaml").workloads] == [FIRST]
 
@@ -228,7 +228,7 @@ BAD = {
     "no time": (f"pod,memory\n{FIRST},1Mi\n", "usage.csv:1: there is no column with the time"),
     "kubectl top": (f"NAME CPU(cores) MEMORY(bytes)\n{FIRST} 1m 1Mi\n", "there is no column with the time"),
     "a column": ("time,pod,memry\n0,a,1Mi\n", "usage.csv:1: unknown column 'memry'"),
-    "an amount": (f"time,pod,memory\n0,{FIRST},lots\n", "usage.csv:2: 'lots' is not an amount"),
+    "an amount": (f"time,pod,memory\n0,{FIRST},lots\n", "usage.csv:2: 'lots' is not a valid quantity"),
     "a time": (f"time,pod,memory\nnoon,{FIRST},1Mi\n", 'usage.csv:2: "noon" is not a duration'),
     "mixed times": (f"time,pod,memory\n0,{FIRST},1\n{TUESDAY},{FIRST},1\n", "usage.csv:3: dates and times"),
     "no pods": ("time,pod,memory\n", "usage.csv: there are no samples"),
@@ -237,7 +237,7 @@ BAD = {
     "a metric": (matrix((labels("up"), [(TUESDAY, "1")])), "usage.csv: result[0]: unknown metric up"),
     "no pod": (matrix(({"__name__": MEMORY}, [(TUESDAY, "1")])), "the series has no label pod"),
     "a vector": ('{"status": "success", "data": {"resultType": "vector", "result": []}}', "the result is a vector"),
-    "an error": ('{"status": "error", "error": "too many"}', "Prometheus says error: too many"),
+    "an error": ('{"status": "error", "error": "too many"}', "Prometheus returned error: too many"),
 }
 
 
@@ -253,14 +253,14 @@ def test_nodes_of_unknown_size_are_asked_for_and_nothing_is_overwritten(capsys):
     command = ["scenario", "from-usage", "tuesday", "-f", "web.yaml", "--usage", "usage.csv"]
     Path("usage.csv").write_text(f"time,pod,memory\n0,{FIRST},1Mi\n")
     assert main(command) == 2
-    assert "the capacity of the node node-0 is not known (add its Node manifest" in capsys.readouterr().err
+    assert "the capacity of node node-0 is unknown (add its Node manifest" in capsys.readouterr().err
     node = '\n---\n{apiVersion: v1, kind: Node, metadata: {name: w}, status: {capacity: {cpu: "2", memory: 4Gi}}}\n'
     Path("web.yaml").write_text(WEB + node)
     assert main(command) == 0
     (group,) = load_scenario("tuesday.yaml").nodes
     assert (group.spec.name, group.spec.memory_bytes) == ("w", 4 << 30)
     assert main(command) == 2
-    assert "tuesday.yaml: exists already" in capsys.readouterr().err
+    assert "tuesday.yaml: already exists" in capsys.readouterr().err
 
 
 # ---- thinning ----------------------------------------------------------------------------------------------

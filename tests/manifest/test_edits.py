@@ -76,7 +76,7 @@ def test_the_last_lines_without_an_end_can_be_removed():
 def test_what_yaml_would_take_for_something_else_is_quoted(value, written):
     assert edited(container("image: i"), ("metadata.annotations.x", value)) in (
         container("image: i").replace("  name: p\n", f"  name: p\n  annotations:\n    x: {written}\n"),
-        CannotEdit(Reason.NOT_AS_MEANT, name=f"must be a text, not {written}"),  # annotations are texts
+        CannotEdit(Reason.NOT_AS_MEANT, name=f"must be a string, not {written}"),  # annotations are texts
     )
 
 

@@ -25,7 +25,7 @@ def pod(spec: dict[str, Plain], **container: Plain) -> dict[str, Plain]:
 C = "spec.containers[0]"
 REGEX = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 SUFFIX = "unable to parse quantity's suffix"
-ANY_AMOUNT = "write an amount such as 250m, 1.5 or 512Mi"
+ANY_AMOUNT = "write a quantity such as 250m, 1.5 or 512Mi"
 
 WRONG: dict[str, tuple[dict[str, Plain], tuple[str, str, str]]] = {
     # unknown fields
@@ -43,7 +43,7 @@ WRONG: dict[str, tuple[dict[str, Plain], tuple[str, str, str]]] = {
     ),
     "nothing near": (
         pod({}, resources={"cpu": 1}),
-        (f"{C}.resources.cpu", 'unknown field "cpu"', "known are claims, limits, requests"),
+        (f"{C}.resources.cpu", 'unknown field "cpu"', "the fields are claims, limits, requests"),
     ),
     "pod level": (
         pod({"resources": {"request": {}}}),
@@ -65,31 +65,35 @@ WRONG: dict[str, tuple[dict[str, Plain], tuple[str, str, str]]] = {
     # amounts
     "suffix": (
         pod({}, resources={"limits": {"memory": "128mi"}}),
-        (f"{C}.resources.limits.memory", f'"128mi" is no quantity: {SUFFIX}', "did you mean 128Mi?"),
+        (f"{C}.resources.limits.memory", f'"128mi" is not a valid quantity: {SUFFIX}', "did you mean 128Mi?"),
     ),
     "bytes": (
         pod({}, resources={"limits": {"memory": "512MB"}}),
-        (f"{C}.resources.limits.memory", f'"512MB" is no quantity: {REGEX}', "did you mean 512Mi or 512M?"),
+        (f"{C}.resources.limits.memory", f'"512MB" is not a valid quantity: {REGEX}', "did you mean 512Mi or 512M?"),
     ),
     "comma": (
         pod({}, resources={"limits": {"cpu": "0,5"}}),
-        (f"{C}.resources.limits.cpu", f'"0,5" is no quantity: {REGEX}', "did you mean 0.5?"),
+        (f"{C}.resources.limits.cpu", f'"0,5" is not a valid quantity: {REGEX}', "did you mean 0.5?"),
     ),
     "cores": (
         pod({}, resources={"requests": {"cpu": "2 cores"}}),
-        (f"{C}.resources.requests.cpu", f'"2 cores" is no quantity: {REGEX}', "did you mean 2?"),
+        (f"{C}.resources.requests.cpu", f'"2 cores" is not a valid quantity: {REGEX}', "did you mean 2?"),
     ),
     "nonsense": (
         pod({}, resources={"requests": {"nvidia.com/gpu": "many"}}),
-        (f"{C}.resources.requests[nvidia.com/gpu]", f'"many" is no quantity: {REGEX}', ANY_AMOUNT),
+        (f"{C}.resources.requests[nvidia.com/gpu]", f'"many" is not a valid quantity: {REGEX}', ANY_AMOUNT),
     ),
     "overhead": (
         pod({"overhead": {"cpu": "x"}}),
-        ("spec.overhead.cpu", f'"x" is no quantity: {REGEX}', ANY_AMOUNT),
+        ("spec.overhead.cpu", f'"x" is not a valid quantity: {REGEX}', ANY_AMOUNT),
     ),
     "true": (
         pod({}, resources={"limits": {"cpu": True}}),
-        (f"{C}.resources.limits.cpu", "true is no quantity: an amount must be a text or a number", ANY_AMOUNT),
+        (
+            f"{C}.resources.limits.cpu",
+            "true is not a valid quantity: a quantity must be a string or a number",
+            ANY_AMOUNT,
+        ),
     ),
     # types
     "mapping for a list": (
@@ -101,10 +105,10 @@ WRONG: dict[str, tuple[dict[str, Plain], tuple[str, str, str]]] = {
         pod({}, resources={"limits": ["cpu"]}),
         (f"{C}.resources.limits", "must be a mapping, not a list", ""),
     ),
-    "number for a text": (pod({"nodeName": 5}), ("spec.nodeName", "must be a text, not 5", "put it in quotes")),
+    "number for a text": (pod({"nodeName": 5}), ("spec.nodeName", "must be a string, not 5", "put it in quotes")),
     "boolean for a label": (
         {"metadata": {"name": "n", "labels": {"on": True}}, "spec": {"containers": [{"name": "a"}]}},
-        ("metadata.labels.on", "must be a text, not true", "put it in quotes"),
+        ("metadata.labels.on", "must be a string, not true", "put it in quotes"),
     ),
     "text for a number": (pod({"priority": "high"}), ("spec.priority", 'must be a whole number, not "high"', "")),
     "fraction for a number": (pod({"priority": 1.5}), ("spec.priority", "must be a whole number, not 1.5", "")),

@@ -105,7 +105,7 @@ WRONG = {
     ),
     "in /configz": ({"kubeletconfig": {"maxPods": -1}}, "kubeletconfig.maxPods: -1 is negative"),
     "a text in /configz": ({"kubeletconfig": "x"}, "kubeletconfig: must be a mapping"),
-    "nothing": ({"a": 1}, "file: no kubelet configuration in it"),
+    "nothing": ({"a": 1}, "file: contains no kubelet configuration"),
 }
 
 
@@ -123,7 +123,7 @@ def test_what_is_wrong_is_one_line_with_file_and_place(document, message):
 def test_a_file_holds_one_kubelets_settings_beside_other_documents():
     text = b"kind: Other\n---\nkubeletArguments: {max-pods: ['20']}\n"
     assert kubelet_settings_in("file", text).configuration.max_pods == 20
-    with pytest.raises(InputError, match="holds 2 kubelet configurations"):
+    with pytest.raises(InputError, match="contains 2 kubelet configurations"):
         kubelet_settings_in("file", text + b"---\nkubeletArguments: {}\n")
 
 

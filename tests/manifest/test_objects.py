@@ -103,7 +103,7 @@ def test_other_objects_are_left_alone(value: Plain):
 
 MISTAKES = {
     "group": (make("Deployment", "v1"), "apiVersion", 'no kind "Deployment" in version "v1"', "use apps/v1"),
-    "spelling": (make("deployment", "apps/v1"), "kind", 'no kind "deployment"', "did you mean Deployment?"),
+    "spelling": (make("deployment", "apps/v1"), "kind", 'unknown kind "deployment"', "did you mean Deployment?"),
     "no version": ({"kind": "Pod", "spec": SPEC}, "", "apiVersion not set", "add apiVersion: v1"),
 }
 

@@ -93,7 +93,7 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing():
 )
 def test_a_text_without_documents_is_worth_a_warning(data: bytes):
     (problem,) = read("f", data).problems
-    assert problem == Problem("f", 1, 1, Severity.WARNING, "", "holds no documents")
+    assert problem == Problem("f", 1, 1, Severity.WARNING, "", "contains no documents")
 
 
 HUGE = {
@@ -109,7 +109,7 @@ HUGE = {
 def test_a_huge_file_of_nothing_is_told_quickly(data: bytes):
     readings = []
     assert takes_less_than(5, lambda: readings.append(read("f", data)))
-    assert lines_of(readings[0]) == ["f:1:1: warning: holds no documents"]
+    assert lines_of(readings[0]) == ["f:1:1: warning: contains no documents"]
 
 
 def test_utf_16_is_named():

@@ -42,7 +42,7 @@ def test_a_range_query_is_its_series():
         pytest.param(b'a\n"' + b"x" * 200_000 + b'"\n', r"f:\d: not CSV: field larger", id="a-field-without-end"),
         pytest.param(b"[" * 100_000, "f: not JSON: maximum recursion", id="deep"),
         pytest.param(b"[1]", r"f: \[0\]: a sample must be an object", id="no-row"),
-        pytest.param(b'{"data": []}', "f: not an answer of Prometheus", id="another-object"),
+        pytest.param(b'{"data": []}', "f: not a Prometheus response", id="another-object"),
         pytest.param(b"{}", "f: the result is a missing", id="nothing"),
     ],
 )
@@ -62,5 +62,5 @@ def test_amounts_are_written_as_kubernetes_or_prometheus_writes_them(written, am
 
 @pytest.mark.parametrize("written", ["NaN", "+Inf", "lots", "", True, [], "-1", "-0.5Gi"])
 def test_what_is_no_amount_is_refused(written):
-    with pytest.raises(InputError, match=r"not an amount|below zero"):
+    with pytest.raises(InputError, match=r"not a valid quantity|below zero"):
         read_amount(written)

@@ -49,7 +49,7 @@ def test_a_part_of_a_manifest_is_taken_for_what_it_shows_and_that_is_said(text, 
     (workload,) = reading.workloads
     assert (workload.kind, workload.metadata.name, workload.pod.spec.containers[0].name) == (kind, "pod", "app")
     (problem,) = reading.problems
-    assert str(problem) == f"pod.yaml:1:1: warning: no kind: taken for {kind} pod ({fix})"
+    assert str(problem) == f"pod.yaml:1:1: warning: no kind: treated as {kind} pod ({fix})"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ BROKEN = {
     "template": ("a: {{ .Values.b }}\n", (1, 5), "cannot be a key", "this looks like a template: render it first"),
     "unknown anchor": ("a: *b\n", (1, 4), "unknown anchor 'b'", ""),
     "recursive anchor": ("a: &b [*b]\n", (1, 8), "anchor 'b' contains itself", ""),
-    "list as a key": ("? [a]\n: b\n", (1, 3), "cannot be a key", "JSON has only text keys"),
+    "list as a key": ("? [a]\n: b\n", (1, 3), "cannot be a key", "JSON keys are strings"),
     "alias of a mapping as a key": ("a: &x {}\n*x : 1\n", (2, 1), "cannot be a key", ""),
     "merge of a scalar": ("a:\n  <<: 1\n", (2, 7), "map merge requires map", ""),
     "control character": ("a: b\nc: \x07\n", (2, 4), "U+0007 is not allowed", "remove it"),

@@ -83,10 +83,10 @@ BAD = {
     "a typo": ("pod,memroy\nweb,1Gi\n", "u:1: unknown column 'memroy' (did you mean \"memory\"?)"),
     "an unknown time": ('"Time","shop/a/app"\n11/10/2026 12:00,1\n', "u:2: '11/10/2026 12:00' is not a time"),
     "a time beyond all": ("time,pod,memory\n1e30,a,1\n", "u:2: 1e30 is not a time"),
-    "a percentage": ("pod,cpu\nweb,40%\n", "u:2: '40%' is not an amount"),
+    "a percentage": ("pod,cpu\nweb,40%\n", "u:2: '40%' is not a valid quantity"),
     "a short row": ('"Time","shop/a/app","shop/b/app"\n2026-11-10,1\n', "u:2: the row has more or fewer columns"),
-    "no value": (f'"Series";"Time"\n"{{{LABELS}}}";"2026-11-10"\n', "u:1: there is no column Value"),
-    "a broken promtool line": ('{pod="a"} =>\n1 @[5]\nnonsense\n', "u:3: not a sample"),
+    "no value": (f'"Series";"Time"\n"{{{LABELS}}}";"2026-11-10"\n', "u:1: the column Value is missing"),
+    "a broken promtool line": ('{pod="a"} =>\n1 @[5]\nnonsense\n', "u:3: not a valid sample"),
     "mixed times": ("time,pod,memory\n2026-11-10,a,1\n60,a,2\n", "u:3: dates and times from the start are mixed"),
 }
 

@@ -35,8 +35,8 @@ EXAMPLES = (
     "scenarios/node/pods",
     "scenarios/page-cache",
     "scenarios/pid-exhaustion",
-    "scenarios/question-2",
-    "scenarios/question-3",
+    "scenarios/oom-loop",
+    "scenarios/oom-by-request",
     "scenarios/slow-leak",
     "scenarios/soft-eviction/pods.yaml",
     "scenarios/three-pods",
@@ -85,7 +85,7 @@ def command_lines() -> Iterator[Line]:
     yield from _each(("blast", *_LIVE), "json", "yaml", "csv")
     for name in NAMES:
         yield from _each(("simulate", name), "json", "jsonl", "csv")
-    for name in ("race", "question-1", "accidental-burstable"):
+    for name in ("race", "oom-by-class", "accidental-burstable"):
         yield from _each(("blast", name), "json", "csv")
     sweep = ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
     yield from _each(sweep, "json", "yaml", "csv")

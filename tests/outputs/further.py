@@ -104,7 +104,7 @@ def _guards() -> Iterator[Line]:
 
 
 def _pictures() -> Iterator[Line]:
-    for name in ("question-1", "pid-exhaustion", "limitrange-trap"):
+    for name in ("oom-by-class", "pid-exhaustion", "limitrange-trap"):
         yield ("simulate", name, "--svg", "run.svg", "--html", "run.html")
     yield ("simulate", "race", "--svg", "run.svg")
     yield ("forecast", *_LIVE, "--growing", "log-collector", "--svg", "curve.svg")
@@ -113,7 +113,7 @@ def _pictures() -> Iterator[Line]:
     yield ("autopsy", "inputs/kern.log", *_OBJECTS, "--html", "autopsy.html")
     yield ("check", "-f", PLATFORM, *NODE_MEMORY, "-o", "html")
     yield ("check", "-f", PLATFORM, *NODE_MEMORY, "-o", "github")
-    yield ("ui", "question-2", "--html", "page.html")
+    yield ("ui", "oom-loop", "--html", "page.html")
     yield ("ui", f"{INCIDENT}/pods.yaml", f"{INCIDENT}/kern.log", "--html", "page.html")
 
 

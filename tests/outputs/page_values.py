@@ -72,7 +72,7 @@ _SOURCES = {
 def value_lines() -> Iterator[Line]:
     """Yield the names of all values, each once, in a fixed order."""
     yield ("metrics",)
-    yield ("page", "compare", "question-1", "question-1-variant")
+    yield ("page", "compare", "oom-by-class", "oom-by-usage")
     for source, asked in _SOURCES.items():
         for view in ("cluster", *_WHAT_IFS, "what-if-kubelet", "forecast", "check", "fix", "autopsy", "problems"):
             yield ("page", source, view)

@@ -179,7 +179,7 @@ WRONG = {
     ),
     "a day that is a date": (
         RULE + "  exemptions:\n  - {reason: r, rules: [web], until: 20270131}\n",
-        "spec.exemptions[0].until: must be a text, not 20270131 (put it in quotes)",
+        "spec.exemptions[0].until: must be a string, not 20270131 (put it in quotes)",
     ),
     "a budget of nothing": (
         RULE + "  budgets:\n  - {name: b, resource: cpu}\n",

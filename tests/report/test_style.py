@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podqos.controls import approximated
 from podqos.model.pod import QOSClass
 from podqos.report.text.style import Style, columns, fitted, labelled, visible_length, wrapped
 
@@ -106,3 +107,13 @@ def test_wrapping_keeps_every_word_and_the_width(text, width):
 
 def test_without_a_width_nothing_is_wrapped_or_cut():
     assert wrapped("a " * 200, Style(), "") == ["a " * 200]
+
+
+def test_columns_line_up_where_an_arrow_is_printed_in_ascii():
+    rows = [("Guaranteed → Burstable", "-997 → 999"), ("Burstable", "938")]
+    lines = [approximated(line) for line in columns(("CLASS", "ADJ"), rows, Style(is_ascii=True))]
+    assert lines == [
+        "CLASS                    ADJ",
+        "Guaranteed -> Burstable  -997 -> 999",
+        "Burstable                938",
+    ]

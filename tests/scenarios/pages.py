@@ -10,7 +10,7 @@ from podqos.sim.summary import first_pods
 from podqos.words.journal import again, away, line
 from podqos.words.repetition import Again, condensed
 
-# What is told, besides everything that happens later than the beginning.
+# What is shown.
 _SHOWN = (
     Kind.OOM_KILLED,
     Kind.EVICTED,
@@ -27,6 +27,8 @@ _SHOWN = (
     Kind.FAILED,
     Kind.LOST,
 )
+# At the beginning of a run pods are placed and get the CPU there is; only what is unusual is shown.
+_AT_THE_BEGINNING = (Kind.OOM_KILLED, Kind.EVICTED, Kind.RESTARTED, Kind.PENDING)
 BEGIN, END = "<!-- timeline -->", "<!-- end of timeline -->"
 
 
@@ -39,7 +41,7 @@ def timeline(entries: Iterable[Entry]) -> str:
         if isinstance(part, Again):
             rows.append(f"| to {part.until_us / 1_000_000:.1f} s | – | {again(part)}; {away(part)} |")
             continue
-        shown = [entry for entry in part if entry.kind in _SHOWN and entry.time_us > 0]
+        shown = [entry for entry in part if entry.kind in (_SHOWN if entry.time_us > 0 else _AT_THE_BEGINNING)]
         for _, together in groupby(shown, lambda entry: (entry.time_us, entry.node, entry.kind, str(entry.because))):
             rows.extend(_rows(list(together)))
     return "\n".join(rows)

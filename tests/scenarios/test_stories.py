@@ -9,10 +9,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+import yaml
 
 from podqos.agent.reasons import OOMLevel
 from podqos.words.journal import line
-from scenarios.runs import GI, MI, PAGE, entries, kills, run_of, told
+from scenarios.runs import GI, MI, PAGE, ROOT, entries, kills, run_of, told
+
+SCENARIOS = ROOT / "scenarios"
 
 # What the kernel keeps of a machine of 16Gi: the min watermark.
 KEPT_16GI = 132.9 * MI
@@ -93,17 +96,51 @@ class TestAccidentalBurstable:
         assert pod == "article-service-0-r1"
         assert back == [400.0]
 
-    def test_with_the_fix_a_job_goes_and_article_service_is_never_touched(self):
-        """3 + 3.09 + 52.25 = 58.34Gi; 4.66Gi more take 93 s: seen at 120 s."""
-        assert kills("accidental-burstable-fixed") == [(120.0, "Evicted", "analytics-job-2")]
-        touched = {entry.pod for entry in run_of("accidental-burstable-fixed").entries if entry.time_us > 0}
-        assert not any("article-service" in pod for pod in touched if pod)
+    def test_with_the_two_lines_a_job_is_evicted_and_the_sidecar_is_oom_killed_at_every_start(self):
+        """3 + 3 + 52.25 = 58.25Gi; 4.75Gi more take 95 s: seen at 120 s. Restarts: at once, then 10, 20, 40 s later."""
+        told_of = kills("accidental-burstable-undersized")
+        assert [(time, pod) for time, kind, pod in told_of if kind == "Evicted"] == [(120.0, "analytics-job-2")]
+        assert [(time, pod) for time, kind, pod in told_of if kind == "OOMKilled"] == [
+            (time, "article-service-0") for time in (0.0, 0.0, 10.0, 30.0, 70.0, 150.0, 310.0)
+        ]
+        (limits,) = {
+            (entry.because.limit_bytes, entry.because.denied_bytes)
+            for entry in entries("accidental-burstable-undersized", "OOMKilled")
+        }
+        assert limits == (128 * MI, 1408 * MI)
 
     def test_because_everybody_is_within_the_request_and_the_busiest_job_has_the_least_to_spare(self):
-        """13.25Gi of 13.5Gi; article-service uses 3168Mi of 4224Mi."""
-        (because,) = (entry.because for entry in entries("accidental-burstable-fixed", "Evicted"))
+        """13.25Gi of 13.5Gi; article-service uses 3Gi of 4224Mi."""
+        (because,) = (entry.because for entry in entries("accidental-burstable-undersized", "Evicted"))
         assert (because.usage, because.request, because.over_request) == (13568 * MI, 13824 * MI, False)
         assert because.before_next_by == "larger usage - request"
+
+    def test_sized_from_usage_article_service_runs_through_and_a_job_finds_no_room(self):
+        """4Gi + 2Gi + 4 × 13.5Gi are 60Gi; 64Gi less 4Gi reserved and 1Gi for the threshold are 59Gi."""
+        assert kills("accidental-burstable-fixed") == []
+        assert told("accidental-burstable-fixed", "Pending") == [(0.0, "Pending", "analytics-job-3")]
+        assert {pod for _, _, pod in told("accidental-burstable-fixed", "Started")} == {
+            "article-service-0",
+            *(f"analytics-job-{index}" for index in range(3)),
+        }
+
+    def test_the_three_days_differ_in_the_sidecars_resources_alone(self):
+        first, *others = (
+            yaml.safe_load((SCENARIOS / f"{name}.yaml").read_text())["spec"]
+            for name in ("accidental-burstable", "accidental-burstable-undersized", "accidental-burstable-fixed")
+        )
+        for other in others:
+            different = {key for key in first if first[key] != other[key]}
+            assert different == {"description", "manifests"}
+        folder = SCENARIOS / "content-platform" / "accidental"
+        before, *after = (
+            yaml.safe_load((folder / f"article-service{name}.yaml").read_text())
+            for name in ("", "-undersized", "-fixed")
+        )
+        for document in (before, *after):
+            sidecar = document["spec"]["template"]["spec"]["containers"][1]
+            assert sidecar.pop("resources")["requests"]["cpu"] == "100m"
+        assert [document == before for document in after] == [True, True]
 
 
 class TestLimitRangeTrap:
@@ -135,15 +172,15 @@ class TestThreeQuestions:
 
     def test_1_of_equal_use_the_best_effort_pod_is_killed(self):
         """pod3: 1000 × 4,194 + 786,432; pod2, which requested 2Gi of 16Gi: 875 × 4,194 + 786,432."""
-        assert kills("question-1") == [(self.TIME, "OOMKilled", "pod3")]
-        (kill,) = (entry.because for entry in entries("question-1", "OOMKilled"))
+        assert kills("oom-by-class") == [(self.TIME, "OOMKilled", "pod3")]
+        (kill,) = (entry.because for entry in entries("oom-by-class", "OOMKilled"))
         assert (kill.points, kill.runner_up_pod, kill.runner_up_points) == (4_980_432, "default/pod2", 4_456_182)
         assert kill.would_evict.pod == "default/pod3"
 
     def test_1_usage_turns_the_order_round(self):
         """pod2: 875 × 4,194 + 1,507,328 (5.75Gi); pod3: 1000 × 4,194 + 65,536 (256Mi)."""
-        assert kills("question-1-variant") == [(self.TIME, "OOMKilled", "pod2")]
-        (kill,) = (entry.because for entry in entries("question-1-variant", "OOMKilled"))
+        assert kills("oom-by-usage") == [(self.TIME, "OOMKilled", "pod2")]
+        (kill,) = (entry.because for entry in entries("oom-by-usage", "OOMKilled"))
         assert (kill.points, kill.runner_up_pod, kill.runner_up_points) == (5_177_078, "default/pod3", 4_259_536)
         assert kill.would_evict.pod == "default/pod2"
 
@@ -158,13 +195,13 @@ class TestThreeQuestions:
             end = started + life
             expected.append(end)
             started = float(int(end) + 1) if wait is None else end + wait
-        assert [time for time, _, _ in kills("question-2")] == pytest.approx(expected, abs=0.1)
-        assert {pod for _, _, pod in kills("question-2")} == {"pod2"}
+        assert [time for time, _, _ in kills("oom-loop")] == pytest.approx(expected, abs=0.1)
+        assert {pod for _, _, pod in kills("oom-loop")} == {"pod2"}
 
     def test_3_of_the_same_class_the_higher_score_decides(self):
         """small-request: 938 × 4,194 + 524,288 (2Gi); large-request: 750 × 4,194 + 1,048,576 (4Gi)."""
-        assert kills("question-3") == [(self.TIME, "OOMKilled", "small-request")]
-        (kill,) = (entry.because for entry in entries("question-3", "OOMKilled"))
+        assert kills("oom-by-request") == [(self.TIME, "OOMKilled", "small-request")]
+        (kill,) = (entry.because for entry in entries("oom-by-request", "OOMKilled"))
         assert (kill.points, kill.runner_up_points) == (4_458_260, 4_194_076)
 
 

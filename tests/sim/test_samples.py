@@ -57,7 +57,7 @@ def test_prometheus_series_are_matched_by_labels_and_come_in_their_order():
         (b"time,memory\n0,1,2\n", {}, "more or fewer columns"),
         (b"{nonsense", {}, "not JSON"),
         (b'{"data": {"resultType": "vector", "result": []}}', {}, "vector"),
-        (b'{"status": "error"}', {}, "Prometheus says error"),
+        (b'{"status": "error"}', {}, "Prometheus returned error"),
         (b"[1, 2]", {}, "pair"),
         (PROMETHEUS, {"match": {"pod": "nobody"}}, "no series matches"),
     ],

@@ -26,7 +26,7 @@ def _kills(scenario):
     ]
 
 
-@pytest.mark.parametrize("name", ["race", "question-1", "question-2", "question-3", "accidental-burstable"])
+@pytest.mark.parametrize("name", ["race", "oom-by-class", "oom-loop", "oom-by-request", "accidental-burstable"])
 def test_in_small_the_same_pods_die_at_the_same_times(name):
     scenario = load_scenario(str(SCENARIOS / f"{name}.yaml"))
     large, small = _kills(scenario), _kills(scaled(scenario, SMALL))
@@ -60,7 +60,7 @@ def test_thresholds_shrink_and_percentages_stay():
 
 
 def test_time_can_be_shortened_without_touching_the_kubelet():
-    scenario = load_scenario(str(SCENARIOS / "question-1.yaml"))
+    scenario = load_scenario(str(SCENARIOS / "oom-by-class.yaml"))
     fast = scaled(scenario, ScaleFactors(Fraction(1), time=Fraction(1, 2)))
     assert fast.duration_us == scenario.duration_us // 2
     assert fast.options == scenario.options

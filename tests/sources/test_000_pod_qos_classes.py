@@ -185,7 +185,7 @@ def _as_printed(fragment: str, indentation: int = 0) -> str:
     return f"...\n{textwrap.indent(spec, ' ' * indentation)}...\n"
 
 
-NOTICE = "example.yaml:2:{column}: warning: no kind: taken for Pod example (add apiVersion: v1 and kind: Pod)\n"
+NOTICE = "example.yaml:2:{column}: warning: no kind: treated as Pod example (add apiVersion: v1 and kind: Pod)\n"
 
 
 def test_the_snippet_as_printed_is_taken_for_a_pod_and_that_is_said(command):
@@ -227,7 +227,7 @@ def test_every_command_reads_a_snippet_that_is_spelt_right(command, tmp_path, na
 def test_a_document_without_a_kind_that_is_no_pod_is_left_out_as_before(command):
     code, _, err = command("explain", "spec:\n  ports: [80]\n")
 
-    assert (code, err) == (2, "no pods explained; 1 without pods skipped\n")
+    assert (code, err) == (2, "no pods explained; skipped 1 object without pods\n")
 
 
 # The table of oom_score_adj values.

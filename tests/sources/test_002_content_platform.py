@@ -95,7 +95,7 @@ def test_the_fix_is_two_lines():
 
 
 def test_with_those_two_lines_the_article_service_is_guaranteed():
-    fixed = _pod("accidental/article-service-fixed.yaml")
+    fixed = _pod("accidental/article-service-undersized.yaml")
     broken = _pod("accidental/article-service.yaml")
 
     assert classify(fixed).qos_class is GUARANTEED

@@ -188,8 +188,8 @@ def test_a_manifest_as_printed_has_lost_its_indentation_and_that_is_the_one_erro
 
     assert code == 2
     assert [line for line in err.splitlines() if line.startswith("example.yaml:")] == [
-        f'example.yaml:{line}:1: error: the indentation was lost: "name" stands beside "metadata", not below it '
-        "(indent it by two spaces, and so on for everything below metadata and spec)"
+        f'example.yaml:{line}:1: error: the indentation is wrong: "name" is next to "metadata", not below it '
+        "(indent it, and everything below metadata and spec, by two spaces)"
         for line in lines
     ]
 

@@ -214,7 +214,7 @@ def test_examples_as_bare_lists_of_containers_are_explained_and_said(command, fr
 
     assert item["qosClass"] == expected.value
     assert said == (
-        "example.yaml:1:1: warning: no kind: taken for Pod example (add apiVersion: v1, kind: Pod and spec:)\n"
+        "example.yaml:1:1: warning: no kind: treated as Pod example (add apiVersion: v1, kind: Pod and spec:)\n"
     )
     assert item["notes"][0] == "the text names no kind: read as a Pod"
 

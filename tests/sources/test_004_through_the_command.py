@@ -272,7 +272,7 @@ def test_an_example_as_printed_lacks_its_dashes_and_the_error_says_so(command, n
     assert code == 2
     assert err.startswith(
         "example.yaml:3:14: error: broken YAML: mapping values are not allowed in this context "
-        '("name: foo" has its value already: begin an item of a list with a dash, "- name: foo", or indent both '
+        '("name: foo" already has a value: start a list item with a dash ("- name: foo"), or indent both lines '
         "alike)\n"
     )
 
@@ -295,7 +295,7 @@ def test_an_example_with_its_dashes_is_answered_although_it_has_no_kind_and_no_i
 
     assert code == 0
     assert err.splitlines()[0] == (
-        "example.yaml:1:1: warning: no kind: taken for Pod example (add apiVersion: v1, kind: Pod and spec:)"
+        "example.yaml:1:1: warning: no kind: treated as Pod example (add apiVersion: v1, kind: Pod and spec:)"
     )
     assert qos_class in out or name == "place"
     assert "example" in out

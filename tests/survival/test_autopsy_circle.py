@@ -230,7 +230,8 @@ def _is_read_back(scenario):
 
 
 @pytest.mark.parametrize(
-    ("name", "kills"), [("limitrange-trap", 3), ("question-1", 1), ("question-2", 5), ("question-3", 1), ("race", 2)]
+    ("name", "kills"),
+    [("limitrange-trap", 3), ("oom-by-class", 1), ("oom-loop", 5), ("oom-by-request", 1), ("race", 2)],
 )
 def test_every_oom_of_a_shipped_scenario_is_read_back(name, kills):
     assert _is_read_back(load_scenario(name)) == kills

@@ -56,7 +56,7 @@ BAD = {
     "no pod": (b"pod,memory\n,1Gi\n", "u:2: "),
     "part larger than the whole": (b"- {pod: a, memory: 1Gi, anon: 2Gi}", "u:1: anon (2Gi) is part of memory (1Gi)"),
     "no such column in a heading": (b"pod,memroy\na,\n", "u:1: unknown column 'memroy' (did you mean \"memory\"?)"),
-    "no figures": (b"pod,image\na,nginx\n", "u:1: no column has figures (the columns are pod,"),
+    "no figures": (b"pod,image\na,nginx\n", "u:1: no column has usage (the columns are pod,"),
     "too many columns": (b"pod,memory\na,1Gi,3\n", "u:2: the row has more or fewer columns"),
     "too few columns": (b"pod,memory\na\n", "u:2: the row has more or fewer columns"),
     "not a list": (b"pod: a\n", "u: not a usage file"),

@@ -502,7 +502,7 @@ def _misspelt(source: Source) -> Iterator[Problem]:
 
         meant = meant_kind(other.kind, other.api_version)
         if meant is not None:
-            what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
+            what, fix = f'unknown kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
             yield source.problem(other.place, "kind", what, fix, severity=Severity.WARNING)
 
 

@@ -153,8 +153,6 @@ class Explained(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     others: int = 0
     """Objects that hold no pod and are no policies, and documents that are no Kubernetes objects."""
-    unparsed: int = 0
-    """Of these, documents that were not parsed: their kind was enough."""
     pods: PodSets | None = None
     """For the outputs that show the node as well."""
     as_written: int = 0
@@ -271,7 +269,6 @@ def together(parts: Sequence[Explained]) -> Explained:
         classes=_total(part.classes for part in parts),
         problems=tuple(sorted({problem for part in parts for problem in part.problems})),
         others=sum(part.others for part in parts),
-        unparsed=sum(part.unparsed for part in parts),
         pods=reduce(PodSets.plus, pods) if pods else None,
         as_written=sum(part.as_written for part in parts),
         policies=sum(part.policies for part in parts),
@@ -323,7 +320,6 @@ def _without_workloads(objects: Objects) -> Explained:
     others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
     return Explained(
         others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
-        unparsed=len(objects.others) - len(parsed),
         policies=len(policies),
         holders=tuple(dict.fromkeys(found.source.path for found in (*policies, *others))),
     )

@@ -328,7 +328,7 @@ def _checked(state: NodeState) -> NodeState:
     memory_bytes = state.snapshot.node.memory_bytes
     if memory_bytes < LEAST_NODE_BYTES:
         fix = hint("for example " + naming("node_memory", "64Gi"))
-        raise InputError(f"{memory_bytes} bytes are not the memory of a node", fix=fix)
+        raise InputError(f"{memory_bytes} bytes is too little memory for a node", fix=fix)
     return state
 
 

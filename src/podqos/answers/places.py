@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from podqos.agent.journal import By
+from podqos.answers.ranked_workloads import RankedWorkload
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
@@ -151,6 +152,8 @@ class RankReport(Struct, frozen=True, rename="camel"):
     """What contradicts itself: pods of a cluster that are assumed to use more than their node has."""
     remedies: tuple[PodRemedies, ...] = ()
     """What saves the pod that is first in each order."""
+    workloads: tuple[RankedWorkload, ...] = ()
+    """The workloads in the order in which they lose a pod to the kubelet."""
 
 
 def idle_containers(snapshot: Snapshot) -> tuple[IdleContainer, ...]:

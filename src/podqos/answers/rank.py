@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from podqos.answers.node_options import NodePodsKeywords, NodePodsOptions
 from podqos.answers.node_state import NodeState, beyond_memory, check_fits, node_state
 from podqos.answers.places import RankReport, rank_report
+from podqos.answers.ranked_workloads import ranked_workloads, workload_of
 from podqos.answers.watched_memory import watched_memory
 from podqos.errors import InvalidArgument
 from podqos.eviction.ranking import Policy, Ranking, can_rank
@@ -78,7 +79,9 @@ def rank(objects: Objects | NodeState, request: RankRequest) -> RankReport:
 
         now = node_now(state, orders, settings, kubelet)
         report = replace(report, remedies=tuple(first_remedies(now, state)))
-    return _about(report, state.neighbours) if state.neighbours else report
+    report = _about(report, state.neighbours) if state.neighbours else report
+    workloads = {entry.pod.key: workload_of(entry.pod, state.owners) for entry in state.snapshot.pods}
+    return replace(report, workloads=ranked_workloads(report.eviction_order, workloads))
 
 
 def _about(report: RankReport, neighbours: Collection[str]) -> RankReport:

@@ -12,7 +12,7 @@ from podqos.errors import InputError, InvalidOption
 def check_terminal() -> None:
     """Raise where there is no terminal to ask on."""
     if not sys.stdin.isatty():
-        fix = "describe the workloads with annotations or --describe FILE, or run it on a terminal"
+        fix = "describe the workloads with annotations or --describe FILE, or run it in a terminal"
         raise InvalidOption("cannot ask: standard input is not a terminal", where="--ask", fix=fix)
 
 
@@ -48,5 +48,5 @@ def _line(prompt: str) -> str:
     print(prompt, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise InputError("input ended before all questions were answered", fix="answer every question")
+        raise InputError("the input ended before every question was answered", fix="answer every question")
     return line.strip()

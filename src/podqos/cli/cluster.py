@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.cli.options import Parser
 from podqos.cli.progress import progress_line
-from podqos.errors import InvalidOption
+from podqos.errors import InputError, InvalidOption
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.objects.selection import object_named
 from podqos.reading.cluster_part import EVERYTHING, Part
@@ -25,26 +25,26 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".gz")
 
 def add_cluster_options(parser: Parser) -> None:
     """Declare how a cluster is named."""
-    cluster = parser.add_argument_group("a cluster, in place of files or for its policies (read only)")
-    cluster.add_argument("--snapshot", metavar="FILE", help="one that `podqos snapshot` wrote")
-    cluster.add_argument("--context", metavar="NAME", help="the live one of a kubeconfig's context")
+    cluster = parser.add_argument_group("a cluster, instead of files or for its policies (read only)")
+    cluster.add_argument("--snapshot", metavar="FILE", help="read a snapshot written by `podqos snapshot`")
+    cluster.add_argument("--context", metavar="NAME", help="read the live cluster of this kubeconfig context")
     cluster.add_argument(
-        "--kubeconfig", metavar="FILE", help="where contexts are (default: $KUBECONFIG, ~/.kube/config)"
+        "--kubeconfig", metavar="FILE", help="the kubeconfig to use (default: $KUBECONFIG, ~/.kube/config)"
     )
-    about = "the live one of the current context, all namespaces (so does -n or -l without files: some of it)"
+    about = "read the live cluster of the current context, all namespaces (-n or -l without files reads part of it)"
     cluster.add_argument("-A", "--all-namespaces", action="store_true", help=about)
 
 
 def add_live_options(parser: Parser) -> None:
     """Declare how a live cluster is named."""
-    parser.add_argument("--context", metavar="NAME", help="the live cluster of a kubeconfig's context")
-    about = "where contexts are (default: $KUBECONFIG, ~/.kube/config, or the pod this runs in)"
+    parser.add_argument("--context", metavar="NAME", help="read the live cluster of this kubeconfig context")
+    about = "the kubeconfig to use (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)"
     parser.add_argument("--kubeconfig", metavar="FILE", help=about)
 
 
 def add_whole_cluster_options(parser: Parser) -> None:
     """Declare how a cluster is named that is taken whole: all namespaces."""
-    parser.add_argument("--snapshot", metavar="FILE", help="a cluster that `podqos snapshot` wrote")
+    parser.add_argument("--snapshot", metavar="FILE", help="a snapshot written by `podqos snapshot`")
     add_live_options(parser)
 
 
@@ -61,6 +61,26 @@ def is_node_name(text: str) -> bool:
     return bool(_NODE.fullmatch(text)) and not text.endswith(_SUFFIXES) and not os.path.exists(text)
 
 
+def check_name_of_cluster(arguments: argparse.Namespace, name: str, what: str) -> None:
+    """Raise where an argument that is no file cannot be the name of a node or pod either: there is no cluster."""
+    if any((arguments.snapshot, arguments.context, arguments.kubeconfig, arguments.all_namespaces)):
+        return
+    from podqos.cluster.access import find_access
+    from podqos.reading.shipped_scenarios import shipped_scenario
+
+    if shipped_scenario(name) is not None:
+        fix = f"`podqos simulate {name}` runs it; a {what} of that name needs --context"
+        raise InvalidOption(f"this is a scenario, not a file or a {what}", where=name, fix=fix)
+    try:
+        find_access()
+    except InputError:
+        missing, fix = (
+            f"no such file, and no cluster to find a {what} in",
+            f"check the path; for a {what} set KUBECONFIG",
+        )
+        raise InvalidOption(missing, where=name, fix=fix) from None
+
+
 def node_argument(arguments: argparse.Namespace) -> None:
     """Take a name where files could be for a node's: ``podqos rank worker-1``."""
     given = arguments.files or []
@@ -68,6 +88,7 @@ def node_argument(arguments: argparse.Namespace) -> None:
         return
     if arguments.node is not None:
         raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="name one")
+    check_name_of_cluster(arguments, given[0], "node")
     arguments.node, arguments.files = given[0], []
     arguments.all_namespaces = arguments.snapshot is None
 
@@ -133,4 +154,4 @@ def _live(arguments: argparse.Namespace, part: Part) -> ClusterSnapshot:
             # Files may name any namespace; objects of the cluster are those of its context's.
             own = cluster.namespace if part.pods else ""
             part = replace(part, namespace=given.get("namespace") or own)
-        return take(cluster, part, progress=progress_line("asking kubelet"))
+        return take(cluster, part, progress=progress_line("querying kubelet"))

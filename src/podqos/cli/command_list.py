@@ -12,47 +12,47 @@ from typing import Protocol
 
 from podqos.cli.parser import CommandParser
 
-# task → command → its module under podqos.cli.commands, and what it does, as `podqos --help` lists them
+# task → command → its module under podqos.cli.commands, and its summary in `podqos help`
 GROUPS = {
     "Manifests": {
-        "explain": ("explain", "the QoS class of every pod, why, and what follows from it"),
-        "check": ("check", "what fails when memory runs short, and the fix; a gate for CI"),
-        "drift": ("drift", "what a change does to classes, oom scores and kill orders"),
-        "advise": ("advise", "the class, priority and sizes workloads should have; kubelets, too"),
-        "admit": ("admit", "what the API server does with manifests, step by step"),
-        "policy": ("policy", "what the owner of a cluster demands of pods, and what violates it"),
+        "explain": ("explain", "every pod's QoS class, why, and the edit that makes it Guaranteed"),
+        "check": ("check", "find and fix what fails when memory runs short; a CI gate"),
+        "drift": ("drift", "what a change does to QoS classes, oom scores and kill orders"),
+        "advise": ("advise", "requests, limits, QoS class from usage; kubelet settings"),
+        "admit": ("admit", "what the API server does to a pod: LimitRange, quota, defaults"),
+        "policy": ("policy", "requirements for pods: test manifests, export to CEL"),
     },
     "Nodes": {
-        "rank": ("rank", "which pods are evicted and killed first on a node, and why"),
-        "place": ("place", "where pods land, which stay pending and why, how full nodes get"),
-        "cpu": ("cpu", "how much CPU each pod gets when all use as much as they can"),
-        "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, what is wrong"),
+        "rank": ("rank", "eviction order and OOM kill order of a node's pods, and why"),
+        "autopsy": ("autopsy", "why a pod was OOMKilled or evicted: from logs, files, a cluster"),
+        "place": ("place", "capacity: where pods land, which stay pending and why"),
+        "cpu": ("cpu", "CPU share of each pod under full contention"),
+        "thresholds": ("thresholds", "kubelet settings: allocatable, eviction thresholds, what is wrong"),
     },
     "Clusters": {
-        "snapshot": ("snapshot", "write down a live cluster, for every command to take"),
-        "ui": ("ui", "a page to look at: who dies first, why, what would change it"),
-        "overview": ("overview", "a cluster on one screen: headroom, who dies next, what is wrong"),
-        "exporter": ("exporter", "metrics of a live cluster for Prometheus"),
-        "webhook": ("webhook", "refuse, warn about and mend pods at admission, by policy"),
+        "snapshot": ("snapshot", "save a live cluster to a file that every command can read"),
+        "ui": ("ui", "explore in a browser: who dies first, why, what would change it"),
+        "overview": ("overview", "a cluster on one screen: headroom, next victims, findings"),
+        "exporter": ("exporter", "Prometheus metrics of a live cluster"),
+        "webhook": ("webhook", "admission webhook: reject, warn about or fix pods by policy"),
     },
     "What if": {
-        "simulate": ("simulate", "a scenario in virtual time: what is killed, when and why"),
-        "forecast": ("forecast", "a container grows: kernel or kubelet first, and which pod dies"),
-        "blast": ("blast", "every pod leaks in turn: which others die, how soon"),
-        "sweep": ("sweep", "a scenario under many values and seeds: how workloads fare"),
-        "scenario": ("scenario", "scenario files: validate, create, list; their schema for editors"),
+        "simulate": ("simulate", "run a scenario in virtual time: what is killed, when and why"),
+        "forecast": ("forecast", "a container grows: does the kubelet or the kernel act first?"),
+        "blast": ("blast", "blast radius of a leak in each pod: which others die, how soon"),
+        "sweep": ("sweep", "run a scenario with many values and seeds, compare the outcomes"),
+        "scenario": ("scenario", "create, validate and list scenario files"),
     },
     "Real machine": {
-        "node": ("node", "run pods here with the same rules: real cgroups, real eviction"),
+        "node": ("node", "run pods on this machine: real cgroups, the kubelet's evictions"),
         "rehearse": ("rehearse", "run a scenario on this kernel and compare with the simulation"),
-        "guard": ("guard", "beside a kubelet: its own eviction in milliseconds, explained"),
-        "autopsy": ("autopsy", "OOM kills in a kernel log: what was full, who died, by which rule"),
+        "guard": ("guard", "next to a kubelet: evict in milliseconds; dry run by default"),
     },
     "Other": {
-        "demo": ("demo", "a guided tour of a platform of eight services; needs no cluster"),
+        "demo": ("demo", "guided tour: eight services, an incident, the fix; no cluster"),
         "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
-        "completion": ("completion", "completion of commands and options for bash, zsh and fish"),
-        "help": ("help", "help on a command; the manual page with --man"),
+        "completion": ("completion", "shell completion for bash, zsh and fish"),
+        "help": ("help", "help for a command; --man prints the manual page"),
     },
 }
 COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}

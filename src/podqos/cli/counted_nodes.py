@@ -13,9 +13,9 @@ _MOST_NODES = 1_000_000
 def add_counted_nodes_options(parser: options.Parser) -> None:
     """Declare both options."""
     parser.add_argument(
-        "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those of the manifests"
+        "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those in the manifests"
     )
-    about = "what each of --nodes has"
+    about = "capacity of each of the --nodes"
     options.add_value_option(parser, "--node-capacity", options.capacity_option, about, "cpu=16,memory=64Gi,pods=110")
 
 
@@ -27,7 +27,7 @@ def node_count(arguments: argparse.Namespace) -> int | None:
             raise InvalidOption("the number of nodes is missing", where="--node-capacity", fix="add --nodes N")
         return None
     if not 0 <= count <= _MOST_NODES:
-        raise InvalidOption(f"{count} is not a number of nodes", where="--nodes", fix=f"use 1 to {_MOST_NODES}")
+        raise InvalidOption(f"{count} is not a valid number of nodes", where="--nodes", fix=f"use 1 to {_MOST_NODES}")
     if not arguments.node_capacity:
         raise InvalidOption(
             "the capacity of the nodes is missing", where="--nodes", fix="add --node-capacity cpu=16,memory=64Gi"

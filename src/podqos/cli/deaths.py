@@ -33,7 +33,7 @@ def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnaps
         inside = arguments.namespace or ("" if arguments.all_namespaces else cluster.namespace)
         if pod:
             arguments.namespace = inside
-        arguments.cluster, logs = scene_of_deaths(cluster, inside, pod, progress=progress_line("asking kubelet"))
+        arguments.cluster, logs = scene_of_deaths(cluster, inside, pod, progress=progress_line("querying kubelet"))
         return arguments.cluster, logs
 
 
@@ -43,6 +43,6 @@ def objects_of(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSna
     files = [*map(read_file, given.files), *found.files]
     if cluster is not None:
         if files:
-            raise InvalidOption("files of pods and a cluster cannot be combined", fix="give one of them")
+            raise InvalidOption("files with pods and a cluster cannot be combined", fix="give one of them")
         return cluster.objects
     return read_objects(Inputs(files, given.problems)) if files else None

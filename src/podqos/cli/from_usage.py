@@ -26,10 +26,10 @@ def run(arguments: argparse.Namespace) -> int:
         *(UsageFile(path, Measure.CPU) for path in arguments.cpu),
     ]
     if not usage and arguments.prometheus is None:
-        fix = "name a CSV, Prometheus' answer, or --prometheus URL"
-        raise InvalidOption("no samples to replay", where="--usage", fix=fix)
+        fix = "give a CSV file, a Prometheus result, or --prometheus URL"
+        raise InvalidOption("no usage samples to replay", where="--usage", fix=fix)
     if not arguments.files:
-        raise InvalidOption("no manifests", where="-f", fix="name the manifests of the pods")
+        raise InvalidOption("no manifests", where="-f", fix="give the pods' manifests")
     objects = load(*arguments.files, namespace=arguments.namespace or "default")
     options = ReplayOptions(
         name=arguments.name,
@@ -51,5 +51,5 @@ def run(arguments: argparse.Namespace) -> int:
 def _part(text: str) -> Fraction:
     percent = read_number(text.removesuffix("%"))
     if percent is None or not text.endswith("%") or not 0 <= percent <= 100:
-        raise InvalidOption(f"{text!r} is not a part", where="--tolerance", fix="0% to 100%, for example 1%")
+        raise InvalidOption(f"{text!r} is not a percentage", where="--tolerance", fix="0% to 100%, for example 1%")
     return percent / 100

@@ -35,6 +35,7 @@ class Argument(Struct, frozen=True):
     """The values it can have, where they are known."""
     about: str
     is_repeated: bool
+    is_optional: bool
 
     @property
     def values(self) -> Values:
@@ -115,6 +116,7 @@ def _argument(action: argparse.Action) -> Argument:
         words=words if takes_value else (),
         about=(action.help or "").replace("%%", "%"),
         is_repeated=isinstance(action, argparse._AppendAction) or action.nargs in {"*", "+"},  # noqa: SLF001
+        is_optional=bool(action.option_strings) or action.nargs in {"*", "?"},
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import os
+import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
@@ -21,6 +23,9 @@ from podqos.reading.loading import load
 
 if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
+
+_SCENARIO = re.compile(rb"^kind: *Scenario\s*$", re.MULTILINE)
+_HEAD_BYTES = 4096
 
 
 def given_files(
@@ -42,6 +47,7 @@ def given_files(
     has_files = bool(arguments.files or arguments.kustomize)
     if has_files and not (beside or under) and arguments_name_cluster(arguments):
         raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
+    refuse_scenarios(arguments.files or ())
     is_judge = under and has_files
     cluster = None if is_judge else cluster_of(arguments, Part(usage=False, workloads=declared))
     found = Inputs([])
@@ -53,6 +59,21 @@ def given_files(
         own = cluster.declared() if declared else cluster.running()
         found = Inputs([*own.files, *found.files], found.problems, own.assumptions)
     return found
+
+
+def refuse_scenarios(given: Sequence[str]) -> None:
+    """Raise where nothing but scenarios are given, which name the manifests they are about."""
+    if given and all(map(_is_scenario, given)):
+        fix = f"`podqos simulate {given[0]}` runs it; here give the manifests that it names"
+        raise InvalidOption("this is a scenario, and holds no pods itself", where=given[0], fix=fix)
+
+
+def _is_scenario(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(_HEAD_BYTES)
+    return _SCENARIO.search(head) is not None and b"podqos.dev/" in head
 
 
 def stored_policies(arguments: argparse.Namespace) -> Inputs | None:

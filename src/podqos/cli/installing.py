@@ -24,9 +24,9 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 def add_installation_options(parser: argparse.ArgumentParser, namespace: str = NAMESPACE) -> None:
     """Declare the options that all parts have."""
-    about = f"where it is installed (default: {namespace})"
+    about = f"namespace to install it in (default: {namespace})"
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default=namespace, help=about)
-    about = "an image with podqos in it, such as deploy/Containerfile builds"
+    about = "an image that contains podqos, for example one built with deploy/Containerfile"
     parser.add_argument("--image", metavar="IMAGE", default=IMAGE, help=about)
     parser.add_argument(
         "-o", "--output", metavar="FORMAT", choices=("yaml", "json"), default="yaml", help="yaml or json"
@@ -39,9 +39,9 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
     if not _DNS_LABEL.fullmatch(arguments.namespace):
         fix = "use lower case letters, digits and -"
-        raise InvalidOption(f"{arguments.namespace!r} is no name of a namespace", where="--namespace", fix=fix)
+        raise InvalidOption(f"{arguments.namespace!r} is not a valid namespace name", where="--namespace", fix=fix)
     if not re.fullmatch(r"\S+", arguments.image):
-        raise InvalidOption(f"{arguments.image!r} is no image", where="--image", fix=f"for example {IMAGE}")
+        raise InvalidOption(f"{arguments.image!r} is not a valid image", where="--image", fix=f"for example {IMAGE}")
     return Settings(namespace=arguments.namespace, image=arguments.image)
 
 
@@ -55,7 +55,7 @@ def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: s
     else:
         print("---\n".join(map(manifest_yaml, objects)), end="")
     if settings.image == IMAGE:
-        print(f"podqos: {IMAGE} is a placeholder: name your image with --image", file=sys.stderr)
+        print(f"podqos: {IMAGE} is a placeholder: set your image with --image", file=sys.stderr)
     return EXIT_OK
 
 

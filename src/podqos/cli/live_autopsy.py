@@ -15,7 +15,7 @@ from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
 from podqos.cli.output import print_lines
 from podqos.cli.streams import for_programs
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.controls import cell
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import live_autopsy
@@ -35,13 +35,11 @@ Known = Callable[[], ClusterSnapshot | Objects | None]
 def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
     """Print every OOM until Ctrl-C, or the end of a pipe; ``pods`` reads those of files and snapshots."""
     if len(arguments.logs) > 1:
-        raise InvalidOption("one log can be followed", where="--live", fix="run podqos once for each")
+        raise InvalidOption("only one log can be followed", where="--live", fix="run podqos once for each")
     if arguments.output not in _FORMATS:
-        raise InvalidOption(
-            f"-o {arguments.output} needs the end of the log", where="--live", fix="-o text, jsonl or csv"
-        )
+        raise InvalidOption(f"-o {arguments.output} needs a log that ends", where="--live", fix="-o text, jsonl or csv")
     if arguments.html is not None:
-        raise InvalidOption("a page needs the end of the log", where="--html", fix="leave out --live or --html")
+        raise InvalidOption("--html needs a log that ends", where="--html", fix="remove --live or --html")
     path = arguments.logs[0] if arguments.logs else None
     before = signal.signal(signal.SIGTERM, _end)
     try:
@@ -86,12 +84,13 @@ def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
 
 def _printing(arguments: argparse.Namespace) -> Callable[[Autopsies], None]:
     if arguments.output == "text":
-        style = style_for(arguments.color)
-        return lambda found: print_lines([*text(found, style, verbose=arguments.verbose), ""])
+        style = style_of(arguments)
+        return lambda found: print_lines([*text(found, style, verbose=arguments.verbose), ""], style)
     for_programs()
     if arguments.output == "csv":
         rows = writer(sys.stdout, lineterminator="\n")
-        rows.writerow(csv_rows(Autopsies(()))[0])
+        if not arguments.no_headers:
+            rows.writerow(csv_rows(Autopsies(()))[0])
         return lambda found: rows.writerows(map(cell, row) for row in csv_rows(found)[1])
     return lambda found: print(json_line(found).decode(), end="")
 

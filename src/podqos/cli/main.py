@@ -98,8 +98,8 @@ def _internal_error(program: str, error: Exception) -> int:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
     what = f"{type(error).__name__}{where}: {error}".rstrip(": ")
-    ask = f"please report it ({REPORT_AT}), with the output of the same command with {TRACEBACK}=1"
-    return _failed(program, f"internal error: {what}; {ask}", EXIT_INTERNAL)
+    ask = f"Please report it at {REPORT_AT}, with what the same command prints when {TRACEBACK}=1 is set"
+    return _failed(program, f"internal error: {what}. {ask}", EXIT_INTERNAL)
 
 
 def _run(program: str, argv: list[str]) -> int:
@@ -132,5 +132,5 @@ def _without_command(program: str, argv: list[str]) -> int:
         print(f"podqos {__version__}")
         return EXIT_OK
     known = ["--help", "--version"] if word.startswith("-") else COMMANDS
-    what = f"no option {word} before a command" if word.startswith("-") else f"no command {word!r}"
+    what = f"unknown option {word}" if word.startswith("-") else f"unknown command {word!r}"
     raise InvalidOption(what, fix=did_you_mean(word, known, f"`{program} help` lists the commands"))

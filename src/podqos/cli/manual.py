@@ -10,14 +10,16 @@ from podqos.cli.grammar import Argument, Grammar, grammars
 from podqos.cli.overview import EXIT_CODES, SUMMARY
 
 _ENVIRONMENT = {
-    "NO_COLOR": "If set, output has no colours unless --color always asks for them.",
-    "COLUMNS": "The width of output on a terminal, instead of the terminal's own. Lines in files are whole.",
+    "NO_COLOR": "If set, output has no colours, except with --color always.",
+    "COLUMNS": "Width of output on a terminal, instead of the terminal's own. Output to a file is not wrapped.",
 }
 _EXAMPLES = {
-    "podqos explain deployment.yaml": "Why the pods have the class they have, and the edit that makes them Guaranteed.",
-    "podqos check deploy/ --fail-on error": "Findings over a directory; exit code 1 if one of them is an error.",
-    "kubectl get deploy,limits,pc -A -o yaml | podqos check -": "The same for what a cluster has.",
-    "podqos simulate race": "A scenario that comes with podqos, in virtual time.",
+    "podqos explain deployment.yaml": "Why each pod has its QoS class, and the edit that makes it Guaranteed.",
+    "podqos check deploy/ --fail-on error": (
+        "Check all manifests of a directory. Exit code 1 if there is a finding of severity error."
+    ),
+    "kubectl get deploy,limits,pc -A -o yaml | podqos check -": "Check what runs in a cluster.",
+    "podqos simulate race": "Run a built-in scenario in virtual time.",
 }
 
 

@@ -6,6 +6,7 @@ An option that holds a value is read while the command line is parsed (``add_val
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -28,6 +29,7 @@ _DEFAULT = version_text(RECORDED)
 _NEWEST = version_text(NEWEST)
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
@@ -36,25 +38,26 @@ _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 def add_class_options(parser: Parser) -> None:
     """Declare ``--priority`` and ``--runtime-class``: classes of the cluster that are in no file."""
-    about = "the value of a PriorityClass of the cluster (default: 0 where it is in no file)"
+    about = "value of a PriorityClass of the cluster (default: 0 if it is in no file)"
     add_list_option(parser, "--priority", "NAME=VALUE", about)
-    about = "the overhead of a RuntimeClass of the cluster (default: none where it is in no file)"
+    about = "overhead of a RuntimeClass of the cluster (default: none if it is in no file)"
     add_list_option(parser, "--runtime-class", "NAME=cpu=250m,memory=120Mi", about)
 
 
 def add_version_option(parser: Parser) -> None:
     """Declare ``--kubernetes-version``."""
-    about = f"the version whose rules apply, up to {_NEWEST}, which is approximate"
-    parser.add_argument(
-        "--kubernetes-version", metavar="X.Y", help=f"{about} (default: that of the cluster, or {_DEFAULT})"
-    )
+    about = f"apply the rules of this Kubernetes version; {_NEWEST} is approximate"
+    parser.add_argument("--kubernetes-version", metavar="X.Y", help=f"{about} (default: the cluster's, or {_DEFAULT})")
 
 
 def add_layout_option(parser: Parser) -> None:
     """Declare ``--layout``."""
     from podqos.eviction.signals import Layout
 
-    about = "which filesystems are separate: images and containers (dedicated), images (split)"
+    about = (
+        "separate filesystems: for images and containers (dedicated), images only (split), containers "
+        "only (containers-apart)"
+    )
     add_choice_option(parser, "--layout", Layout, about, Layout.SINGLE)
 
 
@@ -65,11 +68,11 @@ def add_cgroup_option(parser: Parser) -> None:
     add_choice_option(parser, "--cgroup", CgroupVersion, "cgroup version", CgroupVersion.V2)
 
 
-def add_policy_option(parser: Parser, about: str = "how the kubelet ranks") -> None:
+def add_policy_option(parser: Parser, about: str = "how the kubelet ranks pods") -> None:
     """Declare ``--policy``."""
     from podqos.eviction.ranking import Policy
 
-    add_choice_option(parser, "--policy", Policy, f"{about} (default: that of the Kubernetes version)")
+    add_choice_option(parser, "--policy", Policy, f"{about} (default: by Kubernetes version)")
 
 
 def add_kubelet_option(
@@ -85,14 +88,16 @@ def add_kubelet_option(
         "--kubelet-config",
         dest=dest,
         metavar=metavar,
-        help="the kubelet's configuration: a KubeletConfiguration, the output of its /configz, or OKD's "
-        f"kubeletArguments (default: {default})",
+        help=(
+            "the kubelet's configuration: a KubeletConfiguration, the output of /configz, or OKD's "
+            f"kubeletArguments (default: {default})"
+        ),
     )
 
 
 def add_plugins_option(parser: Parser) -> None:
     """Declare ``--enable-admission-plugins``."""
-    about = "plug-ins that the API server runs besides the default ones; PodTolerationRestriction lets pods that are "
+    about = "admission plug-ins enabled in addition to the default ones; PodTolerationRestriction lets pods that are "
     about += "not BestEffort onto nodes with MemoryPressure (default: none)"
     name = "--enable-admission-plugins"
     parser.add_argument(name, metavar="NAME,…", type=lambda text: _plugins(text, name), default=(), help=about)
@@ -104,13 +109,13 @@ def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
     known = [plugin.value for plugin in AdmissionPlugin]
     for name in filter(None, text.split(",")):
         if name not in known:
-            what = f"{name!r} is not a plug-in that podqos knows and that is off by default"
+            what = f"{name!r} is not a known admission plug-in, or is on by default"
             raise InvalidOption(what, where=option, fix=f"use {', '.join(known)}")
     return tuple(AdmissionPlugin(fromkey) for fromkey in dict.fromkeys(filter(None, text.split(","))))
 
 
 def add_node_memory_option(
-    parser: Parser, about: str = "memory of the node", default: str = "of the smallest Node in the files, or 64Gi"
+    parser: Parser, about: str = "the node's memory", default: str = "that of the smallest Node in the files, or 64Gi"
 ) -> None:
     """Declare ``--node-memory``; see ``objects.assumptions`` for where it is not given."""
     about = f"{about} (default: {default})"
@@ -124,19 +129,25 @@ def add_scenario_argument(parser: Parser) -> None:
     )
 
 
+def add_recursive_option(parser: Parser) -> None:
+    """Declare ``-R``, which changes nothing: who knows kubectl types it."""
+    about = "accepted as for kubectl: directories are always read with everything below them"
+    parser.add_argument("-R", "--recursive", action="store_true", help=about)
+
+
 def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
     """Declare ``--engine`` and ``--jobs``: where independent work is done, and how much of it at a time."""
-    where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'in one process'})"
+    where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'one process'})"
     parser.add_argument("--engine", metavar="ENGINE", default=default, help=where)
-    jobs = "how many processes there are on this machine (default: one per core)"
+    jobs = "number of processes on this machine (default: one per core)"
     parser.add_argument("--jobs", metavar="N", type=int, default=-1, help=jobs)
 
 
 def add_hold_placement_option(parser: Parser) -> None:
     """Declare ``--hold-placement``: a raised threshold displaces no pod."""
     about = (
-        "pods are placed as with the scenario's own kubelet settings: changed thresholds and reservations decide when "
-        "pods are evicted, not which fit"
+        "place pods by the scenario's own kubelet settings: changed thresholds and reservations then affect "
+        "when pods are evicted, not which pods fit"
     )
     parser.add_argument("--hold-placement", action="store_true", help=about)
 
@@ -211,7 +222,7 @@ def stated_node_memory(text: str) -> int:
     """Read the memory of a node."""
     given = amount_option(text, "--node-memory")
     if given < LEAST_NODE_BYTES:
-        what = f"{given} bytes are not the memory of a node"
+        what = f"{given} bytes is too little memory for a node"
         raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
     return given
 
@@ -219,7 +230,9 @@ def stated_node_memory(text: str) -> int:
 def cores_option(text: str, option: str = "--cores") -> int:
     """Read a number of cores."""
     if not text.isdecimal() or not int(text):
-        raise InvalidOption(f"{text!r} is not a number of cores", where=option, fix="a whole number, for example 16")
+        raise InvalidOption(
+            f"{text!r} is not a valid number of cores", where=option, fix="a whole number, for example 16"
+        )
     return int(text)
 
 
@@ -227,8 +240,30 @@ def address_option(text: str, option: str) -> tuple[str, int]:
     """Return where to listen: an address and a port; 0 is any that is free."""
     host, colon, port = text.rpartition(":")
     if not colon or not is_port(port):
-        raise InvalidOption(f"{text!r} is no address", where=option, fix="for example 0.0.0.0:8443")
+        raise InvalidOption(f"{text!r} is not a valid address", where=option, fix="for example 0.0.0.0:8443")
     return host.strip("[]"), int(port)
+
+
+def count_option(text: str, option: str) -> int:
+    """Read how many of something are shown."""
+    if not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{text!r} is not a number above zero", where=option, fix="for example 10")
+    return int(text)
+
+
+def check_name(name: str) -> None:
+    """Raise where a text cannot name a file and the object in it."""
+    if not _NAME.fullmatch(name):
+        raise InvalidOption(
+            f"{name!r} is not a valid name", where="NAME", fix="use lower-case letters, digits and hyphens"
+        )
+
+
+def port_option(text: str, option: str) -> int:
+    """Read the number of a port; 0 is any that is free."""
+    if not is_port(text):
+        raise InvalidOption(f"{text!r} is not a port", where=option, fix="a number up to 65535, for example 8080")
+    return int(text)
 
 
 def is_port(text: str) -> bool:
@@ -253,11 +288,11 @@ def rate_option(text: str, option: str) -> int:
     """Read a growth, such as ``128Mi/s`` or ``8Gi/2s``, as bytes per second."""
     quantity, slash, per = text.partition("/")
     if (slash and not per) or not quantity:
-        raise InvalidOption(f"{text!r} is not a rate", where=option, fix=_RATE)
+        raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE)
     try:
         per_us = _PER_US[per] if per in _PER_US else duration_option(per, option)
     except InvalidOption:
-        raise InvalidOption(f"{text!r} is not a rate", where=option, fix=_RATE) from None
+        raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE) from None
     rate = amount_option(quantity, option, "128Mi/s") * 10**6 // per_us
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
@@ -317,7 +352,9 @@ def _stated_runtime_class(text: str) -> RuntimeClass:
             fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
             raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=error.fix or fix) from error
     if not name:
-        raise InvalidOption(f"{text!r} names no class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi")
+        raise InvalidOption(
+            f"{text!r} does not name a class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi"
+        )
     return RuntimeClass(ObjectMeta(name), overhead=Overhead(overhead) if overhead else None)
 
 
@@ -333,5 +370,5 @@ def capacity_option(text: str, option: str) -> ResourceList:
             raise InvalidOption(f"{part!r}: {error.what}", where=option, fix=fix) from error
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
-        raise InvalidOption(f"no {' and no '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
+        raise InvalidOption(f"{' and '.join(missing)} missing", where=option, fix="write cpu=16,memory=64Gi")
     return capacity

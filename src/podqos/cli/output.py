@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from podqos.cli.spelling import offered
 from podqos.cli.streams import discard_output, for_programs
-from podqos.cli.terminal import add_colour_option, output_columns, style_for
+from podqos.cli.terminal import add_colour_option, output_columns, style_of
 from podqos.controls import cell, one_line
 from podqos.manifest.encoding import json_bytes, json_schema, yaml_text
 from podqos.model.assumption import Assumption
@@ -26,16 +27,47 @@ Value = TypeVar("Value", bound=msgspec.Struct)
 
 
 def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], value: str, about: str = "") -> None:
-    """Declare ``-o`` (the first format is the default), ``--schema`` and ``--color``.
+    """Declare ``-o`` (the first format is the default), ``--no-headers``, ``--schema`` and ``--color``.
 
     ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed.
+    Every command has ``-o wide``; where it is not one of ``formats``, it is the table or text with nothing cut.
     """
+    widened = "wide" if "wide" in formats else "table" if "table" in formats else formats[0]
+    if widened != "wide":
+        about = f"{about}; " * bool(about) + f"wide: the {widened} with nothing cut or wrapped"
     if "name" in formats:
-        about = f"{about}; " * bool(about) + "name: names alone, as for kubectl"
-    described = f"{about} (default: {formats[0]})" if about else f"(default: {formats[0]})"
-    parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=described)
+        about = f"{about}; " * bool(about) + "name: names only, as in kubectl"
+    described = f"{about} (default: {formats[0]})" if about else f"output format (default: {formats[0]})"
+    parser.add_argument(
+        "-o",
+        "--output",
+        action=_Output,
+        widened=widened,
+        choices=tuple(dict.fromkeys((*formats, "wide"))),
+        default=formats[0],
+        help=described,
+    )
+    add_headers_option(parser)
     parser.add_argument("--schema", action="store_const", const=value, help="print the JSON Schema of -o json and exit")
     add_colour_option(parser)
+
+
+def add_headers_option(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--no-headers``, as kubectl spells it."""
+    parser.add_argument("--no-headers", action="store_true", help="print tables and CSV without their header row")
+
+
+class _Output(argparse.Action):
+    """``-o``: wide is the table of a command in another width, where it is not a format of its own."""
+
+    def __init__(self, *, widened: str, **settings: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**settings)
+        self._widened = widened
+
+    def __call__(self, _parser: object, namespace: argparse.Namespace, values: object, _option: object = None) -> None:
+        """Take the format; the last one given counts."""
+        namespace.wide = values == "wide"
+        setattr(namespace, self.dest, self._widened if namespace.wide else values)
 
 
 def emit(
@@ -72,10 +104,12 @@ def _print(
     elif arguments.output == "name" and names is not None:
         print_names(names(value))
     elif arguments.output == "csv" and table is not None:
-        print_csv(*table(value))
+        print_csv(*table(value), has_header=not arguments.no_headers)
+    elif arguments.output in FOR_PEOPLE:
+        style = style_of(arguments)
+        print_lines(lines(value, style), style)
     else:
-        printing = print_lines if arguments.output in FOR_PEOPLE else print_file
-        printing(lines(value, style_for(arguments.color)))
+        print_file(lines(value, style_of(arguments)))
 
 
 def print_names(names: Iterable[str]) -> None:
@@ -93,9 +127,10 @@ def object_name(kind: str, name: str) -> str:
     return f"{kind.lower()}/{name}"
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines for people, within the width of a terminal; a name with a line break in it does not begin another."""
-    sys.stdout.writelines(f"{line}\n" for line in fitted(map(one_line, lines), output_columns(sys.stdout)))
+def print_lines(lines: Iterable[str], style: Style | None = None) -> None:
+    """Print lines for people, within a style's width or the terminal's; a line break in a name begins no other line."""
+    width = output_columns(sys.stdout) if style is None else style.width
+    sys.stdout.writelines(f"{line}\n" for line in fitted(map(one_line, lines), width))
 
 
 def print_file(lines: Iterable[str]) -> None:
@@ -110,8 +145,10 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
         sys.stdout.flush()
         alike: dict[tuple[str, str], list[str]] = {}
         for assumption in assumptions:
-            alike.setdefault((assumption.value, assumption.state_with), []).append(assumption.what)
-        said = "; ".join(f"{', '.join(whats)}: {value} ({how})" for (value, how), whats in alike.items())
+            alike.setdefault((assumption.value, offered(assumption.state_with)), []).append(assumption.what)
+        said = "; ".join(
+            f"{', '.join(whats)}: {value}" + (f" ({how})" if how else "") for (value, how), whats in alike.items()
+        )
         for line in wrapped(f"assumed: {said}", Style(width=output_columns(sys.stderr)), "  ", ""):
             print(line, file=sys.stderr)
 
@@ -131,13 +168,14 @@ def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
     print("---\n".join(map(yaml_text, documents)), end="")
 
 
-def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
+def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]], *, has_header: bool = True) -> None:
     """Print rows below a heading; what is None stays empty."""
     from csv import writer
 
     for_programs()
     lines = writer(sys.stdout, lineterminator="\n")
-    lines.writerow(headers)
+    if has_header:
+        lines.writerow(headers)
     lines.writerows(map(cell, row) for row in rows)
 
 

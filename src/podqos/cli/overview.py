@@ -1,4 +1,4 @@
-"""``podqos --help``: what there is to ask, by task, in one screen."""
+"""``podqos help``: all commands by task, and where to start with a problem."""
 
 from __future__ import annotations
 
@@ -10,10 +10,21 @@ from podqos.cli.terminal import help_columns
 
 SUMMARY = "which pod dies first when a node runs out of memory, why, and the lines that change it"
 EXIT_CODES = "0 success, 1 findings, 2 bad input, 3 host or cluster error, 70 internal error, 130 interrupted"
+STARTS = {
+    "My pod was OOMKilled or evicted": "autopsy -n shop db-0",
+    "Which pod dies first?": "rank worker-1",
+    "Why is my pod not Guaranteed?": "explain deploy/",
+    "A gate in CI": "check deploy/ --fail-on error",
+    "Are my kubelet settings sane?": "thresholds worker-1",
+    "Requests and limits from usage": "advise deploy/ --usage usage.csv",
+    "Will it fit?": "place deploy/ nodes.yaml",
+    "Show it to others": "ui deploy/ --html page.html",
+}
+"""Problem → the command to try first, with example names for files, nodes and pods."""
 
 
 def overview(program: str) -> str:
-    """Return the commands by task."""
+    """Return the overview of all commands."""
     return "\n".join(_lines(program, help_columns()))
 
 
@@ -26,9 +37,18 @@ def _lines(program: str, width: int) -> Iterator[str]:
         yield ""
         yield f"{title}:"
         for name, (_, summary) in commands.items():
-            first, *others = wrap(summary, max(width - margin, 20))
-            yield f"  {name:{margin - 2}}{first}"
-            yield from (f"{'':{margin}}{line}" for line in others)
+            yield from _row(name, summary, margin, width)
     yield ""
-    yield from wrap(f"`{program} help COMMAND` has the options; `{program} --version` the version.", width)
+    yield "Where to start:"
+    margin = 2 + max(map(len, STARTS)) + 2
+    for problem, command in STARTS.items():
+        yield from _row(problem, f"{program} {command}", margin, width)
+    yield ""
+    yield from wrap(f"`{program} help COMMAND` shows the options of a command.", width)
     yield from wrap(f"Exit codes: {EXIT_CODES}.", width)
+
+
+def _row(term: str, text: str, margin: int, width: int) -> Iterator[str]:
+    first, *others = wrap(text, max(width - margin, 20))
+    yield f"  {term:{margin - 2}}{first}"
+    yield from (f"{'':{margin}}{line}" for line in others)

@@ -35,7 +35,7 @@ class CommandParser(argparse.ArgumentParser):
         if options:
             name = options[0].partition("=")[0]
             known = [action for parser in parsers for action in parser._option_string_actions]  # noqa: SLF001
-            raise InvalidOption(f"no option {name}", fix=did_you_mean(name, known, see))
+            raise InvalidOption(f"unknown option {name}", fix=did_you_mean(name, known, see))
         words = [each for each in rest if each != "--"]
         if words:
             taken = [
@@ -62,14 +62,15 @@ class CommandParser(argparse.ArgumentParser):
         choices = [str(choice) for choice in action.choices]
         listed = f"one of {', '.join(choices)}" if len(choices) <= _MOST_LISTED else f"see `{self.prog} --help`"
         where = "/".join(action.option_strings) or str(action.metavar or action.dest)
-        raise InvalidOption(f"no such value: {value!r}", where=where, fix=did_you_mean(str(value), choices, listed))
+        raise InvalidOption(f"invalid value {value!r}", where=where, fix=did_you_mean(str(value), choices, listed))
 
     def chosen(self, arguments: argparse.Namespace) -> list[CommandParser]:
         """Return this parser, and that of the subcommand that was given."""
         below = [
             parser.chosen(arguments)
             for action in self._actions
-            for parser in subcommands(action, getattr(arguments, action.dest, None)).values()
+            if getattr(arguments, action.dest, None) is not None
+            for parser in subcommands(action, getattr(arguments, action.dest)).values()
         ]
         return [self, *(parser for parsers in below for parser in parsers)]
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_choice_option, add_version_option
+from podqos.cli.options import add_choice_option, add_recursive_option, add_version_option
 from podqos.cli.output import add_output_options
 from podqos.cli.parser import FILES
 from podqos.policy.model import Action
@@ -16,11 +16,12 @@ def add_cel_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy cel``."""
     about = "policies: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated"
     parser.add_argument("-f", "--filename", dest=FILES, metavar="FILE|DIR|-", action="append", help=about)
-    about = "what becomes of workloads and CronJobs at most (default: a warning where their pods are judged, too)"
+    add_recursive_option(parser)
+    about = "strictest action for workloads and CronJobs (default: a warning, if their pods are validated as well)"
     add_choice_option(parser, "--workloads", Action, about)
     about = (
-        "fill in limits of pods that have to be Guaranteed, where that makes them so: the request, or, of containers "
-        "that state neither, these amounts"
+        "also fix pods that must be Guaranteed: set missing limits to the request, or to these amounts for "
+        "containers that state neither"
     )
     parser.add_argument("--fill-limits", metavar="cpu=100m,memory=64Mi", nargs="?", const="", help=about)
     add_version_option(parser)
@@ -49,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption(
             f"Kubernetes {arguments.kubernetes_version} has no ValidatingAdmissionPolicy",
             where="--kubernetes-version",
-            fix="it is stable since 1.30; use podqos webhook before",
+            fix="it has been stable since 1.30; use `podqos webhook` with older versions",
         )
     files = manifest_files(arguments.files, "read policies from")
     objects = load(files.only(file for file in files.files if not file.path.endswith(FILE_NAME)))
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     policies = [*given, *(policy.policy for policy in objects.own_policies)]
     if not policies:
         fix = "give a file with kind: Policy, apiVersion: podqos.dev/v1alpha1; `podqos policy init` writes one"
-        raise InputError("no policy", where="-f", fix=fix)
+        raise InputError("no policy found", where="-f", fix=fix)
     wish = Wish(
         profile=profile,
         today=datetime.now(UTC).date(),
@@ -92,6 +93,6 @@ def _limits(text: str | None) -> dict[str, str]:
     for name, amount in limits.items():
         if name not in QOS_RESOURCES or amount < ZERO:
             raise InvalidOption(
-                f"{name}={amount} is no limit to fill in", where="--fill-limits", fix="write cpu=100m,memory=64Mi"
+                f"{name}={amount} cannot be used as a limit", where="--fill-limits", fix="write cpu=100m,memory=64Mi"
             )
     return {name: amount.rounded_up_to_milli().canonical() for name, amount in limits.items()}

@@ -30,7 +30,7 @@ def judged_objects(arguments: argparse.Namespace) -> Objects:
     object_arguments(arguments)
     given = [*(arguments.files or ()), *arguments.policies]
     if given.count(STDIN) > 1:
-        raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+        raise InvalidOption("standard input can be read only once", where=STDIN, fix="use files for the rest")
     rendering = Rendering(arguments.render, tuple(arguments.kustomize))
     files = Inputs([])
     if arguments.files or arguments.kustomize or not arguments_name_cluster(arguments):

@@ -28,14 +28,14 @@ def add_prometheus_options(parser: Parser, since: str) -> None:
     """Declare them; ``since`` is how far back to ask by default."""
     prometheus = parser.add_argument_group("usage from Prometheus, Thanos, Mimir or VictoriaMetrics")
     about = (
-        "ask this server what containers used: http://HOST:9090, with its path: https://mimir.example.com/prometheus"
+        "query container usage from this server: http://HOST:9090, or with a path: https://mimir.example.com/prometheus"
     )
     prometheus.add_argument("--prometheus", metavar="URL", help=about)
-    about = f"from when on: a date such as 2026-11-15T04:00:00Z, or how long before the end (default: {since})"
+    about = f"start: a date such as 2026-11-15T04:00:00Z, or how long before the end (default: {since})"
     prometheus.add_argument("--from", dest="begin", metavar="TIME", default=since, help=about)
-    about = "until when: a date, or how long ago (default: now)"
+    about = "end: a date, or how long ago (default: now)"
     prometheus.add_argument("--to", dest="end", metavar="TIME", help=about)
-    about = "only series with this label: cluster=prod, or with !=, =~, !~"
+    about = "only series with this label, such as cluster=prod; !=, =~ and !~ work too"
     add_list_option(prometheus, "--prometheus-label", "NAME=VALUE", about)
     about = f"a file with a bearer token (or the token itself in {TOKEN_VARIABLE})"
     prometheus.add_argument("--prometheus-token-file", metavar="FILE", default="", help=about)
@@ -45,13 +45,13 @@ def add_prometheus_options(parser: Parser, since: str) -> None:
     prometheus.add_argument("--prometheus-password-file", metavar="FILE", default="", help=about)
     about = f"the tenant of Mimir, Cortex or Thanos, sent as {_TENANT}"
     prometheus.add_argument("--prometheus-tenant", metavar="ID", default="", help=about)
-    about = "a further header; @FILE in place of a value is read from that file"
+    about = "an additional HTTP header; a value of @FILE is read from that file"
     add_list_option(prometheus, "--prometheus-header", "NAME:VALUE", about)
-    about = "certificates to trust, in PEM (default: those of this machine)"
+    about = "CA certificates to trust, in PEM (default: this machine's)"
     prometheus.add_argument("--prometheus-ca", metavar="FILE", default="", help=about)
-    about = "accept any certificate: whoever is on the way can read the credentials, and answer"
+    about = "accept any certificate: a man in the middle can read the credentials and forge answers"
     prometheus.add_argument("--prometheus-insecure", action="store_true", help=about)
-    about = "how long to wait for an answer before asking for less (default: 2m)"
+    about = "how long to wait for an answer before splitting the query (default: 2m)"
     prometheus.add_argument("--prometheus-timeout", metavar="DURATION", help=about)
 
 
@@ -77,7 +77,7 @@ def queried(
     )
     if arguments.prometheus_insecure:
         print("podqos: warning: --prometheus-insecure: the server's certificate is not verified", file=sys.stderr)
-    return queried_usage(query, progress_line("asking Prometheus, points"))
+    return queried_usage(query, progress_line("querying Prometheus, points"))
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
@@ -85,7 +85,7 @@ def _refuse_alone(arguments: argparse.Namespace) -> None:
     for name in ("token_file", "user", "password_file", "tenant", "header", "ca", "label", "insecure", "timeout"):
         if getattr(arguments, f"prometheus_{name}"):
             option = f"--prometheus-{name.replace('_', '-')}"
-            raise InvalidOption("no Prometheus is named", where=option, fix="add --prometheus URL")
+            raise InvalidOption("no Prometheus given", where=option, fix="add --prometheus URL")
 
 
 def _access(arguments: argparse.Namespace) -> PrometheusAccess:
@@ -98,7 +98,9 @@ def _access(arguments: argparse.Namespace) -> PrometheusAccess:
         what = "--prometheus-token-file and --prometheus-user cannot be combined"
         raise InvalidOption(what, fix="give one of them")
     if arguments.prometheus_password_file and not user:
-        raise InvalidOption("no user", where="--prometheus-password-file", fix="add --prometheus-user NAME")
+        raise InvalidOption(
+            "the user name is missing", where="--prometheus-password-file", fix="add --prometheus-user NAME"
+        )
     if token_file:
         _token(_secret(token_file, "--prometheus-token-file"), "--prometheus-token-file")
     headers = [_header(text) for text in arguments.prometheus_header]
@@ -109,7 +111,7 @@ def _access(arguments: argparse.Namespace) -> PrometheusAccess:
         if names.count(name) > 1:
             raise InvalidOption(f"{name} is given twice", where="--prometheus-header", fix="give it once")
     if "authorization" in names and (user or token_file):
-        what = "Authorization is given as a header, and by a token or a user"
+        what = "an Authorization header cannot be combined with a token or a user"
         raise InvalidOption(what, where="--prometheus-header", fix="give one of them")
     return PrometheusAccess(
         url=arguments.prometheus,
@@ -125,7 +127,9 @@ def _access(arguments: argparse.Namespace) -> PrometheusAccess:
 
 def _token(text: str, where: str) -> str:
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise InvalidOption("not a bearer token", where=where, fix="it is one line of ASCII characters without spaces")
+        raise InvalidOption(
+            "not a valid bearer token", where=where, fix="a token is one line of ASCII characters without spaces"
+        )
     return text
 
 
@@ -144,7 +148,7 @@ def _secret(path: str, option: str) -> str:
 
     text = read_bytes(path).decode(errors="replace").strip()
     if not text:
-        raise InvalidOption(f"{path} is empty", where=option, fix="write the secret into it")
+        raise InvalidOption(f"{path} is empty", where=option, fix="write the secret to this file")
     return text
 
 
@@ -152,7 +156,7 @@ def _header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not _HEADER_NAME.fullmatch(name.strip()):
         # The text may hold a secret, and is not repeated.
-        raise InvalidOption("not a header", where="--prometheus-header", fix="write NAME:VALUE, or NAME:@FILE")
+        raise InvalidOption("not a valid header", where="--prometheus-header", fix="write NAME:VALUE, or NAME:@FILE")
     value = value.strip()
     if value.startswith("@"):
         value = _secret(value[1:], "--prometheus-header")
@@ -161,7 +165,7 @@ def _header(text: str) -> tuple[str, str]:
 
 def _header_value(value: str, option: str) -> str:
     if not value or not value.isascii() or not value.isprintable():
-        raise InvalidOption("not the value of a header", where=option, fix="write printable ASCII characters")
+        raise InvalidOption("not a valid header value", where=option, fix="use printable ASCII characters")
     return value
 
 
@@ -173,7 +177,7 @@ def _authority(path: str) -> str:
     text = read_bytes(path).decode(errors="replace")
     if "-----BEGIN CERTIFICATE-----" not in text:
         raise InvalidOption(
-            f"{path} holds no certificate in PEM", where="--prometheus-ca", fix="give the CA's certificate"
+            f"{path} contains no PEM certificate", where="--prometheus-ca", fix="give the CA's certificate"
         )
     return text
 
@@ -197,7 +201,7 @@ def _timeout(text: str | None) -> float | None:
     except InputError as error:
         raise InvalidOption(error.what, where="--prometheus-timeout", fix=error.fix) from None
     if seconds <= 0:
-        raise InvalidOption("no time at all", where="--prometheus-timeout", fix="write 30s, or 2m")
+        raise InvalidOption("a timeout of zero", where="--prometheus-timeout", fix="write 30s, or 2m")
     return seconds
 
 
@@ -208,5 +212,5 @@ def _moment(text: str, option: str, before: float) -> float:
     try:
         time_us, is_date = read_time(text)
     except InputError as error:
-        raise InvalidOption(error.what, where=option, fix="a date, or a time such as 7d") from error
+        raise InvalidOption(error.what, where=option, fix="write a date, or a duration such as 7d") from error
     return time_us / SECOND_US if is_date else before - time_us / SECOND_US

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def scenario_argument(path: str | None, verb: str, variation: Variation | None = None) -> Scenario:
     """Return the scenario of a file or name; print everything wrong with it, and raise if it cannot be run."""
     if path is None:
-        raise InvalidOption(f"nothing to {verb}", fix="name a scenario; `podqos scenario list` shows those at hand")
+        raise InvalidOption(f"nothing to {verb}", fix="give a scenario; `podqos scenario list` shows the built-in ones")
     reading = read_scenario(path, variation)
     for problem in reading.problems:
         print(problem.worded(spelled), file=sys.stderr)
     try:
         return reading.loaded()
     except InvalidScenario as error:
-        fix = "see above; `podqos scenario validate` says the same"
+        fix = "see above, or run `podqos scenario validate`"
         raise InputError(error.what, where=error.where, fix=fix) from error

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
-import termios
 import time
-import tty
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -20,13 +17,18 @@ _ENTER = own("\x1b[?1049h\x1b[?25l")
 _LEAVE = own("\x1b[?25h\x1b[?1049l")
 _HOME, _TO_LINE_END, _TO_SCREEN_END = map(own, ("\x1b[H", "\x1b[K", "\x1b[J"))
 _USUAL_LINES = 24
+_POLL_SECONDS = 0.05
+_LEAVING = {b"q", b"Q", b"\x1b"}
+
+Keys = Callable[[float], bytes | None]
+"""Waits for a key, and returns it, nothing at the end of a terminal that is gone, or None after that time."""
 
 
 class Screen:
     """A screen to draw on."""
 
-    def __init__(self, keyboard: int | None) -> None:
-        self._keyboard = keyboard
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
 
     @property
     def height(self) -> int:
@@ -41,36 +43,71 @@ class Screen:
 
     def is_left(self, seconds: float) -> bool:
         """Wait, and return whether a key was pressed by which a view is left."""
-        if self._keyboard is None:
-            time.sleep(seconds)
+        pressed = self._keys(seconds)
+        if pressed is None:
             return False
-        ready, _, _ = select.select([self._keyboard], [], [], seconds)
-        if not ready:
-            return False
-        pressed = os.read(self._keyboard, 16)
-        if not pressed:  # the end of a terminal that is gone
+        if not pressed:
             raise KeyboardInterrupt
-        return pressed[:1] in {b"q", b"Q", b"\x1b"}
+        return pressed[:1] in _LEAVING
 
 
 @contextmanager
 def whole_screen() -> Iterator[Screen]:
     """Use the whole terminal, and restore it in any case."""
-    keyboard = sys.stdin.fileno() if sys.stdin.isatty() else None
-    before = termios.tcgetattr(keyboard) if keyboard is not None else None
-    handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    handlers = {number: signal.signal(number, _end) for number in (getattr(signal, name) for name in names)}
     try:
-        if keyboard is not None:
-            tty.setcbreak(keyboard)
-        sys.stdout.write(_ENTER)
-        yield Screen(keyboard)
+        with _keyboard() as keys:
+            sys.stdout.write(_ENTER)
+            yield Screen(keys)
     finally:
         sys.stdout.write(_LEAVE)
         sys.stdout.flush()
-        if keyboard is not None and before is not None:
-            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def _keyboard() -> Iterator[Keys]:
+    """Read keys as they are pressed, if there is a keyboard."""
+    if not sys.stdin.isatty():
+        yield _no_keys
+        return
+    if sys.platform == "win32":
+        yield _windows_keys
+        return
+    import select
+    import termios
+    import tty
+
+    keyboard = sys.stdin.fileno()
+    before = termios.tcgetattr(keyboard)
+
+    def keys(seconds: float) -> bytes | None:
+        ready, _, _ = select.select([keyboard], [], [], seconds)
+        return os.read(keyboard, 16) if ready else None
+
+    try:
+        tty.setcbreak(keyboard)
+        yield keys
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+
+
+def _no_keys(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _windows_keys(seconds: float) -> bytes | None:
+    import msvcrt
+
+    end = time.monotonic() + seconds
+    while not msvcrt.kbhit():  # type: ignore[attr-defined]
+        if time.monotonic() >= end:
+            return None
+        time.sleep(_POLL_SECONDS)
+    key: bytes = msvcrt.getch()  # type: ignore[attr-defined]
+    return key
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from podqos.cli.cluster import add_cluster_options
-from podqos.cli.options import Parser, add_class_options, add_list_option
+from podqos.cli.options import Parser, add_class_options, add_list_option, add_recursive_option
 from podqos.cli.parser import FILES
 from podqos.errors import InvalidOption
 from podqos.model.selector import LabelSelector
@@ -18,7 +18,7 @@ from podqos.wording import counted
 def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
     """Declare ``-f`` and ``-k`` as kubectl spells them, files without ``-f``, and which workloads to choose."""
     if positional:
-        about = "manifests, same as -f; or objects of a live cluster, such as deploy/web"
+        about = "manifests (same as -f), or objects of a live cluster, such as deploy/web"
         parser.add_argument(FILES, nargs="*", action="extend", metavar="FILE|DIR|-|KIND/NAME", help=about)
     parser.add_argument(
         "-f",
@@ -28,29 +28,30 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
         action="append",
         help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
     )
+    add_recursive_option(parser)
     about = (
         "render a kustomization or a Helm chart and read the result (kubectl kustomize, kustomize build, helm template)"
     )
     parser.add_argument(
         "-k", "--kustomize", metavar="DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    about = "render every kustomization and chart in the directories of -f (default: they are skipped)"
+    about = "render every kustomization and chart below the directories of -f (default: skip them)"
     parser.add_argument("--render", action="store_true", help=about)
     add_cluster_options(parser)
     add_class_options(parser)
-    _add_selection_options(parser.add_argument_group("which workloads (the others still count)"))
+    _add_selection_options(parser.add_argument_group("which workloads to report (the others still count)"))
 
 
 def _add_selection_options(parser: Parser) -> None:
     about = (
-        "only those of this namespace, which is also that of objects that name none (default: all; the context's, or "
-        "default)"
+        "only workloads of this namespace, which is also assumed for objects without one (default: all "
+        "namespaces; for objects without one the context's, or default)"
     )
     parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
-    about = "only those with these labels, as for kubectl: app=web,tier!=cache,'env in (a,b)'"
+    about = "only workloads with these labels, as in kubectl: app=web,tier!=cache,'env in (a,b)'"
     parser.add_argument("-l", "--selector", metavar="SELECTOR", type=parse_selector, help=about)
-    add_list_option(parser, "--kind", "KIND", "only those of this kind, such as Deployment or deploy")
-    add_list_option(parser, "--name", "PATTERN", "only those of this name, such as 'web-*'")
+    add_list_option(parser, "--kind", "KIND", "only workloads of this kind, such as Deployment or deploy")
+    add_list_option(parser, "--name", "PATTERN", "only workloads with this name or pattern, such as 'web-*'")
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection | None:
@@ -77,7 +78,7 @@ def select(objects: Objects, selection: Selection | None) -> Objects:
 def say_left_out(chosen: int, others: int, noun: str = "workload") -> None:
     """Say how many the options leave out; all of them are too many."""
     if not chosen and others:
-        fix = "choose less narrowly; -o name without them lists all names"
+        fix = "select more; -o name without selectors lists all names"
         raise InvalidOption(f"none of {counted(others, noun)} matches", where="-n, -l, --kind, --name", fix=fix)
     if others:
         print(f"{others} of {counted(chosen + others, noun)} not shown; they still count", file=sys.stderr)

@@ -25,15 +25,13 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     parser.add_argument(
         "--usage",
         metavar="FILE",
-        help="usage of the pods, as CSV or YAML (default: what they request)",
+        help="usage of the pods, as CSV or YAML (default: their requests)",
     )
     parser.add_argument("--stats", metavar="FILE", help="output of the kubelet's /stats/summary")
     parser.add_argument("--pods", metavar="FILE", help="output of the kubelet's /pods, or of kubectl get pods -o json")
-    parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if the files have several")
-    add_node_memory_option(
-        parser, default="from the statistics, of its Node in the files, of the smallest there, or 64Gi"
-    )
-    about = "memory used outside pods (default: from the statistics, or none)"
+    parser.add_argument("--node", metavar="NAME", help="use the pods of this node, if the files have several nodes")
+    add_node_memory_option(parser, default="from the stats, the Node in the files, the smallest Node there, or 64Gi")
+    about = "memory used outside pods (default: from the stats, or none)"
     add_value_option(parser, "--system-memory", amount_option, about)
 
 

@@ -7,10 +7,15 @@ options, those of the command that runs. A field is the ``dest`` of an option, o
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 
 from podqos.cli.parser import CommandParser, subcommands
 from podqos.naming import Field, NamingText
+
+_BETWEEN = re.compile(r"(, or | or |; )")
+_OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][a-zA-Z-]*")
+_COMMAND_LINE = re.compile(r"`[^`]*`|\b(?:podqos|kubectl) .*")
 
 _running: list[CommandParser] = []
 """A process runs one command, in all of its threads."""
@@ -31,6 +36,18 @@ def option(field: Field) -> str | None:
     actions = [action for parser in reversed(_running) for action in parser._actions]  # noqa: SLF001
     found = _spelling(field.name, [action for action in actions if action.option_strings])
     return f"{found} {field.value}" if found and field.value else found
+
+
+def offered(how: str) -> str:
+    """Return those of the ways to state something that the running command has options for; empty where it has none.
+
+    Published texts (``stateWith``) name the options of all commands. A command line in full is as good everywhere.
+    """
+    known = {name for parser in _running for action in parser._actions for name in action.option_strings}  # noqa: SLF001
+    ways = _BETWEEN.split(how)
+    has = [known.issuperset(_OPTION.findall(_COMMAND_LINE.sub("", way))) or not known for way in ways[::2]]
+    kept = [text for index, text in enumerate(ways) if has[(index + 1) // 2]]
+    return "".join(kept[1:] if kept and not has[0] else kept)
 
 
 def without_option(field: Field) -> str:

@@ -7,7 +7,11 @@ import os
 import sys
 from typing import TextIO
 
+from msgspec.structs import replace
+
 from podqos.report.text.style import Style
+
+_USUAL_COLUMNS = 80
 
 
 def add_colour_option(parser: argparse.ArgumentParser) -> None:
@@ -16,15 +20,32 @@ def add_colour_option(parser: argparse.ArgumentParser) -> None:
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb (default: auto)",
+        help="when to colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb (default: auto)",
     )
+
+
+def style_of(arguments: argparse.Namespace) -> Style:
+    """Return how to write what a command's options ask for: in colour, without headings, in lines of any length."""
+    given = vars(arguments)
+    style = replace(style_for(arguments.color), has_headers=not given.get("no_headers"))
+    is_wide = given.get("output") == "wide" or bool(given.get("wide"))
+    return replace(style, width=None, is_wide=True) if is_wide else style
 
 
 def style_for(colour: str) -> Style:
     """Return how to write on standard output."""
     wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     wanted = colour == "always" or (colour == "auto" and sys.stdout.isatty() and not wants_none)
-    return Style(colour=wanted, width=output_columns(sys.stdout))
+    return Style(colour=wanted, width=output_columns(sys.stdout), is_ascii=not _can_write("→"))
+
+
+def _can_write(text: str) -> bool:
+    """Whether standard output can carry this text as it is."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def output_columns(stream: TextIO) -> int | None:
@@ -34,10 +55,12 @@ def output_columns(stream: TextIO) -> int | None:
 
 def help_columns() -> int:
     """Return the width for help texts, which are wrapped wherever they go."""
-    return output_columns(sys.stdout) or 80
+    return output_columns(sys.stdout) or _USUAL_COLUMNS
 
 
 def _columns() -> int:
-    """Return the width of the terminal; ``COLUMNS`` wins, as for other commands."""
+    """Return the width of the terminal; ``COLUMNS`` wins, as for other commands. One that does not know says 0."""
     given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdigit() and int(given) else os.get_terminal_size(sys.stdout.fileno()).columns
+    if given.isdecimal() and int(given):
+        return int(given)
+    return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_COLUMNS

@@ -18,7 +18,7 @@ Declare = Callable[[argparse.ArgumentParser], None]
 def add_unit_options(parser: argparse.ArgumentParser, name: str, declare: Declare) -> None:
     """Declare the options of every such command, and those that are passed on; ``name`` is the unit's by default."""
     parser.add_argument("--write", action="store_true", help=f"write the unit to {_FOLDER} instead of printing it")
-    parser.add_argument("--name", metavar="NAME", default=name, help=f"name of the unit ({name})")
+    parser.add_argument("--name", metavar="NAME", default=name, help=f"name of the unit (default: {name})")
     parser.add_argument("--force", action="store_true", help="overwrite a different unit of the same name")
     parser.add_argument("--unit-dir", metavar="DIR", default=_FOLDER, help=argparse.SUPPRESS)
     own = len(parser._actions)  # noqa: SLF001 - as below
@@ -50,7 +50,7 @@ def install(arguments: argparse.Namespace, unit_of: Callable[[argparse.Namespace
         raise HostError(f"only root can write to {arguments.unit_dir}; without --write the unit is printed")
     file = os.path.join(arguments.unit_dir, f"{arguments.name}.service")
     _write(file, unit, replace=arguments.force)
-    print(f"{file} written; nothing is started yet. To start it:")
+    print(f"wrote {file}. To start it:")
     print(f"  systemctl daemon-reload && systemctl enable --now {arguments.name}")
     return 0
 
@@ -69,7 +69,7 @@ def _write(file: str, unit: str, *, replace: bool) -> None:
     try:
         with open(file) as there:
             if there.read() != unit and not replace:
-                raise HostError(f"{file} already exists with other content; --force replaces it")
+                raise HostError(f"{file} already exists with different content; --force overwrites it")
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -113,6 +113,6 @@ def _program() -> list[str]:
 def _quoted(word: str) -> str:
     """Return a word of a command line, quoted for systemd."""
     if "\n" in word:
-        raise InvalidOption(f"{word!r} cannot be written to a unit", fix="choose a name without line breaks")
+        raise InvalidOption(f"{word!r} cannot be written into a unit", fix="choose a name without line breaks")
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if escaped != word or not word or any(each in " \t;'" for each in word) else word

@@ -32,9 +32,12 @@ _SOONEST_SECONDS = 1.0
 
 def add_watch_options(parser: Parser) -> None:
     """Declare ``--watch``."""
-    about = "go on with a live cluster until Ctrl-C or q: a terminal is redrawn, other outputs get block after block"
+    about = (
+        "keep watching the live cluster until Ctrl-C or q: a terminal is redrawn, other outputs get one "
+        "block per answer"
+    )
     parser.add_argument("-w", "--watch", action="store_true", help=about)
-    about = "with --watch: time between two answers; a terminal is also redrawn when something changes"
+    about = "with --watch: time between two answers; a terminal is also redrawn when the cluster changes"
     options.add_value_option(parser, "--interval", _interval, about, "TIME", default="5s")
 
 
@@ -50,7 +53,7 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
     if not arguments.watch:
         return answer()
     if arguments.snapshot is not None:
-        raise InvalidOption("a snapshot does not change", where="--watch", fix="leave out --watch or --snapshot")
+        raise InvalidOption("a snapshot does not change", where="--watch", fix="remove --watch or --snapshot")
     from podqos.cluster.cluster import connect
     from podqos.reading.mirror import Mirror
 

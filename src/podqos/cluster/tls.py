@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from podqos.cluster.kubeconfig import Access
 from podqos.errors import InputError
@@ -72,24 +74,34 @@ def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access)
     def no_password() -> str:
         raise InputError("the client key has a password", where=where, fix="`openssl pkey` removes it")
 
-    memory = os.memfd_create("client-certificate") if hasattr(os, "memfd_create") else None
-    if memory is None:
-        import tempfile
-
-        memory, path = tempfile.mkstemp()
-        os.unlink(path)
-        path = f"/dev/fd/{memory}"
-    else:
-        path = f"/proc/self/fd/{memory}"
     try:
-        os.write(memory, certificate.encode())
-        os.lseek(memory, 0, os.SEEK_SET)
-        context.load_cert_chain(path, password=no_password)
+        with _as_file(certificate.encode()) as path:
+            context.load_cert_chain(path, password=no_password)
     except ssl.SSLError as error:
         reason = "the client key is of another certificate" if "KEY_VALUES_MISMATCH" in str(error) else "is not PEM"
         raise InputError(f"client certificate: {reason}", where=where, fix="log in again") from None
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """Give the path of a file with that content; elsewhere than on Linux it has a name, and only its owner reads it."""
+    if hasattr(os, "memfd_create"):
+        memory = os.memfd_create("client-certificate")
+        try:
+            os.write(memory, data)
+            yield f"/proc/self/fd/{memory}"
+        finally:
+            os.close(memory)
+        return
+    import tempfile
+
+    handle, path = tempfile.mkstemp()
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+        yield path
     finally:
-        os.close(memory)
+        os.unlink(path)
 
 
 def handshake_failure(error: ssl.SSLError, host: str) -> tuple[str, str]:

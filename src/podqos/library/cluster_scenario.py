@@ -6,7 +6,6 @@ replaced as the controller would: by way of the scheduler, or, of a DaemonSet an
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
@@ -117,8 +116,13 @@ class _ScenarioMaker:
         pods = sorted(self._pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
         workloads = [self._workload(pod, used.get(pod.key)) for pod in pods]
         self._assume("usage of", self._unmeasured, "what they request", "a kubelet or metrics server that answers")
-        self._assume("nodes that are not ready:", self._not_ready, "run", stated_with("what_if", "nodeLost@NODE=0s"))
-        path = os.path.join(name, "pods.yaml")
+        self._assume(
+            "nodes that are not ready:",
+            self._not_ready,
+            "run",
+            f"podqos simulate {stated_with('what_if', 'nodeLost@NODE=0s')}",
+        )
+        path = f"{name}/pods.yaml"
         profile = self._cluster.profile
         spec: Part = {
             "description": self._description(),

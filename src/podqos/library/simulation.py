@@ -6,6 +6,8 @@ most victims are recorded in a second run, when a picture is first asked for.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -155,14 +157,21 @@ def built_viewer() -> str:
     """Return the page that runs are written into; it is part of a wheel, and built in a source tree."""
     from importlib.resources import files
 
+    report = files("podqos.report")
     try:
-        return (files("podqos.report") / "viewer.html").read_text(encoding="utf-8")
+        return (report / "viewer.html").read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        what = (
-            "podqos was installed without the page: run `make viewer` in the source tree (needs npm) and install it "
-            "again, or install a released wheel"
-        )
-        raise HostError(what) from error
+        raise HostError(_how_to_get_the_page(str(report))) from error
+
+
+def _how_to_get_the_page(report: str) -> str:
+    node = "install Node.js 20 or newer, which brings npm (https://nodejs.org)"
+    root = os.path.abspath(os.path.join(report, "../../.."))
+    if os.path.exists(os.path.join(root, "viewer", "package.json")):
+        build = "python tools/page.py" if sys.platform == "win32" else "make viewer"
+        return f"the page is not built: {node}, then run `{build}` in {root}"
+    again = "`pip install --force-reinstall .`, `pipx install --force .` or `uv tool install --reinstall .`"
+    return f"podqos was installed without its page, because npm was missing: {node}, then install podqos again: {again}"
 
 
 def _known(scenario: Scenario, given: Sequence[str] | None) -> Sequence[str] | None:

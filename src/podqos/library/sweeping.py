@@ -27,6 +27,7 @@ _MOST_SEEDS = 100_000
 # How a line of results begins, up to where an interruption cut it off: nothing else is to be touched.
 _BEGINNING = b'{"key":"'
 _KEY_CHARACTERS = 32
+_TO_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 
 class _Task(Struct, frozen=True):
@@ -114,7 +115,7 @@ def _say_displaced(varied: Sequence[Varied], say: Callable[[str], None]) -> None
     withheld = takes_from_allocatable((each.parameter, value) for each in varied for value in each.values[:1])
     names = listed([text.rpartition("=")[0] for text in withheld])
     if names:
-        what = f"pods that never ran: {names} also changes what is allocatable; "
+        what = f"pods that never ran: {names} also changes allocatable; "
         say(what + naming("hold_placement") + " keeps pods placed")
 
 
@@ -156,7 +157,7 @@ class _Results:
     def __enter__(self) -> Self:
         if self._path is not None:
             try:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+                self._file = os.open(self._path, _TO_APPEND, 0o666)
             except OSError as error:
                 raise HostError(f"{self._path}: {error.strerror}") from error
         return self

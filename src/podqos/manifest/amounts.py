@@ -27,4 +27,4 @@ def decode_hook(_kind: type, value: object) -> Quantity:
         return Quantity.parse(str(value))
     if value is None:
         return NULL
-    raise InvalidQuantity("an amount must be a text or a number")
+    raise InvalidQuantity("a quantity must be a string or a number")

@@ -45,7 +45,7 @@ _WORD = re.compile(r"[A-Za-z0-9]+")
 _SWITCH = re.compile(r"[A-Za-z0-9.,_=%-]*")
 _IN_BRACKETS = re.compile(r" \(.*\)", re.DOTALL)
 _NODE = re.compile(r"( node )(\S+)")
-_RIGHT = re.compile(r"(the right of )(.*)( to list)")
+_RIGHT = re.compile(r"(permission of )(.*)( to list)")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 

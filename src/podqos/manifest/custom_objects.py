@@ -77,7 +77,7 @@ class CustomResources:
         if known is None:
             return self._is_pod_shaped(other)
         if not known.templates:
-            return self._leave(other, f"its pods are made of {known.built}", known.hint)
+            return self._leave(other, f"its pods are built from {known.built}", known.hint)
         try:
             value = self._plain(other.place)
         except SyntaxProblem as problem:
@@ -91,9 +91,9 @@ class CustomResources:
             self._read_template(other, value, each, is_whole=_is_whole(known))
         if not templates and not known.group and known.kind in self._kinds:
             paths = ", ".join(template.path for template in known.templates)
-            return self._leave(other, f"there is no pod at {paths}", "correct its path under kinds: in .podqos.yaml")
+            return self._leave(other, f"it has no pod at {paths}", "correct its path under kinds: in .podqos.yaml")
         if not templates and known.built:
-            return self._leave(other, f"its pods are made of {known.built}", known.hint)
+            return self._leave(other, f"its pods are built from {known.built}", known.hint)
         return bool(templates)
 
     def _is_pod_shaped(self, other: Other) -> bool:
@@ -105,13 +105,13 @@ class CustomResources:
             return False
         meant = meant_kind(other.kind, other.api_version)
         if meant is not None:
-            what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
+            what, fix = f'unknown kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
             finding = FieldProblem(("kind",), what, fix, Severity.WARNING)
             self._report(finding, self._locate(other.place, finding.path))
             return False
         steps = format_path(path).replace("[", ".").replace("]", "")
         hint = ".".join("*" if step.isdecimal() else step for step in steps.split("."))
-        what = f"it has a pod at {format_path(path)}, and its kind is not known"
+        what = f"it has a pod at {format_path(path)}, but its kind is unknown"
         return self._leave(other, what, f"kinds: {{{other.kind}: {hint}}} in .podqos.yaml")
 
     def _leave(self, other: Other, why: str, hint: str) -> bool:
@@ -130,7 +130,7 @@ class CustomResources:
         path, raw = found.path, found.raw
         spec, fields = _pod_spec(raw, path, value)
         if _has_parameters(spec):
-            self._leave(other, f"the resources at {format_path(path)} are parameters", "render it first")
+            self._leave(other, f"the resources at {format_path(path)} are template parameters", "render it first")
             return
         metadata = value.get("metadata")
         suffix = "-".join(found.parts).lower()

@@ -101,7 +101,7 @@ _FIELDS: dict[type, frozenset[str]] = {PodSpec: POD_SPEC_FIELDS}
 _TYPE_NAMES = {
     dict: "a mapping",
     list: "a list",
-    str: "a text",
+    str: "a string",
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -110,7 +110,7 @@ _TYPE_NAMES = {
 
 # Beyond it, a float could not hold a whole number, or nothing at all.
 _LARGEST_NUMBER = 1e9
-_AMOUNTS = "write an amount such as 250m, 1.5 or 512Mi"
+_AMOUNTS = "write a quantity such as 250m, 1.5 or 512Mi"
 _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
@@ -239,7 +239,7 @@ class Examination:
         except InvalidQuantity as error:
             is_cpu = isinstance(value, str) and str(path[-1]).rpartition(".")[2] == "cpu"
             fix = meant_cores(str(value)) if is_cpu else error.fix
-            self.report(path, f"{_shown(value)} is no quantity: {error.what}", fix or _AMOUNTS)
+            self.report(path, f"{_shown(value)} is not a valid quantity: {error.what}", fix or _AMOUNTS)
         return value
 
     def _misfit(self, value: Plain, wanted: type, path: FieldPath) -> Plain:

@@ -103,9 +103,9 @@ def kubelet_settings_in(source: str, data: bytes) -> KubeletSettings:
         where = ": ".join(filter(None, (source, error.where)))
         raise InvalidConfiguration(error.what, where=where, fix=error.fix) from None
     if not found:
-        raise InputError("no kubelet configuration in it", where=source, fix=_HOW)
+        raise InputError("contains no kubelet configuration", where=source, fix=_HOW)
     if len(found) > 1:
-        raise InputError(f"holds {len(found)} kubelet configurations", where=source, fix="one per file")
+        raise InputError(f"contains {len(found)} kubelet configurations", where=source, fix="use one per file")
     return found[0]
 
 
@@ -168,4 +168,4 @@ def _arguments(value: Plain) -> Mapping[str, object]:
     try:
         return arguments_from_words(shlex.split(value))
     except ValueError:
-        raise InvalidConfiguration("a quotation mark is missing", fix="close it") from None
+        raise InvalidConfiguration("a quotation mark is missing", fix="add the closing quote") from None

@@ -156,7 +156,7 @@ def _kind_findings(found: KubernetesObject) -> tuple[FieldProblem, ...]:
     if not found.api_version:
         return (FieldProblem((), "apiVersion not set", f"add apiVersion: {meant.api_version}"),)
     if meant.kind != found.kind:
-        what, field, fix = f'no kind "{found.kind}"', "kind", f"did you mean {meant.kind}?"
+        what, field, fix = f'unknown kind "{found.kind}"', "kind", f"did you mean {meant.kind}?"
     else:
         what = f'no kind "{found.kind}" in version "{found.api_version}"'
         field, fix = "apiVersion", f"use {meant.api_version}"

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from podqos.manifest.kinds import group_of
 
-_FROM_CLUSTER = "judge the pods that run: kubectl get pods -o yaml"
+_FROM_CLUSTER = "use the running pods: kubectl get pods -o yaml"
 
 
 class Template(Struct, frozen=True):
@@ -179,19 +179,24 @@ def _holders() -> Iterator[CustomKind]:
 def _builders() -> Iterator[CustomKind]:
     """Yield kinds whose controllers make pods of something that is no pod."""
     for kinds, group, built, hint in (
-        ("Task ClusterTask TaskRun Pipeline PipelineRun StepAction", "tekton.dev", "its steps by Tekton", ""),
-        ("SparkApplication ScheduledSparkApplication", "sparkoperator.k8s.io", "its driver and executors by Spark", ""),
-        ("FlinkDeployment FlinkSessionCluster", "flink.apache.org", "its resources by Flink's operator", ""),
+        ("Task ClusterTask TaskRun Pipeline PipelineRun StepAction", "tekton.dev", "its steps, by Tekton", ""),
+        (
+            "SparkApplication ScheduledSparkApplication",
+            "sparkoperator.k8s.io",
+            "its driver and executors, by Spark",
+            "",
+        ),
+        ("FlinkDeployment FlinkSessionCluster", "flink.apache.org", "its resources, by the Flink operator", ""),
         (
             "Kafka KafkaNodePool KafkaConnect KafkaBridge KafkaMirrorMaker KafkaMirrorMaker2",
             "kafka.strimzi.io",
-            "its resources by Strimzi",
+            "its resources, by Strimzi",
             "",
         ),
         (
             "Prometheus PrometheusAgent Alertmanager ThanosRuler",
             "monitoring.coreos.com",
-            "its settings by its operator",
+            "its settings, by its operator",
             "",
         ),
         ("HelmRelease", "helm.toolkit.fluxcd.io", "a Helm chart", "render it: helm template CHART --values FILE"),

@@ -111,7 +111,7 @@ def _kind_finding(kind: str, meant: str, api_version: str) -> FieldProblem | Non
     if not api_version:
         return FieldProblem((), "apiVersion not set", f"add apiVersion: {right}")
     if kind != meant:
-        return FieldProblem(("kind",), f'no kind "{kind}"', f"did you mean {meant}?")
+        return FieldProblem(("kind",), f'unknown kind "{kind}"', f"did you mean {meant}?")
     if group_of(api_version) != group:
         return FieldProblem(("apiVersion",), f'no kind "{kind}" in version "{api_version}"', f"use {right}")
     return None
@@ -138,7 +138,7 @@ def _read_override(kind: str, value: Plain) -> PolicyReading:
     if isinstance(value, dict):
         if "location" in value:
             # A plug-in of the master may name a file in place of its configuration.
-            what, fix = "the override is in another file", f"give {value['location']} as well, in place of this"
+            what, fix = "the override is in another file", f"give {value['location']} instead of this"
             examination.report((*path, "location"), what, fix)
             return PolicyReading(None, tuple(examination.findings))
         if value.get(_NOT_MODELLED):

@@ -98,7 +98,7 @@ def pruned_list(data: bytes) -> bytes | None:
         elif model is FatedPod:
             _forget_small_talk(items)
     except REFUSALS as error:
-        raise InputError(f"no list of an API server: {error}") from None
+        raise InputError(f"not a list from an API server: {error}") from None
     return encoded_list(envelope.api_version, envelope.kind, items)
 
 
@@ -120,7 +120,7 @@ def pruned_summary(data: bytes) -> bytes:
     try:
         return _ENCODER.encode(_decoder(Summary).decode(data))
     except REFUSALS as error:
-        raise InputError(f"no statistics of a kubelet: {error}") from None
+        raise InputError(f"not the stats of a kubelet: {error}") from None
 
 
 def pruned_kubelet(data: bytes) -> bytes:
@@ -128,7 +128,7 @@ def pruned_kubelet(data: bytes) -> bytes:
     try:
         return _ENCODER.encode(_decoder(_Configz).decode(data))
     except REFUSALS as error:
-        raise InputError(f"no configuration of a kubelet: {error}") from None
+        raise InputError(f"not the configuration of a kubelet: {error}") from None
 
 
 def prepare_usage() -> None:

@@ -63,7 +63,7 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
             else:
                 collector.add_unparsed(*unparsed, Place(chunk))
     if collector.is_empty:
-        collector.add_problem(FieldProblem((), "holds no documents", severity=Severity.WARNING), (1, 1))
+        collector.add_problem(FieldProblem((), "contains no documents", severity=Severity.WARNING), (1, 1))
     return collector.reading()
 
 
@@ -119,8 +119,8 @@ def _key_beside_metadata(value: Plain) -> str:
 
 def _lost_indentation(position: Position, key: str) -> SyntaxProblem:
     """Return the error about the key that stands beside ``metadata``."""
-    what = f'the indentation was lost: "{key}" stands beside "metadata", not below it'
-    return SyntaxProblem(position, what, "indent it by two spaces, and so on for everything below metadata and spec")
+    what = f'the indentation is wrong: "{key}" is next to "metadata", not below it'
+    return SyntaxProblem(position, what, "indent it, and everything below metadata and spec, by two spaces")
 
 
 def _lost_indentation_in(text: str, first_line: int) -> SyntaxProblem | None:

@@ -30,8 +30,8 @@ _BARE_TOP = {
     5: ["NAMESPACE", "POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
 }
 _BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
-_FORMATS = "give CSV, JSON or Prometheus' answer"
-_AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
+_FORMATS = "give CSV, JSON or a Prometheus result"
+_AMOUNTS = "write quantities as in manifests: 250m, 100Mi"
 _MOST_DIGITS = 18
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
@@ -97,10 +97,10 @@ def read_matrix(source: str, data: bytes | str) -> Matrix:
     try:
         return _matrix(source, msgspec.json.decode(data, type=_Answer))
     except msgspec.ValidationError as error:
-        fix = "give the answer of /api/v1/query_range, or a list of samples"
-        raise InputError(f"not an answer of Prometheus: {error}", where=source, fix=fix) from None
+        fix = "give the response of /api/v1/query_range, or a list of samples"
+        raise InputError(f"not a Prometheus response: {error}", where=source, fix=fix) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not an answer of Prometheus: not JSON: {error}", where=source, fix=_FORMATS) from None
+        raise InputError(f"not a Prometheus response: not JSON: {error}", where=source, fix=_FORMATS) from None
 
 
 def csv_rows(source: str, text: str, delimiter: str = ",", skipped: int = 0) -> Iterator[SampleRow]:
@@ -141,7 +141,7 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
     columns = [_TOP.get(name, "container" if "POD" in heading else "pod") for name in heading]
     if not {*heading} <= {*_TOP, "NAME"}:
         fix = "give the output of `kubectl top pods --containers`"
-        raise InputError("this is not about pods", where=f"{source}:{lines[0][0]}", fix=fix)
+        raise InputError("this is not usage of pods", where=f"{source}:{lines[0][0]}", fix=fix)
     is_total = False
     for number, words in lines:
         where = f"{source}:{number}"
@@ -168,9 +168,9 @@ def read_amount(value: Plain) -> Quantity:
     try:
         amount = decode_hook(Quantity, value) if number is None else Quantity(int(number * NANOS))
     except InvalidQuantity as error:
-        raise InputError(f"{value!r} is not an amount: {error.what}", fix=error.fix or _AMOUNTS) from None
+        raise InputError(f"{value!r} is not a valid quantity: {error.what}", fix=error.fix or _AMOUNTS) from None
     if amount.sign < 0:
-        raise InputError(f"{value} is below zero", fix="leave it out")
+        raise InputError(f"{value} is below zero", fix="remove it")
     return amount
 
 
@@ -204,9 +204,9 @@ def _json_rows(source: str, rows: list[Plain]) -> Iterator[SampleRow]:
 
 def _matrix(source: str, answer: _Answer) -> Matrix:
     if answer.status != "success":
-        raise InputError(f"Prometheus says {answer.status}: {answer.error}", where=source, fix="repeat the query")
+        raise InputError(f"Prometheus returned {answer.status}: {answer.error}", where=source, fix="repeat the query")
     if answer.data.result_type != "matrix":
         what = f"the result is a {answer.data.result_type}"
-        raise InputError(what, where=source, fix="ask /api/v1/query_range, which answers with a matrix")
-    partial = ("the answer is partial",) if answer.is_partial else ()
+        raise InputError(what, where=source, fix="query /api/v1/query_range, which returns a matrix")
+    partial = ("the response is partial",) if answer.is_partial else ()
     return Matrix(answer.data.result, (*answer.warnings, *partial))

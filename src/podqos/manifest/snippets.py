@@ -89,7 +89,7 @@ def _completed(holder: PodHolder, value: dict[str, Plain], omitted: FieldPath, n
     lines = [] if value.get("apiVersion") else [f"apiVersion: {api_version}"]
     lines += [f"kind: {holder.kind}", *(f"{step}:" for step in omitted)]
     notice = FieldProblem(
-        (), f"no kind: taken for {holder.kind} {named}".rstrip(), f"add {_listed(lines)}", Severity.WARNING
+        (), f"no kind: treated as {holder.kind} {named}".rstrip(), f"add {_listed(lines)}", Severity.WARNING
     )
     whole = {**value, "apiVersion": api_version, "kind": holder.kind, "metadata": metadata}
     return Snippet(holder, api_version, whole, omitted, notice)

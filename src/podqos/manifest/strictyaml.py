@@ -163,7 +163,7 @@ def _broken(error: MarkedYAMLError, text: str, first_line: int) -> SyntaxProblem
     elif "{{" in text:
         fix = _TEMPLATE_FIX
     elif (above := _key_and_value_above(text, line)) and "mapping values are not allowed" in (error.problem or ""):
-        fix = f'"{above}" has its value already: begin an item of a list with a dash, "- {above}", or indent both alike'
+        fix = f'"{above}" already has a value: start a list item with a dash ("- {above}"), or indent both lines alike'
     elif error.context_mark and error.context_mark.line != line:
         fix = f"that began on line {error.context_mark.line + first_line}"
     return SyntaxProblem((line + first_line, column + 1), what, fix)
@@ -273,7 +273,7 @@ class _Builder:
 
     def _open(self, event: CollectionStartEvent, position: Position, *, is_mapping: bool) -> None:
         if self._frames and self._frames[-1].awaits_key:
-            raise SyntaxProblem(position, "a mapping or list cannot be a key", "JSON has only text keys")
+            raise SyntaxProblem(position, "a mapping or list cannot be a key", "JSON keys are strings")
         if len(self._frames) >= _DEEPEST:
             raise SyntaxProblem(position, f"nested more than {_DEEPEST} levels deep")
         if event.anchor is not None:
@@ -297,7 +297,7 @@ class _Builder:
             raise SyntaxProblem(position, what, "write the values out where they are used")
         if self._frames and self._frames[-1].awaits_key:
             if not isinstance(anchored.value, str):
-                raise SyntaxProblem(position, f"*{anchor} cannot be a key: it is not a text")
+                raise SyntaxProblem(position, f"*{anchor} cannot be a key: it is not a string")
             self._take_key(anchored.value, position, is_merge=False)
         else:
             self._put(anchored.value, position)

@@ -68,6 +68,28 @@ class Place(Struct, frozen=True):
         return (*self.path, *field[count:]) if field[:count] == self.omitted else None
 
 
+def is_utf_16(data: bytes) -> bool:
+    """Whether a text begins with a byte order mark of UTF-16, as what PowerShell writes with ``>`` does."""
+    return data[:2] in _OTHER_MARKS
+
+
+def as_utf_8(data: bytes) -> bytes:
+    """Return a text in UTF-8; one that is not marked as UTF-16, or is broken, stays as it is."""
+    if not is_utf_16(data):
+        return data
+    try:
+        return data.decode("utf-16").encode()
+    except UnicodeError:
+        return data
+
+
+def encoded_like(other: bytes, data: bytes) -> bytes:
+    """Return a text that is UTF-8 in the encoding of another one."""
+    if not is_utf_16(other):
+        return data
+    return other[:2] + data.decode().encode("utf-16-le" if other[:2] == b"\xff\xfe" else "utf-16-be")
+
+
 def normalise(data: bytes) -> bytes:
     """Return the text as UTF-8 with simple line ends; raise ``SyntaxProblem`` if it is in another encoding."""
     encoding = _OTHER_MARKS.get(data[:2])

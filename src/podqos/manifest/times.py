@@ -13,7 +13,7 @@ from podqos.model.go_text import parse_duration_ns
 from podqos.model.time_units import DAY_US, MICROSECOND_NS, SECOND_US
 
 TIME_COLUMNS = ("time", "timestamp", "t")
-_DURATIONS = "such as 1.5s, 10m or 24h"
+_DURATIONS = "for example 1.5s, 10m or 24h"
 _WORDS = {"second": "1s", "minute": "1m", "hour": "1h", "day": "24h", "s": "1s", "m": "1m", "h": "1h"}
 _DAYS = re.compile(r"(\d+)d(.*)")
 # No run is longer, and 2⁶³ nanoseconds are not far away.
@@ -38,7 +38,7 @@ def read_time(value: Plain) -> tuple[int, bool]:
         if seconds >= _MILLISECONDS_FROM:
             seconds /= 1000
         if abs(seconds) > _LAST_SECOND:
-            raise InputError(f"{value} is not a time", fix="write seconds or milliseconds since 1970, or a date")
+            raise InputError(f"{value} is not a time", fix="write a date, or seconds or milliseconds since 1970")
         return int(seconds * SECOND_US), seconds >= _DATES_FROM_SECONDS
     if isinstance(value, str):
         value = " ".join(value.split())  # what is quoted in a message is one line
@@ -50,7 +50,7 @@ def read_time(value: Plain) -> tuple[int, bool]:
         try:
             date = datetime.fromisoformat(value)
         except ValueError:
-            raise InputError(f'"{value}" is not a date', fix="such as 2026-11-15T04:00:00Z") from None
+            raise InputError(f'"{value}" is not a date', fix="for example 2026-11-15T04:00:00Z") from None
         if date.tzinfo is None:
             date = date.replace(tzinfo=UTC)
         return (date - _EPOCH) // _MICROSECOND, True
@@ -77,7 +77,7 @@ def parse_duration_us(text: object) -> int:
         fix = f"write the unit: {written}s" if written.isdecimal() else _DURATIONS
         raise InputError(f'"{written}" is not a duration', fix=fix) from None
     if duration_us < 0:
-        raise InputError(f"{written} is below zero", fix="times count from the beginning")
+        raise InputError(f"{written} is below zero", fix="times count from the start")
     if duration_us > _LONGEST_US:
         raise InputError(f"{written} is more than a hundred years", fix=_DURATIONS)
     return duration_us

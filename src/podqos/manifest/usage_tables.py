@@ -162,7 +162,7 @@ def _check(row: SampleRow, meant: dict[str, tuple[str, str]], columns: Sequence[
             raise InputError(f"unknown column {name!r}", where=row.heading, fix=suggestion(name, columns))
     is_object = row.heading == row.where  # of JSON, which has no heading
     if not is_object and known <= _NO_FIGURES:
-        raise InputError("no column has figures", where=row.heading, fix=f"the columns are {', '.join(columns)}")
+        raise InputError("no column has usage", where=row.heading, fix=f"the columns are {', '.join(columns)}")
 
 
 def _amount(value: Plain, unit: str) -> Plain:
@@ -256,7 +256,7 @@ def _series_in_rows(rows: Iterator[SampleRow]) -> tuple[PrometheusSeries, ...]:
         value_column = next((name for name, column in meant.items() if column == "value"), "")
         time_column = next((name for name, column in meant.items() if column == "time"), "")
         if not value_column:
-            raise InputError("there is no column Value", where=row.heading, fix="export it with its values")
+            raise InputError("the column Value is missing", where=row.heading, fix="export it with its values")
         if value_column not in row.fields or not is_measured(row.fields[value_column]):
             continue
         given = {name: str(value) for name, value in row.fields.items() if name not in {value_column, time_column}}
@@ -290,10 +290,10 @@ def _promtool(source: str, text: str) -> tuple[PrometheusSeries, ...]:
         if heading is not None:
             labels = labels_of(heading["series"])
             if labels is None:
-                raise InputError("not a series", where=f"{source}:{number}", fix=fix)
+                raise InputError("not a valid series", where=f"{source}:{number}", fix=fix)
             series.append((labels, [(float(heading["time"]), heading["value"])] if heading["value"] else []))
         elif sample is not None and series:
             series[-1][1].append((float(sample[2]), sample[1]))
         elif line.strip():
-            raise InputError("not a sample", where=f"{source}:{number}", fix=fix)
+            raise InputError("not a valid sample", where=f"{source}:{number}", fix=fix)
     return tuple(PrometheusSeries(labels, tuple(values)) for labels, values in series)

@@ -49,7 +49,7 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
     """
     if stated_bytes is not None:
         if stated_bytes < LEAST_NODE_BYTES:
-            what = f"{stated_bytes} bytes are not the memory of a node"
+            what = f"{stated_bytes} bytes is too little memory for a node"
             raise InvalidArgument(what, where=naming("node_memory"), fix="for example 64Gi")
         return stated_bytes, ()
     stated = (node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity)

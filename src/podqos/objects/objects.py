@@ -206,11 +206,6 @@ class Objects:
         return self.skipped + sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
 
     @property
-    def unparsed(self) -> int:
-        """How many documents were not parsed, because objects of their kind hold neither pods nor policies."""
-        return sum(not found.other.is_parsed for found in self.others)
-
-    @property
     def skipped(self) -> int:
         """How many documents, or items of lists, are no Kubernetes objects."""
         return sum(source.reading.skipped for source in self.sources)

@@ -82,7 +82,7 @@ def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
         first = group[0]
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         named = f"{first.kind} {first.name}".rstrip()
-        what = f"{named}{more} not judged: {first.why}"
+        what = f"{named}{more} skipped: {first.why}"
         yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
 
 

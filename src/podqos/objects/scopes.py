@@ -10,7 +10,8 @@ Scopes = tuple[str, ...]
 
 def scope_of(path: str, directory: str) -> str:
     """Return the directory that policies of a file apply to, where they were found by walking it."""
-    return posixpath.dirname(posixpath.normpath(posixpath.join(directory, path)))
+    has_drive = directory[1:2] == ":" == path[1:2]  # on Windows: C:/deploy
+    return posixpath.dirname(posixpath.normpath(path if has_drive else posixpath.join(directory, path)))
 
 
 def is_within(folder: str, scope: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.errors import InputError
+from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile
 from podqos.reading.files import with_data
@@ -41,7 +42,7 @@ def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
     logs: list[str | Log] = []
     for path in paths:
         found = _begun(path)
-        head = found.head if isinstance(found, Log) else _head(path)
+        head = as_utf_8(found.head) if isinstance(found, Log) else _head(path)
         if head.startswith(_SNAPSHOT):
             raise InputError("a snapshot of a cluster", where=path, fix="give it with " + naming("snapshot"))
         if not _is_objects(head):

@@ -23,9 +23,7 @@ def read_baseline(path: str) -> Baseline:
     file = StrictFile(path, Baseline)
     for problem in file.problems:
         where = f"{path}:{problem.line}:{problem.column}: {problem.field}".removesuffix(": ")
-        raise InputError(
-            problem.what, where=where, fix=problem.fix or "write it again with " + naming("write_baseline")
-        )
+        raise InputError(problem.what, where=where, fix=problem.fix or "recreate it with " + naming("write_baseline"))
     assert file.value is not None
     return file.value
 

@@ -86,5 +86,5 @@ def _around(cluster: Cluster, node: str) -> Iterator[bytes]:
             yield from list_lines(cluster, resource, namespace, field_selector=selector)
         except Refused as error:
             what = f"other {resource.plural} of node {node} ({error.what})"
-            fix = f"the right to list {resource.plural} in all namespaces"
+            fix = f"permission to list {resource.plural} in all namespaces"
             yield msgspec.json.encode(Missing(Assumption(what, "none", fix)))

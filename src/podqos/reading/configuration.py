@@ -22,6 +22,7 @@ from podqos.model.quantity import Quantity
 from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.configured import find_configuration
+from podqos.reading.paths import relative, with_slashes
 
 
 class ReadConfiguration(Struct, frozen=True):
@@ -39,14 +40,14 @@ class ReadConfiguration(Struct, frozen=True):
 
     def resolve(self, path: str) -> str:
         """Return a path of the file as seen from here."""
-        return os.path.join(self.folder, path)
+        return with_slashes(os.path.join(self.folder, path))
 
 
 def relative_path(path: str, folder: str) -> str:
     """Return a path as a configuration in a directory would write it."""
     if path == STDIN:
         return path
-    return os.path.relpath(os.path.realpath(path), os.path.realpath(folder or ".")).replace(os.sep, "/")
+    return relative(os.path.realpath(path), os.path.realpath(folder or "."))
 
 
 def read_configuration(path: str) -> ReadConfiguration:
@@ -72,17 +73,17 @@ def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
     known = check_names()
     for index, name in enumerate(configuration.disable):
         if name not in known:
-            yield ("disable", index), f'no check "{name}"', suggestion(name, known)
+            yield ("disable", index), f'unknown check "{name}"', suggestion(name, known)
     for index, name in enumerate(configuration.inject):
         if name not in INJECTORS:
-            yield ("inject", index), f'no injector "{name}"', suggestion(name, INJECTORS)
+            yield ("inject", index), f'unknown injector "{name}"', suggestion(name, INJECTORS)
     for index, rule in enumerate(configuration.ignore):
         if rule.is_empty:
-            what = "says nothing about what to ignore"
+            what = "does not say what to ignore"
             yield ("ignore", index), what, "add checks, objects, namespaces, containers or paths"
         for number, name in enumerate(rule.checks):
             if name not in known and not set(name) & set("*?["):
-                yield ("ignore", index, "checks", number), f'no check "{name}"', suggestion(name, known)
+                yield ("ignore", index, "checks", number), f'unknown check "{name}"', suggestion(name, known)
     if configuration.kubernetes_version is not None:
         try:
             parse_version(configuration.kubernetes_version)
@@ -106,7 +107,7 @@ def _old_names(configuration: Configuration) -> Iterator[_Nonsense]:
     ):
         if budget is not None:
             new = f"policy: {{budgets: [{{name: {resource}, resource: {resource}, limits: {budget:g}}}]}}"
-            yield ("options", name), "is the old name of a budget, and still read", f"write {new}"
+            yield ("options", name), "is the old name of a budget (still supported)", f"write {new}"
 
 
 def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
@@ -117,10 +118,14 @@ def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
         try:
             amount = Quantity.parse(text)
         except InputError as error:
-            yield ("options", name), f'"{text}" is no quantity: {error.what}', "write an amount such as 512Mi"
+            yield (
+                ("options", name),
+                f'"{text}" is not a valid quantity: {error.what}',
+                "write a quantity such as 512Mi",
+            )
         else:
             if amount.value <= 0:
-                yield ("options", name), f'"{text}" is not above zero', "write an amount such as 512Mi"
+                yield ("options", name), f'"{text}" is not above zero', "write a quantity such as 512Mi"
 
 
 def configuration_for(checked: list[str], given: str | None) -> ReadConfiguration:
@@ -131,7 +136,7 @@ def configuration_for(checked: list[str], given: str | None) -> ReadConfiguratio
     if path is None:
         return ReadConfiguration()
     if given is not None and not os.path.isfile(path):
-        raise InvalidArgument("there is no such file", where=naming("config_file", path), fix="check the path")
+        raise InvalidArgument("no such file", where=naming("config_file", path), fix="check the path")
     return read_configuration(path)
 
 

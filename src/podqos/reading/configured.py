@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from podqos.errors import InputError
 from podqos.objects.files import STDIN
 from podqos.reading.files import is_manifest, read_bytes
+from podqos.reading.paths import relative, with_slashes
 
 FILE_NAME = ".podqos.yaml"
 
@@ -17,7 +18,7 @@ def find_configuration(paths: Iterable[str]) -> str | None:
     seen: set[str] = set()
     # Thousands of files stand in few directories.
     starts = dict.fromkeys(
-        path[: path.rfind(os.sep) + 1] if is_manifest(path) else path for path in paths if path != STDIN
+        path[: path.rfind("/") + 1] if is_manifest(path) else path for path in map(with_slashes, paths) if path != STDIN
     )
     for start in starts or [""]:
         folder = os.path.realpath(start)
@@ -29,7 +30,7 @@ def find_configuration(paths: Iterable[str]) -> str | None:
             seen.add(upward)
             file = os.path.join(upward, FILE_NAME)
             if os.path.isfile(file):
-                return os.path.relpath(file)
+                return relative(file)
             if os.path.exists(os.path.join(upward, ".git")):
                 break
     return None

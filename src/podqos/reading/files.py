@@ -14,11 +14,13 @@ from podqos.errors import InputError
 from podqos.manifest.contents import Reading
 from podqos.manifest.pod_kinds import CustomKind
 from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.text import as_utf_8
 from podqos.objects.files import STDIN, InputFile
 from podqos.objects.sources import Source
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _READ_BYTES = 1 << 16  # more than most manifests have
+_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 
 class Rendering(Struct, frozen=True):
@@ -81,19 +83,17 @@ def are_larger(files: Iterable[str], size: int) -> bool:
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the content of a file, or of standard input for ``-``."""
+    """Return the content of a file, or of standard input for ``-``; text in UTF-16 becomes UTF-8."""
     try:
-        if path == STDIN:
-            return sys.stdin.buffer.read()
-        return _content(path)
+        return as_utf_8(sys.stdin.buffer.read() if path == STDIN else _content(path))
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error)) from error
+        raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error, path)) from error
 
 
 def _content(path: str) -> bytes:
     """Return the content of a file. Most are small: making a Python file object would take longer than reading one."""
     parts = []
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, _TO_READ)
     try:
         while part := os.read(descriptor, _READ_BYTES):
             parts.append(part)
@@ -102,9 +102,11 @@ def _content(path: str) -> bytes:
     return b"".join(parts)
 
 
-def _how_to_read(error: OSError) -> str:
+def _how_to_read(error: OSError, path: str) -> str:
     if isinstance(error, FileNotFoundError):
-        return "check the path"
+        from podqos.reading.shipped_scenarios import shipped_scenario
+
+        return "check the path" if shipped_scenario(path) is None else f"`podqos simulate {path}` runs that scenario"
     if isinstance(error, PermissionError):
         return "make the file readable or run as its owner"
-    return "name a file or a directory of manifests"
+    return "give a file or directory of manifests"

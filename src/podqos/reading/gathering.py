@@ -17,6 +17,7 @@ from podqos.errors import InputError, InvalidArgument
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
+from podqos.reading.paths import with_slashes
 from podqos.reading.rendering import Rendered
 
 
@@ -28,7 +29,7 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     """
     files: list[InputFile] = []
     rendered = Rendered(rendering.render)
-    given = list(arguments)
+    given = list(map(with_slashes, arguments))
     for argument in given:
         if argument == STDIN or not os.path.isdir(argument):
             if not rendered.leaves_out(argument):
@@ -38,7 +39,7 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
         for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
-            scope, start_of_path = os.path.abspath(folder), os.path.join(folder, "")
+            scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
             files += [
                 InputFile(start_of_path + name, scope)
                 for name in sorted(names)
@@ -90,7 +91,7 @@ def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO
     if not given and not rendering.directories:
         if sys.stdin.isatty():
             fix = (
-                "name manifests with " + naming("files", "FILE|DIR") + ", or pipe them in with " + naming("files", "-")
+                "give manifests with " + naming("files", "FILE|DIR") + ", or pipe them in with " + naming("files", "-")
             )
             raise InvalidArgument(f"nothing to {verb}", fix=fix)
         given = [STDIN]
@@ -101,7 +102,7 @@ def existing_files(given: list[str], rendering: Rendering = NO_RENDERING) -> Inp
     """Return the files that an option names; a directory with nothing to read or to render is an error."""
     found = gather(given, rendering)
     if not found.files and not found.problems:
-        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
+        raise InputError("contains no YAML or JSON files", where=", ".join(given), fix="give a directory of manifests")
     return found
 
 

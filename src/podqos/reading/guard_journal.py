@@ -50,7 +50,7 @@ def files_of(path: Path) -> list[Path]:
     files = journal_files(path / JOURNAL) if path.is_dir() else [path]
     if not files[-1].exists():
         raise HostError(
-            f"there is no journal at {files[-1]}: a guard writes one into its state directory; name that with "
+            f"no journal at {files[-1]}: a guard writes one to its state directory; give that directory with "
             + naming("state")
         )
     return files
@@ -142,7 +142,7 @@ class _Deaths:
         """Yield what was assumed or left out."""
         if self._boot_us is not None:
             how = "a log with dates, such as journalctl -k -o short-iso-precise or dmesg --time-format iso"
-            yield Assumption("when the machine of the kernel log started", "when this one did", how)
+            yield Assumption("boot time of the machine that wrote the kernel log", "that of this machine", how)
         if self._undated:
             yield Assumption(f"{self._undated} deaths without a date", "left out", "a log with dates")
         if self._elsewhere:

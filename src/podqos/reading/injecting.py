@@ -10,6 +10,7 @@ from podqos.errors import InputError
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import parse_path
 from podqos.reading.files import read_bytes
+from podqos.reading.paths import has_folder
 
 
 def read_injectors(names: Iterable[str]) -> tuple[Injector | CustomInjector, ...]:
@@ -18,12 +19,12 @@ def read_injectors(names: Iterable[str]) -> tuple[Injector | CustomInjector, ...
 
 
 def _injector(argument: str) -> Injector | CustomInjector:
-    is_file = os.sep in argument or argument.endswith((".yaml", ".yml", ".json")) or os.path.isfile(argument)
+    is_file = has_folder(argument) or argument.endswith((".yaml", ".yml", ".json")) or os.path.isfile(argument)
     if argument in INJECTORS or not is_file:
         return injector_named(argument)
     documents = plain_documents(argument, read_bytes(argument))
     if len(documents) != 1:
-        raise InputError(f"{len(documents)} documents", where=argument, fix="an injector is one document")
+        raise InputError(f"{len(documents)} documents", where=argument, fix="an injector must be one document")
     document = documents[0]
     name = os.path.splitext(os.path.basename(argument))[0]
     try:

@@ -127,7 +127,7 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: 
 def check_node(cluster: Cluster, part: Part, nodes: list[str]) -> None:
     """Raise where the one node that is asked about is not there."""
     if part.node and part.node not in nodes:
-        raise InputError(f"there is no node {part.node}", where=cluster.where, fix="kubectl get nodes lists them")
+        raise InputError(f"no such node: {part.node}", where=cluster.where, fix="`kubectl get nodes` lists the nodes")
 
 
 class _Ahead:
@@ -195,9 +195,9 @@ def list_lines(
 def unread(resource: Resource[Any], error: Refused, verb: str = "list") -> Missing:
     """Return that a list may not be read and is taken to be empty."""
     if isinstance(error, Forbidden) and error.user:
-        assumed = Assumption(resource.plural, "none", f"the right of {error.user} to {verb} them")
+        assumed = Assumption(resource.plural, "none", f"permission of {error.user} to {verb} them")
     else:
-        assumed = Assumption(f"{resource.plural} ({error.what})", "none", f"the right to {verb} them")
+        assumed = Assumption(f"{resource.plural} ({error.what})", "none", f"permission to {verb} them")
     return Missing(assumed, f"{resource.kind}List")
 
 
@@ -267,7 +267,7 @@ def _metrics(cluster: Cluster, wanted: tuple[tuple[Resource[Any], str], ...]) ->
             answer = cluster.client.get(resource.path(namespace), asked=asked, patience=ONCE)
             line = pruned_list(answer.data)
             if line is None:
-                raise BadAnswer(f"in place of a list of {resource.plural} it sent something else")
+                raise BadAnswer(f"it sent something else instead of a list of {resource.plural}")
             yield line
     except (ClusterError, InputError) as error:
-        yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server and the right to list these")
+        yield _missing(f"metrics.k8s.io ({error.what})", "none", "a metrics server, and permission to list its metrics")

@@ -38,6 +38,8 @@ _RIGHTS = (
     f"podqos autopsy {stated_with('live', '-')}"
 )
 
+_LIVE_FILE = stated_with("live", "FILE")
+
 
 class GrowingLog(Protocol):
     """A log that grows."""
@@ -76,7 +78,7 @@ def _until_over(
         for line in log.lines():
             heard = time.monotonic()
             if isinstance(line, int):
-                say(f"{line} lines of the kernel's log were lost: they came faster than they could be read")
+                say(f"lost {line} lines of the kernel log: they came faster than they could be read")
             for message in _lost(line) if isinstance(line, int) else unwrapper.feed(line):
                 for report in reader.feed(message):
                     yield _dated(report, log)
@@ -102,16 +104,20 @@ def _dated(report: OOMReport, log: GrowingLog) -> OOMReport:
 def growing(path: str | None, say: Callable[[str], None]) -> Iterator[GrowingLog]:
     """Open a log that grows: of this machine by default, or a file, a pipe, standard input."""
     if path is None:
+        if sys.platform != "linux":
+            raise HostError(f"only Linux has a kernel log of OOM kills; name a file: podqos autopsy {_LIVE_FILE}")
         with _own_log(say) as log:
             yield log
     elif path == STDIN:
+        if sys.platform == "win32":
+            raise HostError(f"Windows cannot follow a pipe; follow a file: podqos autopsy {_LIVE_FILE}")
         yield _Pipe(sys.stdin.fileno())
     else:
         try:
             mode = os.stat(path).st_mode
             log = _Kernel(path) if stat.S_ISCHR(mode) else _File(path) if stat.S_ISREG(mode) else _Pipe.opened(path)
         except OSError as error:
-            raise InputError(error.strerror or str(error), where=path, fix="name a log that can be read") from error
+            raise InputError(error.strerror or str(error), where=path, fix="give a log that can be read") from error
         try:
             yield log
         finally:
@@ -142,9 +148,7 @@ def _journal(why_not: str) -> Iterator[GrowingLog]:
             _JOURNAL, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
     except OSError as error:
-        raise HostError(
-            f"the kernel's log cannot be read: {why_not}; journalctl: {error.strerror} ({_RIGHTS})"
-        ) from error
+        raise HostError(f"cannot read the kernel log: {why_not}; journalctl: {error.strerror} ({_RIGHTS})") from error
     assert child.stdout is not None
     assert child.stderr is not None
     log = _Pipe(child.stdout.fileno())
@@ -155,7 +159,7 @@ def _journal(why_not: str) -> Iterator[GrowingLog]:
         # It follows until it is ended: that it ended by itself means that it could not.
         said = child.stderr.read(_PIECE_BYTES).decode(errors="replace").strip().rpartition("\n")[2]
         what = said or f"ended with {child.wait()}"
-        raise HostError(f"the kernel's log cannot be read: {why_not}; journalctl: {what} ({_RIGHTS})")
+        raise HostError(f"cannot read the kernel log: {why_not}; journalctl: {what} ({_RIGHTS})")
     finally:
         child.kill()
         child.wait()

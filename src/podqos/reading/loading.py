@@ -21,6 +21,7 @@ from podqos.objects.sources import Source
 from podqos.objects.spreading import Progress, Spread, one_by_one
 from podqos.reading.files import NO_RENDERING, Rendering, source_of, with_data
 from podqos.reading.gathering import gather
+from podqos.reading.paths import with_slashes
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -107,7 +108,7 @@ def objects_of(
     """Return what files hold that were read."""
     rules = ReadingRules(
         namespace=namespace_of(request.selection) if request.namespace is None else request.namespace,
-        directory=os.getcwd(),
+        directory=with_slashes(os.getcwd()),
         doubles=request.doubles,
         stated=tuple(request.stated),
         kinds=custom_kinds(request.kinds),
@@ -156,8 +157,10 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
             inputs = gather([os.fspath(given)], request.rendering or NO_RENDERING)
             inputs = inputs.only(sorted(inputs.files, key=lambda file: file.path))
             if not inputs.files and not inputs.problems:
-                fix = "name a directory of manifests"
-                problems.append(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
+                fix = "give a directory of manifests"
+                problems.append(
+                    Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "contains no YAML or JSON files", fix)
+                )
         problems += inputs.problems
         assumptions += inputs.assumptions
         for file in inputs.files:

@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import zlib
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from io import FileIO
@@ -13,6 +14,7 @@ from typing import Self
 
 from podqos.errors import InputError
 from podqos.kernel.log_lines import LogStream
+from podqos.manifest.text import is_utf_16
 from podqos.objects.files import STDIN
 
 _GZIP = b"\x1f\x8b"
@@ -32,13 +34,11 @@ _MAGIC_BYTES = 8
 
 
 _NO_LOGS = {
-    b"LPKSHHRH": ("a file of journald", "journalctl --file {path} -o json | podqos autopsy -"),
-    b"\xfd7zXZ\0": ("packed with xz", "xz -dc {path} | podqos autopsy -"),
-    b"\x28\xb5\x2f\xfd": ("packed with zstd", "zstd -dc {path} | podqos autopsy -"),
-    b"BZh": ("packed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
+    b"LPKSHHRH": ("a journald file", "journalctl --file {path} -o json | podqos autopsy -"),
+    b"\xfd7zXZ\0": ("compressed with xz", "xz -dc {path} | podqos autopsy -"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -dc {path} | podqos autopsy -"),
+    b"BZh": ("compressed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
     b"PK\x03\x04": ("a zip archive", "unzip -p {path} | podqos autopsy -"),
-    b"\xff\xfe": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8 {path} | podqos autopsy -"),
-    b"\xfe\xff": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8 {path} | podqos autopsy -"),
 }
 
 
@@ -83,14 +83,36 @@ class _Unpacked:
             elif not data:
                 data = self._packed.read(size)
                 if not data:
-                    raise zlib.error("it ends too soon")
+                    raise zlib.error("it is truncated")
             part = self._unpacker.decompress(data, size)
             self._read += len(data) - len(self._unpacker.unconsumed_tail) - len(self._unpacker.unused_data)
             self._unpacked += len(part)
             if self._unpacked > max(_FREE_BYTES, self._read * _MOST_PACKED):
-                raise zlib.error(f"it unpacks to more than {_MOST_PACKED} times its size")
+                raise zlib.error(f"it expands to more than {_MOST_PACKED} times its size")
             if part:
                 return part
+
+
+class _InUtf8:
+    """A log in UTF-16, such as PowerShell writes with ``>``."""
+
+    def __init__(self, stream: LogStream) -> None:
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-16")("replace")
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""
+        while data := self._stream.read(size):
+            if text := self._decoder.decode(data):
+                return text.encode()
+        return b""
+
+
+def _plain(head: bytes, stream: LogStream) -> LogStream:
+    """Return a log as text in UTF-8, by its beginning."""
+    if head[:2] == _GZIP:
+        return _Unpacked(stream)
+    return _InUtf8(stream) if is_utf_16(head) else stream
 
 
 @contextmanager
@@ -100,24 +122,24 @@ def opened(path: str | Log) -> Iterator[LogStream]:
     try:
         if isinstance(path, Log):
             with closing(path):
-                yield _Unpacked(path) if path.head[:2] == _GZIP else path
+                yield _plain(path.head, path)
         elif path == STDIN:
             yield sys.stdin.buffer
-        elif stat.S_ISCHR(os.stat(path).st_mode):
+        elif sys.platform == "linux" and stat.S_ISCHR(os.stat(path).st_mode):
             with _Records(path) as records:
                 yield records
         else:
             with open(path, "rb") as file:
                 _refuse(file.peek(_MAGIC_BYTES), path)
-                yield _Unpacked(file) if file.peek(2)[:2] == _GZIP else file
+                yield _plain(file.peek(_MAGIC_BYTES), file)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         fix = (
-            "check the path" if is_missing else "name a log that can be read, or pipe one in: dmesg | podqos autopsy -"
+            "check the path" if is_missing else "give a log that can be read, or pipe one in: dmesg | podqos autopsy -"
         )
         raise InputError(error.strerror or str(error), where=where, fix=fix) from error
     except zlib.error as error:
-        raise InputError(f"broken gzip: {error}", where=where, fix="decompress what is left of it") from error
+        raise InputError(f"broken gzip: {error}", where=where, fix="decompress as much of it as you can") from error
 
 
 def _refuse(head: bytes, path: str) -> None:

@@ -98,7 +98,7 @@ class QueriedUsage(Struct, frozen=True):
                 )
             )
         assumptions += [
-            Assumption("usage", f"complete, though Prometheus warns: {warning}", "asking again")
+            Assumption("usage", f"complete, though Prometheus warns: {warning}", "run it again")
             for warning in self.warnings[:_MOST_WARNINGS]
         ]
         return tuple(assumptions)
@@ -175,7 +175,7 @@ def _time_range(query: UsageQuery) -> TimeRange:
     """Return when to ask about: at multiples of the step, which servers round to, and have in their caches."""
     seconds = query.end_seconds - query.start_seconds
     if seconds <= 0:
-        raise InputError("there is no time between beginning and end", where=naming("prometheus"), fix="begin earlier")
+        raise InputError("the time range is empty", where=naming("prometheus"), fix="start earlier")
     minutes = -(-seconds // (_MOST_SAMPLES * 60))
     step = max(_LEAST_STEP_SECONDS, int(minutes) * 60)
     start, end = query.start_seconds // step * step, -(-query.end_seconds // step) * step
@@ -212,10 +212,10 @@ def _no_samples(query: UsageQuery) -> InputError:
     what = "Prometheus has no samples of container_memory_working_set_bytes or container_cpu_usage_seconds_total"
     of = f" of the namespace {listed(list(query.namespaces))}" if query.namespaces else ""
     labels = f" with {','.join(map(str, query.matchers))}" if query.matchers else ""
-    fix: str = "does it collect cAdvisor's metrics, and since when?"
+    fix: str = "does it scrape cAdvisor's metrics, and since when?"
     if "default" in query.namespaces:
-        fix += " Manifests that name no namespace are in default unless you give " + naming("namespace")
-    return InputError(f"{what}{of}{labels} in that time", where=naming("prometheus"), fix=fix)
+        fix += " Manifests without a namespace are in default unless you give " + naming("namespace")
+    return InputError(f"{what}{of}{labels} in that time range", where=naming("prometheus"), fix=fix)
 
 
 def _check_clusters(query: UsageQuery, answers: Iterable[RangeAnswer]) -> None:

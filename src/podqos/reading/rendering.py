@@ -21,6 +21,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.naming import hint, naming
 from podqos.objects.files import STDIN, InputFile
 from podqos.reading.files import read_bytes
+from podqos.reading.paths import relative, with_slashes
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _CHART = "Chart.yaml"
@@ -117,8 +118,8 @@ class Rendered:
         """Take a directory that is to be rendered."""
         names = os.listdir(directory) if os.path.isdir(directory) else []
         if _CHART not in names and not set(_KUSTOMIZATIONS) & set(names):
-            what = f"there is no kustomization.yaml and no Chart.yaml in {directory}"
-            raise InvalidArgument(what, where=naming("kustomize"), fix="name the directory of one")
+            what = f"no kustomization.yaml or Chart.yaml in {directory}"
+            raise InvalidArgument(what, where=naming("kustomize"), fix="give the directory of a kustomization or chart")
         self._asked[os.path.realpath(directory)] = _Directory(
             directory, Tool.HELM if _CHART in names else Tool.KUSTOMIZE
         )
@@ -143,11 +144,11 @@ class Rendered:
         left.sort(key=lambda directory: (directory.is_component, os.path.realpath(directory.path) in self._used))
         notes = [_left_out(directory) for directory in left[:_SHOWN]]
         if len(left) > _SHOWN:
-            what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
-            where = os.path.commonpath([os.path.abspath(directory.path) for directory in left])
+            what = f"skipped {len(left)} kustomizations and charts, of which {_SHOWN} are listed here"
+            where = _common(directory.path for directory in left)
             notes.append(
                 Problem(
-                    os.path.relpath(where),
+                    where,
                     0,
                     0,
                     Severity.WARNING,
@@ -192,7 +193,7 @@ class Rendered:
             )
         except OSError as error:
             wanted = " or ".join(each[0] for each in directory.tool.value[1:])
-            what = f"{command[0]} cannot be run: {error.strerror or error}"
+            what = f"cannot run {command[0]}: {error.strerror or error}"
             self._problems.append(_error(directory.path, what, f"install {wanted}"))
             return
         if result.returncode:
@@ -230,6 +231,18 @@ def _chart_of_templates(folder: str) -> str | None:
     return None
 
 
+def _common(paths: Iterable[str]) -> str:
+    """Return the directory that all are below; on Windows there is none for several drives."""
+    try:
+        return relative(os.path.commonpath([os.path.abspath(path) for path in paths]))
+    except ValueError:
+        return "."
+
+
+def _normal(folder: str, path: str) -> str:
+    return with_slashes(os.path.normpath(os.path.join(folder, path)))
+
+
 def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
     """Return which files of a tree, by their paths in it, have to be rendered first, and the directories to render."""
     left_out: set[str] = set()
@@ -244,8 +257,8 @@ def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
             if "fluxcd.io" in str(value.get("apiVersion", "")):
                 continue
             directories.append(folder)
-            named = {os.path.normpath(os.path.join(folder, patch_text)) for patch_text in _patch_texts(value)}
-            named |= {os.path.normpath(os.path.join(folder, text)) for text in _texts(value, _BASES)}
+            named = {_normal(folder, patch_text) for patch_text in _patch_texts(value)}
+            named |= {_normal(folder, text) for text in _texts(value, _BASES)}
             claimed = named & texts.keys()
             parts = {os.path.dirname(each) for each in claimed if not folder or each.startswith(f"{folder}/")}
             left_out |= claimed | {text for text in texts if os.path.dirname(text) in {folder, *parts}}

@@ -20,6 +20,7 @@ from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.files import Rendering, is_manifest, read_bytes
 from podqos.reading.gathering import applied_files
+from podqos.reading.paths import begins_with_drive, with_slashes
 from podqos.reading.rendering import left_out_of_tree
 
 
@@ -37,21 +38,30 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
 
     ``render``: kustomizations and charts are rendered.
     """
-    if argument == STDIN or os.path.exists(argument) or ":" not in argument:
+    if _is_path(argument):
         return _from_files(argument, render=render)
     revision, _, path = argument.partition(":")
     if render:
         return _from_checkout(revision, path)
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
-        raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
+        raise InputError("contains no YAML or JSON files", where=argument, fix="give a directory of manifests")
     left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
     fix = "add " + naming("render")
     skipped = [
-        Problem(directory, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix)
+        Problem(directory, 0, 0, Severity.WARNING, "", "skipped: it must be rendered first", fix)
         for directory in directories
     ]
     return [text for text in found if text.name not in left_out], skipped
+
+
+def path_in(argument: str) -> str:
+    """Return the path of a version: all of it, or what follows the revision."""
+    return argument if _is_path(argument) else argument.partition(":")[2] or argument
+
+
+def _is_path(argument: str) -> bool:
+    return argument == STDIN or ":" not in argument or begins_with_drive(argument) or os.path.exists(argument)
 
 
 def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], list[Problem]]:
@@ -74,7 +84,7 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
 
     _kind_in(revision, path)
     with tempfile.TemporaryDirectory(prefix="podqos-") as directory:
-        top = os.path.join(os.path.realpath(directory), "tree", "")
+        top = with_slashes(os.path.join(os.path.realpath(directory), "tree", ""))
         os.mkdir(top)
         _check_out(revision, top)
 
@@ -86,10 +96,7 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
         except InputError as error:
             raise InputError(error.what, where=f"{revision}:{path}", fix=error.fix) from None
         return (
-            [
-                ManifestText(named(text.name), text.data, text.scope and os.path.abspath(named(text.scope)))
-                for text in texts
-            ],
+            [ManifestText(named(text.name), text.data, text.scope and _absolute(named(text.scope))) for text in texts],
             [
                 replace(problem, source=named(problem.source), what=named(problem.what), fix=named(problem.fix))
                 for problem in problems
@@ -112,7 +119,7 @@ def _kind_in(revision: str, path: str) -> str:
     _check_revision(revision, where)
     kind = _git("cat-file", "-t", f"{revision}:{_from_top(path)}")
     if kind.returncode:
-        fix = "paths are seen from the top of the repository; ./path is one from here"
+        fix = "paths are relative to the top of the repository; ./path is relative to this directory"
         raise InputError(f"no such path in {revision}", where=where, fix=fix)
     return kind.stdout.decode().strip()
 
@@ -127,25 +134,29 @@ def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
     separator = "" if tree.endswith((":", "/")) else "/"
     for name, data in zip(names, _contents(names.values()), strict=True):
         path = f"{tree}{separator}{name}"
-        yield ManifestText(path, data, os.path.dirname(os.path.abspath(path)))
+        yield ManifestText(path, data, os.path.dirname(_absolute(path)))
 
 
 def _from_top(path: str) -> str:
     """Return a path from the top of the repository, which is how git sees one unless it begins with a dot."""
     if path.partition("/")[0] in {".", ".."}:
         path = _output("rev-parse", "--show-prefix").decode().strip() + path
-    normal = os.path.normpath(path) if path else ""
+    normal = with_slashes(os.path.normpath(path)) if path else ""
     return "" if normal == "." else normal
 
 
+def _absolute(path: str) -> str:
+    return with_slashes(os.path.abspath(path))
+
+
 def _check_revision(revision: str, where: str) -> None:
-    fix = "run podqos inside a git repository, or name an existing file or directory"
+    fix = "run podqos inside a git repository, or give an existing file or directory"
     if _git("rev-parse", "--git-dir").returncode:
-        raise InputError("no such file, and this is no git repository", where=where, fix=fix)
+        raise InputError("no such file, and this is not a git repository", where=where, fix=fix)
     if not revision or revision.startswith("-"):
         raise InputError("no revision before the colon", where=where, fix="for example HEAD~1:deploy")
     if _git("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}").returncode:
-        raise InputError(f"git knows no revision {revision!r}", where=where, fix="check it with: git rev-parse REV")
+        raise InputError(f"git has no revision {revision!r}", where=where, fix="check it with: git rev-parse REV")
 
 
 def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
@@ -194,4 +205,4 @@ def _git(
             env=environment,
         )
     except OSError as error:
-        raise HostError(f"git cannot be run: {error.strerror or error}") from error
+        raise HostError(f"cannot run git: {error.strerror or error}") from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +34,7 @@ from podqos.objects.rules import ReadingRules
 from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
+from podqos.reading.paths import has_folder, with_slashes
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
@@ -55,7 +55,7 @@ class InvalidScenario(InputError):
         self.problems = tuple(problems)
         errors = sum(problem.severity is Severity.ERROR for problem in problems)
         what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
-        super().__init__(what, where=path, fix=f"`podqos scenario validate {path}` names them")
+        super().__init__(what, where=path, fix=f"`podqos scenario validate {path}` lists them")
 
 
 class ScenarioReading(Struct, frozen=True):
@@ -133,7 +133,7 @@ def place_of(path: str, pod: str | None) -> str:
 
 def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
-    if path == STDIN or os.path.isfile(path) or os.sep in path:
+    if path == STDIN or os.path.isfile(path) or has_folder(path):
         return path
     from podqos.reading.shipped_scenarios import shipped_scenario
 
@@ -141,15 +141,17 @@ def scenario_path(path: str) -> str:
 
 
 def _how_to_find(path: str, error: InputError) -> str:
-    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
-    if os.path.exists(path) or os.sep in path:
+    """Return what to do about a file that is not there: perhaps the name of a built-in scenario was meant."""
+    if os.path.exists(path):
         return error.fix
-    from podqos.reading.shipped_scenarios import shipped_scenarios
+    from podqos.reading.shipped_scenarios import closest_scenario, shipped_scenario
 
-    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
-    return (
-        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
-    )
+    name = os.path.basename(path).removesuffix(".yaml")
+    if has_folder(path):
+        shipped = shipped_scenario(name)
+        return error.fix if shipped is None else f"built in as {os.path.basename(shipped).removesuffix('.yaml')}"
+    close = closest_scenario(name)
+    return f"did you mean {close}?" if close else "check the path; `podqos scenario list` shows the built-in ones"
 
 
 class _Disk:
@@ -221,7 +223,7 @@ class _Fetched:
         )
 
     def _path(self, name: str) -> str:
-        return os.path.normpath(os.path.join(self._folder, name))
+        return with_slashes(os.path.normpath(os.path.join(self._folder, name)))
 
     def _complain(self, field: tuple[str | int, ...], what: str, fix: str) -> None:
         self.problems.append(self._file.problem(FieldProblem(field, what, fix)))
@@ -273,7 +275,7 @@ class _Fetched:
             gathered = self._files.manifests(path) if is_there else Inputs([])
             self.problems += gathered.problems
             if not gathered.files and not gathered.problems:
-                what = "no YAML or JSON files there" if is_there else self._files.missing
+                what = "contains no YAML or JSON files" if is_there else self._files.missing
                 self._complain(("spec", "manifests", index), f"{path}: {what}", self._files.fix)
             files.update((file.path, file) for file in gathered.files)
         return [source_of(InputFile(file.path, data=file.data)) for file in files.values()]
@@ -292,7 +294,7 @@ class _Fetched:
                 self.problems.append(replace(warning, severity=Severity.WARNING))
         if admission.refusal is not None:
             refused = admission.pods - admission.admitted
-            what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"
+            what = f"the API server rejects {refused} of {admission.pods} pods: {admission.refusal.message}"
             self.problems.append(source.problem(place, (), what, "`podqos admit` explains it step by step"))
             return None
         if admission.pods == 0:

@@ -59,7 +59,7 @@ def node_part(name: str, node: Node | None, capacity: ResourceList) -> Part:
     if CPU not in capacity or MEMORY not in capacity:
         capacity_given = naming("node_capacity", "cpu=16,memory=64Gi")
         fix = hint("add its Node manifest with " + naming("files") + ", or " + capacity_given)
-        raise InputError(f"the capacity of the node {name} is not known", fix=fix)
+        raise InputError(f"the capacity of node {name} is unknown", fix=fix)
     made: Part = {"name": name, "capacity": {CPU: str(capacity[CPU]), MEMORY: str(capacity[MEMORY])}}
     if node is not None and node.metadata.labels:
         made["labels"] = dict(node.metadata.labels)
@@ -84,11 +84,11 @@ def write_files(files: Mapping[str, str], folder: str = "") -> None:
     paths = {os.path.join(folder, path): text for path, text in files.items()}
     for path in paths:
         if os.path.exists(path):
-            raise InputError("exists already", where=path, fix="choose another name")
+            raise InputError("already exists", where=path, fix="choose another name")
     for path, text in reversed(list(paths.items())):
         try:
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-            with open(path, "x", encoding="utf-8") as file:
+            with open(path, "x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except OSError as error:
             raise HostError(f"{path}: {error.strerror or error}") from error

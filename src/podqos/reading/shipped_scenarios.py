@@ -9,9 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from podqos.errors import HostError, InvalidArgument
+from podqos.wording import nearest
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _SOURCE_TREE = _PACKAGE.parents[1]
+
+# Earlier names of scenarios; they stay valid.
+FORMER_NAMES = {
+    "question-1": "oom-by-class",
+    "question-1-variant": "oom-by-usage",
+    "question-2": "oom-loop",
+    "question-3": "oom-by-request",
+}
 
 
 def scenario_dir(name: str) -> Path:
@@ -19,7 +28,7 @@ def scenario_dir(name: str) -> Path:
     home = _home()
     known = sorted(entry.name for entry in home.iterdir() if entry.is_dir())
     if name not in known:
-        raise InvalidArgument(f"there is no scenario {name!r}", fix=f"one of: {', '.join(known)}")
+        raise InvalidArgument(f"no such scenario: {name!r}", fix=f"one of: {', '.join(known)}")
     return home / name
 
 
@@ -29,14 +38,29 @@ def shipped_scenarios() -> list[str]:
 
 
 def shipped_scenario(name: str) -> str | None:
-    """Return the file of the scenario ``name``; None where there is none of that name."""
+    """Return the file of the scenario ``name``, which may be an earlier name; None where there is none of that name."""
+    name = FORMER_NAMES.get(name, name)
     return str(_home() / f"{name}.yaml") if name in shipped_scenarios() else None
+
+
+def closest_scenario(name: str) -> str | None:
+    """Return the name of the scenario that was probably meant."""
+    close = nearest(name, [*shipped_scenarios(), *FORMER_NAMES])
+    return None if close is None else FORMER_NAMES.get(close, close)
 
 
 def starter_files(name: str) -> dict[str, str]:
     """Return what ``podqos scenario new`` writes, by path: a commented scenario that runs, and its manifests."""
+    return _starter({f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}, name)
+
+
+def starter_policy(name: str) -> dict[str, str]:
+    """Return what ``podqos policy init`` writes, by path: a commented policy, and objects that test it."""
+    return _starter({f"{name}.yaml": "policy.yaml", f"{name}/tests.yaml": "policy-tests.yaml"}, name)
+
+
+def _starter(paths: dict[str, str], name: str) -> dict[str, str]:
     starter = scenario_dir("starter")
-    paths = {f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}
     return {path: (starter / file).read_text(encoding="utf-8").replace("NAME", name) for path, file in paths.items()}
 
 

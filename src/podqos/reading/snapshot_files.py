@@ -18,7 +18,7 @@ def read_snapshot(path: str) -> ClusterSnapshot:
     try:
         text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
     except (EOFError, OSError, zlib.error):
-        raise InputError("it was cut off, or is no gzip file", where=path, fix="take the snapshot again") from None
+        raise InputError("it is truncated, or not a gzip file", where=path, fix="take the snapshot again") from None
     return ClusterSnapshot(text.splitlines(), path)
 
 

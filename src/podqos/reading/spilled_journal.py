@@ -5,7 +5,6 @@ Memory does not grow with the fleet. The file has no name: it is gone with the p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from tempfile import TemporaryFile
 from weakref import finalize
@@ -29,10 +28,11 @@ class SpilledJournal(GeneratedJournal):
     def add(self, journal: bytes, entries: int) -> None:
         """Put the journal of a shard aside."""
         try:
+            self._file.seek(self._end)
             self._file.write(journal)
         except OSError as error:
-            what = f"the journal does not fit into the directory for temporary files: {error.strerror}"
-            raise HostError(f"{what} (TMPDIR names another)") from error
+            what = f"the journal does not fit into the temporary directory: {error.strerror}"
+            raise HostError(f"{what} (set TMPDIR to use another)") from error
         self._parts.append((self._end, self._end + len(journal)))
         self._end += len(journal)
         self._length += entries
@@ -47,7 +47,8 @@ class SpilledJournal(GeneratedJournal):
     def _read(self, begin: int, end: int) -> Iterator[Entry]:
         rest = b""
         while begin < end:
-            data = os.pread(self._file.fileno(), min(_READ_BYTES, end - begin), begin)
+            self._file.seek(begin)  # others read elsewhere meanwhile
+            data = self._file.read(min(_READ_BYTES, end - begin))
             begin += len(data)
             whole, newline, cut = (rest + data).rpartition(b"\n")
             yield from decode(whole + newline)

@@ -52,7 +52,7 @@ class StrictFile(Generic[Model]):
 def _document(path: str) -> Document | None:
     documents = plain_documents(path, read_bytes(path))
     if len(documents) > 1:
-        raise InputError(f"{len(documents)} documents", where=path, fix="it should be one")
+        raise InputError(f"{len(documents)} documents", where=path, fix="it must be one")
     return documents[0] if documents else None
 
 

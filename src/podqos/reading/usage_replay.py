@@ -168,8 +168,8 @@ class _ReplayMaker:
         self._step_us = max(usual_step_us(pod.times_us) for pod in pods)
         if end_us - begin_us > _LONGEST_US:
             years = (end_us - begin_us) // (365 * DAY_US)
-            what = f"from the first sample to the last are {years:,} years"
-            raise InputError(what, fix="a time may be in another unit: seconds, milliseconds or RFC 3339 are read")
+            what = f"the samples span {years:,} years"
+            raise InputError(what, fix="write times as seconds, milliseconds or RFC 3339")
         folder = self._options.name
         files: dict[str, str] = {}
         parts, kept = [], 0
@@ -177,9 +177,9 @@ class _ReplayMaker:
             path = f"usage/{pod.identity.namespace}_{pod.recorded.name}.csv"
             text, own = self._table(pod, begin_us)
             kept += own
-            files[os.path.join(folder, path)] = text
-            parts.append(self._part(pod, os.path.join(folder, path), begin_us, end_us))
-        manifest = os.path.join(folder, "pods.yaml")
+            files[f"{folder}/{path}"] = text
+            parts.append(self._part(pod, f"{folder}/{path}", begin_us, end_us))
+        manifest = f"{folder}/pods.yaml"
         duration_us = end_us - begin_us + self._step_us
         spec: Part = {
             "description": self._description(pods),
@@ -207,7 +207,7 @@ class _ReplayMaker:
         """Return a pod with the workload that it belongs to; None if it has none."""
         identity = owner_of(recorded.key, self._specs) if _NAME.fullmatch(recorded.name) else None
         if identity is None or not _names_so(identity, recorded.name):
-            self._unmatched[recorded.key] = "no workload of the manifests has such pods"
+            self._unmatched[recorded.key] = "no workload in the manifests has such pods"
             return None
         spec = self._specs[identity]
         series: dict[tuple[str, Measure], _Series] = {}
@@ -219,11 +219,11 @@ class _ReplayMaker:
             # One that is named comes after one that is not, and counts.
             series[name, measure] = _Series(name, measure, points, hold)
         if not series:
-            self._unmatched.setdefault(recorded.key, "it has no samples that are numbers")
+            self._unmatched.setdefault(recorded.key, "it has no numeric samples")
             return None
         key = f"{identity.namespace}/{recorded.name}"
         if key in self._keys:
-            self._unmatched[recorded.key] = f"{key} is recorded under another name, too"
+            self._unmatched[recorded.key] = f"{key} was also recorded under another name"
             return None
         self._keys.add(key)
         return _Pod(recorded, identity, spec, tuple(series.values()))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
 from podqos.errors import HostError
+from podqos.manifest.text import as_utf_8, encoded_like
 
 
 def replace_file(path: str, before: bytes, after: bytes) -> None:
@@ -18,12 +20,13 @@ def replace_file(path: str, before: bytes, after: bytes) -> None:
     target = os.path.realpath(path)
     try:
         with open(target, "rb") as file:
-            if file.read() != before:
-                raise HostError(f"{path}: not written: it has changed since it was read (run again)")
+            held = file.read()
+            if as_utf_8(held) != before:
+                raise HostError(f"{path}: not written: it has changed since it was read (run podqos again)")
             status = os.fstat(file.fileno())
         if not os.access(target, os.W_OK):
             raise HostError(f"{path}: not written: it is read-only (make it writable)")
-        _replace(target, (after,), status.st_mode & 0o7777, (status.st_uid, status.st_gid))
+        _replace(target, (encoded_like(held, after),), status.st_mode & 0o7777, (status.st_uid, status.st_gid))
     except OSError as error:
         raise HostError(f"{path}: not written: {error.strerror or error}") from error
 
@@ -55,10 +58,7 @@ def _replace(target: str, chunks: Iterable[bytes], mode: int, owner: tuple[int, 
         with open(handle, "wb") as file:
             file.writelines(chunks)
             file.flush()
-            made = os.fstat(handle)
-            if owner is not None and (made.st_uid, made.st_gid) != owner:
-                os.fchown(handle, *owner)
-            os.fchmod(handle, mode)
+            _give(handle, mode, owner)
             os.fsync(handle)
         os.replace(temporary, target)
     except BaseException:  # Ctrl-C, too, leaves nothing behind
@@ -68,8 +68,20 @@ def _replace(target: str, chunks: Iterable[bytes], mode: int, owner: tuple[int, 
     _sync_folder(folder)
 
 
+def _give(handle: int, mode: int, owner: tuple[int, int] | None) -> None:
+    """Set rights and owner where files have them: on Windows they follow from the directory."""
+    if sys.platform == "win32":
+        return
+    made = os.fstat(handle)
+    if owner is not None and (made.st_uid, made.st_gid) != owner:
+        os.fchown(handle, *owner)
+    os.fchmod(handle, mode)
+
+
 def _sync_folder(folder: str) -> None:
     """Make the new name durable; where a filesystem cannot do that, the file is still whole."""
+    if sys.platform == "win32":  # a directory cannot be opened there
+        return
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

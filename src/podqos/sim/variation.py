@@ -77,6 +77,8 @@ class Varied(Struct, frozen=True):
 
 Assignment = tuple[Parameter, str]
 _PLUGINS = "enableAdmissionPlugins"
+KUBERNETES_VERSION = "spec.kubernetesVersion"
+"""The line of a scenario file that says by which version's rules it runs."""
 
 
 def parse_assignment(text: str) -> Assignment:
@@ -140,7 +142,8 @@ class Variation:
             spec[_PLUGINS] = [*(own if isinstance(own, list) else ()), *self._plugins]
         for parameter, text in self._assignments:
             if parameter.name.startswith("spec."):
-                _set_line(value, parameter.name, resolve(text))
+                # 1.30 is a version, and would be the number 1.3.
+                _set_line(value, parameter.name, text if parameter.name == KUBERNETES_VERSION else resolve(text))
                 self._applied.add(parameter.text)
 
     def workload(self, workload: Workload) -> Workload:

@@ -27,6 +27,8 @@ AUTHORITY_KEY_FILE = "ca.key"
 _AUTHORITY_DAYS = 3650
 _SKEW = timedelta(hours=1)
 _NAME = "podqos webhook CA"
+# Windows has no O_NOFOLLOW, and would change line ends.
+_TO_REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _LABEL = "[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _DNS_NAME = re.compile(rf"(?=.{{1,253}}$)(\*\.)?{_LABEL}(\.{_LABEL})*")
 
@@ -231,7 +233,7 @@ def _write(folder: str, name: str, text: bytes, mode: int) -> None:
     """Replace a file atomically; a key is never readable by others, not even briefly."""
     path = os.path.join(folder, name)
     scratch = f"{path}.new"
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    descriptor = os.open(scratch, _TO_REPLACE, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text)
         file.flush()

@@ -1,8 +1,8 @@
 """The HTTP server of the webhook and the page: HTTP/1.1 with or without TLS, keep-alive, one write per answer.
 
-httptools (the parser of Node.js) parses, uvloop runs the loop; docs/explanation/decisions/0010 has the measurements.
-``Limits`` bounds how long the server waits for a client and how much it buffers: each connection has at most one
-deadline, and a periodic sweep closes expired ones. An answer can be a stream, which either side can end.
+httptools (the parser of Node.js) parses, uvloop runs the loop if it is installed; docs/explanation/decisions/0010 has
+the measurements. ``Limits`` bounds how long the server waits for a client and how much it buffers: each connection has
+at most one deadline, and a periodic sweep closes expired ones. An answer can be a stream, which either side can end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import httptools
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.naming import naming
+from podqos.naming import hint, naming
 from podqos.web.settings import LIMITS, Limits
 
 TEXT = "text/plain; charset=utf-8"
@@ -127,7 +127,12 @@ class Server:
         except OSError as error:
             # asyncio wraps the system's own reason.
             what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-            fix = " (choose another address with " + naming("listen") + ")"
+            fix = (
+                " (choose another address with "
+                + naming("listen")
+                + hint(", or another port with " + naming("port"))
+                + ")"
+            )
             raise HostError(f"{host}:{port}: {what}" + fix) from error
         self._sweep(loop)
         address = self._server.sockets[0].getsockname()

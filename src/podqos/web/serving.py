@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-import uvloop
 from msgspec import Struct
 
-from podqos.host.linux.descriptors import raise_limit
+from podqos.web import event_loop
 from podqos.web.webhook import Webhook
 
 _LOOK_SECONDS = 1.0
@@ -40,19 +38,16 @@ def serve(
     stopping: ShutdownPeriods | None = None,
 ) -> bool:
     """Serve until SIGTERM or SIGINT; return whether all requests were answered."""
-    raise_limit()
     gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)  # requests create no reference cycles
-    return uvloop.run(_run(webhook, host, port, say, stopping or ShutdownPeriods()))
+    return event_loop.run(_run(webhook, host, port, say, stopping or ShutdownPeriods()))
 
 
 async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None], stopping: ShutdownPeriods) -> bool:
-    loop = asyncio.get_running_loop()
     is_told = asyncio.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, is_told.set)
+    event_loop.on_request_to_stop(is_told.set)
     assert webhook.certificate is not None
     address = await webhook.server.start(host, port, webhook.certificate.context)
     say(f"listening on https://{address[0]}:{address[1]}")

@@ -9,11 +9,13 @@ from msgspec import Struct
 
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.survival.autopsy.eviction_traces import seconds_of
-from podqos.wording import counted, listed
+from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
+from podqos.wording import counted, listed, mebibytes
 from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_kills import of_kill
 from podqos.words.evictions import of_eviction, sign_words, termination_words
 
+_UNREPORTED = TerminationCause.KERNEL_UNREPORTED
 _COUNTED = {True: "as the rule says", False: "against the rule", None: "cannot be verified"}
 
 
@@ -68,6 +70,8 @@ def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
 def headline(found: Autopsies) -> str:
     """Return how many there are, and whether they follow from the rule."""
     verdicts = [kill.follows_rule for kill in found.kills] + [eviction.follows_rule for eviction in found.evictions]
+    if not verdicts and len(found.terminations) == 1 and found.terminations[0].cause is _UNREPORTED:
+        return _oom_killed(found.terminations[0])
     if not verdicts and found.terminations:
         return f"{counted(len(found.terminations), 'container')} killed; no kernel report of it and no eviction found."
     if not verdicts:
@@ -77,6 +81,17 @@ def headline(found: Autopsies) -> str:
     left_out = found.kills_left_out + found.evictions_left_out
     before = f" (and {left_out:,} before them)" if left_out else ""
     return f"{listed(numbers)}: {', '.join(parts)}{before}"
+
+
+def _oom_killed(ended: ContainerTermination) -> str:
+    """Return what a pod's status alone says about an OOM kill, and where the rest is."""
+    times = f" ({counted(ended.restarts, 'restart')})" if ended.restarts else ""
+    killed = f"{ended.pod} ({ended.container}) was OOM-killed{times}"
+    log = f"the kernel log of {ended.node}" if ended.node else "its node's kernel log"
+    if ended.memory_limit_bytes is None:
+        return f"{killed}. It has no memory limit: {log} says what was full."
+    limit = mebibytes(ended.memory_limit_bytes)
+    return f"{killed}, at its memory limit of {limit} or because the node was full: {log} says which."
 
 
 def groups(told: Sequence[AutopsyDeath]) -> tuple[DeathGroup, ...]:

@@ -210,7 +210,7 @@ def test_names_are_never_opened(tmp_path):
     )
     *said, opened = done.stdout.decode().splitlines()
     assert opened == "[]"
-    missing = [number for number, each in enumerate(said) if "not among the files given" in each]
+    missing = [number for number, each in enumerate(said) if "not among the given files" in each]
     assert missing == [3, 4, 5, 6]
 
 
@@ -219,7 +219,7 @@ def test_a_scenario_finds_only_what_was_uploaded_with_it(visitor, folder):
     (folder.parent / "other.yaml").write_bytes(POD)
     status, message = visitor.error("/api/sources?name=s.yaml", scenario)
     assert status == 422
-    assert "not among the files given" in message
+    assert "not among the given files" in message
 
 
 def bomb():

@@ -56,7 +56,8 @@ def test_a_port_that_is_taken_is_one_clear_message(folder):
         with running(folder, listen=address) as server:
             _, said = server.process.communicate(timeout=300)
     assert server.process.returncode == 3
-    assert said == f"podqos: error: {address}: Address already in use (choose another address with --listen)\n"
+    how = "choose another address with --listen, or another port with --port"
+    assert said == f"podqos: error: {address}: Address already in use ({how})\n"
 
 
 @pytest.mark.slow
@@ -75,7 +76,7 @@ def test_it_ends_when_told_with_open_streams_and_says_no_more(folder, how):
             next(clusters(events))
             out, said = server.stop(how)
         assert server.process.returncode == 0
-        assert (out, said) == ("", "podqos ui: Ctrl-C ends it\n")
+        assert (out, said) == ("", "podqos ui: press Ctrl-C to stop\n")
 
 
 @pytest.mark.slow
@@ -102,7 +103,7 @@ def test_a_server_that_is_killed_takes_its_workers_with_it():
     [
         (["missing.yaml"], "missing.yaml"),
         (["-"], "standard input"),
-        (["--html", "page.html"], "nothing to write"),
+        (["--html", "page.html"], "no SOURCE to save"),
         (["--listen", "nowhere"], "'nowhere' is no address"),
         (["race", "--all-namespaces"], "cannot be combined"),
         (["--state-dir", "/nowhere"], "no node is running"),
@@ -282,7 +283,7 @@ def test_large_uploads_are_read_in_a_process_of_their_own_with_the_same_result(s
     status, message = visitor.error("/api/sources?name=large.yaml", LONG + b"#" * len(large))
     assert status == 422
     eventually(lambda: not server.workers(), "the end of its process")
-    assert message.startswith("large.yaml:6:15: pod.yaml: not among the files given")
+    assert message.startswith("large.yaml:6:15: pod.yaml: not among the given files")
 
 
 # ---- one file --------------------------------------------------------------------------------------------------------
@@ -293,7 +294,8 @@ def test_the_page_as_a_file_holds_what_its_server_would_answer(folder, tmp_path)
     (folder / "more.yaml").write_bytes(POD.replace(b"leaky", b"other").replace(b"image: i", b"image: </script>"))
     page = tmp_path / "page.html"
     with running(folder, "--html", page) as writing:
-        assert writing.process.communicate(timeout=300) == ("", "")
+        out, err = writing.process.communicate(timeout=300)
+        assert (out, err.partition(" (")[0]) == ("", f"podqos ui: wrote {page}")
         assert writing.process.returncode == 0
     text = page.read_text()
     start = text.index('<script id="run" type="application/json">') + len('<script id="run" type="application/json">')

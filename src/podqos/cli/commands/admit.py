@@ -1,13 +1,13 @@
-"""Follow every pod in manifests through the API server, step by step, and show where its QoS class changes.
+"""Show what the API server does to every pod in the manifests, step by step, and where its QoS class changes.
 
-Workloads and the policies that decide about them (LimitRange, ResourceQuota, PriorityClass, RuntimeClass, Namespace,
-ClusterResourceOverride) may stand in the same files; --policies names files in which only policies count. All
-replicas are charged to the quotas, in the order of the files. A namespace exists unless --policies lists namespaces
-and this one is neither there nor in -f. With -A, --context or --snapshot beside -f the policies are those of a cluster,
-and what runs there is charged to its quotas.
+Policies (LimitRange, ResourceQuota, PriorityClass, RuntimeClass, Namespace, ClusterResourceOverride) can be in the
+same files as the workloads; from files given with --policies, only the policies are used. All replicas are charged to
+the quotas, in the order of the files. A namespace is assumed to exist, unless --policies lists namespaces and it is
+neither among them nor in -f. With -A, --context or --snapshot in addition to -f, the policies are the cluster's, and
+what runs there is charged to its quotas.
 
-Exit codes: 0 all pods are admitted, with the class their manifests mean; 1 something is refused, or admission changes a
-class other than by defaulting (a request copied from its limit); 2 bad input, invalid policies included.
+Exit codes: 0 all pods are admitted with the class their manifests ask for; 1 a pod is rejected, or admission changes
+its class other than by defaulting (a request copied from its limit); 2 bad input, including invalid policies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from podqos.cli.output import (
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, select, selection_of
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.manifest.problems import Severity
 from podqos.objects.files import STDIN
@@ -44,6 +44,7 @@ from podqos.reading.configured import configured_kinds
 from podqos.reading.gathering import existing_files
 from podqos.reading.loading import load
 from podqos.report.admission import lines
+from podqos.wording import counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,28 +55,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|DIR",
         action="append",
         default=[],
-        help="policies of the cluster, such as `kubectl get ns,limits,quota,pc,runtimeclass -A -o yaml` prints them; "
-        "may be repeated",
+        help=(
+            "the cluster's policies, for example from `kubectl get ns,limits,quota,pc,runtimeclass -A -o "
+            "yaml`; may be repeated"
+        ),
     )
     parser.add_argument(
         "--override-profile",
         choices=tuple(PROFILES),
-        help="which generation of ClusterResourceOverride reads its configuration: okd-3.9 (namespaces opt out, a "
-        "LimitRange may refuse the result) or current (namespaces opt in) (default: by the shape of its object)",
+        help=(
+            "generation of the ClusterResourceOverride plug-in: okd-3.9 (namespaces opt out, a LimitRange "
+            "may reject the result) or current (namespaces opt in) (default: detected from the object)"
+        ),
     )
     parser.add_argument(
         "--resize",
         metavar="FILE|DIR",
         action="append",
         default=[],
-        help="the pods of -f with other resources: resize them in place once they are admitted; may be repeated",
+        help="the pods of -f with new resources: once admitted, resize them in place; may be repeated",
     )
     add_version_option(parser)
     add_output_options(
         parser,
         ("text", "table", "csv", "json", "yaml", "name"),
         "podqos.answers.admission:AdmissionList",
-        "text: every step of every workload; table: a line per workload; csv, json and yaml",
+        "text: every step of every workload; table: one line per workload; csv, json and yaml",
     )
 
 
@@ -83,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Admit, print, and return the exit code."""
     given = [*(arguments.files or ()), *arguments.policies, *arguments.resize]
     if given.count(STDIN) > 1:
-        raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+        raise InvalidOption("standard input can be read only once", where=STDIN, fix="use files for the rest")
     inputs = given_files(arguments, "admit", under=True)
     stored = stored_policies(arguments)
     selection = selection_of(arguments)
@@ -115,20 +120,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(tally: AdmissionTally, admitting: AdmissionRun, arguments: argparse.Namespace) -> None:
-    style = style_for(arguments.color)
+    style = style_of(arguments)
     # Where results are printed as they come, they show themselves how far it is.
     is_streamed = arguments.output in {"text", "csv"}
     reports = tally.counting(admitting.items(None if is_streamed else progress_line("workload")))
     match arguments.output:
         case "text":
             for item in reports:
-                print_lines(lines.text(item, style))
+                print_lines(lines.text(item, style), style)
         case "table":
-            print_lines(lines.table(list(reports), style))
+            print_lines(lines.table(list(reports), style), style)
         case "name":
             print_names(object_name(item.kind, item.name) for item in reports)
         case "csv":
-            print_csv(lines.CSV_HEADER, map(lines.csv_row, reports))
+            print_csv(lines.CSV_HEADER, map(lines.csv_row, reports), has_header=style.has_headers)
         case notation:
             print_value(admitting.whole(reports), notation)
     if arguments.output not in {"json", "yaml"}:
@@ -158,12 +163,12 @@ class AdmissionTally:
         others = sum(1 for _ in in_vain) + objects.skipped
         left_out = []
         if others:
-            left_out.append(f"{others} without pods or policies skipped")
+            left_out.append(f"skipped {counted(others, 'object')} without pods or policies")
         if errors:
-            left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
+            left_out.append(counted(errors, "error"))
         if left_out or not found:
-            counted = f"{found or 'no'} workload{'s' if found != 1 else ''} followed"
-            print("; ".join(filter(None, (counted, ", ".join(left_out)))), file=sys.stderr)
+            summary = f"{found or 'no'} workload{'s' if found != 1 else ''} processed"
+            print("; ".join(filter(None, (summary, ", ".join(left_out)))), file=sys.stderr)
         if errors or not found:
             return 2
         return 1 if self._findings else 0

@@ -1,20 +1,21 @@
-"""Advise class and priority of workloads from what they are, and their sizes from what they used.
+"""Advise QoS class and priority of workloads by what they do, and requests and limits by what they used.
 
-A workload is described by annotations (podqos.dev/latency-sensitive, restart-cost, burst-pattern, keeps-state,
-slow-start), by a file (--describe), or by answers on the terminal (--ask). With --usage its requests and limits are
-sized from samples: CSV or JSON with pod, container, memory, cpu, oomKills, or the output of Prometheus'
-/api/v1/query_range; --prometheus URL asks for them. A workload without a description keeps its class; only its sizes
-are advised.
+Describe a workload with annotations (podqos.dev/latency-sensitive, restart-cost, burst-pattern, keeps-state,
+slow-start), in a file (--describe), or by answering questions (--ask). With --usage, requests and limits are sized
+from samples: CSV or JSON with pod, container, memory, cpu, oomKills, or the output of Prometheus' /api/v1/query_range.
+--prometheus URL queries them. A workload without a description keeps its class, and only its sizes are advised.
 
-With --node it advises a kubelet: reservations, eviction thresholds and grace, as a KubeletConfiguration.
+--node advises kubelet settings instead: reservations, eviction thresholds and grace periods, as a
+KubeletConfiguration.
 
-Advice is tried before it is given: admitted, placed on the nodes among the files (or --nodes), and run with the
-recorded usage. What would be OOM-killed, evicted or throttled for longer than now is raised, or not advised. --goal
-asks for all workloads at once, with or without usage: what changes, what it costs (--price), who would be pending.
+Advice is tested first: the advised pods are admitted, placed on the nodes in the files (or --nodes), and run with the
+recorded usage. If a pod would be OOM-killed, evicted or throttled for longer than today, its sizes are raised, or the
+advice is dropped. --goal covers all workloads at once, with or without usage: what changes, what it costs (--price),
+which pods would be pending.
 
--o text has a table and then the reasons, csv the table, html both as a page. -o manifests prints whole objects,
--o patch only what changes (for kustomize, and for kubectl patch --patch-file); --patch writes it for a tool, --apply-to
-into the manifests themselves.
+-o text prints a table and then the reasons, csv the table, html both as a page. -o manifests prints whole objects, -o
+patch only what changes (for kustomize, and for kubectl patch --patch-file). --patch prints patches for a tool, and
+--apply-to edits the manifests.
 
 Exit codes: 0 advised; 2 something could not be read; 3 a file could not be written.
 """
@@ -33,13 +34,13 @@ from podqos.cli.selecting import add_manifest_options
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
     add_manifest_options(parser)
-    parser.add_argument("--describe", metavar="FILE", help="descriptions of workloads, as YAML")
-    parser.add_argument("--ask", action="store_true", help="ask on the terminal about workloads without a description")
-    parser.add_argument("--usage", metavar="FILE", help="samples of what containers used: CSV, JSON or Prometheus")
+    parser.add_argument("--describe", metavar="FILE", help="workload descriptions in YAML")
+    parser.add_argument("--ask", action="store_true", help="ask in the terminal about workloads without a description")
+    parser.add_argument("--usage", metavar="FILE", help="container usage over time: CSV, JSON or Prometheus output")
     parser.add_argument(
         "--cpu-usage",
         metavar="FILE",
-        help="cpu samples, if the result from Prometheus has no name (of rate(...), in cores)",
+        help="CPU samples in cores, when Prometheus' result has no metric name (as after rate(...))",
     )
     add_prometheus_options(parser, "7d")
     options.add_node_memory_option(parser)
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="with -o text: also what restarts, the steps in order, the way back",
+        help="with -o text: also show what restarts, the order of steps, and how to roll back",
     )
 
 

@@ -9,7 +9,7 @@ from podqos.answers.advise import advise_node
 from podqos.cli.cluster import profile_of
 from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
 from podqos.cli.selecting import selection_of
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.objects.assumptions import node_memory
 
@@ -30,12 +30,14 @@ def run_for_node(arguments: argparse.Namespace) -> int:
     }
     for option, value in given.items():
         if value:
-            raise InvalidOption(f"--node and {option} cannot be combined", fix="advise workloads in a separate run")
+            raise InvalidOption(f"--node and {option} cannot be combined", fix="run it again for the workloads")
     if arguments.output in {"csv", "html"}:
-        raise InvalidOption(f"-o {arguments.output} is about workloads", where="--node", fix="use text, json or yaml")
+        raise InvalidOption(
+            f"-o {arguments.output} applies to workloads only", where="--node", fix="use text, json or yaml"
+        )
     if arguments.output == "name" or selection_of(arguments) is not None:
         raise InvalidOption(
-            "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"
+            "-n, -l, --kind, --name and -o name apply to workloads only", where="--node", fix="leave them out"
         )
     memory_bytes, assumptions = node_memory(arguments.node_memory, ())
     report = advise_node(_needs(arguments, memory_bytes), profile_of(arguments), assumptions)
@@ -46,7 +48,7 @@ def run_for_node(arguments: argparse.Namespace) -> int:
     if arguments.output == "text":
         from podqos.report.advice.lines import node_comments
 
-        print_lines(node_comments(report.node, style_for(arguments.color)))
+        print_lines(node_comments(report.node, style_of(arguments)))
     print_documents([report.node.configuration])
     say_assumptions(report.assumptions)
     return 0
@@ -54,7 +56,7 @@ def run_for_node(arguments: argparse.Namespace) -> int:
 
 def _needs(arguments: argparse.Namespace, memory_bytes: int) -> NodeNeeds:
     if arguments.cores is None:
-        raise InvalidOption("the number of cores is missing", where="--node", fix="give them, for example --cores 16")
+        raise InvalidOption("the node's number of cores is missing", where="--node", fix="for example --cores 16")
     return NodeNeeds(
         memory_bytes=memory_bytes,
         cpu_milli=arguments.cores,

@@ -20,22 +20,20 @@ _PRICE_EXAMPLE = "cpu=0.032,memory=0.004"
 
 def add_trial_options(parser: argparse.ArgumentParser) -> None:
     """Declare what advice aims at and is tried on."""
-    trial = parser.add_argument_group("the trial")
-    about = (
-        "advise all workloads, whether or not anything is known about them: make them Guaranteed, as cheap as usage "
-    )
-    trial.add_argument("--goal", choices=GOALS, help=f"{about}allows, or as safe as can be")
-    about = "price of a core and of a GiB an hour, in any currency, for the cost of a month (730 hours)"
+    trial = parser.add_argument_group("testing the advice")
+    about = "advise every workload, even without a description or usage: make it Guaranteed, as cheap as usage "
+    trial.add_argument("--goal", choices=GOALS, help=f"{about}allows, or as safe as possible")
+    about = "price of a core and of a GiB per hour, in any currency, to show the cost per month (730 hours)"
     options.add_value_option(trial, "--price", _prices, about, _PRICE_EXAMPLE)
     add_counted_nodes_options(trial)
 
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
     """Declare where advice is written."""
-    writing = parser.add_argument_group("taking the advice")
-    about = "print patches for a tool: kubectl commands, files for kustomize, or values for a Helm chart"
+    writing = parser.add_argument_group("applying the advice")
+    about = "print patches: kubectl commands, kustomize files, or Helm values"
     writing.add_argument("--patch", choices=PATCH_TOOLS, help=about)
-    about = "write the advice into this manifest; only its lines change"
+    about = "write the advice into this manifest, changing only the lines concerned"
     options.add_list_option(writing, "--apply-to", "FILE", about)
 
 
@@ -56,15 +54,27 @@ def _prices(text: str, option: str) -> tuple[float, float]:
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options about a node."""
-    node = parser.add_argument_group("a node's kubelet")
-    node.add_argument("--node", action="store_true", help="advise the settings of a kubelet")
-    add_value_option(node, "--cores", milli_option, "cores of the node, for example 16", "CPU")
-    add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
-    add_value_option(node, "--system-memory", amount_option, "memory measured outside pods")
-    add_value_option(node, "--system-cpu", milli_option, "cpu measured outside pods, for example 300m", "CPU")
-    about = "memory growth per second to withstand (default: full in ten minutes, and what check assumes)"
+    node = parser.add_argument_group("kubelet settings")
+    node.add_argument("--node", action="store_true", help="advise kubelet settings")
+    add_value_option(node, "--cores", milli_option, "the node's cores, for example 16", "CPU")
+    add_value_option(
+        node, "--nodefs-capacity", amount_option, "size of the node's filesystem, for soft disk thresholds"
+    )
+    add_value_option(node, "--system-memory", amount_option, "measured memory usage outside pods")
+    add_value_option(node, "--system-cpu", milli_option, "measured CPU usage outside pods, for example 300m", "CPU")
+    about = "memory growth per second to withstand (default: the node fills up in ten minutes, but at least 50Mi)"
     add_value_option(node, "--growth", amount_option, about)
     share = partial(positive_number, what="probability", example="0.95", most=1)
-    add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
-    node.add_argument("--soft-grace", metavar="SECONDS", type=int, default=90, help="(default: 90)")
-    node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")
+    add_value_option(
+        node, "--probability", share, "how often the kubelet should act before the kernel", "P", default="1"
+    )
+    node.add_argument(
+        "--soft-grace", metavar="SECONDS", type=int, default=90, help="grace period of soft thresholds (default: 90)"
+    )
+    node.add_argument(
+        "--pod-grace",
+        metavar="SECONDS",
+        type=int,
+        default=30,
+        help="longest grace period of pods evicted by a soft threshold (default: 30)",
+    )

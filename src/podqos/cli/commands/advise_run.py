@@ -70,7 +70,7 @@ def run_for_workloads(arguments: argparse.Namespace) -> int:
     existing = sum(workload.before is not None for workload in report.workloads)
     left_out = sum(map(objects.takes, without_owned(objects.latest(warn=False)))) - existing
     if left_out:
-        print(f"{left_out} left out: nothing is known about them", file=sys.stderr)
+        print(f"left out {counted(left_out, 'workload')} without a description or usage", file=sys.stderr)
     unwritten = 0
     if arguments.apply_to:
         unwritten = _apply_to(arguments.apply_to, objects, report)
@@ -121,7 +121,7 @@ def _warn(report: AdviceReport) -> None:
     for advice in report.workloads:
         for container in advice.containers:
             if container.needs_choice:
-                print(f"{advice.workload}: amounts of {container.container} must be chosen", file=sys.stderr)
+                print(f"{advice.workload}: choose the requests and limits of {container.container}", file=sys.stderr)
 
 
 # ---- written -----------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def _apply_to(paths: list[str], objects: Objects, report: AdviceReport) -> int:
     sources = []
     for path in paths:
         if os.path.realpath(path) not in read:
-            raise InvalidOption(f"{path} was not read", where="--apply-to", fix=f"name it with -f, too: -f {path}")
+            raise InvalidOption(f"{path} was not read", where="--apply-to", fix=f"add it with -f: -f {path}")
         sources.append(read[os.path.realpath(path)])
     unwritten = 0
     for file in edited_files(objects, report, sources):
@@ -159,4 +159,4 @@ def _say_classes(report: AdviceReport) -> None:
     """Say which priority classes the advised workloads need."""
     if report.priority_classes:
         names = listed([priority_class.name for priority_class in report.priority_classes])
-        print(f"priority classes to create first: {names} (-o manifests prints them)", file=sys.stderr)
+        print(f"create these priority classes first: {names} (-o manifests prints them)", file=sys.stderr)

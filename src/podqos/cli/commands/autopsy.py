@@ -1,9 +1,9 @@
-"""Explain OOM kills and evictions: what was short, who had to go, whether the rule says so, who was next, what helps.
+"""Explain OOM kills and evictions: what ran out, who was killed, by which rule, who was next, and what helps.
 
-Logs are read as they are found: dmesg in all its forms, /dev/kmsg, syslog, journald (short, JSON, export), JSON lines
-of cloud services, gzipped or not; the kubelet's log as text or JSON; journals of podqos. Beside them pods, nodes and
-Events (kubectl get -o yaml or json; events also as kubectl prints them): as FILE, with -f, or from a cluster. They name
-a victim's pod and container, tell of evictions, and say who else was on the node.
+Reads logs in any common form: dmesg, /dev/kmsg, syslog, journald (short, JSON, export), JSON lines of cloud services,
+gzipped or not; the kubelet's log as text or JSON; podqos' own journals. In addition, it reads pods, nodes and Events
+(kubectl get -o yaml or json; events also as kubectl prints them) as FILE, with -f, or from a cluster. They identify
+the victim's pod and container, report evictions, and show what else ran on the node.
 
   dmesg | podqos autopsy -
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING
 from podqos.answers.autopsy import is_about, of_pod, one_by_one
 from podqos.answers.kubelet_side import fated_pods
 from podqos.cli import options
-from podqos.cli.cluster import add_cluster_options, arguments_name_cluster, cluster_of, profile_of
+from podqos.cli.cluster import (
+    add_cluster_options,
+    arguments_name_cluster,
+    check_name_of_cluster,
+    cluster_of,
+    profile_of,
+)
 from podqos.cli.deaths import objects_of, scene_of
 from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
@@ -51,27 +57,28 @@ _POD = re.compile(r"(?:pods?/)?([a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?)")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos autopsy``."""
-    about = "logs, or files of pods, nodes and events; - is standard input; or a pod of a cluster"
+    about = "logs, or files with pods, nodes and events; - for standard input; or the name of a pod in a cluster"
     parser.add_argument(LOGS, nargs="*", metavar="FILE|-|POD", help=about)
-    about = "pods, nodes and events as `kubectl get -A -o yaml` prints them, with their uids"
+    about = "pods, nodes and events from `kubectl get -A -o yaml`, with their uids"
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's (default: the context's)")
-    about = f"rows shown of each ranking (default: {MOST_SHOWN})"
+    options.add_recursive_option(parser)
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="the pod's namespace (default: the context's)")
+    about = f"rows to show of each ranking (default: {MOST_SHOWN})"
     parser.add_argument("--top", metavar="N", type=_count, default=MOST_SHOWN, help=about)
-    about = "explain OOM kills as they happen, until Ctrl-C: by the kernel's log of this machine, or a log that grows"
+    about = "explain OOM kills as they happen, until Ctrl-C: from this machine's kernel log, or from a log that grows"
     parser.add_argument("--live", action="store_true", help=about)
     options.add_kubelet_option(parser)
-    about = "how fast memory was used up, also per m or h: which eviction threshold would have been in time"
+    about = "how fast memory was filling up (per s, m or h), to show which eviction threshold would have acted in time"
     options.add_value_option(parser, "--growth", options.rate_option, f"{about}, for example 128Mi/s", "RATE")
     add_cluster_options(parser)
     options.add_version_option(parser)
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="with -o text: every death, with all that is known"
+        "-v", "--verbose", action="store_true", help="with -o text: every death, with every known detail"
     )
-    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
-    about = "jsonl: a value of -o json for each death; markdown: a post-mortem"
+    parser.add_argument("--html", metavar="FILE", help="also save a page to open in a browser")
+    about = "jsonl: one -o json object per death; markdown: a post-mortem"
     formats = ("text", "json", "jsonl", "yaml", "csv", "markdown")
     add_output_options(parser, formats, "podqos.survival.autopsy.autopsy:Autopsies", about)
 
@@ -84,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         return explain_live(arguments, lambda: _known(arguments))
     pod = _pod_argument(arguments)
     if [*arguments.logs, *arguments.filename].count(STDIN) > 1:
-        raise InvalidOption("standard input can be read once", fix="give one - only")
+        raise InvalidOption("standard input can be read only once", fix="give - once")
     arguments.files = [*arguments.logs, *arguments.filename]
     if not (arguments.files or arguments_name_cluster(arguments)):
         fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop db-0"
@@ -105,10 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     namespace = arguments.namespace or ""
     if pod and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
-        fix = "check the path or -n, or name the pod's manifests or cluster: -f, --snapshot or --context"
+        fix = "check the path or -n, or say where the pod is: -f, --snapshot or --context"
         if cluster is not None and arguments.snapshot is None:
-            fix = "check the name and -n; of a pod that is gone the cluster keeps events for an hour"
-        raise InvalidOption(f"neither a file nor a known pod: {pod!r}", fix=fix)
+            fix = "check the name and -n; a deleted pod's events are kept for an hour only"
+        raise InvalidOption(f"no such file or pod: {pod!r}", fix=fix)
     report = of_pod(report, namespace, pod)
     if arguments.html is not None:
         write_file(arguments.html, page(viewer, page_of(report)).encode())
@@ -154,6 +161,7 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
         return ""
     arguments.logs = [log for log in arguments.logs if log != found[0][0]]
     if not (arguments.logs or arguments.filename):
+        check_name_of_cluster(arguments, found[0][0], "pod")
         arguments.objects = [("pod", found[0][1])]
     return found[0][1]
 

@@ -1,12 +1,12 @@
-"""Show the impact of a leak in each pod: which other pods on its node die, how soon, and what kills them.
+"""Show the blast radius of a leak in each pod: which other pods on its node die, how soon, and what kills them.
 
-Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is killed
-or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`; usage
-above a limit is refused:
+Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is
+OOM-killed or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos
+rank`. Usage above a limit is an error.
 
   podqos blast race
-  podqos blast worker-1            a node of the live cluster
-  podqos blast race --growing system   what runs besides pods leaks, until every pod has died once
+  podqos blast worker-1                a node of the live cluster
+  podqos blast race --growing system   everything outside pods leaks, until every pod has died once
   podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 
@@ -22,9 +22,12 @@ from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
 from podqos.cli.selecting import selection_of
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
+from podqos.cli.spelling import option
 from podqos.errors import InputError, InvalidOption
 from podqos.library.blast_radius import blast
 from podqos.library.simulation import built_viewer
+from podqos.model.profile import parse_version
+from podqos.naming import Field
 from podqos.objects.files import STDIN
 from podqos.reading.files import read_bytes
 from podqos.reading.scenario_files import place_of
@@ -33,6 +36,13 @@ from podqos.reading.written_files import write_file
 from podqos.report.simulation.blast import csv_table, table
 from podqos.report.simulation.html import page
 from podqos.sim.blast import BlastRadius, ImpossibleUsage
+from podqos.sim.variation import KUBERNETES_VERSION, Parameter, Variation
+
+_OF_NODES = (
+    "files", "kustomize", "render", "usage", "stats", "pods", "snapshot", "context", "kubeconfig", "all_namespaces",
+    "node", "node_memory", "system_memory", "config", "priority", "runtime_class",
+)  # fmt: skip
+"""What options say about a node and its pods."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,15 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_scenario_argument(parser)
     add_snapshot_options(parser, positional=False)
     options.add_kubelet_option(parser, "--config", dest="config")
-    options.add_value_option(parser, "--slow", options.rate_option, "the slow rate", "QUANTITY/s", default="4Mi/s")
-    options.add_value_option(parser, "--fast", options.rate_option, "the fast rate", "QUANTITY/s", default="1Gi/s")
-    about = "let only this pod leak; system: what runs besides pods"
+    options.add_value_option(parser, "--slow", options.rate_option, "slow leak rate", "QUANTITY/s", default="4Mi/s")
+    options.add_value_option(parser, "--fast", options.rate_option, "fast leak rate", "QUANTITY/s", default="1Gi/s")
+    about = "let only this pod leak; system: everything outside pods"
     parser.add_argument("--growing", metavar="POD", help=about)
     options.add_policy_option(parser)
-    parser.add_argument("--all", action="store_true", help="list all pods that harm others, not only the worst")
+    parser.add_argument("--all", action="store_true", help="list every pod that harms others, not only the worst")
     options.add_version_option(parser)
-    parser.add_argument("--html", metavar="FILE", help="also write a page to view in a browser")
-    about = "csv: a line per pod and rate"
+    parser.add_argument("--html", metavar="FILE", help="also save a page to open in a browser")
+    about = "csv: one line per pod and rate"
     add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.sim.blast:BlastRadius", about)
 
 
@@ -91,18 +101,23 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         return radius, errors
     if selection_of(arguments) is not None:
         raise InvalidOption("a scenario and -n, -l, --kind, --name cannot be combined")
-    figures = (
-        arguments.usage,
-        arguments.stats,
-        arguments.snapshot,
-        arguments.files,
-        arguments.kustomize,
-        arguments.config,
-    )
-    if any(figures):
-        raise InvalidOption("a scenario and -f, -k, --usage, --stats, --snapshot, --kubelet-config cannot be combined")
-    scenario = scenario_argument(arguments.scenario, "blast")
+    _refuse_beside_scenario(arguments)
+    version = arguments.kubernetes_version
+    variation = None
+    if version is not None:
+        parse_version(version)  # what is wrong with it is wrong with the option, and not with the scenario
+        variation = Variation([(Parameter(KUBERNETES_VERSION), version)])
+    scenario = scenario_argument(arguments.scenario, "blast", variation)
     return blast(scenario, *rates, policy=policy, growing=arguments.growing, progress=told), 0
+
+
+def _refuse_beside_scenario(arguments: argparse.Namespace) -> None:
+    """Refuse what a scenario states itself."""
+    for name in _OF_NODES:
+        if getattr(arguments, name):
+            given = option(Field(name))
+            fix = "leave it out: the scenario states its nodes, pods and what they use"
+            raise InvalidOption(f"a scenario and {given} cannot be combined", fix=fix)
 
 
 def _place(arguments: argparse.Namespace, pod: str | None) -> str:

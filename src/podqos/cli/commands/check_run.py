@@ -23,12 +23,12 @@ from podqos.answers.check import Checked
 from podqos.answers.findings import CheckReport
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments, profile_of
-from podqos.cli.inputs import stored_policies
+from podqos.cli.inputs import refuse_scenarios, stored_policies
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.controls import own
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
@@ -62,6 +62,9 @@ class CheckRun:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
+        self._stdin_name = arguments.stdin_filename or STDIN
+        if arguments.stdin_filename is not None and not (arguments.files or arguments.kustomize):
+            arguments.files = [STDIN]
         object_arguments(arguments)
         if arguments.all:
             self._want_scores()
@@ -74,32 +77,44 @@ class CheckRun:
                 if kubelet != STDIN:
                     read_kubelet(kubelet, read_bytes(kubelet))
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
-            raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
-        self._config = configuration_for(given, arguments.config_file)
+            raise InvalidOption("standard input can be read only once", where=STDIN, fix="use files for the rest")
+        refuse_scenarios(given)
+        if arguments.stdin_filename is not None and STDIN not in given:
+            raise InvalidOption("standard input is not read", where="--stdin-filename", fix="add -f -")
+        named = [self._stdin_name if path == STDIN else path for path in given]
+        self._config = configuration_for(named, arguments.config_file)
         rendering = Rendering(arguments.render, tuple(arguments.kustomize))
         if arguments.fix and (rendering.render or rendering.directories):
             raise InvalidOption(
-                "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
+                "rendered manifests cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
             )
         self._stored = stored_policies(arguments)
         cluster = None if arguments.files or arguments.kustomize else cluster_of(arguments, Part(usage=False))
         if cluster is not None and (arguments.fix or arguments.diff):
             where = "--fix" if arguments.fix else "--diff"
             fix = "--patch-format kubectl prints commands"
-            raise InvalidOption("podqos changes nothing in a cluster", where=where, fix=fix)
+            raise InvalidOption("podqos does not change a cluster", where=where, fix=fix)
         if cluster is None:
-            inputs = manifest_files(given, "check", rendering)
+            inputs = self._with_stdin_named(manifest_files(given, "check", rendering))
         else:
             inputs = cluster.declared()
             inputs = inputs.only((*inputs.files, *map(InputFile, given)))
         self._inputs = inputs.only(self._without_own_files(inputs.files))
+
+    def _with_stdin_named(self, inputs: Inputs) -> Inputs:
+        """Let standard input be the file that ``--stdin-filename`` names, in place of one that is saved under it."""
+        name = self._stdin_name
+        if name == STDIN:
+            return inputs
+        others = [file for file in inputs.files if os.path.realpath(file.path) != os.path.realpath(name)]
+        return inputs.only(InputFile(name, data=read_bytes(STDIN)) if file.path == STDIN else file for file in others)
 
     def _want_scores(self) -> None:
         """See that ``--all`` can be done; without anything else it is about the cluster."""
         arguments = self._arguments
         if arguments.output not in _OF_SCORES:
             fix = f"use one of {', '.join(_OF_SCORES)}"
-            raise InvalidOption(f"there are no scores as {arguments.output}", where="--all", fix=fix)
+            raise InvalidOption(f"scores cannot be printed as {arguments.output}", where="--all", fix=fix)
         for option in ("fix", "diff", "patch_format", "write_baseline"):
             if getattr(arguments, option):
                 name = f"--{option.replace('_', '-')}"
@@ -113,7 +128,9 @@ class CheckRun:
         if print_problems(self._config.problems):
             return 2
         if arguments.write_baseline and self._baseline_path is None:
-            raise InvalidOption("no file to write to", where="--write-baseline", fix="name it with --baseline FILE")
+            raise InvalidOption(
+                "no file to write the baseline to", where="--write-baseline", fix="name it with --baseline FILE"
+            )
         checked = self._checked()
         if arguments.write_baseline:
             return self._write_baseline(checked)
@@ -135,7 +152,7 @@ class CheckRun:
             return 2
         if not checked.subjects:
             others = checked.objects.left_out
-            skipped = f" ({others} others skipped)" if others else ""
+            skipped = f" (skipped {counted(others, 'other object')})" if others else ""
             print(f"nothing to check: no workloads, policies or kubelet configurations{skipped}", file=sys.stderr)
             return 2
         return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
@@ -145,15 +162,16 @@ class CheckRun:
         from podqos.cli.commands.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments
-        style = style_for(arguments.color)
+        style = style_of(arguments)
         fixes, after = checked.fix()
         if arguments.diff:
             print_diff(fixes, style)
             print_summary(fixes, style, is_written=False)
             say_assumptions(checked.assumptions)
             return self._end(checked)
-        from_stdin = checked.text(STDIN) if STDIN in self._inputs.paths else None
-        errors = write_fixes(fixes, from_stdin)
+        is_piped = STDIN in (self._arguments.files or ()) or STDIN in self._inputs.paths
+        from_stdin = checked.text(self._stdin_name) if is_piped else None
+        errors = write_fixes(fixes, from_stdin, self._stdin_name)
         # Standard output is taken where the text of standard input goes there.
         patch_format = arguments.patch_format if from_stdin is None else None
         print_summary(fixes, style, is_written=True, errors=errors, with_patches=patch_format is None)
@@ -278,10 +296,10 @@ class CheckRun:
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
         """Say which entries of the baseline are no longer needed."""
         for entry in stale[:_STALE_SHOWN]:
-            print(f"{self._baseline_path}: {_described(entry)} is gone", file=sys.stderr)
+            print(f"{self._baseline_path}: {_described(entry)} is no longer found", file=sys.stderr)
         if stale:
             more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
-            print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
+            print(f"{self._baseline_path}: {more}--write-baseline removes these entries", file=sys.stderr)
 
 
 def _namespace_names(whole: NamespaceScores) -> Iterator[str]:
@@ -332,4 +350,4 @@ def _sarif(report: CheckReport, checked: Checked) -> str:
 def _described(entry: BaselineEntry) -> str:
     key = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
     container = f", container {entry.container}" if entry.container else ""
-    return f"{entry.check} about {entry.kind} {key}{container}"
+    return f"{entry.check} of {entry.kind} {key}{container}"

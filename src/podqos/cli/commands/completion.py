@@ -1,4 +1,4 @@
-"""Print what makes a shell complete commands, options, choices and files.
+"""Print a script that makes your shell complete commands, options, values and files.
 
 bash  echo 'source <(podqos completion bash)' >> ~/.bashrc
 zsh   podqos completion zsh > "${fpath[1]}/_podqos"

@@ -1,7 +1,7 @@
-"""Show how much CPU each pod gets when all burst at once: by request while cores are contended, never above its limit.
+"""Show each pod's CPU share under full contention: in proportion to its request, and never above its limit.
 
-Every container wants all it may use: its limit, or all cores if it has none. Lack of CPU only slows pods down; none is
-killed for it. With a kubelet's configuration the daemons want the CPU that is reserved for them.
+Every container is assumed to want as much CPU as it can get: up to its limit, or all cores without one. Pods that lack
+CPU are slowed down, never killed. With a kubelet configuration, daemons want the CPU that is reserved for them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from podqos.report.survival.cpu import csv_rows, table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_manifest_options(parser)
-    about = "the node's cores; daemons take what --kubelet-config reserves (default: all of this machine)"
+    about = "the node's cores; daemons use what --kubelet-config reserves (default: this machine's cores)"
     options.add_value_option(parser, "--cores", _cores, about, "N")
-    parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if there are several")
+    parser.add_argument("--node", metavar="NAME", help="use the pods of this node, if there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)

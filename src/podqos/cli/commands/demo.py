@@ -1,8 +1,7 @@
-"""Tour a content platform: eight services on one node, an incident, its cause, and its fix.
+"""Tell one incident on a platform of eight services: the accident, who is evicted and why, and two fixes.
 
-Every chapter is a command that can be run by hand in the directory of the scenarios, with that command's own output.
-The last one writes a page to click through, podqos-demo.html, into the directory the demo was called from; it opens
-without a server.
+It needs no cluster and no files. It writes a page to explore, podqos-demo.html, to the current directory, or to the
+directory for temporary files if that one is read-only. The page opens without a server.
 """
 
 from __future__ import annotations
@@ -10,61 +9,31 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
-from podqos.cli.output import print_lines
-from podqos.cli.terminal import add_colour_option, style_for
+from msgspec.structs import replace
+
+from podqos.cli.main import EXIT_OK
+from podqos.cli.terminal import add_colour_option, help_columns, style_for
+from podqos.controls import one_line
 from podqos.errors import HostError
-from podqos.reading.shipped_scenarios import scenario_dir
 from podqos.report.text.style import Style, wrapped
-from podqos.web.ui.settings import LISTEN
+
+if TYPE_CHECKING:
+    from podqos.library.simulation import Run
 
 PAGE = "podqos-demo.html"
-ADDRESS = f"http://{LISTEN}/"
-_RANKED = "-f content-platform/platform --usage content-platform/usage.csv --node-memory 64Gi"
-_ACCIDENTAL = "content-platform/accidental"
+ACCIDENT = "accidental-burstable"
+UNDERSIZED = "accidental-burstable-undersized"
+FIXED = "accidental-burstable-fixed"
 
-# The command of each chapter and what there is to see.
-CHAPTERS = {
-    "explain -f content-platform/platform -o table --node-memory 64Gi": """
-    A news site on one node of 16 cores and 64Gi: three user-facing services, three batch jobs that fill the gaps, two
-    expendable helpers. Which class does each have, and why?
-    """,
-    f"check -f {_ACCIDENTAL}/article-service.yaml --min-severity warning": """
-    One day article-service was evicted before the batch jobs, and it took four hours to find out why. Its manifest of
-    that day looks complete. What would have caught it?
-    """,
-    "simulate accidental-burstable": """
-    The same day in a simulation that makes the decisions of the kubelet and the kernel:
-    """,
-    f"check -f {_ACCIDENTAL}/article-service.yaml --min-severity warning --diff": """
-    The fix is two lines, and nothing else in the file changes:
-    """,
-    "simulate accidental-burstable-fixed": """
-    The same day with the fix:
-    """,
-    f"admit -f content-platform/platform/log-collector.yaml --policies {_ACCIDENTAL}/limit-range.yaml": """
-    The same can happen to a pod that was not changed. Production's LimitRange was copied into the namespace of the log
-    collector, which was meant to be BestEffort, the first to go:
-    """,
-    f"rank {_RANKED}": """
-    One busy afternoon memory runs short: which pods does the kubelet evict, which does the kernel kill, in which order?
-    """,
-    f"forecast {_RANKED} --kubelet-config content-platform/node/kubelet.yaml --growing log-collector --rate 2Mi/s": """
-    And which of the two acts first? The kubelet checks every ten seconds, the kernel acts at once:
-    """,
-    "simulate race": """
-    Faster than the kubelet can check: memory is gone within a second.
-    """,
-    f"ui race --html {PAGE}": """
-    All of it to look at instead of reading: every moment of that second, who goes first and why, what would change it.
-    """,
+_OWN_FILES = {
+    "podqos check .": "what is wrong with the manifests here, and the fix",
+    "podqos explain .": "the QoS class of each pod, and why",
+    "podqos rank .": "which pods are evicted and OOM-killed first",
 }
-
-_NEXT = (
-    "Try your own: podqos explain -f FILE|DIRECTORY|-, podqos check -f DIRECTORY, podqos scenario new",
-    "On this machine's own kernel, as root: podqos rehearse race, podqos node run   (podqos --help lists all)",
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,39 +42,88 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every chapter; the demo fails if one of them does. Findings are the point of some."""
-    style = style_for(arguments.color)
-    page = os.path.join(os.getcwd(), PAGE)
-    os.chdir(scenario_dir("content-platform").parent)
-    has_viewer = _has_viewer()
-    for number, (command, story) in enumerate(CHAPTERS.items(), start=1):
-        _print_story(number, story, command, style)
-        actual = [page if word == PAGE else word for word in command.split()]
-        if not has_viewer and "--html" in actual:
-            print("   (The page is not built: `make viewer`, with npm, makes it.)", end="\n\n", flush=True)
-            continue
-        code = main([*actual, *(() if actual[0] == "ui" else ("--color", arguments.color))])
-        if code not in {EXIT_OK, EXIT_FINDINGS}:
-            return code
-        print()
-    print_lines(_NEXT)
-    if has_viewer:
-        print_lines(["", f"The page, as a file: file://{page}", f"Served, with your own files: podqos ui   {ADDRESS}"])
-    return 0
+    """Tell the story, write the page, and return the exit code."""
+    from podqos.answers.explain import ExplainOptions, explain
+    from podqos.library.check import check
+    from podqos.library.simulation import simulate
+    from podqos.reading.loading import load
+    from podqos.reading.scenario_files import load_scenario
+    from podqos.reading.shipped_scenarios import scenario_dir
+    from podqos.report.simulation import incident as story
+
+    # A story is wrapped wherever it goes, as help texts are.
+    style = replace(style_for(arguments.color), width=help_columns())
+    folder = scenario_dir("content-platform")
+    manifest = _from_here(folder / "accidental" / "article-service.yaml")
+    accident, undersized, fixed = (simulate(load_scenario(name)) for name in (ACCIDENT, UNDERSIZED, FIXED))
+    options = ExplainOptions(node_memory_bytes=accident.report.nodes[0].memory_bytes)
+    incident = story.Incident(
+        platform=explain(load(str(folder / "platform")), options),
+        finding=check(load(manifest)).items[0],
+        accident=accident.report,
+        undersized=undersized.report,
+        fixed=fixed.report,
+    )
+    _print(story.platform_lines(incident, style))
+    _print(story.finding_part(incident, f"podqos check {_quoted(manifest)}", style))
+    _print(story.accident_lines(incident, f"podqos simulate {ACCIDENT}", style))
+    _print(story.undersized_lines(incident, f"podqos simulate {UNDERSIZED}", style))
+    _print(story.fixed_lines(incident, f"podqos simulate {FIXED}", style))
+    _print(story.outcome_lines(incident, style))
+    _print([*_page_lines(accident, style), *_own_files(style)], end="")
+    return EXIT_OK
 
 
-def _print_story(number: int, story: str, command: str, style: Style) -> None:
-    text = wrapped(" ".join(story.split()), style, "   ", f"{number}. ")
-    asked = wrapped(f"$ podqos {command}", style, "       ", "   ")
-    print_lines([*map(style.strong, text), *map(style.faint, asked), ""])
-    sys.stdout.flush()
+def _page_lines(accident: Run, style: Style) -> list[str]:
+    """Write the page, and return where it is."""
+    from tempfile import mkdtemp
 
-
-def _has_viewer() -> bool:
-    from podqos.library.simulation import built_viewer
+    from podqos.reading.written_files import write_file
 
     try:
-        built_viewer()
-    except HostError:
-        return False
-    return True
+        page = accident.html().encode()
+    except HostError as error:  # not built
+        return wrapped(str(error), style, "")
+    path = os.path.abspath(PAGE)
+    try:
+        try:
+            write_file(path, page)
+        except HostError:  # a read-only directory
+            path = os.path.join(mkdtemp(prefix="podqos-"), PAGE)
+            write_file(path, page)
+    except (HostError, OSError) as error:
+        return wrapped(f"The page was not written: {error}", style, "")
+    return [f"Explore it: {Path(path).as_uri()}", f"Or live:    podqos ui {ACCIDENT}"]
+
+
+def _own_files(style: Style) -> list[str]:
+    width = max(map(len, _OWN_FILES)) + 2
+    lines = ["On your own files:"]
+    for command, about in _OWN_FILES.items():
+        lines += wrapped(about, style, " " * (width + 2), f"  {command:{width}}")
+    return lines
+
+
+def _from_here(path: Path) -> str:
+    """Return a path that is valid in the current directory: relative to it if the file is below it."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _quoted(path: str) -> str:
+    """Return a path as a word of the shell."""
+    if os.name == "nt":
+        from subprocess import list2cmdline
+
+        return list2cmdline([path])
+    from shlex import quote
+
+    return quote(path)
+
+
+def _print(lines: Iterable[str], end: str = "\n") -> None:
+    sys.stdout.writelines(f"{one_line(line)}\n" for line in lines)
+    sys.stdout.write(end)
+    sys.stdout.flush()

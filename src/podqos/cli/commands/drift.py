@@ -1,14 +1,14 @@
-"""Compare two versions of manifests: which class, oom score or place in a kill order changed, and why.
+"""Compare two versions of manifests: which QoS class, oom score or place in a kill order changed, and why.
 
-OLD and NEW are files, directories, or REV:path in a git repository (`HEAD~1:deploy`, `main:./k8s`). Policies beside the
-manifests (LimitRange, PriorityClass, …) are applied, and injectors where --inject names them. Both versions are judged
-on the same node with the same memory usage: that of --usage, or what the older version requests. With --render,
-kustomizations and charts are rendered, those of a revision in a temporary checkout of it.
+OLD and NEW are files, directories, or REV:path in a git repository (`HEAD~1:deploy`, `main:./k8s`). Policies next to
+the manifests (LimitRange, PriorityClass, …) are applied, and so are the injectors of --inject. Both versions are
+compared on the same node with the same memory usage: that of --usage, or what the older version requests. With
+--render, kustomizations and charts are rendered, those of a revision in a temporary checkout.
 
-A workload is worse off when it is now evicted or killed before another that used to go before it, or level with it. It
-is the same workload as long as kind, namespace and name are.
+A workload is worse off if it is now evicted or killed before another workload that used to be killed before it, or
+that ranked equal to it. Workloads are matched by kind, namespace and name.
 
-Exit codes: 0 no workload is worse off; 1 a workload is downgraded or is now killed earlier; 2 bad input.
+Exit codes: 0 no workload is worse off; 1 a workload has a lower class or is killed earlier; 2 bad input.
 """
 
 from __future__ import annotations
@@ -35,32 +35,33 @@ from podqos.survival.drift.drift import Allowed
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos drift``."""
-    about = "the version before: FILE, DIR or REV:path; left out, it is what a cluster has"
+    about = "the old version: FILE, DIR or REV:path (default: the cluster)"
     parser.add_argument("old", metavar="OLD", nargs="?", help=about)
-    parser.add_argument("new", metavar="NEW", nargs="?", help="the version after, likewise")
-    about = "the version after: what it names replaces the same in the cluster"
+    parser.add_argument("new", metavar="NEW", nargs="?", help="the new version: FILE, DIR or REV:path")
+    about = "the new version: its objects replace those of the same name in the cluster"
     parser.add_argument("-f", "--filename", dest="file", metavar="FILE|DIR", help=about)
+    options.add_recursive_option(parser)
     add_cluster_options(parser)
-    parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of a live cluster")
-    about = "render the kustomizations and charts of both versions (default: they are skipped)"
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of the live cluster")
+    about = "render the kustomizations and charts of both versions (default: skip them)"
     parser.add_argument("--render", action="store_true", help=about)
-    options.add_list_option(parser, "--policies", "FILE|DIR", "policies of the cluster that apply to both versions")
+    options.add_list_option(parser, "--policies", "FILE|DIR", "the cluster's policies, which apply to both versions")
     about = "workloads and policies that both versions share, such as the rest of the cluster"
     options.add_list_option(parser, "--beside", "FILE|DIR", about)
-    about = "or a file with the containers and initContainers that one adds"
-    about = f"add what a sidecar injector adds: {', '.join(INJECTORS)}, {about}"
+    about = "or a file with the containers and initContainers it adds"
+    about = f"add the sidecars of an injector: {', '.join(INJECTORS)}, {about}"
     options.add_list_option(parser, "--inject", "NAME|FILE", about)
-    parser.add_argument(
-        "--usage", metavar="FILE", help="usage of pods, as for podqos rank (default: what they request)"
-    )
+    parser.add_argument("--usage", metavar="FILE", help="usage of pods, as for podqos rank (default: their requests)")
     options.add_node_memory_option(parser)
     options.add_class_options(parser)
     options.add_kubelet_option(parser)
-    options.add_list_option(parser, "--allow", "NAME", "a workload, as name or namespace/name, that may be worse off")
+    options.add_list_option(
+        parser, "--allow", "NAME", "a workload (name or namespace/name) that is allowed to be worse off"
+    )
     parser.add_argument(
         "--allow-shifted",
         action="store_true",
-        help="a workload may be killed earlier if it was not changed itself: others became safer",
+        help="allow an unchanged workload to be killed earlier because others became safer",
     )
     options.add_version_option(parser)
     add_output_options(
@@ -73,10 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
+    from podqos.reading.revisions import path_in
+
     cluster = _against_cluster(arguments)
     profile = profile_of(arguments)
     injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
-    kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
+    kinds = configured_kinds([path_in(arguments.new)])
     old, new = (
         load_version(
             version,

@@ -1,7 +1,7 @@
 """Make decisions for other programs: JSON lines in, JSON lines out.
 
-Reads {"id", "input"} lines on standard input and writes {"id", "result"} lines, one for one and at once. A line that
-cannot be answered yields {"id", "error"}; the rest goes on.
+Reads {"id", "input"} lines from standard input and answers each with an {"id", "result"} line at once. A line that
+cannot be answered gets an {"id", "error"} line, and the next one is read.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def answer(line: bytes, decoder: msgspec.json.Decoder[EvalQuestion], evaluate: E
     try:
         question = decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return {"id": None, "error": f"not an input line: {error}"}
+        return {"id": None, "error": f"not a valid input line: {error}"}
     try:
         return {"id": question.id, "result": evaluate(question.input)}
     except (PodqosError, msgspec.ValidationError) as error:
         return {"id": question.id, "error": str(error)}
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         # The families' inputs are plain JSON of other programs: a missing or ill-typed field ends here.
-        return {"id": question.id, "error": f"input not understood: {type(error).__name__}: {error}"}
+        return {"id": question.id, "error": f"invalid input: {type(error).__name__}: {error}"}

@@ -1,12 +1,12 @@
-"""Explain every pod in manifests: its QoS class, why, and what follows from it.
+"""Explain every pod in the manifests: its QoS class, why it has that class, and what follows from it.
 
-That includes the smallest edit that would make it Guaranteed and the oom_score_adj of its containers; with -v also its
-cgroups and the equivalent flags of `docker run` and `podman run`.
+Shows the smallest edit that makes the pod Guaranteed and the oom_score_adj of its containers; with -v also its cgroups
+and the equivalent flags of `docker run` and `podman run`.
 
-Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
-server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
-applied to every pod that does not come from a cluster already. What cannot be read is reported on standard error as
-file:line:column; the rest is still explained. --cases explains built-in pods instead: which requests and limits make
+Reads Pods, everything with a pod template, Lists and kubectl output, as YAML or JSON. Pods are shown as the API server
+stores them: policies in the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are applied to
+every pod that does not come from a cluster already. Problems are reported on standard error as file:line:column, and
+everything else is still explained. --cases explains built-in example pods instead: which requests and limits make
 which class.
 """
 
@@ -26,7 +26,7 @@ from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
 from podqos.cli.spelling import spelled
 from podqos.cli.streams import for_programs
-from podqos.cli.terminal import style_for
+from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.library.explain import ExplainedFiles, explain_files
 from podqos.model.pod import CLASS_RANK, QOSClass
@@ -35,6 +35,7 @@ from podqos.objects.other_objects import not_judged
 from podqos.qos.cgroup_settings import CgroupDriver, Runtime
 from podqos.reading.configured import configured_kinds
 from podqos.reading.loading import LoadRequest
+from podqos.wording import counted
 
 # How much of an explanation an output shows without -v; the others show everything.
 _DETAILS = {
@@ -53,21 +54,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         ("text", "table", "wide", "csv", "json", "yaml", "name"),
         "podqos.answers.explanation:ExplanationList",
-        "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
-        "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
+        (
+            "text: a block per pod; table: one line per pod; wide: one line per container with its cgroup; csv: "
+            "namespace, pod, container, class, oom_score_adj; json and yaml: everything"
+        ),
     )
-    about = "explain built-in pods, one per combination of requests and limits; with -o text as a table of cases"
+    about = (
+        "explain built-in example pods, one for each combination of requests and limits; -o text prints "
+        "a table of cases"
+    )
     parser.add_argument("--cases", action="store_true", help=about)
-    options.add_node_memory_option(parser, "memory of the node, which determines Burstable oom scores")
+    options.add_node_memory_option(parser, "the node's memory, which determines the oom scores of Burstable pods")
     options.add_value_option(
-        parser, "--node-swap", partial(options.amount_option, example="8Gi"), "swap of the node (default: none)"
+        parser, "--node-swap", partial(options.amount_option, example="8Gi"), "the node's swap (default: none)"
     )
-    about = "cores of the node, for the CPU share of all pods (default: unknown)"
+    about = "the node's cores, for the CPU share of all pods (default: unknown)"
     options.add_value_option(parser, "--cores", options.cores_option, about, "N")
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
     options.add_cgroup_option(parser)
-    about = "cgroup driver (default: that of --kubelet-config, or systemd)"
+    about = "cgroup driver (default: from --kubelet-config, or systemd)"
     options.add_choice_option(parser, "--driver", CgroupDriver, about)
     about = "container runtime"
     options.add_choice_option(parser, "--runtime", Runtime, about, Runtime.CONTAINERD)
@@ -75,21 +81,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("docker", "podman"),
         default="docker",
-        help="engine of the run flags (default: docker)",
+        help="container engine to print run flags for (default: docker)",
     )
     parser.add_argument(
         "--require",
         metavar="CLASS",
         choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
         type=lambda text: {qos_class.lower(): qos_class for qos_class in QOSClass}.get(text.lower(), text),
-        help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
+        help="exit with 1 if a pod's class is lower than this (Guaranteed or Burstable)",
     )
     parser.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="with -o text: also the cgroups of pods and above them, every run flag, set or not, and why, and the "
-        "oom scores of the node's own processes",
+        help=(
+            "with -o text: also show the cgroup hierarchy, every run flag (set or not) with the reason, and "
+            "the oom scores of the node's own processes"
+        ),
     )
 
 
@@ -125,7 +133,8 @@ def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
     match arguments.output:
         case "csv":
             for_programs()
-            sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
+            if not arguments.no_headers:
+                sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
             for rows in files.rows:
                 sys.stdout.write(rows)
         case "name":
@@ -133,14 +142,15 @@ def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
         case "text" if arguments.cases:
             from podqos.report.explain.cases import case_table
 
-            print_lines(case_table(items, style_for(arguments.color)))
+            print_lines(case_table(items, style_of(arguments)))
         case "text":
             _print_text(files, arguments)
         case "table" | "wide" as kind:
             from podqos.report.explain import lines
 
             render = lines.table if kind == "table" else lines.wide
-            print_lines(render(items, style_for(arguments.color)))
+            style = style_of(arguments)
+            print_lines(render(items, style), style)
         case notation:
             print_value(files.whole(), notation)
 
@@ -150,7 +160,7 @@ def _choose_cases(arguments: argparse.Namespace) -> None:
     from podqos.reading.shipped_scenarios import scenario_dir
 
     if arguments.files or arguments.kustomize or arguments_name_cluster(arguments):
-        raise InvalidOption("--cases and other pods cannot be combined", fix="leave out the files, or --cases")
+        raise InvalidOption("--cases and manifests cannot be combined", fix="remove the files or --cases")
     arguments.files = [str(scenario_dir("sources") / "cases.yaml")]
 
 
@@ -171,7 +181,7 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
 def _print_text(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
     from podqos.report.explain.lines import text
 
-    style = style_for(arguments.color)
+    style = style_of(arguments)
     for item in files.explained.items:
         print_lines(text(item, style, verbose=arguments.verbose))
     pods = files.explained.pods
@@ -196,13 +206,12 @@ def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.
         print(problem.worded(spelled), file=sys.stderr)
     left_out = []
     if explained.others:
-        unparsed = f" ({explained.unparsed} unparsed)" if explained.unparsed else ""
-        left_out.append(f"{explained.others} without pods skipped{unparsed}")
+        left_out.append(f"skipped {counted(explained.others, 'object')} without pods")
     if errors:
-        left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
+        left_out.append(counted(errors, "error"))
     if left_out or not found:
-        counted = f"{found or 'no'} pod{'s' if found != 1 else ''} explained"
-        print("; ".join(filter(None, (counted, ", ".join(left_out)))), file=sys.stderr)
+        summary = f"{found or 'no'} pod{'s' if found != 1 else ''} explained"
+        print("; ".join(filter(None, (summary, ", ".join(left_out)))), file=sys.stderr)
     if errors or not found:
         return 2
     required = arguments.require and CLASS_RANK[arguments.require]
@@ -217,4 +226,4 @@ def _say_assumptions(files: ExplainedFiles, arguments: argparse.Namespace) -> No
     refused = files.explained.refused
     if refused and output != "text":
         several = "s are" if refused > 1 else " is"
-        print(f"{refused} pod{several} rejected by policies in the input; podqos admit shows why", file=sys.stderr)
+        print(f"{refused} pod{several} rejected by policies in the input; `podqos admit` shows why", file=sys.stderr)

@@ -1,8 +1,8 @@
-"""Serve metrics of a live cluster to Prometheus: headroom of nodes, pods that die next, classes, overcommit, findings.
+"""Serve Prometheus metrics of a live cluster: headroom of nodes, next victims, QoS classes, overcommit, findings.
 
-The cluster is watched, not polled; only usage is asked for again and again, from kubelets by way of the API server (the
-right to get nodes/proxy) or metrics.k8s.io. Read only. docs/how-to/metrics.md lists the metrics, and has
-alerting rules, a dashboard and manifests to run it in a cluster.
+The cluster is watched, not polled. Only usage is queried repeatedly: from kubelets through the API server (which needs
+permission to get nodes/proxy), or from metrics.k8s.io. Read only. docs/how-to/metrics.md lists the metrics, and has
+alerting rules, a dashboard and manifests.
 
   podqos exporter --listen 127.0.0.1:9753
   podqos exporter manifests --image registry.example.com/podqos:1.0
@@ -32,16 +32,16 @@ from podqos.web.installation import EXPORTER_PORT, exporter_objects
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos exporter``."""
     add_live_options(parser)
-    about = "where to listen"
+    about = "address to listen on"
     options.add_value_option(
         parser, "--listen", options.address_option, about, "ADDRESS:PORT", default=f"127.0.0.1:{EXPORTER_PORT}"
     )
-    about = "how old answers may be"
+    about = "maximum age of an answer"
     options.add_value_option(parser, "--interval", options.duration_option, about, "TIME", default="30s")
-    about = "how old usage may be"
+    about = "maximum age of usage data"
     options.add_value_option(parser, "--usage-interval", options.duration_option, about, "TIME", default="60s")
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="to run it in a cluster")
-    add_installation_options(actions.add_parser("manifests", help="print what it needs there"))
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", title="running it in a cluster")
+    add_installation_options(actions.add_parser("manifests", help="print its manifests"))
 
 
 def run(arguments: argparse.Namespace) -> int:

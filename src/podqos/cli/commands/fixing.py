@@ -26,14 +26,15 @@ def print_diff(fixes: Fixes, style: Style) -> None:
             sys.stdout.write(line + "\n")
 
 
-def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> dict[str, HostError]:
+def write_fixes(fixes: Fixes, stdin: bytes | None = None, stdin_name: str = STDIN) -> dict[str, HostError]:
     """Write every file that changes, and return what went wrong, by file.
 
     ``stdin`` is what was read from standard input, if anything was: its text goes on, changed or not.
+    ``stdin_name`` is what it is called; a file of that name is not written.
     """
     errors: dict[str, HostError] = {}
     for file in fixes.files:
-        if file.source == STDIN:
+        if file.source == stdin_name:
             stdin = file.after
             continue
         try:

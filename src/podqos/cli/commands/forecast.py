@@ -1,12 +1,12 @@
-"""Forecast the race between kernel and kubelet while a container grows: which acts first, how likely, which pod dies.
+"""Forecast the race between the kubelet and the kernel as a container grows: which acts first, and which pod dies.
 
-The kubelet checks every ten seconds, and where it is in that interval when growth begins is chance, so the answer is a
-probability. The kernel reclaims page cache, and swaps, before it kills, as in `podqos simulate`. The inverse is shown
-as well: the least threshold with which the kubelet acts first as often as --win asks for, and what to do instead where
-that threshold is impractical.
+The kubelet checks every ten seconds, and growth may start at any point of that interval, so the answer is a
+probability. The kernel reclaims page cache and swaps before it kills, as in `podqos simulate`. The answer also
+includes the lowest threshold at which the kubelet acts first as often as --win asks for, and an alternative if that
+threshold is impractical.
 
-The pods and what they use come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for
-`podqos rank`.
+Pods and their usage come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for `podqos
+rank`.
 """
 
 from __future__ import annotations
@@ -34,36 +34,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--growing",
         metavar="POD[:CONTAINER]",
-        help="what grows; the container may be omitted if the pod has only one; system: what runs besides pods",
+        help="what grows; leave out the container if the pod has only one; system: everything outside pods",
     )
     parser.add_argument(
         "--rate",
         metavar="QUANTITY/s",
         action="append",
-        help=f"growth rate, also per m, h or a time such as 2s; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
+        help=f"growth rate, such as 128Mi/s, 2Gi/h or 8Gi/2s; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
     )
     options.add_kubelet_option(parser, "--config", dest="config")
-    options.add_value_option(parser, "--win", _share, "how often the kubelet is to act first", "PERCENT", default="99")
-    options.add_value_option(parser, "--interval", options.duration_option, "between two checks", "TIME", default="10s")
-    about = "age of the statistics that a check uses"
+    options.add_value_option(parser, "--win", _share, "how often the kubelet should act first", "PERCENT", default="99")
+    options.add_value_option(
+        parser, "--interval", options.duration_option, "time between two eviction checks", "TIME", default="10s"
+    )
+    about = "age of the stats an eviction check uses"
     time = partial(options.duration_option, least_us=0)
     options.add_value_option(parser, "--statistics-age", time, about, "TIME", default="0s")
-    about = "from the decision until memory is freed"
+    about = "time from the eviction decision until the memory is freed"
     options.add_value_option(parser, "--reaction", time, about, "TIME", default="0s")
     parser.add_argument(
         "--fast-path",
         action="store_true",
-        help="check as soon as a hard threshold is met, as `podqos node` does, and not only at intervals",
+        help="check as soon as a hard threshold is crossed, as `podqos node` does, not only at intervals",
     )
     options.add_policy_option(parser)
     options.add_cgroup_option(parser)
     options.add_version_option(parser)
-    parser.add_argument("--svg", metavar="FILE", help="also draw the curve of the first container into this file")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the first container's curve into this file")
     add_output_options(
         parser,
         ("table", "json", "yaml", "csv", "name"),
         "podqos.answers.forecast:ForecastReport",
-        "csv: a line per outcome",
+        "csv: one line per outcome",
     )
 
 
@@ -98,4 +100,4 @@ def _victims(report: ForecastReport) -> Iterator[str]:
 
 
 def _share(text: str, option: str) -> Fraction:
-    return positive_number(text.removesuffix("%"), option, "percentage above 0 up to 100", "99", most=100) / 100
+    return positive_number(text.removesuffix("%"), option, "above 0 %, up to 100 %", "99", most=100) / 100

@@ -1,9 +1,9 @@
-"""Guard a node beside its kubelet: the kubelet's own eviction, decided in milliseconds and explained.
+"""Guard a node alongside its kubelet: the kubelet's own eviction, decided in milliseconds and explained.
 
-A kubelet looks every ten seconds; the kernel is often faster, and kills what has the highest score. `podqos guard run`
-takes the kubelet's thresholds and its ranking with the figures of the moment. By default it only writes down what it
-would have done; with --enforce the pod is Evicted as by the kubelet.
-docs/reference/commands/guard.md says what that changes.
+A kubelet checks every ten seconds. The kernel is often faster, and kills the container with the highest score. `podqos
+guard run` applies the kubelet's thresholds and ranking to current usage. By default it runs in shadow mode and only
+journals what it would have done; with --enforce it evicts pods as the kubelet does. docs/reference/commands/guard.md
+explains what that changes.
 
   podqos guard run
   podqos guard run --enforce --most 3/5m
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from podqos.cli import options
 from podqos.cli.guard.run_options import add_run_options
 from podqos.cli.main import EXIT_OK
+from podqos.cli.systems import require_linux
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,12 +36,14 @@ if TYPE_CHECKING:
 
 # Each is a module in cli/guard.
 _OTHERS = ("status", "journal", "explain", "report", "install", "manifests")
+_LINUX_ONLY = ("run", "status", "install")
+"""The others only read files, or print manifests."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos guard``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="guard_command")
-    run_parser = commands.add_parser("run", help="guard this node until interrupted", description=__doc__)
+    run_parser = commands.add_parser("run", help="guard this node until Ctrl-C", description=__doc__)
     add_run_options(run_parser)
     run_parser.set_defaults(run_guard_command=_run)
     for name in _OTHERS:
@@ -52,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run ``podqos guard …``."""
+    if arguments.guard_command in _LINUX_ONLY:
+        require_linux(f"guard {arguments.guard_command}")
     code: int = arguments.run_guard_command(arguments)
     return code
 
@@ -68,10 +73,10 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             settings = settings or _settings(arguments, cluster, find_kubelet)
             guard = Guard(settings, cluster, _say, ask=partial(_settings, arguments, cluster, ask_kubelet))
-            mode = "evicts" if settings.enforce else "shadow: decides and writes down, evicts nothing"
+            mode = "evicts" if settings.enforce else "shadow mode: journals its decisions, evicts nothing"
             _say(f"node {settings.node}, {guard.cgroups.own} (cgroup {guard.cgroups.version}); {mode}")
             if listen is not None:
-                _say(f"metrics are served on {listen[0]} port {guard.serve_metrics(*listen)}")
+                _say(f"serving metrics on {listen[0]} port {guard.serve_metrics(*listen)}")
             guard.run()
         finally:
             cluster.close()

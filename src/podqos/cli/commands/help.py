@@ -1,6 +1,6 @@
-"""Show the help of a command, such as `podqos help check` or `podqos help node run`; without one, all commands.
+"""Show the help of a command, such as `podqos help check` or `podqos help node run`, or list all commands.
 
-With --man the manual page of all commands is printed, in roff: `podqos help --man | man -l -`.
+--man prints the manual page of all commands: `podqos help --man | man -l -`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from podqos.errors import InvalidOption
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos help``."""
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command, and its subcommand if it has any")
-    parser.add_argument("--man", action="store_true", help="print the manual page of all commands, in roff")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="the command, and its subcommand if there is one")
+    parser.add_argument("--man", action="store_true", help="print the manual page (roff) of all commands")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,12 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _parser(name: str, *below: str) -> CommandParser:
     if name not in COMMANDS:
         fix = did_you_mean(name, COMMANDS, "`podqos help` lists the commands")
-        raise InvalidOption(f"no command {name!r}", where="help", fix=fix)
+        raise InvalidOption(f"unknown command {name!r}", where="help", fix=fix)
     parser, _ = parser_of(name)
     for word in below:
         found = {each: sub for action in parser._actions for each, sub in subcommands(action).items()}  # noqa: SLF001
         if word not in found:
             fix = did_you_mean(word, found, f"one of {', '.join(found)}" if found else f"see `{parser.prog} --help`")
-            raise InvalidOption(f"{parser.prog} has no command {word!r}", where="help", fix=fix)
+            raise InvalidOption(f"unknown command '{parser.prog} {word}'", where="help", fix=fix)
         parser = found[word]
     return parser

@@ -1,8 +1,8 @@
-"""Run pods on this machine with Kubernetes' survival rules: real cgroups, real scores, real eviction.
+"""Run pods on this machine by the kubelet's rules: real cgroups, real oom scores, real evictions.
 
-`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet
-would, only faster. With --memory the whole node is confined to a share of the machine, so it can be tried anywhere. The
-other commands talk to a running node.
+`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts pods as a kubelet
+would, only faster. --memory confines the whole node to part of the machine, so you can try it anywhere. The other
+commands talk to a running node.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from importlib import import_module
 from podqos.cli.node.run_options import add_run_options
 from podqos.cli.node.runtime_options import runtime_choice
 from podqos.cli.options import amount_option, is_port
+from podqos.cli.systems import require_linux
 from podqos.errors import HostError, InvalidOption
 from podqos.reading.files import read_bytes
 
@@ -25,7 +26,7 @@ _OTHERS = ("status", "pods", "top", "evict", "logs", "journal", "install")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos node``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="node_command")
-    run_parser = commands.add_parser("run", help="run a node until interrupted", description=__doc__)
+    run_parser = commands.add_parser("run", help="run a node until Ctrl-C", description=__doc__)
     add_run_options(run_parser)
     run_parser.set_defaults(run_node_command=_run)
     for name in _OTHERS:
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run ``podqos node …``."""
+    require_linux("node")
     code: int = arguments.run_node_command(arguments)
     return code
 
@@ -91,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> int:
         node.close()
         raise
     if listen is not None:
-        _say(f"the API is served on {listen[0]} port {port}")
+        _say(f"serving the API on {listen[0]} port {port}")
     node.run()
     api.close()
     return 0
@@ -105,7 +107,7 @@ def listen_option(text: str, *, anywhere: bool) -> tuple[str, int]:
     """Read an address and a port; addresses reachable from other machines need --listen-anywhere."""
     from ipaddress import ip_address
 
-    fix = "such as 127.0.0.1:10255 or [::1]:10255"
+    fix = "for example 127.0.0.1:10255 or [::1]:10255"
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     try:

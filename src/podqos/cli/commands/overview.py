@@ -1,12 +1,12 @@
-"""Show a cluster on one screen: which nodes are nearest to running out of memory, who dies next, and what is wrong.
+"""Show a cluster on one screen: which nodes are closest to running out of memory, the next victims, and findings.
 
-Headroom is the memory a node has left until its kubelet evicts, by memory.available or by allocatableMemory.available,
-whichever has less. Usage is what the kubelets measured, or else what
-metrics.k8s.io says, or else what pods request.
+Headroom is the memory a node has left before its kubelet evicts, by memory.available or allocatableMemory.available,
+whichever is less. Usage is what the kubelets measured; if they do not answer, what metrics.k8s.io reports; or else
+what pods request.
 
   podqos overview                              the live cluster of the current context
   podqos overview --snapshot cluster.json.gz
-  podqos overview --watch                      again and again, until Ctrl-C
+  podqos overview --watch                      keep watching until Ctrl-C
 """
 
 from __future__ import annotations

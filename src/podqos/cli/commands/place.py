@@ -1,9 +1,9 @@
-"""Place the pods of manifests on nodes: where they land, which stay pending, which are preempted, how full it gets.
+"""Place the pods of manifests on nodes: where they land, which stay pending, which are preempted, how full nodes get.
 
-Reads what kubectl prints and what it applies: workloads, Nodes, PriorityClasses, LimitRanges, RuntimeClasses,
-PodDisruptionBudgets, Namespaces, a KubeletConfiguration. New pods go through admission first (quotas are left to
-`podqos admit`); pods that have a node stay there. Feasibility and scores are the scheduler's; among nodes with the same
-score, of which it picks one at random, the first by name is chosen.
+Reads manifests and kubectl output: workloads, Nodes, PriorityClasses, LimitRanges, RuntimeClasses,
+PodDisruptionBudgets, Namespaces, a KubeletConfiguration. New pods are admitted first (but see `podqos admit` for
+quotas). Pods that have a node stay there. Feasibility and scores are the scheduler's. Among nodes with the same score,
+where the scheduler picks one at random, podqos picks the first by name.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         ("table", "csv", "json", "yaml", "name"),
         "podqos.answers.placement:PlacementReport",
-        "table: for people; csv: a line per pod; json and yaml: everything, with the reasons of every node",
+        "table: for people; csv: one line per pod; json and yaml: everything, with every node's reasons",
     )
     add_counted_nodes_options(parser)
     options.add_kubelet_option(parser)
     options.add_plugins_option(parser)
-    about = "priority: all pods wait together, the more important first; arrival: each is placed as it arrives and may "
+    about = "priority: all pods queue up, highest priority first; arrival: each is placed as it arrives and may "
     about += "be preempted by a later one"
     options.add_choice_option(parser, "--order", QueueOrder, about, QueueOrder.PRIORITY)
-    parser.add_argument("--unbind", action="store_true", help="ignore current nodes and place all pods again")
+    parser.add_argument("--unbind", action="store_true", help="ignore where pods run now and place all of them again")
     for resource, budget in DEFAULT_BUDGETS.items():
         default = f"{float(budget):g}"
-        about = f"how much the {resource} limits of a node may add up to, in times its allocatable"
+        about = f"how far a node's {resource} limits may add up, as a multiple of allocatable"
         read = partial(positive_number, what="ratio", example="1.5")
         options.add_value_option(parser, f"--{resource}-budget", read, about, "RATIO", default=default)
     parser.add_argument(
-        "-v", "--verbose", action="store_true", help="with -o table: also the scores of nodes, plugin by plugin"
+        "-v", "--verbose", action="store_true", help="with -o table: also show node scores, plugin by plugin"
     )
     options.add_version_option(parser)
 
@@ -66,8 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
     files = _files(arguments)
     chosen = _options(arguments)
     objects = read_objects(files, options.stated_classes(arguments), selection_of(arguments))
-    placing = PlacementInput(objects, chosen)
-    errors = print_problems(objects.problems)
+    try:
+        placing = PlacementInput(objects, chosen)
+    finally:
+        errors = print_problems(objects.problems)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}; placing the rest", file=sys.stderr)
     if not placing.pods and not objects.of(Node):
@@ -116,7 +118,7 @@ def _files(arguments: argparse.Namespace) -> Inputs:
 def _hint(questions: int) -> None:
     """Suggest what makes a long run fast."""
     if questions > _LONG_WAIT and find_spec("numpy") is None:
-        print("this takes a while; numpy makes it fast: pip install 'podqos[fleet]'", file=sys.stderr)
+        print("this may take a while; numpy makes it fast: pip install 'podqos[fleet]'", file=sys.stderr)
 
 
 def _progress(total: int) -> Callable[[int], None] | None:

@@ -1,21 +1,22 @@
-"""Policies: what a cluster's owner demands of pods. docs/reference/commands/policy.md has the language.
+"""Requirements for pods, as policies. docs/reference/commands/policy.md describes the language.
 
-  test    which objects violate what: podqos policy test -f policy.yaml -f manifests/
-  cel     print the policy as admission policies of Kubernetes, which need no server:
+  init    write NAME.yaml and its tests to start from; nothing is overwritten
+  test    test manifests against policies: podqos policy test -f policy.yaml -f manifests/
+  cel     print policies as Kubernetes admission policies, which need no webhook:
           podqos policy cel -f policy.yaml | kubectl apply -f -
   schema  print the JSON Schema of policies, for editors
 
-A policy among the files (kind: Policy, apiVersion: podqos.dev/v1alpha1) applies to all objects where its file is named,
-and to those of its directory and below where the directory is. `podqos check` reads the same policies, and .podqos.yaml
-holds one under `policy`.
+A policy (kind: Policy, apiVersion: podqos.dev/v1alpha1) applies to all objects if its file is given by name, or to the
+objects of its directory and below if the directory is given. `podqos check` reads the same policies, and .podqos.yaml
+can hold one under `policy`.
 
-With -A, --context or --snapshot, a policy of -f is held against the pods that run: what it would refuse today. Where -f
-has workloads, these are judged, with the namespaces and policies of the cluster.
+With -A, --context or --snapshot, the policies of -f are tested against the pods that run: what would they reject
+today? If -f holds workloads, those are tested instead, with the cluster's namespaces and policies.
 
-An object annotated podqos.dev/expect: deny (warn, audit, allow), optionally with names of rules it has to violate, is a
-test of the policy.
+To test the policy itself, annotate an object with podqos.dev/expect: deny (or warn, audit, allow), optionally followed
+by the names of the rules it must violate.
 
-Exit codes of test: 0 all is as expected, and nothing else would be refused (--fail-on); 1 otherwise; 2 bad input.
+Exit codes of test: 0 everything is as expected, and nothing else is rejected (--fail-on); 1 otherwise; 2 bad input.
 """
 
 from __future__ import annotations
@@ -28,21 +29,25 @@ from podqos.cli.output import add_output_options
 from podqos.cli.policy_cel import add_cel_arguments
 from podqos.cli.policy_cel import run as print_admission_policies
 from podqos.cli.selecting import add_manifest_options
+from podqos.objects.files import STDIN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    test = commands.add_parser("test", help="which objects violate what")
+    init = commands.add_parser("init", help="write a policy to start from, and its tests")
+    about = "writes NAME.yaml and NAME/tests.yaml; - prints the policy (default: policy)"
+    init.add_argument("name", nargs="?", default="policy", metavar="NAME", help=about)
+    test = commands.add_parser("test", help="test manifests against policies")
     add_manifest_options(test)
-    about = "policies of the cluster, of Kubernetes and of podqos, and its Namespaces and Nodes"
+    about = "the cluster's policies (Kubernetes' and podqos'), Namespaces and Nodes"
     add_list_option(test, "--policies", "FILE|DIR", about)
-    add_list_option(test, "--inject", "NAME", "add what a sidecar injector adds to every pod: istio, linkerd or vault")
+    add_list_option(test, "--inject", "NAME", "add the sidecars of an injector to every pod: istio, linkerd or vault")
     test.add_argument(
         "--fail-on",
         choices=("deny", "warn", "audit", "never"),
         default="deny",
-        help="exit with 1 where something is judged so, or more strictly (default: deny)",
+        help="exit with 1 if a violation has this action or a stricter one (default: deny)",
     )
     add_version_option(test)
     add_output_options(
@@ -51,19 +56,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.answers.policies:PolicyReport",
         "text: for people; json, yaml: everything; junit: for CI servers",
     )
-    add_cel_arguments(commands.add_parser("cel", help="print a policy as admission policies of Kubernetes"))
+    add_cel_arguments(commands.add_parser("cel", help="print policies as Kubernetes admission policies (CEL)"))
     commands.add_parser("schema", help="print the JSON Schema of policies")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked for, and return the exit code."""
     match arguments.action:
+        case "init":
+            return _init(arguments.name)
         case "test":
             return _test(arguments)
         case "cel":
             return print_admission_policies(arguments)
         case _:
             return _schema()
+
+
+def _init(name: str) -> int:
+    from podqos.cli.options import check_name
+    from podqos.reading.scenario_writing import write_files
+    from podqos.reading.shipped_scenarios import starter_policy
+
+    if name == STDIN:
+        print(starter_policy("policy")["policy.yaml"], end="")
+        return EXIT_OK
+    check_name(name)
+    files = starter_policy(name)
+    write_files(files)
+    print(*files, sep="\n")
+    print(f"next: podqos policy test -f {name}.yaml -f {name}/")
+    return EXIT_OK
 
 
 def _schema() -> int:
@@ -99,12 +122,12 @@ def _test(arguments: argparse.Namespace) -> int:
         today=datetime.now(UTC).date(),
         inject=tuple(injector_named(name).name for name in arguments.inject),
         fail_on=FailOn(arguments.fail_on),
-        progress=progress_line("judging file"),
+        progress=progress_line("testing file"),
     )
     if print_problems(objects.problems):
         return EXIT_BAD_INPUT
     if not report.summary.objects:
-        raise InvalidOption("no workloads to judge", where="-f", fix="name their manifests, or a cluster with -A")
+        raise InvalidOption("no workloads to test", where="-f", fix="give manifests, or -A for the live cluster")
     if arguments.output == "junit":
         from podqos.report.policy.junit import junit
 

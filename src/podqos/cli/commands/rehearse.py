@@ -1,8 +1,8 @@
-"""Rehearse a scenario on this machine's kernel, and compare what happens with what the simulation predicts.
+"""Rehearse a scenario on this machine's kernel, and compare the result with the simulation.
 
-Real processes allocate memory as the scenario says, in a node confined to a cgroup of its own, scaled down. Both
-journals are then shown side by side, and every difference is explained or flagged. Needs root and memory cgroups;
-cleans up after itself.
+Real processes allocate memory as in the scenario, scaled down, in a node confined to a cgroup of its own. Both
+journals are then shown side by side, and every difference is explained or flagged. Needs root and memory cgroups.
+Cleans up after itself.
 
   podqos rehearse race --scale 1/32
 """
@@ -15,6 +15,7 @@ import sys
 from podqos.cli.options import add_scenario_argument, add_value_option, duration_option
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.scenarios import scenario_argument
+from podqos.cli.systems import require_linux
 from podqos.errors import HostError
 from podqos.reading.written_files import write_file
 from podqos.report.simulation.rehearsal import table
@@ -24,27 +25,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rehearse``."""
     add_scenario_argument(parser)
     parser.add_argument(
-        "--scale", metavar="1/N", default="1/32", help="how much of the scenario's memory to use (default: 1/32)"
+        "--scale", metavar="1/N", default="1/32", help="scale the scenario's memory by this factor (default: 1/32)"
     )
     parser.add_argument(
         "--speed",
         metavar="N",
         default="1",
-        help="let demands change N times as fast; the kubelet's own timing stays the same (default: 1)",
+        help="change demand N times as fast; the kubelet's own timing stays the same (default: 1)",
     )
-    about = "how long to run, such as 90s (default: the scenario's time)"
+    about = "how long to run, for example 90s (default: the scenario's duration)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
     parser.add_argument(
         "--fast-path",
         action="store_true",
-        help="let the kernel wake the node, as `podqos node` does (default: check every ten seconds, as kubelets do)",
+        help="let the kernel wake the node, as `podqos node` does (default: check every ten seconds, like a kubelet)",
     )
-    parser.add_argument("--journal", metavar="FILE", help="also write the real journal into this file")
+    parser.add_argument("--journal", metavar="FILE", help="also write the real run's journal to this file")
     add_output_options(parser, ("table", "json", "yaml"), "podqos.survival.comparison:Rehearsal")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse, compare, print, and return the exit code: 1 where a difference is not explained."""
+    require_linux("rehearse")
     scenario = scenario_argument(arguments.scenario, "rehearse")
     try:
         from podqos.library.rehearsal import rehearse

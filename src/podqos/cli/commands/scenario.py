@@ -1,56 +1,59 @@
 """Work with scenario files, which describe a simulation: nodes, ordinary manifests, demand over time.
 
-  validate FILE…   read each with everything it refers to, and report all problems
-  new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
-  from-usage NAME  write a scenario in which recorded pods run again, with what monitoring says they used
-  from-cluster NAME  write a scenario in which a cluster goes on from now: its nodes, its pods, what they use
-  schema           print the JSON Schema, for editors
-  list             the built-in scenarios, which every command accepts by name
+  validate FILE…     read each scenario with the files it refers to, and report all problems
+  new [NAME]         create NAME.yaml and its manifests to start from; never overwrites files
+  from-usage NAME    create a scenario that replays recorded usage
+  from-cluster NAME  create a scenario that continues from a cluster's current state
+  schema             print the JSON Schema, for editors
+  list               list the built-in scenarios, which every command accepts by name
 
   podqos scenario from-cluster now --duration 2h
   podqos scenario from-usage tuesday -f manifests --usage samples.csv --node-capacity cpu=16,memory=64Gi
 
-Exit code 2 where something is wrong.
+Exit code 2 if there are problems.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 
 from podqos.cli.cluster import add_whole_cluster_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
-from podqos.cli.options import add_list_option, add_value_option, capacity_option, duration_option
+from podqos.cli.options import (
+    add_list_option,
+    add_recursive_option,
+    add_value_option,
+    capacity_option,
+    check_name,
+    duration_option,
+)
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.spelling import spelled
-from podqos.errors import InvalidOption
 from podqos.wording import counted
-
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos scenario``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    validate = commands.add_parser("validate", help="read scenarios and report all problems")
+    validate = commands.add_parser("validate", help="validate scenario files and report all problems")
     validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of built-in scenarios")
-    new = commands.add_parser("new", help="write a scenario to start from")
+    new = commands.add_parser("new", help="create a scenario to start from")
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
-    from_usage = commands.add_parser("from-usage", help="write a scenario of recorded usage")
+    from_usage = commands.add_parser("from-usage", help="create a scenario from recorded usage")
     _add_usage_arguments(from_usage)
-    from_cluster = commands.add_parser("from-cluster", help="write a scenario of a cluster as it is now")
+    from_cluster = commands.add_parser("from-cluster", help="create a scenario from a cluster as it is now")
     _add_name(from_cluster)
     add_whole_cluster_options(from_cluster)
-    from_cluster.add_argument("--node", metavar="NAME", help="this node and its pods alone (default: all)")
-    add_value_option(from_cluster, "--duration", duration_option, "how long it runs", "DURATION", default="1h")
+    from_cluster.add_argument("--node", metavar="NAME", help="only this node and its pods (default: all)")
+    add_value_option(from_cluster, "--duration", duration_option, "duration of the scenario", "DURATION", default="1h")
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
     commands.add_parser("list", help="list the built-in scenarios")
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
     """Declare the name of the scenario that is written."""
-    parser.add_argument("name", metavar="NAME", help="writes NAME.yaml, and a directory NAME beside it")
+    parser.add_argument("name", metavar="NAME", help="write NAME.yaml and a directory NAME next to it")
 
 
 def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,21 +62,25 @@ def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--filename", dest="files", metavar="FILE", action="append", default=[], help="manifests, nodes, policies"
     )
+    add_recursive_option(parser)
     parser.add_argument(
         "-n",
         "--namespace",
         metavar="NAME",
-        help="of manifests that name none (default: default); of what Prometheus is asked about (default: all)",
+        help=(
+            "namespace of manifests without one (default: default), and of the pods to query in Prometheus "
+            "(default: all)"
+        ),
     )
-    about = "samples: CSV with the columns time, pod, memory, cpu, or Prometheus' answer to a range query"
+    about = "usage samples: CSV with the columns time, pod, memory, cpu, or the result of a Prometheus range query"
     add_list_option(parser, "--usage", "FILE", about)
-    add_list_option(parser, "--memory", "FILE", "Prometheus' answer that is memory, whatever its name")
-    add_list_option(parser, "--cpu", "FILE", "Prometheus' answer that is CPU, such as of rate(…)")
+    add_list_option(parser, "--memory", "FILE", "a Prometheus result with memory usage, whatever the metric's name")
+    add_list_option(parser, "--cpu", "FILE", "a Prometheus result with CPU usage, such as rate(…)")
     add_prometheus_options(parser, "1d")
-    parser.add_argument("--nodes", metavar="N", type=int, help="how many nodes there are, beside those that are named")
-    about = "what a node has (default: as in its Node manifest)"
+    parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes in addition to those in the manifests")
+    about = "capacity of a node (default: from its Node manifest)"
     add_value_option(parser, "--node-capacity", capacity_option, about, "cpu=16,memory=64Gi")
-    about = "leave out samples as long as no curve is off by more than this part of its highest value (default: 0%%)"
+    about = "drop samples as long as no curve is off by more than this percentage of its maximum (default: 0%%)"
     parser.add_argument("--tolerance", metavar="PERCENT", default="0%", help=about)
 
 
@@ -117,20 +124,15 @@ def _validate(files: list[str]) -> int:
 def _from_usage(arguments: argparse.Namespace) -> int:
     from podqos.cli.from_usage import run as from_usage
 
-    _check_name(arguments.name)
+    check_name(arguments.name)
     return from_usage(arguments)
 
 
 def _from_cluster(arguments: argparse.Namespace) -> int:
     from podqos.cli.from_cluster import run as from_cluster
 
-    _check_name(arguments.name)
+    check_name(arguments.name)
     return from_cluster(arguments)
-
-
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
 
 
 def _schema() -> int:
@@ -149,14 +151,16 @@ def _list() -> int:
     from podqos.reading.shipped_scenarios import shipped_scenarios
     from podqos.sim.scenario_format.file import read_file
 
-    found = []
-    for name in shipped_scenarios():
+    names = shipped_scenarios()
+    width = max(map(len, names))
+    lines = []
+    for name in names:
         path = scenario_path(name)
         document = read_file(path, read_bytes(path)).document
         description = "" if document is None else document.spec.description
         first = " ".join(description.split()).partition(". ")[0].rstrip(".")
-        found.append(f"{name:27}  {first}")
-    print_lines(found)
+        lines.append(f"{name:{width}}  {first}")
+    print_lines(lines)
     return EXIT_OK
 
 
@@ -164,7 +168,7 @@ def _new(name: str) -> int:
     from podqos.reading.scenario_writing import write_files
     from podqos.reading.shipped_scenarios import starter_files
 
-    _check_name(name)
+    check_name(name)
     files = starter_files(name)
     write_files(files)
     print(*files, sep="\n")

@@ -4,17 +4,18 @@ SCENARIO is a file (see `podqos scenario`) or the name of a built-in scenario, s
 always give the same run.
 
   podqos simulate race                     a timeline and a summary
-  podqos simulate race --html race.html    a self-contained page to click through
-  podqos simulate race -o jsonl            the journal: a line for everything observed, decided and done
+  podqos simulate race --html race.html    a self-contained page to explore
+  podqos simulate race -o jsonl            the journal: one line for everything observed, decided and done
 
-With --from cluster the scenario is a cluster as it is now, whose pods go on using what they use; --what-if changes
-it, or any other scenario, with the parameters of `podqos sweep`:
+With --from cluster, the scenario is a cluster as it is now, whose pods keep using what they use. --what-if changes
+this or any other scenario; `podqos sweep --help` lists the parameters:
 
   podqos simulate --from cluster --duration 1h --what-if nodeLost@worker-1=10m
   podqos simulate --from cluster --what-if 'memory@shop/db-0=64Mi per minute'
 
-A large fleet takes less time and memory with --engine: nodes whose pods never ask the scheduler (`nodes` or `spread`,
-and no replacements) are simulated apart, on all cores or on a Dask cluster, with the same result to the byte.
+--engine runs a large fleet faster and with less memory: nodes whose pods never need the scheduler (`nodes` or
+`spread`, and no replacements) are simulated separately, on all cores or on a Dask cluster, with the same result to the
+byte.
 """
 
 from __future__ import annotations
@@ -65,30 +66,35 @@ _CLEAR = own("\r\x1b[K")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos simulate``."""
     add_scenario_argument(parser)
-    about = "run a cluster as it is now instead: the live one of the current context, or that of --snapshot"
+    about = "simulate a cluster as it is now: the live cluster of the current context, or a --snapshot"
     parser.add_argument("--from", dest="origin", choices=("cluster",), help=about)
     add_whole_cluster_options(parser)
-    add_list_option(parser, "--what-if", "PARAMETER=VALUE", "with this instead; parameters are those of `podqos sweep`")
+    add_list_option(
+        parser,
+        "--what-if",
+        "PARAMETER=VALUE",
+        "change a parameter for this run; `podqos sweep --help` lists the parameters",
+    )
     add_plugins_option(parser)
     add_hold_placement_option(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of random demands (default: the scenario's)")
-    about = "how long to run, such as 90s or 2h (default: the scenario's; of a cluster 1h)"
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of random demand (default: the scenario's)")
+    about = "how long to run, for example 90s or 2h (default: the scenario's duration; 1h for a cluster)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
-    add_value_option(parser, "--duration", duration_option, "the same", "DURATION")
+    add_value_option(parser, "--duration", duration_option, "same as --until", "DURATION")
     parser.add_argument(
         "--node",
         metavar="NAME",
         action="append",
-        help="show this node; may be repeated (default: those with most pods killed or evicted)",
+        help="show this node; may be repeated (default: the nodes with the most kills and evictions)",
     )
     parser.add_argument(
         "--check", action="store_true", help="check the simulator's invariants after every event (slow)"
     )
-    add_engine_options(parser, None, "simulate nodes apart that do not interact")
-    parser.add_argument("--html", metavar="FILE", help="write a page to view the run in a browser")
-    parser.add_argument("--svg", metavar="FILE", help="write a picture")
-    parser.add_argument("--png", metavar="FILE", help="write a picture (needs the extra podqos[png])")
-    about = "text: timeline and summary; jsonl: journal; csv: a line per workload; json: everything"
+    add_engine_options(parser, None, "simulate independent nodes in parallel")
+    parser.add_argument("--html", metavar="FILE", help="save a page to explore the run in a browser")
+    parser.add_argument("--svg", metavar="FILE", help="save the run as a picture")
+    parser.add_argument("--png", metavar="FILE", help="save the run as a picture (needs pip install 'podqos[png]')")
+    about = "text: timeline and summary; jsonl: journal; csv: one line per workload; json: everything"
     add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.answers.run_view:RunView", about)
 
 
@@ -134,7 +140,7 @@ def _say_displaced(done: Run, what_if: Sequence[str]) -> None:
     pods = [*dict.fromkeys(entry.pod for entry in done.journal if entry.kind in _DISPLACED and entry.pod is not None)]
     if pods:
         some = listed([*pods[:_PODS_SHOWN], *([f"{len(pods) - _PODS_SHOWN} more"] if len(pods) > _PODS_SHOWN else [])])
-        text = f"podqos: {listed(withheld)} changes what is allocatable: {some} did not fit"
+        text = f"podqos: {listed(withheld)} changes allocatable: {some} did not fit"
         print(f"{text} (--hold-placement keeps pods placed)", file=sys.stderr)
 
 
@@ -149,8 +155,8 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     )
     if arguments.origin is not None:
         if plugins:
-            what = "the pods of a cluster have been admitted, with the plug-ins that it has"
-            raise InvalidOption(what, where="--enable-admission-plugins", fix="leave it out")
+            what = "the cluster's pods were already admitted by its own plug-ins"
+            raise InvalidOption(what, where="--enable-admission-plugins", fix="remove it")
         if arguments.scenario is not None:
             raise InvalidOption(f"two scenarios: {arguments.scenario} and a cluster", where="--from", fix="give one")
         from podqos.cli.from_cluster import scenario_now
@@ -158,7 +164,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
         return scenario_now(arguments, until_us or 60 * MINUTE_US, variation)
     for option, value in (("--snapshot", arguments.snapshot), ("--context", arguments.context)):
         if value is not None:
-            raise InvalidOption(f"{option} is about a cluster", where=option, fix="add --from cluster")
+            raise InvalidOption(f"{option} needs a cluster", where=option, fix="add --from cluster")
     scenario = scenario_argument(arguments.scenario, "simulate", variation)
     if until_us is None or until_us == scenario.duration_us:
         return scenario
@@ -182,7 +188,7 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
                 sys.stdout.buffer.write(written)
             say_assumptions(of_version(done.scenario.profile))
         case "csv":
-            print_csv(*csv_table(done.summary))
+            print_csv(*csv_table(done.summary), has_header=not arguments.no_headers)
             say_assumptions(of_version(done.scenario.profile))
         case _:
             assert report is not None

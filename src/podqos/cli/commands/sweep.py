@@ -1,18 +1,18 @@
-"""Run a scenario with many values and seeds, and show how each workload fares.
+"""Run a scenario with many values and seeds, and compare how each workload fares.
 
   podqos sweep race --vary kubelet.evictionHard.memory.available=100Mi,1Gi,8Gi --vary phase=0s,2s,4s,6s,8s
 
 Parameters are NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE,…:
   growth@WORKLOAD     how much its memory grows, as a multiple of the scenario's growth
-  memory@WORKLOAD     private memory beside what the scenario says, such as 1Gi per hour
+  memory@WORKLOAD     private memory on top of the scenario's, such as 1Gi per hour
   nodeLost@NODE       when a node is lost
   limits.memory@WORKLOAD, requests.cpu@WORKLOAD:CONTAINER, replicas@WORKLOAD, priority@WORKLOAD
   kubelet.FIELD       any field of the KubeletConfiguration, on all nodes: kubelet.evictionHard.memory.available
-  phase               when the eviction loop checks first
+  phase               time of the first eviction check
   policy              how pods are ranked for eviction: kubelet, qos-tiers, qos-usage
-  spec.PATH           any other line of the scenario file: spec.nodes[0].capacity.memory
+  spec.PATH           any other field of the scenario file: spec.nodes[0].capacity.memory
 
-With --results every finished run is kept. After Ctrl-C, or if a cluster fails, the same command continues from there.
+--results keeps every finished run. After Ctrl-C, or if a cluster fails, run the same command again to continue.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ from podqos.report.simulation.sweep import csv_table, table
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos sweep``."""
     add_scenario_argument(parser)
-    add_list_option(parser, "--vary", "PARAMETER=VALUES", "see above")
+    add_list_option(parser, "--vary", "PARAMETER=VALUES", "the values to try, as described above")
     parser.add_argument(
-        "--seeds", metavar="N", default="1", help="run each combination with seeds 0 to N-1 (default: 1)"
+        "--seeds", metavar="N", default="1", help="run every combination with seeds 0 to N-1 (default: 1)"
     )
     parser.add_argument(
-        "--results", metavar="FILE", help="keep finished runs in this file, one JSON line each; they are not run again"
+        "--results",
+        metavar="FILE",
+        help="keep finished runs in this file (JSON lines), so that they are not run again",
     )
     add_hold_placement_option(parser)
     add_engine_options(parser, "processes", "where to run")

@@ -1,8 +1,8 @@
 """Explain what a kubelet leaves to pods and when it evicts them: allocatable, thresholds, their order, warnings.
 
-The settings come from a KubeletConfiguration (-f; also the kubelet's /configz, OpenShift's KubeletConfig, or a node
-configuration of OKD with kubeletArguments), from the kubelet's flags, or from the kubelet of a live cluster's node, by
-name. Without any, the defaults are explained.
+The settings come from a KubeletConfiguration (-f; also the output of /configz, OpenShift's KubeletConfig, or an OKD
+node configuration with kubeletArguments), from kubelet flags, or from the kubelet of a node in a live cluster, given
+by name. Otherwise, the defaults are explained.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from podqos.cli import options
 from podqos.cli.cluster import (
     add_cluster_options,
     arguments_name_cluster,
+    check_name_of_cluster,
     cluster_of,
     is_node_name,
     node_part,
@@ -45,34 +46,38 @@ _FLAGS = {
 # Further capacities: option, its signal, example, what it is.
 _CAPACITIES = {
     "nodefs-capacity": (Signal.NODEFS, "200Gi", "size of the kubelet's filesystem"),
-    "nodefs-inodes": (Signal.NODEFS_INODES, "13107200", "its inodes"),
-    "imagefs-capacity": (Signal.IMAGEFS, "100Gi", "size of the image filesystem, if it is separate"),
-    "imagefs-inodes": (Signal.IMAGEFS_INODES, "6553600", "its inodes"),
-    "max-pids": (Signal.PID, "32768", "process ids the node has"),
+    "nodefs-inodes": (Signal.NODEFS_INODES, "13107200", "inodes of the kubelet's filesystem"),
+    "imagefs-capacity": (Signal.IMAGEFS, "100Gi", "size of the image filesystem, if separate"),
+    "imagefs-inodes": (Signal.IMAGEFS_INODES, "6553600", "inodes of the image filesystem"),
+    "max-pids": (Signal.PID, "32768", "number of process IDs on the node"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos thresholds``."""
     parser.add_argument(
-        "given", nargs="?", metavar="FILE|NODE|-", help="the kubelet's configuration; same as -f; or a node's name"
+        "given",
+        nargs="?",
+        metavar="FILE|NODE|-",
+        help="the kubelet's configuration file (same as -f), or the name of a node in a live cluster",
     )
     options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
+    options.add_recursive_option(parser)
     add_cluster_options(parser)
-    flags = parser.add_argument_group("the kubelet's flags, in place of a file")
+    flags = parser.add_argument_group("kubelet flags, instead of a file")
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
-    options.add_value_option(node, "--node-memory", options.amount_option, "its memory (default: 64Gi)")
+    options.add_value_option(node, "--node-memory", options.amount_option, "the node's memory (default: 64Gi)")
     options.add_value_option(node, "--system-memory", options.amount_option, "memory used outside pods (default: 0)")
-    options.add_value_option(node, "--node-cpu", options.cpu_option, "its cores, for example 16")
+    options.add_value_option(node, "--node-cpu", options.cpu_option, "the node's cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         read = partial(options.amount_option, example=example)
         options.add_value_option(node, f"--{name}", read, f"{what}, for example {example}")
     options.add_layout_option(node)
     options.add_version_option(parser)
-    parser.add_argument("--svg", metavar="FILE", help="also draw the node's memory as a bar into this file")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the node's memory as a bar chart into this file")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 on warnings")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.answers.thresholds:ThresholdsReport")
 
 
@@ -106,8 +111,9 @@ def _node(arguments: argparse.Namespace) -> NodeCapacities | None:
     name = arguments.given
     if name is None or not is_node_name(name):
         if arguments_name_cluster(arguments):
-            raise InvalidOption("no node of the cluster named", fix="for example: podqos thresholds worker-1")
+            raise InvalidOption("no node given", fix="for example: podqos thresholds worker-1")
         return None
+    check_name_of_cluster(arguments, name, "node")
     arguments.node, arguments.all_namespaces = name, arguments.snapshot is None
     cluster = cluster_of(arguments, node_part(arguments))
     assert cluster is not None
@@ -123,6 +129,6 @@ def _kubelet(arguments: argparse.Namespace) -> Kubelet | None:
     if file is None:
         return Kubelet(settings_from_flags(flags))
     if flags:
-        fix = "put everything into the file, or leave -f out"
+        fix = "put everything into the file, or remove -f"
         raise InvalidOption(f"-f and --{min(flags)} cannot be combined", fix=fix)
     return options.kubelet_option(file, arguments.kubernetes_version)

@@ -1,17 +1,17 @@
-"""Look at it in a browser: who dies first, why, and what would change that.
+"""Explore in a browser: who dies first, why, and what would change that.
 
-SOURCE is whatever podqos reads: manifests (files or directories, with a table of usage beside them), a snapshot of a
-cluster, a scenario (a file, or the name of one that is shipped), a kernel log, a run written by `podqos simulate -o
-json`. Files are read again when they change. Without SOURCE the page begins empty, and files can be dropped on it.
+SOURCE is anything podqos reads: manifests (files or directories, with a usage table), a snapshot of a cluster, a
+scenario (a file, or the name of a built-in one), a kernel log, or a run saved by `podqos simulate -o json`. Files are
+read again when they change. Without SOURCE the page starts empty, and you can drop files on it.
 
   podqos ui manifests/ usage.csv
   podqos ui race
-  podqos ui --context production     the live cluster, as it changes (read only)
-  podqos ui manifests/ --html page.html     the same as one file that opens without a server
+  podqos ui --context production            the live cluster, as it changes (read only)
+  podqos ui manifests/ --html page.html     a single file that opens without a server
 
-The server listens on this machine alone, unless --listen says otherwise: then the address it prints has a token,
-without which nothing is answered. What visitors drop on the page stays in memory, is seen by nobody else, and is gone
-after half an hour. Nothing is ever fetched from elsewhere.
+The server listens on this machine only. With another --listen address, it prints a URL with a token, and answers
+nothing without that token. Files dropped on the page stay in memory, are visible to that visitor only, and are deleted
+after half an hour. The page never loads anything from elsewhere.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.node.client import STATE_DIR
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import InvalidOption
 from podqos.model.time_units import SECOND_US
-from podqos.web.ui.settings import LISTEN
+from podqos.web.ui.settings import HOST, LISTEN
 
 if TYPE_CHECKING:
     from podqos.web.tls import Certificate
@@ -38,35 +38,37 @@ _LEAST_US = SECOND_US // 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos ui``."""
-    about = "manifests and their usage, a snapshot, a scenario, a kernel log or a run"
+    about = "manifests and their usage, a snapshot, a scenario, a kernel log or a simulated run"
     parser.add_argument("source", metavar="SOURCE", nargs="*", help=about)
     options.add_node_memory_option(
-        parser, "memory of the nodes of manifests", "of their Node in the files, or large enough for the pods"
+        parser, "memory of the nodes the manifests run on", "from the Node in the files, or large enough for the pods"
     )
-    live = parser.add_argument_group("what is live, in place of SOURCE (read only)")
+    live = parser.add_argument_group("something live, instead of SOURCE (read only)")
     add_live_options(live)
     about = "the live cluster of the current context"
     live.add_argument("-A", "--all-namespaces", action="store_true", help=about)
-    about = f"a running node of podqos, by its state directory (such as {STATE_DIR})"
+    about = f"a running podqos node, by its state directory (such as {STATE_DIR})"
     live.add_argument("--state-dir", metavar="DIR", help=about)
     about = "a running guard, by its state directory (such as /var/lib/podqos/guard)"
     live.add_argument("--guard", metavar="DIR", help=about)
-    about = "where that guard says how it is (default: /run/podqos/guard)"
+    about = "that guard's run directory (default: /run/podqos/guard)"
     live.add_argument("--guard-run", metavar="DIR", default="/run/podqos/guard", help=about)
-    about = "how often usage is asked for"
+    about = "how often to query usage"
     options.add_value_option(live, "--interval", _interval, about, "TIME", default="15s")
     server = parser.add_argument_group("the server")
-    about = f"where to listen (default: {LISTEN}, or another port where that is taken)"
+    about = f"address to listen on (default: {LISTEN}, or another port if that is taken)"
     server.add_argument("--listen", metavar="ADDRESS:PORT", help=about)
-    options.add_list_option(server, "--name", "NAME", "another name by which browsers call this server")
-    about = "ask for a token on this machine, too: other users of it cannot look then"
+    about = "port on this machine only; 0 picks a free one"
+    options.add_value_option(server, "--port", options.port_option, about, "N")
+    options.add_list_option(server, "--name", "NAME", "another host name under which browsers reach this server")
+    about = "require a token from this machine too, to keep its other users out"
     server.add_argument("--token", action="store_true", help=about)
-    about = "serve HTTPS: a directory with tls.crt and tls.key, or the first of them"
+    about = "serve HTTPS: a directory with tls.crt and tls.key, or the certificate file"
     server.add_argument("--certificate", metavar="DIR|FILE", help=about)
-    server.add_argument("--key", metavar="FILE", help="its key, where that is not beside it as tls.key")
-    about = "open a browser (default: where there is a desktop and a terminal)"
+    server.add_argument("--key", metavar="FILE", help="the certificate's key (default: tls.key next to it)")
+    about = "open a browser (default: on a desktop, from a terminal)"
     server.add_argument("--open", action=argparse.BooleanOptionalAction, default=None, help=about)
-    parser.add_argument("--html", metavar="FILE", help="write the page as one file with everything in it, and end")
+    parser.add_argument("--html", metavar="FILE", help="save the page as a single self-contained file and exit")
 
 
 def _interval(text: str, option: str) -> int:
@@ -80,12 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
     viewer = built_viewer()
     if arguments.html is not None:
         return _write(arguments, viewer)
-    host, port = options.address_option(arguments.listen or LISTEN, "--listen")
-    try:
-        from podqos.web.ui.server import PageAccess, Ui, is_loopback
-        from podqos.web.ui.serving import ListenAddress, serve_page
-    except ModuleNotFoundError as error:
-        raise HostError(f"the page needs {error.name}: pip install 'podqos[ui]'") from error
+    host, port = _address(arguments)
+    from podqos.web.ui.server import PageAccess, Ui, is_loopback
+    from podqos.web.ui.serving import ListenAddress, serve_page
+
     certificate = _certificate(arguments)
     token = ""
     if arguments.token or not is_loopback(host):
@@ -94,15 +94,26 @@ def run(arguments: argparse.Namespace) -> int:
         token = secrets.token_urlsafe(24)
     access = PageAccess.to(host, tuple(arguments.name), token=token, is_encrypted=certificate is not None)
     started = _started(arguments)
-    listening = ListenAddress(host, port, arguments.listen is None, certificate)
+    is_chosen = arguments.listen is not None or arguments.port is not None
+    listening = ListenAddress(host, port, not is_chosen, certificate)
     serve_page(Ui(viewer, access, say=_say), started, listening, lambda address: _ready(arguments, address))
     return EXIT_OK
 
 
+def _address(arguments: argparse.Namespace) -> tuple[str, int]:
+    if arguments.port is None:
+        return options.address_option(arguments.listen or LISTEN, "--listen")
+    if arguments.listen is not None:
+        raise InvalidOption("--listen and --port cannot be combined", fix="--listen has the port: ADDRESS:PORT")
+    return HOST, arguments.port
+
+
 def _ready(arguments: argparse.Namespace, address: str) -> None:
     print(address, flush=True)
-    _say("Ctrl-C ends it")
-    has_desktop = sys.platform == "darwin" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    _say("press Ctrl-C to stop")
+    has_desktop = sys.platform in {"darwin", "win32"} or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
     if arguments.open or (arguments.open is None and has_desktop and sys.stdout.isatty()):
         import threading
         import webbrowser
@@ -121,15 +132,17 @@ def _started(arguments: argparse.Namespace) -> Started:
         what = "SOURCE, a live cluster, a running node and a guard cannot be combined"
         raise InvalidOption(what, fix="give one of them")
     if arguments.node_memory is not None and not arguments.source:
-        raise InvalidOption("no manifests whose node it would be", where="--node-memory", fix="name a SOURCE")
+        raise InvalidOption("there are no manifests to run on that node", where="--node-memory", fix="give a SOURCE")
     if arguments.source:
         if "-" in arguments.source:
-            raise InvalidOption("standard input cannot be read again", where="SOURCE", fix="name a file")
+            raise InvalidOption("standard input cannot be read twice", where="SOURCE", fix="give a file")
         files = FilesFeed(arguments.source, arguments.node_memory)
         return Started(files.first, files)
     if arguments.state_dir is not None:
         from podqos.cli.node.client import NodeClient
+        from podqos.cli.systems import require_linux
 
+        require_linux("ui --state-dir")
         node = NodeFeed(NodeClient(arguments.state_dir).get, arguments.state_dir)
         return Started(node.look(), node)
     if arguments.guard is not None:
@@ -155,9 +168,11 @@ def _write(arguments: argparse.Namespace, viewer: str) -> int:
 
     started = _started(arguments)
     if started.source is None:
-        raise InvalidOption("nothing to write", where="--html", fix="name a SOURCE")
+        raise InvalidOption("no SOURCE to save", where="--html", fix="give a SOURCE")
     page = page_about(started.source)
-    write_file(arguments.html, shared_page(viewer, page))
+    written = shared_page(viewer, page)
+    write_file(arguments.html, written)
+    _say(f"wrote {arguments.html} ({len(written) / 1e6:.1f} MB): one file that opens in any browser")
     errors = print_problems(page.problems)
     for node in page.nodes.nodes.values():
         if node.problem:

@@ -1,19 +1,19 @@
-"""Stop it where it happens: an admission webhook that refuses, warns and mends by policy.
+"""Run an admission webhook that rejects, warns about and fixes pods by policy.
 
-It answers AdmissionReviews of pods and of what makes pods: violations of the policy refuse an object or warn about
-it, and what `podqos check` finds is told as warnings. At /mutate it applies a ClusterResourceOverride, and gives
-sidecars limits where a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
-docs/reference/commands/webhook.md shows how to roll it out, and how to get out again.
+It answers AdmissionReviews of pods and of objects that create pods. Violations of the policy reject an object or warn
+about it, and findings of `podqos check` become warnings. At /mutate it applies a ClusterResourceOverride, and gives
+sidecars limits if a pod asks to stay Guaranteed. Policy and certificate are read again when they change.
+docs/reference/commands/webhook.md shows how to roll it out and how to uninstall it.
 
-  test         the answer to a review, without a server
-  certificate  make a certificate, or renew it
-  manifests    what it needs to run in a cluster
+  test         print the response to a review, without a server
+  certificate  create a certificate, or renew it
+  manifests    print the manifests to run it in a cluster
 
   podqos webhook --certificate certs --policy policy.yaml
   podqos webhook test -f review.json --policy policy.yaml
   podqos webhook manifests --image registry.example.com/podqos:1.0
 
-Exit codes of test: 0 allowed, 1 refused, 2 bad input.
+Exit codes of test: 0 allowed, 1 rejected, 2 bad input.
 """
 
 from __future__ import annotations
@@ -47,52 +47,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_deciding_options(parser)
     server = parser.add_argument_group("the server")
     options.add_value_option(
-        server, "--listen", options.address_option, "where to listen", "ADDRESS:PORT", default=LISTEN
+        server, "--listen", options.address_option, "address to listen on", "ADDRESS:PORT", default=LISTEN
     )
-    about = "the certificate: a directory with tls.crt and tls.key, or the first of them"
+    about = "the certificate: a directory with tls.crt and tls.key, or the certificate file"
     server.add_argument("--certificate", metavar="DIR|FILE", help=about)
-    server.add_argument("--key", metavar="FILE", help="its key, where that is not beside it as tls.key")
-    about = "where a line of JSON is written for each request: a file, - for standard output, or none (default: -)"
+    server.add_argument("--key", metavar="FILE", help="the certificate's key (default: tls.key next to it)")
+    about = "where to log each request as a line of JSON: a file, - for standard output, or none (default: -)"
     server.add_argument("--audit", metavar="FILE", default="-", help=about)
-    about = "how long to go on taking requests when told to stop"
+    about = "how long to keep serving after SIGTERM"
     options.add_value_option(server, "--drain", _duration, about, "TIME", default="5s")
-    cluster = parser.add_argument_group("the cluster, for labels of namespaces, LimitRanges and priority classes")
-    about = "watch it (read only): that of the pod this runs in, or of a kubeconfig"
+    cluster = parser.add_argument_group("the cluster, for namespace labels, LimitRanges and priority classes")
+    about = "watch the cluster (read only) that this pod runs in, or that of a kubeconfig"
     cluster.add_argument("--watch", action="store_true", help=about)
     add_live_options(cluster)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="without a server")
-    test = actions.add_parser("test", help="print the answer to a review")
-    test.add_argument("-f", "--filename", metavar="FILE", required=True, help="an AdmissionReview in JSON; - is stdin")
-    about = "which webhook is asked: validate or mutate (default: validate)"
+    test = actions.add_parser("test", help="print the response to a review")
+    test.add_argument(
+        "-f", "--filename", metavar="FILE", required=True, help="an AdmissionReview in JSON; - for standard input"
+    )
+    options.add_recursive_option(test)
+    about = "which webhook answers: validate or mutate (default: validate)"
     test.add_argument("--webhook", metavar="NAME", choices=("validate", "mutate"), default="validate", help=about)
     _add_deciding_options(test)
-    certificate = actions.add_parser("certificate", help="make a certificate and an authority for it, or renew them")
-    about = "where ca.crt, ca.key, tls.crt and tls.key are, or will be"
+    certificate = actions.add_parser("certificate", help="create a certificate and its CA, or renew them")
+    about = "directory for ca.crt, ca.key, tls.crt and tls.key"
     certificate.add_argument("folder", metavar="DIR", help=about)
-    about = f"the Service that API servers call (default: {WEBHOOK})"
+    about = f"the Service that the API server calls (default: {WEBHOOK})"
     certificate.add_argument("--service", metavar="NAME", default=WEBHOOK, help=about)
     about = f"its namespace (default: {NAMESPACE})"
     certificate.add_argument("-n", "--namespace", metavar="NAMESPACE", default=NAMESPACE, help=about)
-    options.add_list_option(certificate, "--name", "NAME", "another DNS name or address the webhook is called by")
-    certificate.add_argument("--days", metavar="N", type=int, default=365, help="how long it lasts (default: 365)")
-    certificate.add_argument("--force", action="store_true", help="renew it even if it lasts for long")
-    manifests = actions.add_parser("manifests", help="print what it needs to run in a cluster")
+    options.add_list_option(certificate, "--name", "NAME", "another DNS name or address of the webhook")
+    certificate.add_argument("--days", metavar="N", type=int, default=365, help="days until it expires (default: 365)")
+    certificate.add_argument("--force", action="store_true", help="renew it even if it is still valid for long")
+    manifests = actions.add_parser("manifests", help="print its manifests")
     add_installation_options(manifests)
-    about = "its policy (default: one to begin with, which only warns)"
+    about = "the policy (default: a starter policy that only warns)"
     manifests.add_argument("--policy", metavar="FILE", default=STARTER_POLICY, help=about)
-    manifests.add_argument("--replicas", metavar="N", type=int, default=2, help="how many of it (default: 2)")
-    about = "refuse pods where it does not answer (default: let them in)"
+    manifests.add_argument("--replicas", metavar="N", type=int, default=2, help="number of replicas (default: 2)")
+    about = "reject pods when the webhook does not answer (default: admit them)"
     manifests.add_argument("--fail-closed", action="store_true", help=about)
-    about = "also let it change pods, where the policy or their annotations ask for it"
+    about = "also register it for mutation, so that it can fix pods where the policy or an annotation asks for it"
     manifests.add_argument("--mutate", action="store_true", help=about)
-    about = "a directory that `podqos webhook certificate` made (default: cert-manager makes the certificate)"
+    about = "a directory written by `podqos webhook certificate` (default: cert-manager issues the certificate)"
     manifests.add_argument("--certificate", metavar="DIR", help=about)
 
 
 def _add_deciding_options(parser: options.Parser) -> None:
-    about = "what to decide by: Policies, and LimitRanges, Namespaces or a ClusterResourceOverride beside them"
+    about = "files with Policies, and with LimitRanges, Namespaces or a ClusterResourceOverride"
     options.add_list_option(parser, "--policy", "FILE|DIR", about)
-    about = "findings of check to warn about, and worse ones: error, warning, info or never (default: warning)"
+    about = "warn about findings of this severity or higher: error, warning, info or never (default: warning)"
     parser.add_argument("--warn-on", metavar="SEVERITY", choices=_WARN_ON, default="warning", help=about)
     options.add_version_option(parser)
 
@@ -150,8 +153,8 @@ def _certificate(arguments: argparse.Namespace) -> int:
         raise InvalidOption(f"{arguments.days} days", where="--days", fix="from 1 to 3650")
     names = (*service_names(arguments.service, arguments.namespace), *arguments.name)
     made = make(arguments.folder, tuple(dict.fromkeys(names)), days=arguments.days, force=arguments.force)
-    what = "made" if made.is_new else "still good"
-    authority = "; the authority is new: give ca.crt to the webhook configurations" if made.is_new_authority else ""
+    what = "created" if made.is_new else "is still valid"
+    authority = ". The CA is new: put ca.crt into the webhook configurations" if made.is_new_authority else ""
     print(f"{made.folder}: certificate of {made.names[0]} {what}, expires {made.expires:%Y-%m-%d}{authority}")
     return EXIT_OK
 
@@ -161,7 +164,7 @@ def _manifests(arguments: argparse.Namespace) -> int:
     from podqos.web.webhook_rules import read_rules
 
     if arguments.replicas < 1:
-        raise InvalidOption(f"{arguments.replicas} of it serve nothing", where="--replicas", fix="at least 1")
+        raise InvalidOption(f"{arguments.replicas} replicas serve nothing", where="--replicas", fix="at least 1")
     _refuse_standard_input([arguments.policy])
     read_rules([arguments.policy])
     settings = replace(
@@ -234,15 +237,15 @@ def _deciding(arguments: argparse.Namespace) -> tuple[CheckOptions, FailOn]:
 def _refuse_standard_input(policies: Sequence[str]) -> None:
     """Refuse what can be read only once: these policies are read again."""
     if "-" in policies:
-        raise InvalidOption("standard input can be read only once", where="--policy", fix="name a file")
+        raise InvalidOption("standard input can be read only once", where="--policy", fix="give a file")
 
 
 def certificate_files(arguments: argparse.Namespace) -> tuple[str, str]:
     """Return the files of the certificate that the options name, and of its key."""
     given, key = arguments.certificate, arguments.key
     if given is None:
-        fix = "make one with `podqos webhook certificate certs`, and name that directory"
-        raise InvalidOption("an API server speaks only HTTPS with a webhook", where="--certificate", fix=fix)
+        fix = "create one with `podqos webhook certificate certs` and give that directory"
+        raise InvalidOption("the API server calls webhooks over HTTPS only", where="--certificate", fix=fix)
     if os.path.isdir(given):
         return os.path.join(given, "tls.crt"), key or os.path.join(given, "tls.key")
     return given, key or os.path.join(os.path.dirname(given), "tls.key")

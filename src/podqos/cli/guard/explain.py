@@ -1,6 +1,6 @@
-"""Explain what the guard decided about a pod: which threshold, which figures, why this pod, who was next, what helps.
+"""Explain what the guard decided about a pod: which threshold, which usage, why this pod, which was next, what helps.
 
-All of it is in the guard's journal, which is read from disk. Beside it stands what kernel and kubelet did.
+Everything comes from the guard's journal, which is read from disk, including what the kernel and the kubelet did.
 
   podqos guard explain shop/batch-7
   podqos guard explain -n shop batch-7 -o json
@@ -17,7 +17,7 @@ from podqos.cli.node.client import add_pod_arguments, pod_named
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InputError
 
-SUMMARY = "why it chose a pod, who was next, what would have saved it"
+SUMMARY = "why it chose a pod, which was next, what would have saved it"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     if not found.decisions and not found.deaths:
         name = pod.partition("/")[2]
         pods = {entry.pod for entry in entries_of(Path(arguments.state)) if (entry.pod or "").endswith(f"/{name}")}
-        meant = f"it does of {listed(sorted(filter(None, pods)))}" if pods else "`podqos guard journal` shows all of it"
-        raise InputError(f"the journal says nothing of {pod}", where=arguments.state, fix=meant)
+        meant = (
+            f"it has entries about {listed(sorted(filter(None, pods)))}"
+            if pods
+            else "`podqos guard journal` shows everything"
+        )
+        raise InputError(f"the journal has no entries about {pod}", where=arguments.state, fix=meant)
     emit(found, arguments, explanation_lines)
     return EXIT_OK

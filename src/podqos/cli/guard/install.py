@@ -1,7 +1,8 @@
-"""Run the guard as a service of this node, beside its kubelet: print a systemd unit, or write it with --write.
+"""Run the guard as a service of this node, alongside its kubelet: print a systemd unit, or write it with --write.
 
-The options of `podqos guard run` are passed on in the unit. Nothing is started or enabled. With the kubelet's own
-credentials (--kubeconfig /etc/kubernetes/kubelet.conf) the API server's NodeRestriction keeps it to this node's pods.
+The unit runs `podqos guard run` with the options given here. Nothing is started or enabled. With the kubelet's own
+credentials (--kubeconfig /etc/kubernetes/kubelet.conf), the API server's NodeRestriction limits it to this node's
+pods.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ StateDirectory={state_directory}
 StateDirectoryMode=0700
 RuntimeDirectory={run_directory}
 RuntimeDirectoryMode=0700
-# What an eviction has begun is finished by the next guard, which finds it there.
+# After a restart the guard finishes the evictions it finds here.
 RuntimeDirectoryPreserve=restart
 
 # Last to be killed, and never paged out (the guard sets the same, but only once it runs).
 OOMScoreAdjust=-999
-# Directly below the root: elsewhere MemoryMin counts only where every slice above has it, too.
+# Directly below the root: in a slice, MemoryMin has no effect unless every slice above sets it, too.
 Slice=-.slice
 MemoryMin=64M
 LimitMEMLOCK=infinity
 
-# It needs the cgroups of pods, signals, and the kernel's log.
+# It needs the pods' cgroups, signals, and the kernel log.
 CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_IPC_LOCK CAP_KILL CAP_SYS_NICE CAP_SYS_RESOURCE CAP_SYSLOG
 NoNewPrivileges=yes
 ProtectSystem=strict

@@ -1,6 +1,6 @@
-"""Print the journal of a guard: what it saw, decided and did, what kernel and kubelet did, and why.
+"""Print the journal of a guard: what it saw, decided and did, what the kernel and the kubelet did, and why.
 
-It is read from disk: the guard need not run.
+It is read from disk, so the guard does not need to run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podqos.cli.node.client import add_lines_options
 from podqos.cli.node.journal import add_journal_options, in_words, since_option
 from podqos.errors import InvalidOption
 
-SUMMARY = "print its journal: what was seen, decided and done, and why"
+SUMMARY = "print its journal: what it saw, decided and did, and why"
 _LOOK_SECONDS = 0.2
 
 

@@ -1,7 +1,7 @@
-"""Print what the guard needs to run in a cluster: a DaemonSet, its rights, and policies that keep them to its node.
+"""Print the manifests to run the guard in a cluster: a DaemonSet, its RBAC, and policies that limit it to its own node.
 
-Kubernetes 1.30 or later. It only shadows unless --enforce is given; docs/reference/commands/guard.md says
-what it may do, and why.
+Kubernetes 1.30 or later. It runs in shadow mode unless --enforce is given; docs/reference/commands/guard.md says what
+it is allowed to do, and why.
 """
 
 from __future__ import annotations
@@ -12,18 +12,27 @@ from podqos.cli.installing import add_installation_options, print_manifests, set
 from podqos.errors import InvalidOption
 from podqos.web.settings import GUARD_NAMESPACE
 
-SUMMARY = "print what it needs to run in a cluster"
+SUMMARY = "print its manifests"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard manifests``."""
     add_installation_options(parser, GUARD_NAMESPACE)
-    parser.add_argument("--enforce", action="store_true", help="evict (default: only say what it would do)")
-    about = "share the host's pid namespace: needed with cgroup v1; with v2 a killed pod's memory is freed sooner"
+    parser.add_argument(
+        "--enforce",
+        action="store_true",
+        help="evict pods (default: shadow mode, which only journals what it would do)",
+    )
+    about = "share the host's PID namespace: required on cgroup v1, frees a killed pod's memory sooner on v2"
     parser.add_argument("--host-pid", action="store_true", help=about)
-    about = "the kubelet's configuration file on nodes, such as /var/lib/kubelet/config.yaml (default: ask the kubelet)"
+    about = (
+        "path of the kubelet's configuration on the nodes, such as /var/lib/kubelet/config.yaml "
+        "(default: ask the kubelet)"
+    )
     parser.add_argument("--kubelet-config", metavar="PATH", default="", help=about)
-    about = "also grant pods/eviction, for soft thresholds; no policy can keep that to its own node"
+    about = (
+        "also grant pods/eviction, for soft thresholds; no admission policy can restrict that to the guard's own node"
+    )
     parser.add_argument("--eviction-api", action="store_true", help=about)
 
 
@@ -34,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = arguments.kubelet_config
     if path and not path.startswith("/"):
         fix = "for example /var/lib/kubelet/config.yaml"
-        raise InvalidOption(f"{path!r} is no absolute path", where="--kubelet-config", fix=fix)
+        raise InvalidOption(f"{path!r} is not an absolute path", where="--kubelet-config", fix=fix)
     common = settings_of(arguments)
     settings = GuardInstallation(
         namespace=common.namespace,

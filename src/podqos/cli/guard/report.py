@@ -1,7 +1,7 @@
-"""Compare what the guard decided with what kernel and kubelet did: who would have gone first, how long before.
+"""Compare the guard's decisions with what the kernel and the kubelet did: which pod it would have evicted.
 
-The guard's journal has what it saw of both. Logs of the kernel or of kubelets, files of pods and events, or a cluster
-say more: what happened while it did not watch, or where it may not read the kernel's log.
+The guard's journal records what it saw of both. Kernel or kubelet logs, files with pods and events, or a cluster add
+what happened while the guard was not running, or where it has no permission to read the kernel log.
 
   podqos guard report
   journalctl -k -o short-iso-precise | podqos guard report --kernel-log -
@@ -20,22 +20,21 @@ from podqos.cli.main import EXIT_OK
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 
-SUMMARY = "its decisions against what kernel and kubelet did"
+SUMMARY = "compare its decisions with what the kernel and the kubelet did"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos guard report``."""
     add_state_option(parser)
-    options.add_list_option(parser, "--journal", "FILE|DIR", "a journal to read in place of that of --state")
-    about = "a log of the kernel or of a kubelet in any form that `podqos autopsy` reads; - is standard input"
+    options.add_list_option(parser, "--journal", "FILE|DIR", "a journal to read instead of the one in --state")
+    about = "a kernel or kubelet log in any form that `podqos autopsy` reads; - for standard input"
     options.add_list_option(parser, "--kernel-log", "FILE|-", about)
-    about = "pods, nodes and events as `kubectl get -A -o yaml` prints them"
+    about = "pods, nodes and events from `kubectl get -A -o yaml`"
     parser.add_argument(
         "-f", "--filename", metavar="FILE|DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    parser.add_argument(
-        "-n", "--namespace", metavar="NAME", help="only deaths that this namespace of a cluster tells of"
-    )
+    options.add_recursive_option(parser)
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="only deaths in this namespace of the cluster")
     add_cluster_options(parser)
     options.add_version_option(parser)
     add_output_options(parser, ("text", "json", "yaml", "csv"), "podqos.survival.shadow:GuardReport")
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.report.node.guard import csv_rows, report_lines
 
     if [*arguments.kernel_log, *arguments.filename].count(STDIN) > 1:
-        raise InvalidOption("standard input can be read once", fix="give one - only")
+        raise InvalidOption("standard input can be read only once", fix="give - once")
     arguments.files = arguments.filename
     found, logs = told_apart(arguments.kernel_log)
     cluster, of_nodes = scene_of(arguments)

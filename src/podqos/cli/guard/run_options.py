@@ -14,13 +14,13 @@ STATE, RUN = "/var/lib/podqos/guard", "/run/podqos/guard"
 
 def add_state_option(parser: options.Parser) -> None:
     """Declare where a guard keeps its journal."""
-    about = f"where the journal and what is known of pods are kept (default: {STATE})"
+    about = f"directory of the journal and of known pods (default: {STATE})"
     parser.add_argument("--state", metavar="DIR", default=STATE, help=about)
 
 
 def add_run_option(parser: options.Parser) -> None:
     """Declare where a guard says how it is."""
-    about = f"where it says how it is, and evictions under way are; a tmpfs (default: {RUN})"
+    about = f"directory of its status and of evictions in progress; a tmpfs (default: {RUN})"
     parser.add_argument("--run", metavar="DIR", dest="run_dir", default=RUN, help=about)
 
 
@@ -28,31 +28,35 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     what = parser.add_argument_group("what it does")
     mode = what.add_mutually_exclusive_group()
-    about = "decide and write down, but evict nothing: the default"
+    about = "journal decisions but evict nothing (the default)"
     mode.add_argument("--shadow", action="store_true", help=about)
     mode.add_argument("--enforce", action="store_true", help="evict")
-    about = "when containers are killed: as the API server is told (patch), or once it has answered (answer)"
+    about = "when to kill containers: while the API server is being patched (patch), or once it has answered (answer)"
     what.add_argument(
         "--kill-after", metavar="WHEN", choices=("patch", "answer"), default="patch", help=f"{about} (default: patch)"
     )
-    about = "the most evictions within a time; beyond it only says what it would do"
+    about = "evict at most this often; beyond that, only journal"
     options.add_value_option(what, "--most", _most, about, "N/TIME", default="3/5m")
     time = partial(options.duration_option, least_us=0)
-    options.add_value_option(what, "--cool-down", time, "the least time between two evictions", "TIME", default="100ms")
+    options.add_value_option(what, "--cool-down", time, "minimum time between two evictions", "TIME", default="100ms")
     what.add_argument("--realtime", action="store_true", help="run with real-time priority (SCHED_FIFO)")
     node = parser.add_argument_group("the node")
-    node.add_argument("--node", metavar="NAME", help="its name in the cluster (default: $NODE_NAME, this machine's)")
-    options.add_kubelet_option(node, default="what the kubelet answers; where it refuses, what it was started with")
-    about = "act on memory thresholds of its own, high enough to react within this time"
+    node.add_argument(
+        "--node",
+        metavar="NAME",
+        help="the node's name in the cluster (default: $NODE_NAME, or this machine's host name)",
+    )
+    options.add_kubelet_option(node, default="what the kubelet answers; if it refuses, what it was started with")
+    about = "use memory thresholds of its own, high enough to react within this time"
     options.add_value_option(node, "--reaction", options.duration_option, f"{about} (default: the kubelet's)", "TIME")
-    about = "the growth that --reaction is to keep up with"
+    about = "the memory growth that --reaction has to withstand"
     options.add_value_option(node, "--growth", options.rate_option, about, "QUANTITY/s", default="1Gi/s")
     options.add_version_option(node)
     files = parser.add_argument_group("its files")
     add_state_option(files)
     add_run_option(files)
     metrics = parser.add_argument_group("its metrics")
-    about = "serve /metrics and /healthz to programs of this machine"
+    about = "serve /metrics and /healthz on this machine"
     metrics.add_argument("--listen", metavar="ADDRESS:PORT", help=f"{about}, such as 127.0.0.1:9754")
     about = "allow --listen to be reachable from other machines"
     metrics.add_argument("--listen-anywhere", action="store_true", help=about)
@@ -64,5 +68,5 @@ def _most(text: str, option: str) -> tuple[int, int]:
     """Read how many evictions there may be, and within which time."""
     number, slash, time = text.partition("/")
     if not slash or not number.isdecimal() or len(number) > 9 or not int(number):
-        raise InvalidOption(f"{text!r} is no rate", where=option, fix="for example 3/5m")
+        raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix="for example 3/5m")
     return int(number), options.duration_option(time, option)

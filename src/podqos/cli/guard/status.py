@@ -1,6 +1,6 @@
-"""Show how the guard of this node is: its mode, thresholds and figures, what it knows, how fast it was.
+"""Show the status of this node's guard: its mode, thresholds, usage, known pods and reaction times.
 
-Exit codes: 0, or 3 where no guard runs here.
+Exit codes: 0, or 3 if no guard is running here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import HostError
 
-SUMMARY = "its mode, thresholds and figures, what it knows, how fast it was"
+SUMMARY = "its mode, thresholds, usage, known pods and reaction times"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise HostError(f"{file}: {error.strerror or error}") from error
     if status is None:
-        raise HostError(f"no guard says how it is at {file}: start one with `podqos guard run`, or name its --run DIR")
+        raise HostError(
+            f"no guard is running: {file} does not exist; start one with `podqos guard run`, or give its --run DIR"
+        )
     now_us = time.time_ns() // 1000
     emit(status, arguments, lambda status, style: status_lines(status, now_us, style))
     return EXIT_HOST if status.is_stale(now_us) else EXIT_OK

@@ -26,14 +26,16 @@ T = TypeVar("T")
 def add_state_dir_option(parser: argparse.ArgumentParser) -> None:
     """Declare ``--state-dir``, which identifies a node."""
     parser.add_argument(
-        "--state-dir", metavar="DIR", default=STATE_DIR, help=f"the state directory of the node ({STATE_DIR})"
+        "--state-dir", metavar="DIR", default=STATE_DIR, help=f"the node's state directory (default: {STATE_DIR})"
     )
 
 
 def add_pod_arguments(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     """Declare the pod a command is about; ``pod_named`` says where it lacks, if the parser does not."""
     parser.add_argument("pod", metavar="[NAMESPACE/]POD", nargs=None if is_required else "?", help="the pod")
-    parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default)")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAME", default="default", help="the pod's namespace (default: default)"
+    )
 
 
 def add_lines_options(parser: argparse.ArgumentParser, following: str) -> None:
@@ -64,7 +66,7 @@ def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
     if not slash:
         namespace, name = arguments.namespace, namespace
     if not namespace or not name or "/" in name:
-        raise InvalidOption(f"{arguments.pod!r} is not the name of a pod", fix="write POD or NAMESPACE/POD")
+        raise InvalidOption(f"{arguments.pod!r} is not a valid pod name", fix="write POD or NAMESPACE/POD")
     return namespace, name
 
 
@@ -94,7 +96,7 @@ class NodeClient:
         try:
             return msgspec.json.decode(self.get(target), type=kind, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
-            what = f"the node's answer to {target} cannot be decoded: {error}; is the node another version?"
+            what = f"the node's response to {target} cannot be decoded: {error}; is it another version of podqos?"
             raise HostError(what) from error
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
@@ -117,7 +119,7 @@ class NodeClient:
                     _refuse(response)
                 yield response
             except (OSError, HTTPException) as error:
-                raise HostError("the node closed the connection: it has stopped or failed") from error
+                raise HostError("the node closed the connection: it stopped or crashed") from error
             finally:
                 response.close()
         finally:
@@ -130,8 +132,8 @@ class NodeClient:
             return connection.getresponse()
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
             raise HostError(
-                f"no node is running with this state directory: no answer at {self._socket}; start one with "
-                "`podqos node run`, or give another node's directory with --state-dir"
+                f"no node is running with this state directory: no response at {self._socket}; start one with "
+                "`podqos node run`, or give another directory with --state-dir"
             ) from error
         except PermissionError as error:
             what = f"{self._socket}: permission denied: run as the node's user, usually root"
@@ -157,7 +159,7 @@ def _refuse(response: HTTPResponse) -> NoReturn:
     text = response.read().decode(errors="replace").strip()
     if response.status == 404:
         raise InputError(text, fix="`podqos node pods` lists them")
-    raise HostError(f"the node refused: {text}")
+    raise HostError(f"the node rejected the request: {text}")
 
 
 class _Connection(HTTPConnection):

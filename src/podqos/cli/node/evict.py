@@ -1,6 +1,6 @@
 """Evict a pod of a running node.
 
-It gets its grace period, and stays Failed until its manifest changes.
+Its grace period is honoured. The pod stays Failed until its manifest changes.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import sys
 
 from podqos.cli.node.client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
 
-SUMMARY = "evict a pod, with its grace period"
+SUMMARY = "evict a pod, honouring its grace period"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node evict``."""
     add_pod_arguments(parser)
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
     add_state_dir_option(parser)
 
 

@@ -1,4 +1,4 @@
-"""Print the journal of a running node: what was seen, decided and done, and why."""
+"""Print the journal of a running node: what it saw, decided and did, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.controls import harmless, one_line
 from podqos.errors import InputError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
 
-SUMMARY = "print its journal: what was seen, decided and done, and why"
+SUMMARY = "print its journal: what it saw, decided and did, and why"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,13 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_journal_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options of every command that prints a journal."""
-    parser.add_argument("--since", metavar="TIME", help="start at a time: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
+    parser.add_argument("--since", metavar="TIME", help="start at this time: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
     parser.add_argument(
         "-o",
         "--output",
         choices=("text", "jsonl"),
         default="text",
-        help="as text, or as stored (default: text)",
+        help="text, or as stored (default: text)",
     )
 
 
@@ -65,5 +65,5 @@ def since_option(text: str | None) -> int | None:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidOption(f"{text!r}", where="--since", fix="such as 10m, or 2026-01-31T12:00:00Z") from None
+        raise InvalidOption(f"{text!r}", where="--since", fix="for example 10m or 2026-01-31T12:00:00Z") from None
     return max(0, int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1e6))

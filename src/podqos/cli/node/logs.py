@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node logs``."""
     add_pod_arguments(parser)
     parser.add_argument("-c", "--container", metavar="NAME", help="the container (default: the first)")
-    add_lines_options(parser, "keep printing until the container ends")
+    add_lines_options(parser, "keep printing until the container exits")
     parser.add_argument("-p", "--previous", action="store_true", help="the run before the last restart")
     parser.add_argument("--timestamps", action="store_true", help="show time and stream, as in the CRI log format")
     add_state_dir_option(parser)
@@ -44,6 +44,6 @@ def _first_container(client: NodeClient, namespace: str, name: str) -> str:
         if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
             names = [container.name for container in pod.spec.containers]
             if len(names) > 1:
-                print(f"podqos: {names[0]} of {', '.join(names)}; choose with -c", file=sys.stderr)
+                print(f"podqos: showing {names[0]} of {', '.join(names)}; choose with -c", file=sys.stderr)
             return names[0]
-    raise InputError(f"there is no pod {namespace}/{name}", fix="`podqos node pods` lists them")
+    raise InputError(f"no such pod: {namespace}/{name}", fix="`podqos node pods` lists them")

@@ -6,8 +6,8 @@ import argparse
 import sys
 
 from podqos.cli.node.client import NodeClient, add_state_dir_option
-from podqos.cli.output import print_lines
-from podqos.cli.terminal import add_colour_option, style_for
+from podqos.cli.output import add_headers_option, print_lines
+from podqos.cli.terminal import add_colour_option, style_of
 
 SUMMARY = "list its pods: usage, requests, limits, oom_score_adj"
 
@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="json, yaml: the pods as a Kubernetes PodList with status (default: table)",
     )
+    add_headers_option(parser)
     add_colour_option(parser)
 
 
@@ -42,6 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.report.node.lines import pods_table
 
     status = client.value("/status", NodeStatus)
-    is_wide = arguments.output == "wide"
-    print_lines(pods_table(status, style_for(arguments.color), is_wide=is_wide))
+    style = style_of(arguments)
+    print_lines(pods_table(status, style, is_wide=style.is_wide), style)
     return 0

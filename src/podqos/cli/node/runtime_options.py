@@ -20,23 +20,25 @@ def add_runtime_options(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         choices=("process", "runc", "containerd", "podman"),
         default="process",
-        help="what runs containers: plain processes (the default, needs nothing installed), or a container runtime",
+        help=(
+            "how to run containers: as plain processes (default, needs nothing installed) or with a container runtime"
+        ),
     )
     parser.add_argument(
         "--images",
         metavar="DIR",
-        help="with --runtime runc: where images are, as OCI image layouts or root filesystems",
+        help="with --runtime runc: directory of images, as OCI image layouts or root filesystems",
     )
     parser.add_argument(
         "--runtime-socket",
         metavar="PATH",
-        help="with --runtime containerd: the socket of its CRI (/run/containerd/containerd.sock)",
+        help="with --runtime containerd: its CRI socket (default: /run/containerd/containerd.sock)",
     )
     parser.add_argument(
         "--podman-option",
         metavar="OPTION",
         action="append",
-        help="with --runtime podman: an option to put before each of its commands, such as --root=DIR; repeatable",
+        help="with --runtime podman: a global podman option, such as --root=DIR; may be repeated",
     )
 
 

@@ -1,6 +1,6 @@
 """Show the status of a running node.
 
-Capacity and requests, memory and pressure, distance to eviction, the next victims, and the restrictions of this
+Capacity and requests, memory and pressure, headroom before eviction, the next victims, and the restrictions of this
 machine.
 """
 
@@ -11,7 +11,7 @@ import argparse
 from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.output import add_output_options, emit
 
-SUMMARY = "its state, distance to eviction, next victims"
+SUMMARY = "its state, headroom before eviction, next victims"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """Live view of a running node: pods by class with usage against request and limit, pressure, next victims.
 
-On a terminal the view refreshes until q or Ctrl-C; otherwise, and with --once, it is printed once.
+On a terminal the view refreshes until q or Ctrl-C. Elsewhere, or with --once, it is printed once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_dir_option(parser)
     parser.add_argument("--once", action="store_true", help="print once and exit")
     parser.add_argument(
-        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="refresh interval (default: 2)"
+        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="refresh interval in seconds (default: 2)"
     )
     add_colour_option(parser)
 

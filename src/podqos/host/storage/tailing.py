@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _PIECE_BYTES = 64 << 10
+# Windows has no O_CLOEXEC, and would change line ends.
+_TO_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def lines_of(
@@ -41,7 +43,7 @@ def _read(path: Path, start: int, is_over: Callable[[], bool]) -> Generator[byte
         while True:
             if descriptor < 0:
                 with suppress(OSError):
-                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                    descriptor = os.open(path, _TO_READ)
                     os.lseek(descriptor, start, os.SEEK_SET)
                     start = 0
             # Checked before reading: nothing is written after the end.
@@ -78,7 +80,7 @@ def _from_end(files: list[Path], count: int) -> Generator[bytes | None, None, tu
     missing = count
     for index in range(len(files) - 1, -1, -1):
         try:
-            descriptor = os.open(files[index], os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(files[index], _TO_READ)
         except OSError:
             continue
         try:

@@ -1,5 +1,8 @@
 """Work on the cores of this machine, by processes that are forked, so that what they work on is there already.
 
+Where a process cannot be forked (Windows) or should not be (macOS, whose own libraries do not survive it), this process
+does the work of ``fan_out`` and ``in_copy`` alone, and that of ``in_processes`` is done by processes started afresh.
+
 - ``fan_out``: the inputs are known, and inherited. This process works itself, with one worker for every other core.
   Whoever is done with a turn takes the next one from a queue; a worker answers once, when nothing is left.
 - ``in_processes``: tasks are made while others are worked on. A worker gets a task and answers, one after the other.
@@ -37,11 +40,16 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def forks() -> bool:
+    """Whether processes are forked here."""
+    return hasattr(os, "fork") and sys.platform != "darwin"
+
+
 def fan_out(
     task: Callable[[Task], Result], inputs: Sequence[Task], workers: int, progress: Progress | None = None
 ) -> Iterator[Result]:
     """Yield ``task(input)`` for every input, in order, computed by so many processes."""
-    workers = max(1, min(workers, len(inputs), _MOST_TURNS))
+    workers = max(1, min(workers, len(inputs), _MOST_TURNS)) if forks() else 1
     total = len(inputs)
     if workers == 1:
         for index, item in enumerate(inputs):
@@ -103,6 +111,8 @@ def in_copy(function: Callable[[], Result]) -> Result:
 
     The state so far is computed once, and what is tried out from it is gone with the copy.
     """
+    if not forks():
+        return function()
     with _pool() as pool:
         worker: _Worker[None, Result] = _Worker(lambda _: function(), pool)
         worker.give_last(None)
@@ -114,6 +124,12 @@ def in_processes(function: Callable[[Task], Result], tasks: Iterable[Task], work
     """Give an iterator over the results of all tasks, as they come. One worker is this process itself."""
     if workers == 1:
         yield map(function, tasks)
+        return
+    if not forks():
+        from podqos.library.engines.spawned import in_spawned_processes
+
+        with in_spawned_processes(function, tasks, workers) as results:
+            yield results
         return
     with _pool() as pool:
         yield _results(pool, function, iter(tasks), workers)
@@ -269,7 +285,7 @@ def _serve(
                 try:
                     answer = pickle.dumps((True, function(task)), pickle.HIGHEST_PROTOCOL)
                 except Exception as error:  # noqa: BLE001 - the parent raises it
-                    answer = pickle.dumps((False, _carried(error)), pickle.HIGHEST_PROTOCOL)
+                    answer = pickle.dumps((False, carried(error)), pickle.HIGHEST_PROTOCOL)
                 _write(answers, answer)
     finally:
         os._exit(0)
@@ -287,7 +303,7 @@ def _end_with(parent: int) -> None:
     signal.setitimer(signal.ITIMER_REAL, _ORPHAN_CHECK_SECONDS, _ORPHAN_CHECK_SECONDS)
 
 
-def _carried(error: Exception) -> Exception:
+def carried(error: Exception) -> Exception:
     """Return an error that arrives in the parent, with a note of where it was raised, which is not pickled."""
     import pickle
     import traceback

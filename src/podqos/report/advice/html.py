@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.answers.advice import AdviceReport, WorkloadAdvice
 from podqos.report.advice.lines import workload_lines
-from podqos.report.advice.table import rows_of, summary
+from podqos.report.advice.table import headline, rows_of, summary
 from podqos.report.text.html_page import escape, page
 from podqos.report.text.style import Style
 from podqos.wording import counted
@@ -33,6 +33,8 @@ def _header(report: AdviceReport, title: str) -> Iterator[str]:
 
 def _main(report: AdviceReport) -> Iterator[str]:
     headers, rows = rows_of(report, Style())
+    if report.workloads:
+        yield f"<p>{escape(headline(report))}</p>"
     yield '<div class="wide"><table>'
     yield f"<thead>{_cells('th', headers)}</thead><tbody>"
     yield from (_cells("td", row) for row in rows)

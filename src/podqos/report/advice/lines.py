@@ -92,10 +92,11 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
     if verbose and workload.rollout is not None:
         yield from wrapped(workload.rollout.text, style, "    ", "  ")
     for moves in (workload.moved_back, workload.moved_ahead):
-        for move in moves[:_TOLD]:
+        shown = style.shown(moves, _TOLD)
+        for move in shown:
             yield from wrapped(move.text, style, "    ", "  → ")
-        if len(moves) > _TOLD:
-            yield f"  → … and {len(moves) - _TOLD} more"
+        if len(moves) > len(shown):
+            yield f"  → … and {len(moves) - len(shown)} more"
 
 
 def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) -> Iterator[str]:

@@ -11,7 +11,7 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.report.survival.drift_lines import change
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
-from podqos.wording import mebibytes
+from podqos.wording import counted, mebibytes
 from podqos.words.advice import goal_words
 from podqos.words.advice_trials import pending_words, pool_words
 
@@ -63,10 +63,20 @@ def table(report: AdviceReport, style: Style) -> list[str]:
     """Return the table, and below it what all of it comes to."""
     if not report.workloads:
         return []
-    lines = columns(*rows_of(report, style), style)
+    lines = [*wrapped(headline(report), style, "  ", ""), "", *columns(*rows_of(report, style), style)]
     for said in summary(report):
         lines += wrapped(said, style, "  ", "")
     return lines
+
+
+def headline(report: AdviceReport) -> str:
+    """Return how many workloads should change, of those that something is known about."""
+    changing = [workload for workload in report.workloads if workload.tried is not None and not workload.is_withheld]
+    every = counted(len(report.workloads), "workload")
+    if not changing:
+        return f"No change advised for {every}."
+    total = f" Total change in requests: {amounts(report.total)}{_cost(report)}." if report.total is not None else ""
+    return f"{len(changing)} of {every} should change.{total}"
 
 
 def rows_of(report: AdviceReport, style: Style) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -77,9 +87,7 @@ def rows_of(report: AdviceReport, style: Style) -> tuple[Sequence[str], list[Seq
 
 
 def summary(report: AdviceReport) -> Iterator[str]:
-    """Yield what all advice comes to, and how it was tried."""
-    if report.total is not None and report.tried is not None:
-        yield f"Total change in requests: {amounts(report.total)}{_cost(report)}."
+    """Yield what the goal makes of all workloads, and how the advice was tried."""
     yield from goal_words(report.goal, _without_amounts(report), is_measured=_is_measured(report))
     if report.tried is not None:
         yield from (f"{pending_words(name, count)}." for name, count in report.tried.pending.items())

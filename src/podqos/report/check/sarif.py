@@ -8,6 +8,7 @@ Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeAlias
@@ -27,6 +28,7 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "note"}
 _KINDS = {"annotation": "inSource", "configuration": "external", "baseline": "external"}
 # Characters that a URI reference may hold as they are (RFC 3986: unreserved, and those allowed in a path).
+_DRIVE = re.compile("[A-Za-z]:/")  # of Windows
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@")
 
 
@@ -152,4 +154,6 @@ def uri(path: str) -> str:
     written = "".join(
         c if c in _SAFE else "".join(f"%{byte:02X}" for byte in c.encode(errors="surrogateescape")) for c in path
     )
+    if _DRIVE.match(path):
+        return f"file:///{path[:2]}{written[written.index('/') :]}"
     return f"file://{written}" if path.startswith("/") else written.removeprefix("./")

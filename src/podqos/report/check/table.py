@@ -60,6 +60,11 @@ def table(report: CheckReport, style: Style, *, verbose: bool = False, was_fixed
         yield from wrapped(line, style, "")
 
 
+def finding_lines(item: FindingReport, style: Style) -> list[str]:
+    """Return one finding: where, why, what follows from it, the fix and its cost."""
+    return [*_block_lines((item,), style, {}, verbose=False)]
+
+
 def _sections(items: Iterable[FindingReport]) -> list[tuple[str, list[Block]]]:
     """Return what belongs together, under its heading: the findings of a workload, or a check of many; worst first."""
     ordered = sorted(items, key=badness)
@@ -109,7 +114,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
     if shared.get("so"):
         shared["so"] = _consequence(replace(one, consequence=shared["so"]), told, (one.check, ""))
     yield from _labelled(shared, style)
-    shown = block if verbose else block[:_PLACES_SHOWN]
+    shown = block if verbose else style.shown(block, _PLACES_SHOWN)
     by_consequence: dict[str, list[FindingReport]] = {}
     for report in shown:
         by_consequence.setdefault(_general_consequence(report), []).append(report)

@@ -25,7 +25,8 @@ def wide(whole: Overview, style: Style) -> list[str]:
 
 def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
     """Return the overview as lines for one screen."""
-    lines = [style.strong(headline(whole))]
+    least = _least_headroom(whole)
+    lines = [*([style.strong(least)] if least else []), headline(whole)]
     if whole.verdict:
         lines.append(style.alarm(whole.verdict))
     lines += ["", *_nodes(whole, style, is_wide=is_wide)]
@@ -37,6 +38,17 @@ def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
     if any(namespace.objects or is_wide for namespace in whole.namespaces):
         lines += ["", *_namespaces(whole, style, is_wide=is_wide)]
     return lines
+
+
+def _least_headroom(whole: Overview) -> str | None:
+    """Return where headroom is least; None where it is not known of any node."""
+    known = [(node.headroom_bytes, node.name) for node in whole.nodes if node.headroom_bytes is not None]
+    if not known:
+        return None
+    left, name = min(known)
+    if left < 0:
+        return f"{name} is {mebibytes(-left)} past its eviction threshold."
+    return f"Least headroom: {name}, {mebibytes(left)} before eviction."
 
 
 def headline(whole: Overview) -> str:

@@ -65,10 +65,10 @@ def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
             f"{node.pods}/{node.allowed_pods}",
             *(cell for resource in ("cpu", "memory") for cell in (_used(node, resource), _left(node, resource))),
         )
-        for node in nodes[:_NODES_SHOWN]
+        for node in style.shown(nodes, _NODES_SHOWN)
     ]
     headers = ("NODE", "PODS", "CPU", "LEFT", "MEMORY", "LEFT")
-    return columns(headers, rows, style) + _more(len(nodes) - _NODES_SHOWN, "node")
+    return columns(headers, rows, style) + _more(len(nodes) - len(rows), "node")
 
 
 def _used(node: NodeReport, resource: str) -> str:
@@ -88,6 +88,7 @@ def _told(resource: str, text: str) -> str:
 
 def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
     """Return the three ratios of each node, a line per resource; the name only once."""
+    shown = style.shown(nodes, _OVERCOMMIT_SHOWN)
     rows = [
         (
             "" if number else node.name,
@@ -98,11 +99,11 @@ def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
             f"{_times(report.others_limits_to_what_guaranteed_leave)} of {_told(resource, report.guaranteed_leave)}",
             str(report.pods_without_limit or "–"),
         )
-        for node in nodes[:_OVERCOMMIT_SHOWN]
+        for node in shown
         for number, (resource, report) in enumerate(node.overcommit.items())
     ]
     header = ("NODE", "LIMITS", "SUM", "÷ ALLOCATABLE", "÷ REQUESTS", "OTHERS ÷ REST", "NO LIMIT")
-    lines = columns(header, rows, style) + _more(len(nodes) - _OVERCOMMIT_SHOWN, "node")
+    lines = columns(header, rows, style) + _more(len(nodes) - len(shown), "node")
     return lines + [style.faint(line) for line in wrapped(_OTHERS, style, "  ")]
 
 
@@ -126,8 +127,9 @@ def _over_budget(nodes: Sequence[NodeReport], style: Style) -> list[str]:
             if overcommit.exceeds_budget:
                 who = ", ".join(f"{pod} by {beyond}" for pod, beyond in overcommit.largest_beyond_request.items())
                 told.append(f"{node.name}: {resource} limits over budget; furthest beyond their requests: {who}")
-    lines = [line for words in told[:_OVER_BUDGET_SHOWN] for line in wrapped(words, style, "  ")]
-    return ["", *lines, *_more(len(told) - _OVER_BUDGET_SHOWN, "more", " over budget")] if told else []
+    shown = style.shown(told, _OVER_BUDGET_SHOWN)
+    lines = [line for words in shown for line in wrapped(words, style, "  ")]
+    return ["", *lines, *_more(len(told) - len(shown), "more", " over budget")] if told else []
 
 
 def _workload_table(whole: PlacementReport, style: Style) -> list[str]:
@@ -135,12 +137,11 @@ def _workload_table(whole: PlacementReport, style: Style) -> list[str]:
     for pod in whole.pods:
         homes.setdefault((pod.namespace, pod.workload), Counter())[pod.node or f"({pod.status.lower()})"] += 1
     rows = [
-        (namespace, workload, str(sum(places.values())), _where(places))
-        for (namespace, workload), places in list(homes.items())[:_WORKLOADS_SHOWN]
+        (namespace, workload, str(sum(places.values())), _where(places, style))
+        for (namespace, workload), places in style.shown(list(homes.items()), _WORKLOADS_SHOWN)
     ]
-    return columns(("NAMESPACE", "WORKLOAD", "PODS", "WHERE"), rows, style) + _more(
-        len(homes) - _WORKLOADS_SHOWN, "workload"
-    )
+    lines = columns(("NAMESPACE", "WORKLOAD", "PODS", "WHERE"), rows, style)
+    return lines + _more(len(homes) - len(rows), "workload")
 
 
 def _score_lines(whole: PlacementReport, style: Style) -> list[str]:
@@ -149,24 +150,27 @@ def _score_lines(whole: PlacementReport, style: Style) -> list[str]:
     if not firsts:
         return ["  too many pods and nodes, or none to choose"]
     lines = []
-    for pod in list(firsts.values())[::-1][:_WORKLOADS_SHOWN]:
+    shown = style.shown(list(firsts.values())[::-1], _WORKLOADS_SHOWN)
+    for pod in shown:
         lines.append(f"  {pod.namespace}/{pod.name}")
         best = sorted(pod.scores, key=lambda score: -score.total)
-        for score in best[:_SCORES_SHOWN]:
+        shown_scores = style.shown(best, _SCORES_SHOWN)
+        for score in shown_scores:
             points = ", ".join(f"{plugin} {number}" for plugin, number in score.points.items())
             lines += wrapped(f"{score.node}: {score.total} ({points})", style, "    ")
-        lines += [f"  {line}" for line in _more(len(best) - _SCORES_SHOWN, "node")]
+        lines += [f"  {line}" for line in _more(len(best) - len(shown_scores), "node")]
         if pod.equally_good:
             told = (
                 f"{_number(len(pod.equally_good), 'node')} equally good; the real scheduler picks among these at random"
             )
             lines += wrapped(told, style, "    ")
-    return lines + _more(len(firsts) - _WORKLOADS_SHOWN, "workload")
+    return lines + _more(len(firsts) - len(shown), "workload")
 
 
 def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
     lines = []
-    for group in pending[:_PENDING_SHOWN]:
+    shown = style.shown(pending, _PENDING_SHOWN)
+    for group in shown:
         lines.append(f"  {', '.join(group.workloads)}: {_number(len(group.pods), 'pod')}")
         said = [group.message or "reasons not computed: there are too many"]
         if group.nobody_matches:
@@ -176,17 +180,18 @@ def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
         elif group.waits_for:
             said.append(f"it waits for {', '.join(group.waits_for)}, which is pending too")
         lines += [line for words in said for line in wrapped(words, style, "    ")]
-        lines += [f"      {words}" for words in _by_words(group)]
-    return lines + _more(len(pending) - _PENDING_SHOWN, "kind", " of pending pods")
+        lines += [f"      {words}" for words in _by_words(group, style)]
+    return lines + _more(len(pending) - len(shown), "kind", " of pending pods")
 
 
-def _by_words(group: PendingReport) -> list[str]:
+def _by_words(group: PendingReport, style: Style) -> list[str]:
     """Return the reasons, grouped by nodes with the same ones."""
     nodes: dict[str, list[str]] = {}
     for refusal in group.nodes:
         nodes.setdefault("; ".join(map(reason_words, refusal.reasons)), []).append(refusal.node)
-    shown = [f"{_few(names)}: {words}" for words, names in list(nodes.items())[:_REASONS_SHOWN]]
-    return shown + [line.strip() for line in _more(len(nodes) - _REASONS_SHOWN, "more reason", " with other numbers")]
+    shown = style.shown(list(nodes.items()), _REASONS_SHOWN)
+    more = _more(len(nodes) - len(shown), "more reason", " with other numbers")
+    return [*(f"{_few(names)}: {words}" for words, names in shown), *(line.strip() for line in more)]
 
 
 def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
@@ -213,14 +218,16 @@ def _ceiling_lines(nodes: Sequence[NodeReport], style: Style) -> list[str]:
         f"{_few(own)}: {', '.join(f'{name} {mebibytes(Quantity.parse(text).value)}' for name, text in ceilings)}"
         for ceilings, own in names.items()
     ]
-    lines = [line for words in told[:_NODES_SHOWN] for line in wrapped(words, style, "  ")]
-    return lines + _more(len(told) - _NODES_SHOWN, "more", " with other ceilings")
+    shown = style.shown(told, _NODES_SHOWN)
+    lines = [line for words in shown for line in wrapped(words, style, "  ")]
+    return lines + _more(len(told) - len(shown), "more", " with other ceilings")
 
 
-def _where(places: Counter[str]) -> str:
+def _where(places: Counter[str], style: Style) -> str:
     told = [place if number == 1 else f"{place} ×{number}" for place, number in places.items()]
-    more = len(told) - _PLACES_SHOWN
-    return ", ".join(told[:_PLACES_SHOWN]) + (f" and {_number(more, 'more node')}" if more > 0 else "")
+    shown = style.shown(told, _PLACES_SHOWN)
+    more = len(told) - len(shown)
+    return ", ".join(shown) + (f" and {_number(more, 'more node')}" if more > 0 else "")
 
 
 def _few(names: Sequence[str]) -> str:
@@ -232,7 +239,7 @@ def _number(count: int, what: str) -> str:
 
 
 def _more(count: int, what: str, rest: str = "") -> list[str]:
-    return [f"  … and {_number(count, what)}{rest}; {stated_with('output', 'json')} has them all"] if count > 0 else []
+    return [f"  … and {_number(count, what)}{rest}; {stated_with('output', 'wide')} has them all"] if count > 0 else []
 
 
 def csv_rows(whole: PlacementReport) -> Table:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podqos.advice.checks.demands import PolicyViolated
 from podqos.answers.policies import JudgedObject, PolicyReport, ViolationReport
 from podqos.policy.model import Action
 from podqos.report.text.style import Style, wrapped
-from podqos.wording import counted
+from podqos.wording import counted, listed
 
 _WORDS = {Action.DENY: "refused", Action.WARN: "warned about", Action.AUDIT: "recorded", None: "exempt"}
 _PAINTED = {Action.DENY: "error", Action.WARN: "warning", Action.AUDIT: "info"}
+_RULES_NAMED = 3
 _Key = tuple[str, str, tuple[str, ...]]
 
 
 def text(report: PolicyReport, style: Style) -> Iterator[str]:
     """Return the report: verdict, expectations that are not met, budgets, then objects, the strictest first."""
-    yield from wrapped(style.strong(f"{report.verdict}."), style, "  ", "")
+    yield from wrapped(style.strong(f"{report.verdict}{_rejected_by(report)}."), style, "  ", "")
     for over in report.budgets:
         yield ""
         yield from _violation(over, style)
@@ -31,6 +33,18 @@ def text(report: PolicyReport, style: Style) -> Iterator[str]:
         for same in _alike(of_action).values():
             yield ""
             yield from _object(same, style)
+
+
+def _rejected_by(report: PolicyReport) -> str:
+    """Return the rules that reject objects, where they are few enough for a line."""
+    rules = dict.fromkeys(
+        f"{violation.facts.policy}/{violation.facts.rule}"
+        for item in report.items
+        for violation in item.violations
+        if item.action is Action.DENY and isinstance(violation.facts, PolicyViolated)
+        if violation.action is Action.DENY and violation.exemption is None
+    )
+    return f"; rejected by {listed([*rules])}" if 1 <= len(rules) <= _RULES_NAMED else ""
 
 
 def _alike(items: list[JudgedObject]) -> dict[_Key, list[JudgedObject]]:

@@ -19,6 +19,7 @@ from podqos.words.ranking import amount
 _SHOWN = 20
 _WIDEST_MATRIX = 24
 _SHOWN_EVICTED = 3
+_SHOWN_VICTIMS = 3
 _CSV: Mapping[str, Callable[[Blast], object]] = {
     **{name: attrgetter(name) for name in Blast.__struct_fields__[:6]},
     "others_killed": lambda blast: blast.pods_taken,
@@ -47,7 +48,7 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
         is_of_system = all(map(_is_of_system, report.leaks))
         none = "No pod dies." if is_of_system else "Every leaking pod dies first: no pod takes others down."
         return [*lines, "", none]
-    shown = harmful if everything else harmful[:_SHOWN]
+    shown = harmful if everything else style.shown(harmful, _SHOWN)
     title = "What dies" if all(map(_is_of_system, report.leaks)) else "The most dangerous pods"
     lines += ["", style.strong(title)]
     headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "ENDS")
@@ -103,7 +104,8 @@ def _takes(each: Blast, style: Style) -> str:
             name = style.alarm(f"{name} ({'critical' if death.is_critical else death.qos_class})")
         counts[name] = counts.get(name, 0) + 1
     names = [f"{name} ×{count}" if count > 1 else name for name, count in counts.items()]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = style.shown(names, _SHOWN_VICTIMS)
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
 
 
 def _ends(each: Blast) -> str:

@@ -105,13 +105,12 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
     )
     lines = ["", f"{style.strong(node.name)}  {style.faint(facts)}"]
     body = [line for block in _blocks(view, node, style) for line in block]
-    if len(body) > _MOST_LINES:
-        left_out = len(body) - _MOST_LINES
-        body = [
-            *body[:_MOST_LINES],
-            style.faint(f"… and {left_out:,} more lines; {stated_with('output', 'jsonl')} has everything"),
-        ]
-    return [*lines, *body]
+    shown = style.shown(body, _MOST_LINES)
+    lines += shown
+    if len(shown) < len(body):
+        left_out = len(body) - len(shown)
+        lines.append(style.faint(f"… and {left_out:,} more lines; {stated_with('output', 'wide')} has everything"))
+    return lines
 
 
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
@@ -167,7 +166,6 @@ def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> I
 def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
     if kill is None:  # one of very many
         return [event.text]
-    qos_class = f" ({style.qos_class(kill.qos_class)})" if kill.qos_class is not None else ""
     places = [
         f"{who} #{place}"
         for who, place in (("kernel's", kill.kernel_place), ("kubelet's", kill.kubelet_place))
@@ -180,10 +178,16 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
         f"not saved by: {text}" for _, text in told[:1]
     ]
     return [
-        f"{style.alarm(f'{_SIGNS[kill.by]} {kill.title}')}{qos_class}{rank}",
+        f"{kill_title(kill, style)}{rank}",
         *kill.reasons,
         *saved,
     ]
+
+
+def kill_title(kill: Kill, style: Style) -> str:
+    """Return who was killed or evicted, by whom, and its class."""
+    qos_class = f" ({style.qos_class(kill.qos_class)})" if kill.qos_class is not None else ""
+    return f"{style.alarm(f'{_SIGNS[kill.by]} {kill.title}')}{qos_class}"
 
 
 def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[str]:

@@ -51,7 +51,7 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
 
 def _others(title: str, found: Sequence[str], style: Style, *, verbose: bool) -> list[str]:
     """Return a line for each of what is known besides."""
-    shown = found if verbose else found[:_MOST_OTHERS]
+    shown = found if verbose else style.shown(found, _MOST_OTHERS)
     lines = ["", style.strong(title)] * bool(found)
     for words in shown:
         lines += wrapped(words, style, "    ", "  ")
@@ -62,6 +62,7 @@ def _others(title: str, found: Sequence[str], style: Style, *, verbose: bool) ->
 
 def death_lines(death: AutopsyDeath, style: Style, *, verbose: bool = False) -> list[str]:
     """Return a death; within a screen unless more is asked for."""
+    verbose = verbose or style.is_wide
     heading = wrapped(style.strong(death.what), style, "")
     told = {label: labelled(label, paragraphs, style, 2, _LABEL) for label, paragraphs in _told(death, verbose=verbose)}
     is_bounded = not verbose and style.width is not None
@@ -99,15 +100,15 @@ def _group_lines(told: Sequence[AutopsyDeath], style: Style) -> list[str]:
     rows = [
         (
             f"{death_group.times:,}",
-            cut(death_group.who, _WHO, 0),
+            death_group.who if style.is_wide else cut(death_group.who, _WHO, 0),
             death_group.by,
             death_group.cause or "–",
             death_group.last or "–",
         )
-        for death_group in found[:_MOST_GROUPS]
+        for death_group in style.shown(found, _MOST_GROUPS)
     ]
     lines = columns(("DIED", "WHO", "BY", "CAUSE", "LAST"), rows, style, "  ")
-    return [*lines, *[f"  … and {len(found) - _MOST_GROUPS:,} others"] * (len(found) > _MOST_GROUPS)]
+    return [*lines, *[f"  … and {len(found) - len(rows):,} others"] * (len(found) > len(rows))]
 
 
 def _row(each: RankedRow) -> tuple[str, ...]:

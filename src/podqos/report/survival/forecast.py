@@ -5,10 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from operator import attrgetter
 
-from podqos.answers.forecast import Forecast, ForecastReport
+from podqos.agent.journal import By
+from podqos.answers.forecast import Forecast, ForecastOutcome, ForecastReport
 from podqos.model.resources import MEMORY
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
+from podqos.wording import listed
 from podqos.words.durations import percent
 from podqos.words.forecast import race_text
 from podqos.words.ranking import amount
@@ -21,7 +23,8 @@ _OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest
 
 def table(report: ForecastReport, style: Style) -> list[str]:
     """Return a paragraph per rate, and the curve."""
-    lines: list[str] = []
+    answer = headline(report)
+    lines = [*wrapped(answer, style, "  ", ""), ""] if answer else []
     for growth in report.growths:
         rate = f"{amount(growth.rate_bytes_per_second, MEMORY)}/s"
         lines += [style.strong(f"{subject(growth)} by {rate}")]
@@ -47,6 +50,41 @@ def table(report: ForecastReport, style: Style) -> list[str]:
             "  ",
         )
     return lines
+
+
+def headline(report: ForecastReport) -> str | None:
+    """Return who acts first and which pod dies, at each rate; None where there is nothing to say."""
+    groups: dict[str, list[str]] = {}
+    for growth in report.growths:
+        rate = f"{amount(growth.rate_bytes_per_second, MEMORY)}/s"
+        groups.setdefault(_likeliest(growth), []).append(rate)
+    if not groups:
+        return None
+    growing = _growing(report.growths[0])
+    if len(groups) == 1:
+        (act,) = groups
+        return f"If {growing}, {act}."
+    return f"If {growing}: {'; '.join(f'at {listed(rates)} {act}' for act, rates in groups.items())}."
+
+
+def _growing(growth: Forecast) -> str:
+    return f"{growth.pod} ({growth.container}) leaks" if growth.container else "system daemons leak"
+
+
+def _likeliest(growth: Forecast) -> str:
+    if not growth.outcomes:
+        return "nothing is evicted or killed"
+    outcome = max(growth.outcomes, key=lambda candidate: candidate.probability)
+    act = _act(outcome, growth)
+    return act if outcome.probability == 1 else f"most likely {act}"
+
+
+def _act(outcome: ForecastOutcome, growth: Forecast) -> str:
+    who = "it" if outcome.ends_growth and outcome.pod == growth.pod else outcome.pod
+    if outcome.by is By.KUBELET:
+        return f"the kubelet evicts {who} before the kernel kills"
+    before = " at its own memory limit" if growth.needed is None and who == "it" else " before the kubelet evicts"
+    return f"the kernel kills {who}{before}"
 
 
 def subject(growth: Forecast) -> str:

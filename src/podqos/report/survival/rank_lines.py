@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from podqos.answers.places import EvictionPlace, KillPlace, RankReport
+from podqos.model.resources import MEMORY
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.wording import listed, mebibytes
+from podqos.report.text.tables import Table
+from podqos.report.text.tables import csv_table as csv_of
+from podqos.wording import counted, listed, mebibytes
 from podqos.words.counterfactual import FATES, saving_words
 from podqos.words.headroom import headroom_sentence
 from podqos.words.ranking import amount
@@ -36,16 +39,18 @@ _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace | None], object]] = {
 }
 
 
-def table(report: RankReport, style: Style) -> list[str]:
-    """Return both orders and where they disagree."""
+def table(report: RankReport, style: Style, top: int | None = None) -> list[str]:
+    """Return both orders, or the first ``top`` of each, and where they disagree."""
     threshold = "hard" if report.hard else "soft"
     where = "the machine" if report.node.oom_cgroup == "/" else report.node.oom_cgroup
     return [
+        *wrapped(headline(report), style, ""),
+        "",
         style.strong(f"Evicted by the kubelet, first to last: {report.signal}, {threshold}, policy {report.policy}"),
-        *_evictions(report, style),
+        *_evictions(report, style, top),
         "",
         style.strong(f"Killed by the kernel, first to last, when {where} is out of memory"),
-        *_kills(report, style),
+        *_kills(report, style, top),
         *(line for text in _without_process(report) for line in wrapped(text, style, "")),
         "",
         *_remedies(report, style),
@@ -55,11 +60,28 @@ def table(report: RankReport, style: Style) -> list[str]:
     ]
 
 
-def wide(report: RankReport, style: Style) -> list[str]:
+def headline(report: RankReport) -> str:
+    """Return which pod is first in each order, among the pods that are shown."""
+    evicted = next((place for place in report.eviction_order if not place.spared), None)
+    killed = next(iter(report.kill_order), None) if report.resource == MEMORY else None
+    # Others that are not shown may come before them.
+    shown_before = 0 if evicted is None else report.eviction_order.index(evicted)
+    is_first = (evicted is None or evicted.place == shown_before + 1) and (killed is None or killed.place == 1)
+    among = "" if is_first else "Of the pods shown, "
+    if killed is None:
+        return f"{among}{evicted.pod} is evicted first." if evicted is not None else "No pod can be evicted."
+    if evicted is None:
+        return f"No pod can be evicted; {killed.pod} ({killed.container}) is OOM-killed first."
+    if evicted.pod == killed.pod:
+        return f"{among}{evicted.pod} is evicted first and OOM-killed first."
+    return f"{among}{evicted.pod} is evicted first, {killed.pod} ({killed.container}) is OOM-killed first."
+
+
+def wide(report: RankReport, style: Style, top: int | None = None) -> list[str]:
     """Return a line per pod, in the order of eviction, with its places in both orders and all that decides them."""
     first = {kill.pod: kill for kill in reversed(report.kill_order)}
     rows = []
-    for place in report.eviction_order:
+    for place in report.eviction_order[:top]:
         kill = first.get(place.pod)
         rows.append((
             place.pod,
@@ -79,13 +101,58 @@ def wide(report: RankReport, style: Style) -> list[str]:
     return columns((*headers, "EVICTED BY", "KILLED BY"), rows, style)
 
 
-def csv_table(report: RankReport) -> tuple[Iterable[str], Iterator[list[object]]]:
+def csv_table(report: RankReport, top: int | None = None) -> tuple[Iterable[str], Iterator[list[object]]]:
     """Return headings and a row per pod, in the order of eviction; the kernel's figures are its first container's."""
     first = {kill.pod: kill for kill in reversed(report.kill_order)}
-    return _CSV, ([column(place, first.get(place.pod)) for column in _CSV.values()] for place in report.eviction_order)
+    shown = report.eviction_order[:top]
+    return _CSV, ([column(place, first.get(place.pod)) for column in _CSV.values()] for place in shown)
 
 
-def _evictions(report: RankReport, style: Style) -> list[str]:
+def workload_table(report: RankReport, style: Style, top: int | None = None) -> list[str]:
+    """Return a line per workload, in the order in which they lose a pod."""
+    shown = report.workloads[:top]
+    rows = [
+        (
+            str(number),
+            f"{workload.kind} {workload.name}",
+            ", ".join(map(style.qos_class, workload.qos_classes)),
+            str(workload.pods),
+            f"spared: {workload.spared}" if workload.spared else _places(workload.first_evicted, workload.last_evicted),
+            _places(workload.first_killed, workload.last_killed),
+        )
+        for number, workload in enumerate(shown, 1)
+    ]
+    pods = sum(workload.pods for workload in report.workloads)
+    threshold = "hard" if report.hard else "soft"
+    title = f"Workloads by the first pod to be evicted: {report.signal}, {threshold}, policy {report.policy}"
+    return [
+        style.strong(title),
+        *columns(("#", "WORKLOAD", "CLASS", "PODS", "EVICTED", "OOM-KILLED"), rows, style),
+        *_rest(len(report.workloads) - len(shown), "workload"),
+        "",
+        *wrapped(f"Places of the first and last pod among {counted(pods, 'pod')}, in both kill orders.", style, ""),
+    ]
+
+
+def workload_csv(report: RankReport, top: int | None = None) -> Table:
+    """Return headings, and a row per workload."""
+    columns = ("kind", "name", "pods", "first_evicted", "last_evicted", "first_killed", "last_killed", "spared")
+    return csv_of(report.workloads[:top], *columns)
+
+
+def _places(first: int | None, last: int | None) -> str:
+    if first is None:
+        return "–"
+    return str(first) if first == last else f"{first} … {last}"
+
+
+def _rest(count: int, noun: str) -> list[str]:
+    """Return how many are not shown."""
+    return [f"… and {counted(count, f'more {noun}')}"] if count > 0 else []
+
+
+def _evictions(report: RankReport, style: Style, top: int | None) -> list[str]:
+    shown = report.eviction_order[:top]
     rows = [
         (
             str(place.place),
@@ -97,12 +164,14 @@ def _evictions(report: RankReport, style: Style) -> list[str]:
             str(place.kernel_place or "–"),
             f"spared: {place.spared}" if place.spared else place.reason,
         )
-        for place in report.eviction_order
+        for place in shown
     ]
-    return columns(("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KERNEL'S #", _BECAUSE), rows, style)
+    lines = columns(("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KERNEL'S #", _BECAUSE), rows, style)
+    return lines + _rest(len(report.eviction_order) - len(shown), "pod")
 
 
-def _kills(report: RankReport, style: Style) -> list[str]:
+def _kills(report: RankReport, style: Style, top: int | None) -> list[str]:
+    shown = report.kill_order[:top]
     rows = [
         (
             str(kill.place),
@@ -116,10 +185,10 @@ def _kills(report: RankReport, style: Style) -> list[str]:
             str(kill.eviction_place),
             kill.reason,
         )
-        for kill in report.kill_order
+        for kill in shown
     ]
     headers = ("#", "POD", "CONTAINER", "CLASS", "USES", _POINTS, "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
-    return columns(headers, rows, style)
+    return columns(headers, rows, style) + _rest(len(report.kill_order) - len(shown), "container")
 
 
 def _remedies(report: RankReport, style: Style) -> Iterator[str]:

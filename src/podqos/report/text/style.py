@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
-from podqos.controls import own
+from podqos.controls import own, widened
 from podqos.model.pod import QOSClass
+
+Item = TypeVar("Item")
 
 _ESCAPE = own("\x1b")
 _ESCAPES = re.compile(rf"{_ESCAPE}\[[0-9;]*m")
@@ -36,6 +39,16 @@ class Style(Struct, frozen=True):
     colour: bool = False
     width: int | None = None
     """Columns to stay within; None for no limit."""
+    is_ascii: bool = False
+    """Whether an arrow is printed as ``->``, which is a column wider."""
+    has_headers: bool = True
+    """Whether tables have a row of headings."""
+    is_wide: bool = False
+    """Whether nothing is left out for the sake of a screen."""
+
+    def shown(self, items: Sequence[Item], most: int) -> Sequence[Item]:
+        """Return as many of a list as a person reads at a time, or all of them."""
+        return items if self.is_wide else items[:most]
 
     def qos_class(self, qos_class: QOSClass) -> str:
         """Return the class in its colour."""
@@ -75,6 +88,8 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     Where it is wider than it may be, the last column is wrapped under itself; if there is too little room for that, the
     columns that do not fit go below their row, each value after its heading.
     """
+    if style.is_ascii:
+        rows = [[widened(cell) for cell in row] for row in rows]
     widths = [max(map(visible_length, column)) for column in zip(headers, *rows, strict=True)]
     starts = [len(indent) + sum(widths[:index]) + 2 * index for index in range(len(widths))]
     least = starts[-1] + min(widths[-1], _READABLE)
@@ -83,6 +98,8 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
         fitting = max(1, sum(start + width <= style.width for start, width in zip(starts, widths, strict=True)))
     lines = []
     for index, row in enumerate(([header and style.strong(header) for header in headers], *rows)):
+        if not index and not style.has_headers:
+            continue
         cells = row[:fitting]
         padded = [cell + " " * (width - visible_length(cell)) for cell, width in zip(cells[:-1], widths, strict=False)]
         start = indent + "".join(f"{cell}  " for cell in padded)
@@ -126,6 +143,8 @@ def wrapped(text: str, style: Style, indent: str, first: str | None = None) -> l
 
     Words are never broken. One that would only fit without its indentation loses as much of that as it has to.
     """
+    if style.is_ascii:
+        text = widened(text)
     bare = text.lstrip(" ")
     extra = text[: len(text) - len(bare)]
     line = (indent if first is None else first) + extra

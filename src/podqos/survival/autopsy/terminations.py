@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from podqos.model.event import Event
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod
+from podqos.model.resources import MEMORY
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import seconds_of
 
@@ -95,6 +96,8 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     """The kernel killed all of the container at once (memory.oom.group)."""
     is_previous: bool = False
     """Whether it runs again, or waits to."""
+    memory_limit_bytes: int | None = None
+    """The limit its manifest states; null where there is none."""
 
 
 class Evidence(Struct, frozen=True):
@@ -193,8 +196,17 @@ def _of_container(own: _Own, status: ContainerStatus) -> Iterator[ContainerTermi
             eviction=own.eviction if cause is TerminationCause.EVICTION else None,
             is_group_kill=kill is not None and bool(own.kills[kill].group),
             is_previous=is_previous,
+            memory_limit_bytes=_memory_limit(pod, status.name),
         )
     yield from _survived(own, status, named)
+
+
+def _memory_limit(pod: FatedPod, name: str) -> int | None:
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if container.name == name:
+            limit = container.resources.limits.get(MEMORY)
+            return limit.value if limit is not None and limit.value > 0 else None
+    return None
 
 
 def _survived(own: _Own, status: ContainerStatus, named: set[int | None]) -> Iterator[ContainerTermination]:

@@ -11,7 +11,6 @@ import asyncio
 import os
 import pickle
 import secrets
-import signal
 import struct
 import sys
 from collections import deque
@@ -147,8 +146,7 @@ class Job:
 
     def _end_process(self) -> None:
         if self.process is not None and self.process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            kill(self.process)
 
 
 class Jobs:
@@ -230,6 +228,17 @@ async def read_apart(files: Mapping[str, bytes]) -> PageSource:
     raise AssertionError("a worker answers, or is ended")
 
 
+def kill(process: asyncio.subprocess.Process) -> None:
+    """End a worker with all that it started; on Windows it starts nothing."""
+    with suppress(ProcessLookupError):
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            from signal import SIGKILL
+
+            os.killpg(process.pid, SIGKILL)
+
+
 @asynccontextmanager
 async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start a worker with its task; afterwards it is gone, with all its children."""
@@ -242,11 +251,9 @@ async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
         with suppress(ConnectionError):  # reported by its answer, or the lack of one
             process.stdin.write(data)
             await process.stdin.drain()
-            process.stdin.close()
-        yield process
+        yield process  # its input stays open: by its end the worker notices that of the server
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill(process)
         await process.wait()
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from collections.abc import Callable
 
-import uvloop
 from msgspec import Struct
 
 from podqos.answers.page.source import PageSource
 from podqos.errors import HostError
-from podqos.host.linux.descriptors import raise_limit
+from podqos.web import event_loop
 from podqos.web.tls import Certificate
 from podqos.web.ui.feeds import Feed
 from podqos.web.ui.live import Live
@@ -43,16 +41,13 @@ class ListenAddress(Struct, frozen=True):
 
 def serve_page(ui: Ui, started: Started, listening: ListenAddress, ready: Callable[[str], None]) -> None:
     """Serve until shutdown; ``ready`` is called with the address."""
-    raise_limit()
     gc.enable()
-    uvloop.run(_run(ui, started, listening, ready))
+    event_loop.run(_run(ui, started, listening, ready))
 
 
 async def _run(ui: Ui, started: Started, listening: ListenAddress, ready: Callable[[str], None]) -> None:
-    loop = asyncio.get_running_loop()
     is_told = asyncio.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, is_told.set)
+    event_loop.on_request_to_stop(is_told.set)
     context = None if listening.certificate is None else listening.certificate.context
     try:
         address = await ui.server.start(listening.host, listening.port, context)

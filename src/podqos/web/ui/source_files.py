@@ -19,6 +19,7 @@ from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.kernel.oom_report import BEGINNINGS
 from podqos.manifest.problems import Severity
+from podqos.manifest.text import as_utf_8
 from podqos.manifest.usage_tables import is_usage_table
 from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
@@ -284,7 +285,7 @@ def _head(path: str) -> bytes:
         with open(path, "rb") as file:
             data = file.read(_HEAD_BYTES)
             if data[:2] != _GZIP:
-                return data
+                return as_utf_8(data)
             return zlib.decompressobj(_GZIP_FORMAT).decompress(data, _HEAD_BYTES)
     except (OSError, zlib.error):
         return b""
@@ -293,7 +294,7 @@ def _head(path: str) -> bytes:
 def _unpacked(name: str, data: bytes) -> bytes:
     """Return the content of a file, unpacked if gzipped; never more than the limit."""
     if data[:2] != _GZIP:
-        return data
+        return as_utf_8(data)
     unpacker = zlib.decompressobj(_GZIP_FORMAT)
     try:
         found = unpacker.decompress(data, MOST_UNPACKED_BYTES)

@@ -8,9 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from ctypes import CDLL
-from resource import RLIMIT_AS, getrlimit, setrlimit
-from signal import SIGKILL
+from threading import Thread
 
 from msgspec import Struct
 
@@ -29,17 +27,17 @@ _TOLD_SECONDS = 0.1
 
 def main(server: int) -> None:
     """Compute the task, and report progress."""
-    CDLL(None).prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
-    if os.getppid() != server:
+    if sys.platform == "linux":
+        _end_with_server()
+    if sys.platform != "win32" and os.getppid() != server:  # on Windows a launcher stands between the two
         return
-    os.nice(_NICENESS)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write(_OOM_SCORE_ADJ)
-    most = getrlimit(RLIMIT_AS)[1]
-    setrlimit(RLIMIT_AS, (_MOST_BYTES if most < 0 else min(most, _MOST_BYTES), most))
+    _be_modest()
     out = os.dup(1)
     os.dup2(2, 1)  # prints must not corrupt the messages
     task: JobTask | ReadingJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
+    if sys.platform != "linux":
+        # Only there: Linux ends it by itself, and a process with threads is not forked.
+        Thread(target=_end_with_input, daemon=True).start()
     try:
         result = _read(task.files) if isinstance(task, ReadingJob) else json_line(_computed(task, _Told(out)))
     except PodqosError as error:
@@ -51,6 +49,33 @@ def main(server: int) -> None:
         raise
     else:
         _send(out, RESULT, result)
+
+
+def _end_with_server() -> None:
+    from ctypes import CDLL
+    from signal import SIGKILL
+
+    CDLL(None).prctl(_PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+
+
+def _end_with_input() -> None:
+    """Exit when the server, and with it the other end of the pipe, is gone."""
+    sys.stdin.buffer.read(1)
+    os._exit(1)
+
+
+def _be_modest() -> None:
+    """Lower the priority and bound the memory of this process, as far as the system supports it."""
+    if sys.platform == "win32":
+        return
+    from resource import RLIMIT_AS, getrlimit, setrlimit
+
+    os.nice(_NICENESS)
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write(_OOM_SCORE_ADJ)
+    most = getrlimit(RLIMIT_AS)[1]
+    with suppress(OSError, ValueError):  # macOS may refuse
+        setrlimit(RLIMIT_AS, (_MOST_BYTES if most < 0 else min(most, _MOST_BYTES), most))
 
 
 class _Told:

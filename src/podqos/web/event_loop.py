@@ -1,0 +1,44 @@
+"""The event loop of servers: uvloop's if it is installed, else Python's own, which is slower and runs everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run until it is done and return what it returns."""
+    _allow_many_connections()
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    result: Result = uvloop.run(main)
+    return result
+
+
+def on_request_to_stop(stop: Callable[[], object]) -> None:
+    """Call a function in the running loop on Ctrl-C and SIGTERM."""
+    loop = asyncio.get_running_loop()
+
+    def received(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stop)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop)
+        except NotImplementedError:  # on Windows
+            signal.signal(number, received)
+
+
+def _allow_many_connections() -> None:
+    try:
+        from podqos.host.linux.descriptors import raise_limit
+    except ImportError:  # Windows has no such limit
+        return
+    raise_limit()
