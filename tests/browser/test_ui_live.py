@@ -116,8 +116,8 @@ def test_runs_are_still_there_when_the_page_is_loaded_again(visit, serve):
     assert page.url == run
     page.evaluate("location.hash = '#/run'")
     expect(page).to_have_url(run)
-    page.get_by_text("Run it with other values").click()
-    page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
+    page.get_by_text("Change values, run it again and compare").click()
+    page.get_by_label("One change per line").fill("requests.memory@pod3=6Gi")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     page.reload()
