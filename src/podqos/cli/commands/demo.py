@@ -115,12 +115,18 @@ def _path_lines(style: Style) -> list[str]:
 
     program = os.path.abspath(sys.argv[0])
     known = which("podqos")
-    if os.path.splitext(os.path.basename(program))[0] != "podqos" or (known and os.path.samefile(known, program)):
+    is_known = known is not None and _without_suffix(known) == _without_suffix(program)
+    if is_known or os.path.basename(_without_suffix(program)) != "podqos":
         return []
     folder = os.path.dirname(program)
     comment = "  # so that this shell finds podqos"
     setting = f'set "PATH={folder};%PATH%"' if os.name == "nt" else f"export PATH={_quoted(folder)}:$PATH{comment}"
-    return [style.faint(f"$ {setting}"), ""]
+    return [style.faint(f"$ {setting}")]
+
+
+def _without_suffix(program: str) -> str:
+    """Return the file of a program, without the suffix that only Windows has, and not always."""
+    return os.path.splitext(os.path.normcase(os.path.realpath(program)))[0]
 
 
 def _from_here(path: Path) -> str:
