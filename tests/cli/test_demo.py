@@ -105,7 +105,7 @@ def test_the_story_has_its_turns_in_order(story):
         "2Gi, 33% above",
         "analytics-job-3 ",
         "file://",
-        "On your own files:",
+        "In a directory with your own manifests:",
     ]
     places = [story[0].find(turn) for turn in turns]
     assert -1 not in places

@@ -30,7 +30,7 @@ UNDERSIZED = "accidental-burstable-undersized"
 FIXED = "accidental-burstable-fixed"
 
 _OWN_FILES = {
-    "check .": "what is wrong with the manifests here, and the fix",
+    "check .": "what is wrong, and the fix",
     "explain .": "the QoS class of each pod, and why",
     "rank .": "which pods are evicted and OOM-killed first",
 }
@@ -103,7 +103,7 @@ def _page_lines(accident: Run, style: Style) -> list[str]:
 def _own_files(style: Style) -> list[str]:
     commands = {f"{program_name()} {command}": about for command, about in _OWN_FILES.items()}
     width = max(map(len, commands)) + 2
-    lines = ["On your own files:"]
+    lines = ["In a directory with your own manifests:"]
     for command, about in commands.items():
         lines += wrapped(about, style, " " * (width + 2), f"  {command:{width}}")
     return lines
