@@ -363,7 +363,7 @@ def test_a_pod_that_the_api_server_refuses_is_an_error_at_its_place(reads, tmp_p
     reading = reads("", HEAD.replace("[pods.yaml]", "[pods.yaml, quota.yaml]"))
     (problem,) = reading.problems
     assert (problem.source.endswith("pods.yaml"), problem.line) == (True, 2)
-    assert "refuses 1 of 3 pods" in problem.what
+    assert "rejects 1 of 3 pods" in problem.what
 
 
 def test_several_objects_of_one_name_must_be_told_apart(reads, tmp_path):
