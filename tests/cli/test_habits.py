@@ -643,8 +643,8 @@ kind: Pod
 metadata: {name: users}
 spec:
   containers:
-  - {name: postgres, image: "postgres:16", resources: {limits: {cpu: "1", memory: 4Gi}}}
-  - {name: exporter, image: exporter, resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {memory: 64Mi}}}
+  - {name: postgres, image: "postgres:16", resources: {requests: {cpu: "2", memory: 8Gi}, limits: {memory: 12Gi}}}
+  - {name: exporter, image: exporter, resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 128Mi}}}
 """
 
 
