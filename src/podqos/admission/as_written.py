@@ -15,17 +15,17 @@ Fields = dict[str, Plain]
 
 
 def fields_of(value: Plain) -> Fields:
-    """Return an object's fields; none where it is missing."""
+    """Return an object's fields; none if it is missing."""
     return value if isinstance(value, dict) else {}
 
 
 def items_of(value: Plain) -> list[Plain]:
-    """Return a list's items; none where it is missing."""
+    """Return a list's items; none if it is missing."""
     return value if isinstance(value, list) else []
 
 
 def item_of(value: Plain, index: int) -> Fields:
-    """Return the fields of one item of a list; none where there is no such item."""
+    """Return the fields of one item of a list; none if there is no such item."""
     items = items_of(value)
     return fields_of(items[index]) if index < len(items) else {}
 
@@ -43,7 +43,7 @@ def containers_of(spec: Fields) -> Iterator[tuple[Fields, str]]:
 
 
 def text_of(fields: Fields, name: str) -> str:
-    """Return a text; empty where it is missing."""
+    """Return a text; empty if it is missing."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 

@@ -111,7 +111,7 @@ def admit(
     written: Plain = None,
     question: Question = Question.ADMISSION,
 ) -> Admission:
-    """Take a new pod through every step until one refuses it. A status that came with it is dropped.
+    """Take a new pod through every step until one rejects it. A status that came with it is dropped.
 
     With its ``spec`` as ``written``, the fields that are not in its model are validated as well. What is wrong with a
     pod and does not matter for ``question`` does not stop it.
@@ -242,6 +242,6 @@ def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:
 
 
 def within_bounds(pod: Pod, limit_ranges: tuple[LimitRange, ...]) -> Pod | Refusal:
-    """Hold the pod against each LimitRange; the first with complaints refuses it."""
+    """Hold the pod against each LimitRange; the first with complaints rejects it."""
     denied = first_denial(pod, limit_ranges)
     return pod if denied is None else forbidden_pod(pod, denied)

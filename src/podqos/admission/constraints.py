@@ -1,4 +1,4 @@
-"""What the API server refuses about where a pod wants to run: node selector, affinity, spreading, scheduling gates.
+"""What the API server rejects about where a pod wants to run: node selector, affinity, spreading, scheduling gates.
 
 ``matchLabelKeys`` are merged into the label selectors before anything is checked, as the API server does when a pod is
 created; what the scheduler then sees is the business of ``placement``.
@@ -129,7 +129,7 @@ def _field_errors(requirement: NodeSelectorRequirement, path: str) -> Errors:
 
 
 def _operator_errors(requirement: NodeSelectorRequirement | LabelSelectorRequirement, path: str) -> Errors:
-    """Check that there are values where the operator needs them, and none where it does not."""
+    """Check that there are values where the operator needs them, and none if it does not."""
     if requirement.operator in {"In", "NotIn"}:
         if not requirement.values:
             yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")

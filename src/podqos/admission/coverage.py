@@ -1,4 +1,4 @@
-"""The fields of a pod that podqos does not judge: the API server may refuse it for them, and podqos would not know.
+"""The fields of a pod that podqos does not judge: the API server may reject it for them, and podqos would not know.
 
 Types and names of fields are checked everywhere (``decoding``). What is listed here has rules of its own that have
 nothing to do with QoS, or depends on objects that podqos does not read.

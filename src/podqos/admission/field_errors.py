@@ -47,7 +47,7 @@ class FieldError(Struct, frozen=True, gc=False):
     path: str
     type: ErrorType
     value: Plain = None
-    """The offending value; None where the error is not about a value."""
+    """The offending value; None if the error is not about a value."""
     detail: str = ""
 
     def __str__(self) -> str:

@@ -48,7 +48,7 @@ class SkipReason(StrEnum):
     OPTED_OUT = "OptedOut"
     """A label or annotation of the pod says no."""
     NOT_OPTED_IN = "NotOptedIn"
-    """The pod would have to ask for it, and does not."""
+    """The pod would have to opt in, and does not."""
     ALREADY_INJECTED = "AlreadyInjected"
 
 
@@ -73,7 +73,7 @@ class Injector(Struct, frozen=True):
 
     name: str
     sidecar: str
-    """Name of the container that runs beside the others."""
+    """Name of the container that runs next to the others."""
     init: str
     """Name of the container that prepares the pod; it asks for the same amounts."""
     resources: ResourceRequirements
@@ -85,7 +85,7 @@ class Injector(Struct, frozen=True):
     native_annotations: tuple[str, ...] = ()
     """With these a pod chooses otherwise."""
     comes_first: bool = False
-    """Whether a sidecar that is not native still stands before the other containers."""
+    """Whether a sidecar that is not native still comes before the other containers."""
 
 
 class CustomInjector(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """JSONPatch (RFC 6902): the way in which a mutating webhook says what to change.
 
-The API server refuses a pod whose patch does not apply, whatever the webhook's failurePolicy says. So patches are made
+The API server rejects a pod whose patch does not apply, whatever the webhook's failurePolicy says. So patches are made
 from the document they are for, and ``apply_patch`` applies them as the API server does before they are sent.
 """
 

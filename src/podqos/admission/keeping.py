@@ -57,7 +57,7 @@ class Kept(Struct, frozen=True):
 def keep_guaranteed(
     pod: Pod, profile: Profile = LATEST, record: Record = None, *, is_overridden: bool = False
 ) -> Kept | None:
-    """Return the pod with limits for its sidecars; None where it does not ask for that, or is Guaranteed."""
+    """Return the pod with limits for its sidecars; None if it does not ask for that, or is Guaranteed."""
     wanted = pod.metadata.annotations.get(KEEP_ANNOTATION)
     if wanted is None:
         return None
@@ -97,7 +97,7 @@ def _change(edit: Edit, stated: ResourceList) -> Change | None:
 
 
 def _limits(text: str) -> ResourceList | None:
-    """Read ``cpu=100m,memory=128Mi``; None where it is not that."""
+    """Read ``cpu=100m,memory=128Mi``; None if it is not that."""
     found: ResourceList = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, amount = part.partition("=")

@@ -1,4 +1,4 @@
-"""What the API server refuses about fields of a pod that no decision of podqos needs: names, DNS, claims, gates.
+"""What the API server rejects about fields of a pod that no decision of podqos needs: names, DNS, claims, gates.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validatePodResourceClaims, validateDNSPolicy,
 validatePodDNSConfig, validateReadinessGates, validatePodHostName, ValidateHostAliases, validateFileKeyRefVolumes) and

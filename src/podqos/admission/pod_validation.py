@@ -1,4 +1,4 @@
-"""What the API server refuses about a pod, field by field: its name and labels, its containers, where it wants to run.
+"""What the API server rejects about a pod, field by field: its name and labels, its containers, where it wants to run.
 
 The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. Fields that are not in
 a pod's model are checked where the ``spec`` is given as written: ``volume_sources``, ``run_fields``, ``security`` and

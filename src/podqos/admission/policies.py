@@ -38,7 +38,7 @@ class AdmissionPlugin(StrEnum):
 
 
 class Policies(Struct, frozen=True):
-    """What admission looks at besides the pod."""
+    """What admission looks at in addition to the pod."""
 
     namespace: Namespace | None = Namespace(ObjectMeta(DEFAULT_NAMESPACE))
     """None: the namespace does not exist."""
@@ -49,7 +49,7 @@ class Policies(Struct, frozen=True):
     override: ClusterResourceOverride | None = None
     override_profile: OverrideProfile = CURRENT
     enabled_plugins: tuple[AdmissionPlugin, ...] = ()
-    """Those that are on besides the default ones."""
+    """Those that are on in addition to the default ones."""
 
     def stored_limit_ranges(self) -> tuple[LimitRange, ...]:
         """Return the limit ranges with their own defaults filled in."""

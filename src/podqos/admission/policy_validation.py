@@ -1,6 +1,6 @@
-"""Whether the policy objects themselves make sense: what the API server refuses about a LimitRange or a ResourceQuota.
+"""Whether the policy objects themselves make sense: what the API server rejects about a LimitRange or a ResourceQuota.
 
-A policy that could never have been stored explains nothing about a cluster, so it is refused here as it is there.
+A policy that could never have been stored explains nothing about a cluster, so it is rejected here as it is there.
 Priority classes are checked in ``priority``, the override in ``resource_override``.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidateLimitRange, ValidateResourceQuotaSpec),

@@ -134,7 +134,7 @@ def _not_a_system_class(priority_class: PriorityClass) -> str:
 
 
 def admit_priority_class(new: PriorityClass, existing: Sequence[PriorityClass]) -> Denied | None:
-    """Refuse a second global default."""
+    """Reject a second global default."""
     default = global_default(existing) if new.global_default else None
     if default is None:
         return None

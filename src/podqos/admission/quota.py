@@ -95,7 +95,7 @@ def check_quotas(pod: Pod, quotas: Sequence[ResourceQuota], old: Pod | None = No
 def charge_more(
     pod: Pod, quotas: Sequence[ResourceQuota], count: int, old: Pod | None = None
 ) -> tuple[int, QuotaDecision]:
-    """Let in up to ``count`` more pods like one that was let in; return how many, and what refuses the next.
+    """Let in up to ``count`` more pods like one that was let in; return how many, and what rejects the next.
 
     It is ``check_quotas`` so many times over, without taking so many steps.
     """
@@ -194,7 +194,7 @@ def _has_priority_class(name: str, scope: ScopeRequirement) -> bool:
 
 
 def _unstated(pod: Pod, quota: ResourceQuota) -> QuotaDenied | None:
-    """Refuse containers that leave out what the quota tracks; pod-level resources lift the demand."""
+    """Reject containers that leave out what the quota tracks; pod-level resources lift the demand."""
     if pod_level_is_set(pod):
         return None
     demanded = sorted(_MUST_BE_STATED.intersection(quota.status.hard))
@@ -213,7 +213,7 @@ def _unstated(pod: Pod, quota: ResourceQuota) -> QuotaDenied | None:
 
 
 def _unknown(quota: ResourceQuota) -> QuotaDenied | None:
-    """Refuse everything until the quota controller has counted what is used."""
+    """Reject everything until the quota controller has counted what is used."""
     tracked = sorted(filter(_is_of_pods, quota.status.hard))
     if all(name in quota.status.used for name in tracked):
         return None

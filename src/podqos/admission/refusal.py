@@ -21,7 +21,7 @@ class Code(IntEnum):
     BAD_REQUEST = 400
     """The object cannot be read."""
     FORBIDDEN = 403
-    """A plug-in refuses it."""
+    """A plug-in rejects it."""
     NOT_FOUND = 404
     """Its namespace does not exist."""
     INVALID = 422
@@ -56,7 +56,7 @@ class Refusal(Struct, frozen=True, gc=False):
     denied: Denied | None = None
     """The plug-in's own refusal, with its reasons as data where it has any."""
     is_of_holder: bool = False
-    """Whether the object around the pod is refused: the fields at fault are its own, not the pod's."""
+    """Whether the object around the pod is rejected: the fields at fault are its own, not the pod's."""
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -147,7 +147,7 @@ _JUDGED_ANNOTATIONS = frozenset((MIRROR_ANNOTATION, "controller.kubernetes.io/po
 
 
 def _is_ordinary(workload: Workload) -> bool:
-    """Whether there is clearly nothing to complain about: so it is with most, and few rules have to be loaded."""
+    """Whether there is clearly nothing to complain about: so it is with most, and few rules must be loaded."""
     pod = workload.pod
     metadata, spec = pod.metadata, pod.spec
     if workload.needs_selector and not _is_selected(workload):

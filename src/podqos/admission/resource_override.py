@@ -44,7 +44,7 @@ class OverrideProfile(Struct, frozen=True):
     exempts_system_namespaces: bool = False
     within_limit_range: bool = False
     """Amounts are raised to the smallest minimum and lowered to the largest maximum of the namespace's LimitRanges;
-    otherwise a LimitRange refuses the pod afterwards."""
+    otherwise a LimitRange rejects the pod afterwards."""
     cpu_arithmetic: Literal["float", "exact"] = "exact"
     """29 % of 100m are 29m; the older plug-in multiplied by 0.29 and cut off at 28m."""
 

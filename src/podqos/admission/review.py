@@ -1,6 +1,6 @@
 """AdmissionReview v1: what an API server asks a webhook, and the shape of its answer.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/api/admission/v1/types.go; what an answer has to look like to be taken:
+Source: Kubernetes v1.36 staging/src/k8s.io/api/admission/v1/types.go; what an answer must look like to be taken:
 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
 """
 
@@ -54,7 +54,7 @@ class AdmissionRequest(Struct, frozen=True, rename="camel"):
     """CREATE, UPDATE, DELETE or CONNECT."""
     sub_resource: str = ""
     name: str = ""
-    """Empty where the API server is to make one up."""
+    """Empty if the API server is to make one up."""
     namespace: str = ""
     user_info: UserInfo = UserInfo()
     object: Raw = _NULL
@@ -75,7 +75,7 @@ class _Review(Struct, frozen=True, rename="camel"):
 
 
 class Status(Struct, frozen=True):
-    """Why a request is refused."""
+    """Why a request is rejected."""
 
     message: str
     code: int = 403
@@ -156,7 +156,7 @@ def _no_json(error: Exception, where: str = "") -> InvalidReview:
 
 
 def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:
-    """Return an object of a review, None for a null; ``field`` is where it stands."""
+    """Return an object of a review, None for a null; ``field`` is where it is."""
     try:
         value = PLAIN_DECODER.decode(raw)
     except REFUSALS as error:

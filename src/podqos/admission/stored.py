@@ -4,8 +4,7 @@ The pod goes through ``chain`` with the policies of its namespace. Two things ar
 runtime class that it names and that was not given is taken to exist, with priority 0 and without overhead. And quotas
 are not charged: what they have room for depends on all other pods of the namespace. Both are named in the result.
 
-Nearly all manifests have no policies beside them, so ``chain`` is imported and run only where there is something for it
-to do.
+Nearly all manifests come without policies, so ``chain`` is imported and run only if there is something for it to do.
 """
 
 from __future__ import annotations
@@ -199,7 +198,7 @@ def _override_left_out(policies: Policies) -> tuple[Unapplied, ...]:
 
 
 def _is_wrong_as_written(pod: Pod, admission: Admission, profile: Profile) -> bool:
-    """Whether the API server refuses what the manifest says, whatever the policies are; that is reported elsewhere."""
+    """Whether the API server rejects what the manifest says, whatever the policies are; that is reported elsewhere."""
     from podqos.admission.chain import Step
     from podqos.admission.defaulting import defaulted
     from podqos.admission.pod_validation import validate_new_pod

@@ -1,6 +1,6 @@
-"""What the API server refuses about a pod's resources, field by field.
+"""What the API server rejects about a pod's resources, field by field.
 
-The pod is judged as it stands, that is after defaulting and mutating admission. The rest of a pod is in
+The pod is judged as it is, that is after defaulting and mutating admission. The rest of a pod is in
 ``pod_validation``.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateResourceRequirements, validatePodResources,

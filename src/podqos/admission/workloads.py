@@ -4,7 +4,7 @@ The pods of a workload are alike, so one of them goes through the chain and the 
 workload uses of a quota is gone for the next. Where a pod ends up is the business of placement.
 
 Source: Kubernetes v1.36 pkg/controller/daemon/util/daemonset_util.go; a controller creates its pods one by one and
-leaves those it was refused for later.
+leaves those it was rejected for later.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Admissions:
         return self._count(outcome, policies)
 
     def _first(self, workload: Workload, policies: Policies, written: Plain) -> Admission:
-        """Take one pod of a workload through admission, unless the object around it is refused."""
+        """Take one pod of a workload through admission, unless the object around it is rejected."""
         first = _admit_first(workload, policies, self._profile, written, self._question)
         errors = () if workload.is_live or self._question is not Question.ADMISSION else holder_errors(workload)
         if not errors or not (first.allowed or first.refused_by is Step.VALIDATION):

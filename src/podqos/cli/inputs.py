@@ -40,7 +40,7 @@ def given_files(
     """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` says what for.
 
     ``declared``: of a cluster the workloads, instead of the pods that run. ``beside``: files may come on top of it.
-    ``under``: files may come in place of its objects, and be judged by its policies (``stored_policies``).
+    ``under``: files may come instead of its objects, and be judged by its policies (``stored_policies``).
     """
     object_arguments(arguments)
     declared = declared or any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))

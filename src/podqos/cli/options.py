@@ -264,7 +264,7 @@ def count_option(text: str, option: str) -> int:
 
 
 def check_name(name: str) -> None:
-    """Raise where a text cannot name a file and the object in it."""
+    """Raise if a text cannot name a file and the object in it."""
     if not _NAME.fullmatch(name):
         raise InvalidOption(
             f"{name!r} is not a valid name", where="NAME", fix="use lower-case letters, digits and hyphens"

@@ -2,7 +2,7 @@
 
 Three amounts are easily confused. *Capacity* is the machine. *Allocatable*, which the scheduler fills, is capacity less
 what is reserved for the kubelet and the system and less the hard eviction thresholds. *Enforced* is the limit of the
-cgroup that holds all pods: it leaves the thresholds out, because eviction has to happen before the kernel steps in.
+cgroup that holds all pods: it leaves the thresholds out, because eviction must happen before the kernel steps in.
 
 Source: Kubernetes v1.36 pkg/kubelet/cm/node_container_manager_linux.go, pkg/kubelet/nodestatus/setters.go
 (MachineInfo). ``eviction`` parses thresholds; here only their amounts count.
@@ -69,7 +69,7 @@ class Allocatable(Struct, frozen=True):
     enforced: ResourceList
     """The limit of the cgroup of all pods: capacity less both reservations."""
     over_reserved: tuple[str, ...]
-    """Resources of which more is withheld than there is; with any, the kubelet refuses to start."""
+    """Resources of which more is withheld than there is; with any, the kubelet does not start."""
     soft_coverage: tuple[SoftCoverage, ...]
     divisions: tuple[Division, ...] = ()
     """How each amount of allocatable comes about; the number of pods has no such thing."""

@@ -26,7 +26,7 @@ class Chooser(Protocol):
 class OneByOne:
     """Asks every filter about every node and takes the best score, first by name among equals.
 
-    A node that refused a pod is not asked again by the next pod of the same workload, as long as it stays as it is.
+    A node that rejected a pod is not asked again by the next pod of the same workload, as long as it stays as it is.
     """
 
     def __init__(self, cluster: SchedulerCluster, *, explains: bool = False) -> None:
@@ -64,7 +64,7 @@ class OneByOne:
         refused, own = self._refused, self._cluster.nominations.node_of(view)
         feasible = []
         for state in self._cluster.states:
-            # The room that is kept on a node for the pod itself is refused to the others of its workload.
+            # The room that is kept on a node for the pod itself is not available to the others of its workload.
             if refused.get(state.name) == state.version and state.name != own:
                 continue
             if filters.first_reasons(state):

@@ -94,7 +94,7 @@ class Columnar:
         indices = np.flatnonzero(points >= 0)
         if not indices.size:
             return None
-        # Mostly every node would do: then nothing has to be picked out of the columns.
+        # Mostly every node would do: then nothing must be picked out of the columns.
         feasible = indices if indices.size < points.size else slice(None)
         total = points[indices]
         for plugin, column in self._columns(view, feasible):
@@ -281,7 +281,7 @@ class _Topology:
         return self.pods_near(per_node) > 0
 
     def pods_near(self, per_node: Floats) -> Floats:
-        """Return how many of the pods are in the domain of each node; none where the node has no value."""
+        """Return how many of the pods are in the domain of each node; none if the node has no value."""
         sums: Floats = np.bincount(self.domain, weights=per_node, minlength=self._size).astype(np.float64)
         sums[0] = 0.0
         near: Floats = sums[self.domain]

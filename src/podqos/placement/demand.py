@@ -65,7 +65,7 @@ def counted(resources: ResourceList) -> Amounts:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
+    """Whether the scheduler counts the resource in addition to cpu, memory and ephemeral storage."""
     return is_hugepages(name) or is_extended(name) or "kubernetes.io/" in name or name.startswith("attachable-volumes-")
 
 

@@ -1,6 +1,6 @@
 """One pod against the nodes: every filter in the scheduler's order.
 
-The scheduler stops at the first filter that refuses a node; its messages and its choice of nodes for preemption go by
+The scheduler stops at the first filter that rejects a node; its messages and its choice of nodes for preemption go by
 that one. ``answers`` continues and returns all obstacles.
 
 A node is asked twice where pods no less important are nominated to it: as if they ran there, and without them, because
@@ -75,7 +75,7 @@ class Filters:
         return self._spread is None and self._neighbours.is_empty
 
     def first_reasons(self, state: SchedulerNode) -> Reasons:
-        """Return what the first filter that refuses the node says; nothing if the pod may go there."""
+        """Return what the first filter that rejects the node says; nothing if the pod may go there."""
         others = self._nominations.beside(self._view, state.name)
         if others:
             with self._as_if_running(state, others):

@@ -54,7 +54,7 @@ class NodeRefusal(Struct, frozen=True, gc=False):
 
     node: str
     first: Reasons
-    """What the first filter that refuses says; the scheduler stops there."""
+    """What the first filter that rejects says; the scheduler stops there."""
     reasons: Reasons
     """Everything that stands in the way."""
 

@@ -215,7 +215,7 @@ class _Run:
         return [each.view for each in tried]
 
     def _take_back(self, view: PodView) -> None:
-        """Let a refused pod have another turn."""
+        """Let a rejected pod have another turn."""
         group = self._refused[view.likeness]
         del group[view.key]
         if not group:

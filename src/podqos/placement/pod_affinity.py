@@ -37,7 +37,7 @@ class Namespaces:
         self.selectors_leak = selectors_leak
 
     def labels_of(self, name: str) -> dict[str, str]:
-        """Return the labels of a namespace; one that is not known has only its name."""
+        """Return the labels of a namespace; one that is unknown has only its name."""
         return {**self._labels.get(name, {}), _NAME_LABEL: name}
 
 

@@ -29,7 +29,7 @@ class NoCandidate(StrEnum):
     """Why preemption does not help on a node, when it is not one of the filters' reasons."""
 
     NOT_HELPFUL = "NotHelpful"
-    """The node refuses the pod for a reason that has nothing to do with its pods."""
+    """The node rejects the pod for a reason that has nothing to do with its pods."""
     NO_VICTIMS = "NoVictims"
     """No pod there has a lower priority."""
 
@@ -159,7 +159,7 @@ class _Trial:
         del self._away[other.key]
 
     def fits_with(self, other: PodView) -> bool:
-        """Put ``other`` back if there is room for it besides the pod."""
+        """Put ``other`` back if there is room for it in addition to the pod."""
         self.put_back(other)
         if self._filters.is_crowded_out(self.state):
             self.take_away(other)

@@ -1,6 +1,6 @@
 """Why a node does not take a pod, as data.
 
-One class per way to be refused, each with the numbers and names that decided. ``plugin`` is the scheduler's own name
+One class per way to be rejected, each with the numbers and names that decided. ``plugin`` is the scheduler's own name
 for the rule; ``unresolvable`` says that removing pods from the node would not help, so preemption does not try.
 The texts that Kubernetes prints for them are in ``report.scheduling``.
 """
@@ -36,7 +36,7 @@ class _Reason(Struct, frozen=True, gc=False, tag=True, tag_field="kind", rename=
 
     @property
     def unresolvable(self) -> bool:
-        """Whether the node would refuse the pod even without any of its pods."""
+        """Whether the node would reject the pod even without any of its pods."""
         return True
 
 
