@@ -64,8 +64,8 @@ def given_files(
 def refuse_scenarios(given: Sequence[str]) -> None:
     """Raise if only scenarios are given, and say which manifests they refer to."""
     if given and all(map(_is_scenario, given)):
-        fix = f"`podqos simulate {given[0]}` runs it; here give the manifests that it names"
-        raise InvalidOption("this is a scenario, and holds no pods itself", where=given[0], fix=fix)
+        fix = f"`podqos simulate {given[0]}` runs it; give the manifests it refers to"
+        raise InvalidOption("this is a scenario, which has no pods of its own", where=given[0], fix=fix)
 
 
 def _is_scenario(path: str) -> bool:
