@@ -211,7 +211,7 @@ def test_policy_init_overwrites_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("platform.yaml").write_text("mine")
     code, out, said = podqos(capsys, "policy", "init", "platform")
-    assert (code, out, said) == (2, "", "podqos: error: platform.yaml: exists already (choose another name)\n")
+    assert (code, out, said) == (2, "", "podqos: error: platform.yaml: already exists (choose another name)\n")
     assert [path.name for path in tmp_path.iterdir()] == ["platform.yaml"]
 
 
@@ -507,7 +507,7 @@ def test_blast_applies_the_version_to_a_scenario(capsys):
     assert said.startswith("assumed: rules of Kubernetes 1.37: approximate")
     assert podqos(capsys, *words, "1.36")[2] == ""
     _, _, said = podqos(capsys, "blast", "race", "--kubernetes-version", "9")
-    assert said.startswith("podqos: error: --kubernetes-version: Kubernetes version '9' is not known")
+    assert said.startswith("podqos: error: --kubernetes-version: unknown Kubernetes version '9'")
 
 
 @pytest.mark.parametrize(
@@ -592,7 +592,7 @@ def test_a_rate_may_be_written_out(text, rate):
 )
 def test_another_rate_is_answered_with_the_word_to_write(capsys, text, fix):
     code, _, said = podqos(capsys, "forecast", "-f", PLATFORM, "--rate", text)
-    assert (code, said) == (2, f"podqos: error: --rate: {text!r} is not a rate ({fix})\n")
+    assert (code, said) == (2, f"podqos: error: --rate: {text!r} is not a valid rate ({fix})\n")
 
 
 def test_a_node_may_be_described_with_units(capsys):
@@ -624,7 +624,7 @@ def test_a_choice_is_taken_in_any_case(capsys, words):
 )
 def test_a_severity_of_another_tool_is_answered_with_ours(capsys, option, value, meant):
     code, _, said = podqos(capsys, "check", "-f", PLATFORM, option, value)
-    assert (code, said) == (2, f"podqos: error: {option}: no such value: {value!r} (did you mean {meant}?)\n")
+    assert (code, said) == (2, f"podqos: error: {option}: invalid value {value!r} (did you mean {meant}?)\n")
 
 
 # ---- resizes -------------------------------------------------------------------------------------------------------
