@@ -55,14 +55,14 @@ def number_of(fields: Fields, name: str) -> int:
 
 
 def choice_errors(fields: Fields, name: str, choices: tuple[str, ...], path: str, *, default: str = "") -> Errors:
-    """Check a text that is one of a few. With a ``default``, an empty one is as good as none."""
+    """Check a text with a fixed set of values. With a ``default``, an empty one counts as missing."""
     value = fields.get(name)
     if isinstance(value, str) and (value or default) not in choices:
         yield not_supported(f"{path}.{name}", value, choices)
 
 
 def go_struct(fields: Fields, names: dict[str, tuple[str, Plain]]) -> Fields:
-    """Return an object as the API server prints it where an error is about all of it: by Go's names, nothing left out.
+    """Return an object as the API server prints it in an error about the whole object: by Go's names, complete.
 
     ``names`` maps the fields, in Go's order, to their names there and to what stands for a missing one.
     """

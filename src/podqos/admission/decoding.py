@@ -1,4 +1,4 @@
-"""Strict decoding: what the API server cannot read it rejects before anything else (400).
+"""Strict decoding: the API server rejects what it cannot read before anything else (400).
 
 ``fieldValidation=Strict``, kubectl's default, rejects fields that do not exist, at every depth: ``resource:`` for
 ``resources:`` would otherwise make a pod BestEffort without a word. A value that does not fit its field is rejected in
@@ -119,7 +119,7 @@ def _mistaken_kind(value: Plain) -> Refusal | None:
 
 
 class _Abort(Exception):
-    """A type with a decoder of its own cannot read its value: nothing after it is looked at."""
+    """A type with its own decoder cannot read its value: nothing after it is decoded."""
 
     def __init__(self, why: Undecodable) -> None:
         super().__init__(why.message)
@@ -232,7 +232,7 @@ def _is_int(value: Plain, bits: int) -> bool:
 
 
 def _named(value: Plain) -> str:
-    """Return what Go calls a JSON value."""
+    """Return Go's name for a JSON value."""
     match value:
         case bool():
             return "bool"
@@ -246,7 +246,7 @@ def _named(value: Plain) -> str:
 
 
 def _named_for_int(value: Plain) -> str:
-    """Return the same where a number was expected: one that does not fit is quoted."""
+    """Return the same if a number was expected: one that does not fit is quoted."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return _named(value)
     return f"number {value.text if isinstance(value, Number) else repr(value)}"

@@ -106,7 +106,7 @@ def _amount_changes(old: ResourceRequirements, new: ResourceRequirements, path: 
 
 
 def validate_resize(old: Pod, new: Pod, profile: Profile = LATEST) -> tuple[FieldError, ...]:
-    """Return what is wrong with changing the resources of ``old`` into those of ``new``."""
+    """Return the errors of changing the resources of ``old`` to those of ``new``."""
     if old.is_mirror:
         return (forbidden("", "static pods cannot be resized"),)
     if old.is_windows:

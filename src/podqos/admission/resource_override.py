@@ -66,7 +66,7 @@ CURRENT = PROFILES["current"]
 
 
 def validate_override(override: ClusterResourceOverride) -> tuple[FieldError, ...]:
-    """Return what is wrong with the percentages."""
+    """Return the errors of the percentages."""
     return tuple(_override_errors(override))
 
 
@@ -124,7 +124,7 @@ def _is_system(name: str) -> bool:
 
 
 class _Range(Struct, frozen=True):
-    """Between what an amount is kept."""
+    """The bounds of an amount."""
 
     least: Quantity
     most: Quantity | None = None

@@ -31,16 +31,16 @@ _PRIORITY_CLASS, _RUNTIME_CLASS = "PriorityClass", "RuntimeClass"
 
 
 class WhyNot(StrEnum):
-    """Why a policy that concerns a pod was not applied."""
+    """Why a policy for a pod was not applied."""
 
     NOT_CHARGED = "NotCharged"
     """A quota is for all pods of a namespace together, in the order in which they are created."""
     TAKES_NO_PART = "TakesNoPart"
-    """The namespace does not take part in the override: it has not the label or annotation, or is the system's."""
+    """The namespace does not take part in the override: it lacks the label or annotation, or is a system namespace."""
 
 
 class Unapplied(Struct, frozen=True, gc=False):
-    """A policy that concerns a pod and was not applied."""
+    """A policy for a pod that was not applied."""
 
     kind: str
     name: str
@@ -50,19 +50,19 @@ class Unapplied(Struct, frozen=True, gc=False):
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """A pod as it is stored, and what policies had to do with it."""
+    """A pod as stored, and what policies did to it."""
 
     pod: Pod
     """As stored, or as far as it got. Defaults that follow from the manifest alone may still be missing."""
     changes: tuple[Change | FieldChange, ...] = ()
-    """What policies wrote into it."""
+    """The changes that policies made."""
     drift: tuple[StepResult, ...] = ()
     """The steps that changed its class, defaulting included."""
     unknown: tuple[MissingObject, ...] = ()
     """The classes it names that were not given."""
     unapplied: tuple[Unapplied, ...] = ()
     refusal: Refusal | None = None
-    """The answer to a pod that is in order as written and that policies do not let in."""
+    """The rejection of a pod that is valid as written, by policies."""
 
 
 class PodStore:
@@ -92,7 +92,7 @@ class PodStore:
         return self._with_priority(pod, () if policies is None else policies.runtime_classes)
 
     def _with_priority(self, pod: Pod, runtime_classes: tuple[RuntimeClass, ...]) -> Stored:
-        """Store a pod of which policies decide nothing but the priority."""
+        """Store a pod for which policies decide only the priority."""
         assumed, unknown = _assumed_classes(pod, self._priority_classes, runtime_classes)
         if not pod.spec.priority_class_name and not self._has_default:
             return Stored(pod, unknown=unknown)
@@ -139,7 +139,7 @@ def with_assumed_classes(policies: Policies, pod: Pod) -> tuple[Policies, tuple[
 def _assumed_classes(
     pod: Pod, priority_classes: tuple[PriorityClass, ...], runtime_classes: tuple[RuntimeClass, ...]
 ) -> tuple[tuple[PriorityClass | RuntimeClass, ...], tuple[MissingObject, ...]]:
-    """Return classes as they may be, in agreement with what the pod itself states."""
+    """Return assumed classes that agree with what the pod itself states."""
     spec = pod.spec
     assumed: list[PriorityClass | RuntimeClass] = []
     unknown: list[MissingObject] = []
