@@ -1,4 +1,4 @@
-"""How much of a node's capacity pods may request, and what is reserved for what.
+"""Node allocatable: how much of a node's capacity pods may request, and what is reserved.
 
 Three amounts are easily confused. *Capacity* is the machine. *Allocatable*, which the scheduler fills, is capacity less
 what is reserved for the kubelet and the system and less the hard eviction thresholds. *Enforced* is the limit of the
@@ -24,7 +24,7 @@ _RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
 
 
 class Division(Struct, frozen=True, gc=False, rename="camel"):
-    """How allocatable comes about, for one resource: the first amount less all others, never below zero."""
+    """The calculation of allocatable for one resource: the first amount less all others, never below zero."""
 
     resource: str
     capacity: Quantity
@@ -32,7 +32,7 @@ class Division(Struct, frozen=True, gc=False, rename="camel"):
     system_reserved: Quantity
     hard_eviction: Quantity
     hugepages: Quantity
-    """Of memory: what the kernel has set aside."""
+    """For memory: what the kernel has set aside."""
     allocatable: Quantity
 
 
@@ -72,7 +72,7 @@ class Allocatable(Struct, frozen=True):
     """Resources of which more is withheld than there is; with any, the kubelet does not start."""
     soft_coverage: tuple[SoftCoverage, ...]
     divisions: tuple[Division, ...] = ()
-    """How each amount of allocatable comes about; the number of pods has no such thing."""
+    """The calculation of each allocatable amount, except the number of pods."""
 
 
 def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
@@ -127,7 +127,7 @@ def _soft_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
 
 
 def _amounts(thresholds: tuple[Threshold, ...], capacity: ResourceList) -> ResourceList:
-    """Return thresholds as amounts of the resource that they are about, where there is one."""
+    """Return thresholds as amounts of their resource, if they have one."""
     return {
         resource: threshold.amount(_of(capacity, resource).value)
         for threshold in thresholds

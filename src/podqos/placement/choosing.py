@@ -1,4 +1,4 @@
-"""Chooses the node for a pod: the readable way, one node after the other.
+"""Chooses the node for a pod: the readable way, one node after another.
 
 ``columnar`` does the same for large clusters; a property test holds the two equal.
 """
@@ -14,13 +14,13 @@ from podqos.placement.score import Choice, node_scores, totals
 
 
 class Chooser(Protocol):
-    """Finds the best node for one pod after the other."""
+    """Finds the best node for one pod after another."""
 
     def choose(self, view: PodView) -> Choice | None:
-        """Return the node to take, or nothing if no node will do."""
+        """Return the best node, or None if no node is feasible."""
 
     def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
-        """Learn that a pod has come to (1) or left (-1) a node."""
+        """Note that a pod was added to (1) or removed from (-1) a node."""
 
 
 class OneByOne:
@@ -30,7 +30,7 @@ class OneByOne:
     """
 
     def __init__(self, cluster: SchedulerCluster, *, explains: bool = False) -> None:
-        """With ``explains`` the scores are part of every choice."""
+        """With ``explains``, every choice includes the scores."""
         self._cluster = cluster
         self._explains = explains
         self._alike: PodView | None = None
@@ -38,7 +38,7 @@ class OneByOne:
         """By name the versions of nodes that refuse pods like that one."""
 
     def choose(self, view: PodView) -> Choice | None:
-        """Return the node to take, or nothing if no node will do."""
+        """Return the best node, or None if no node is feasible."""
         feasible = self._feasible(view)
         if not feasible:
             return None
@@ -53,7 +53,7 @@ class OneByOne:
         return self._best(view, self._feasible(view))
 
     def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
-        """Learn nothing: the nodes say themselves whether they have changed."""
+        """Do nothing: the nodes themselves track changes."""
 
     def _feasible(self, view: PodView) -> list[SchedulerNode]:
         filters = Filters(view, self._cluster)

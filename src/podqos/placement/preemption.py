@@ -35,24 +35,24 @@ class NoCandidate(StrEnum):
 
 
 class Candidate(Struct, frozen=True):
-    """A node on which displacing some pods makes room."""
+    """A node on which preempting some pods makes room."""
 
     state: SchedulerNode
     victims: tuple[PodView, ...]
     """The most important first; never empty."""
     harm: tuple[int, int, int, int]
-    """What is compared first: broken budgets, highest priority, sum of priorities, number of victims."""
+    """Compared first: violated budgets, highest priority, sum of priorities, number of victims."""
     earliest_start: str
     """When the longest running of the most important victims started."""
 
 
 class PreemptionFailure(Struct, frozen=True):
-    """Why displacing others does not help."""
+    """Why preemption does not help."""
 
     is_eligible: bool
     """False for a pod with ``preemptionPolicy: Never``."""
     nodes: dict[str, NoCandidate | Reasons] = {}
-    """Per node: what stands in the way even so."""
+    """By node: what still prevents it."""
 
 
 class Preemption:
@@ -139,7 +139,7 @@ def _spare(lower: list[PodView], trial: _Trial, budgets: Budgets) -> Candidate:
 
 
 class _Trial:
-    """A node on which pods are taken away and put back in thought."""
+    """A node on which pods are removed and put back tentatively."""
 
     def __init__(self, state: SchedulerNode, filters: Filters) -> None:
         self.state = state
