@@ -482,7 +482,7 @@ def test_a_scenario_file_is_recognised_where_manifests_are_expected(capsys, comm
     code, _, said = podqos(capsys, command, file)
     assert code == 2
     assert said.startswith(
-        f"podqos: error: {file}: this is a scenario, and holds no pods itself (`podqos simulate {file}`"
+        f"podqos: error: {file}: this is a scenario, which has no pods of its own (`podqos simulate {file}`"
     )
 
 
@@ -550,7 +550,7 @@ def test_an_option_takes_an_amount_that_can_mean_one_thing_only(capsys, text):
         ("64gb", "did you mean 64Gi or 64G?"),
         ("64g", "did you mean 64Gi or 64G?"),
         ("1,024Gi", "did you mean 1024Gi or 1.024Gi?"),
-        ("N/A", "leave the option out where it is not known"),
+        ("N/A", "leave the option out if it is unknown"),
         ("High", "for example 64Gi"),
     ],
 )

@@ -78,7 +78,7 @@ PASTED = {
         POD.replace("image: web", "image: @web"),
         'put the value of line 8 in quotes: image: "@web"',
     ),
-    "an ellipsis": (POD.replace("    image: web", "    ..."), "line 8 stands for lines that were left out: write them"),
+    "an ellipsis": (POD.replace("    image: web", "    ..."), "line 8 marks lines that were left out: write them out"),
     "too much indentation": (
         POD.replace("    image", "      image"),
         'indent line 8 by 4 spaces, like "name" above it',

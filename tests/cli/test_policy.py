@@ -295,7 +295,7 @@ def test_what_is_wrong_with_the_policy_of_the_configuration_is_told_at_its_place
     for words in (("check", "pod.yaml"), ("policy", "test", "pod.yaml")):
         code, out, err = run(capsys, *words)
         assert (code, out) == (2, "")
-        assert '.podqos.yaml:4:24: error: policy.rules[0].require.limits[0]: no resource "disk"' in err
+        assert '.podqos.yaml:4:24: error: policy.rules[0].require.limits[0]: unknown resource "disk"' in err
 
 
 def test_an_exempt_violation_is_a_suppressed_finding(capsys):
