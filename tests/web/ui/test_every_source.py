@@ -33,7 +33,7 @@ CANNOT = {
     "pods of several nodes, and an empty one": {"three": NO_PODS, "four": NO_PODS},
     "a KubeletConfiguration that starts no kubelet": {"one": "kubelet.yaml: evictionHard", "two": "kubelet.yaml"},
     "only refused pods": {"": "the API server would reject all of its pods"},
-    "refused pods of several nodes": {"one": "would store none", "two": "would store none"},
+    "refused pods of several nodes": {"one": "would reject all", "two": "would reject all"},
     "only pods that ended": {"one": NO_PODS},
     "pods that ended on several nodes": {"one": NO_PODS},
     "Nodes alone": {"one": NO_PODS, "two": NO_PODS},
@@ -164,7 +164,7 @@ def expect_pod(asking, block, error):
     edited = asking.post("what-if", edits=[{"pod": pod, "priority": 7}], growing=pod)
     grown = asking.post("forecast", growing=pod, node=block["node"])
     if block["evictionPlace"] is None:
-        why = error or "runs on no node"
+        why = error or "is not on a node"
         assert why in edited, edited
         assert why in grown, grown
         return
