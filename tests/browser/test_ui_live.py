@@ -92,7 +92,7 @@ def test_what_changes_reaches_the_cluster_the_pod_and_what_is_saved(visit, serve
     assert "80Mi" in json.dumps(pod)
     assert "64Mi" not in json.dumps(pod["explanation"])
     folder.drop("first")
-    expect(page.locator(".state[role=alert]")).to_contain_text("there is no pod shop/first")
+    expect(page.locator(".state[role=alert]")).to_contain_text("no such pod: shop/first")
     folder.put("first", "96Mi")
     expect(page.locator("main")).to_contain_text("96Mi")
 

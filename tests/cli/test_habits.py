@@ -445,7 +445,7 @@ def test_what_is_assumed_is_stated_with_options_that_the_command_has(how, read):
 def test_overview_advises_no_option_of_rank(capsys):
     code, _, said = podqos(capsys, "overview", "--snapshot", ROOT / "tests/outputs/inputs/cluster.jsonl")
     assert code == 0
-    assert said == "assumed: usage: what pods request; kubelet settings: defaults\n"
+    assert said == "assumed: usage: the pods' requests; kubelet settings: defaults\n"
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_usage_is_that_of_the_pods_and_each_node_has_its_own():
     usage = b"pod,memory\na,50Mi\nshop/b,60Mi\nnobody,1Mi\n"
     view = page_about(source := read_given({**files, "usage.csv": usage})).cluster()
     assert {each.node: each.used_bytes for each in view.pods} == {"node-a": 50 << 20, "node-b": 60 << 20}
-    assert [each.what for each in source.objects.problems] == ["there is no pod nobody"]
+    assert [each.what for each in source.objects.problems] == ["no such pod: nobody"]
 
 
 def test_values_of_a_scenario_can_be_changed_but_not_which_files_it_reads(tmp_path):
