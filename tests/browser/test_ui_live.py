@@ -210,7 +210,7 @@ def test_a_guard_is_shown_with_its_mode_what_holds_it_back_and_its_decisions(vis
     expect(card).to_contain_text("shadow: it decides and writes down, and evicts nothing")
     decision = card.locator("details", has_text="report-builder-0 would have been evicted").first
     decision.locator("summary").click()
-    expect(decision).to_contain_text("the first of 31 in the kubelet's order")
+    expect(decision).to_contain_text("the first of 31 in the eviction order")
     guard.tell(tomorrow, enforce=True, held_back="stop file", stop_file=True)
     expect(card).to_contain_text("Guard: evictions blocked")
     expect(card).to_contain_text("the stop file is there")

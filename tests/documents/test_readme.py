@@ -28,13 +28,29 @@ def _numbers(pattern: str, text: str) -> list[tuple[int, ...]]:
     return [tuple(map(int, each if isinstance(each, tuple) else (each,))) for each in found]
 
 
-def test_the_first_screen_has_an_answer_a_picture_the_installation_and_three_commands():
-    sample, *_ = commands_of(README)
-    assert sample.text.startswith("podqos check ")
-    assert any("limits.memory: 128Mi" in line for line in sample.shown)
-    assert len(sample.shown) <= 12
-    assert any(line.startswith("![") and "pictures/race.svg" in line for line in FIRST_SCREEN)
-    assert [each for each in ("## Install", "## Three commands") if each not in FIRST_SCREEN] == []
+def test_it_has_a_sentence_a_picture_the_installation_and_three_commands_in_this_order():
+    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == [
+        "Install",
+        "Three commands",
+        "What is your problem?",
+        "What it is not",
+        "Why trust it",
+        "Documentation",
+    ]
+    assert len(TEXT.splitlines()) <= 130
+    sentence, picture = (part for part in TEXT.split("\n\n")[1:3])
+    assert sentence.count(".") == 1
+    assert picture.startswith("![")
+    assert "## Three commands" in FIRST_SCREEN
+
+
+def test_the_three_commands_are_shown_with_what_they_print():
+    part = TEXT.partition("## Three commands")[2].partition("\n## ")[0]
+    shown = [command for command in commands_of(README) if command.shown]
+    assert [command.words[1] for command in shown] == ["check", "rank", "simulate"]
+    assert all(f"$ {command.text}" in part for command in shown)
+    assert any("limits.memory: 128Mi" in line for line in shown[0].shown)
+    assert all(len(command.shown) <= 12 for command in shown)
 
 
 def test_the_count_of_recorded_answers_is_that_of_the_files():
@@ -62,7 +78,7 @@ def test_the_count_of_decisions_of_the_scheduler_is_that_of_the_recording():
     assert _numbers(r"in (\d+) clusters of a running scheduler (\d+) of (\d+) decisions", TEXT) == [
         (clusters, agreeing, every)
     ]
-    assert _numbers(r"others (\d+) were recorded halfway and (\d+) went", TEXT) == [(len(halfway), lower)]
+    assert _numbers(r"others (\d+) were recorded mid-decision and (\d+) went", TEXT) == [(len(halfway), lower)]
 
 
 def test_the_trials_on_a_real_kernel_are_those_that_were_measured():

@@ -127,7 +127,8 @@ def make_world(directory: Path) -> None:
         _bash("git branch --force main HEAD~1", check=True)
         assert podqos(["snapshot", "-o", "cluster.json.gz"]).code == 0
     (hidden / "pods.yaml").write_text(_joined(sorted((directory / "deploy").glob("*.yaml"))))
-    shutil.copytree(ROOT / "scenarios", directory / "scenarios")
+    # Without what is filled in before it is a manifest.
+    shutil.copytree(ROOT / "scenarios", directory / "scenarios", ignore=shutil.ignore_patterns("starter"))
     shutil.copytree(SCENARIO / "accidental", directory / "accidental")
     shutil.copytree(directory / "deploy", directory / "manifests")
     for name, source in {
@@ -168,12 +169,18 @@ def in_world(directory: Path) -> Iterator[None]:
             for what, value in {"NAME": "somebody", "EMAIL": "somebody@example.org"}.items()
         },
     }
-    with mock.patch.dict(os.environ, variables, clear=True), contextlib.chdir(directory), Server(_cluster) as server:
+    serving = Server(_ask)
+    with mock.patch.dict(os.environ, variables, clear=True), contextlib.chdir(directory), serving as server:
         (directory / _HIDDEN / "kubeconfig").write_text(_KUBECONFIG.format(server=server.url))
         yield
 
 
-def _cluster(request: Request) -> object:
+def _ask(request: Request) -> object:
+    """Answer a request as the cluster, which a test may replace."""
+    return cluster(request)
+
+
+def cluster(request: Request) -> object:
     """Answer as the cluster that the pages speak of: its nodes are called worker-1 and worker-2."""
     if request.path.endswith("/events"):
         return json.dumps({"kind": "EventList", "apiVersion": "v1", "metadata": {}, "items": []}).encode()

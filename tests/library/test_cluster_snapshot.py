@@ -148,7 +148,7 @@ def test_a_file_that_was_cut_off_anywhere_is_refused_in_a_line(tmp_path):
             read_snapshot(str(path))
     packed = gzip.compress(whole)
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match="cut off"):
+    with pytest.raises(InputError, match="truncated"):
         read_snapshot(str(path))
 
 
@@ -176,7 +176,7 @@ def test_pages_of_a_list_are_one_list():
     ("command", "expected"),
     [
         ("explain -o csv", "shop,shell,shell,BestEffort,1000"),
-        ("check", "Pod shop/shell is evicted first when all pods use what they may"),
+        ("check", "Pod shop/shell is evicted first when every pod is at its memory limit"),
         ("rank --node atlas-1", "1  shop/shell"),
         ("cpu --node atlas-1 --cores 4", "shop/db-0"),
         ("forecast --node atlas-1 --growing shop/shell --rate 1Gi/s", "shop/shell"),

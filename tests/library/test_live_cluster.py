@@ -66,8 +66,8 @@ def podqos(capsys, *words: str) -> tuple[int, str, str]:
         (("explain", "--context", "test", "-o", "csv"), "shop,db-0,db,Guaranteed,-997"),
         (("explain", "deploy/web", "-o", "csv"), "shop,web,web,Burstable,"),
         (("explain", "po/shell", "-o", "csv"), "shop,shell,shell,BestEffort,1000"),
-        (("check", "-A"), "Pod shop/shell is evicted first when all pods use what they may"),
-        (("check", "pod/shell"), "Pod shop/shell is evicted first when all pods use what they may"),
+        (("check", "-A"), "Pod shop/shell is evicted first when every pod is at its memory limit"),
+        (("check", "pod/shell"), "Pod shop/shell is evicted first when every pod is at its memory limit"),
         (("rank", "atlas-1"), "shop/shell"),
         (("cpu", "atlas-1"), "4 are available"),
         (("thresholds", "atlas-1"), "500Mi"),
@@ -326,7 +326,7 @@ def test_a_list_of_another_kind_than_was_asked_for_is_an_error(kind, served, cap
     for words in (["explain", "-A"], ["check", "-A"], ["rank", "atlas-1"], ["snapshot", "-o", "c.json"], ["overview"]):
         code, out, err = podqos(capsys, *words)
         assert (code, out) == (3, ""), words
-        assert f"in place of a list of pods it sent {kind}" in err
+        assert f"it sent {kind} instead of a list of pods" in err
 
 
 @pytest.mark.parametrize("output", ["c.json", "-"])

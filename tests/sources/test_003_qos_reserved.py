@@ -181,8 +181,8 @@ def test_thresholds_shows_from_what_the_ceilings_are_taken(folder, capsys):
     _kubelet(folder, "50%", RESERVED + "systemReserved: {memory: 1Gi}\n")
     assert main(["thresholds", "-f", "kubelet.yaml", "--node-memory", "16Gi"]) == 0
     out = capsys.readouterr().out
-    assert "  Burstable   15Gi less 50% of what Guaranteed pods request\n" in out
-    assert "  BestEffort  that less 50% of what Burstable pods request\n" in out
+    assert "  Burstable   15Gi minus 50% of what Guaranteed pods request\n" in out
+    assert "  BestEffort  that minus 50% of what Burstable pods request\n" in out
     assert main(["thresholds", "-f", "kubelet.yaml", "--node-memory", "16Gi", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["qosReserved"] == {"memoryPercent": 50, "podsMemory": 15 * GI}
 
@@ -208,7 +208,7 @@ def test_a_sweep_varies_it(folder, capsys):
     ("text", "message"),
     [
         ("qosReserved: {memory: 200%}", "qosReserved.memory: '200%' is not a percentage from 0% to 100%"),
-        ("qosReserved: {cpu: 50%}", "qosReserved: 'cpu' cannot be reserved (the kubelet reserves memory only)"),
+        ("qosReserved: {cpu: 50%}", "qosReserved: 'cpu' cannot be reserved (the kubelet can reserve memory only)"),
         ("qosReserved: {memory: 50}", "qosReserved: Expected `str`, got `int` (put the value in quotes)"),
     ],
 )

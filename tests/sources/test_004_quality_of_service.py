@@ -108,7 +108,7 @@ def test_examples_as_printed_without_the_dashes_are_refused(refused, fragment, e
     (said,) = refused(fragment.replace("- name", "name"))
 
     assert said.startswith("example.yaml:")
-    assert 'begin an item of a list with a dash, "- name: foo"' in said
+    assert 'start a list item with a dash ("- name: foo")' in said
 
 
 def test_requests_equal_to_zero_are_not_guaranteed(admitted):
@@ -216,7 +216,7 @@ def test_examples_as_bare_lists_of_containers_are_explained_and_said(command, fr
     assert said == (
         "example.yaml:1:1: warning: no kind: treated as Pod example (add apiVersion: v1, kind: Pod and spec:)\n"
     )
-    assert item["notes"][0] == "the text names no kind: read as a Pod"
+    assert item["notes"][0] == "no kind given: read as a Pod"
 
 
 @pytest.mark.parametrize("component", ["kubelet", "kube-proxy"])

@@ -13,29 +13,39 @@ from podqos.advice.checks.check_identity import Example
 from podqos.report.check.catalogue import GoodExample
 
 _GROUPS = {
-    "1": "Classes and sizes of workloads",
-    "2": "Policies and injectors",
-    "3": "Priority and order",
-    "4": "The kubelet",
-    "5": "What nodes can hold",
+    "1": "QoS class and sizes",
+    "2": "LimitRanges, quotas, injectors",
+    "3": "Priority",
+    "4": "Kubelet settings",
+    "5": "Node capacity",
     "6": "Autoscalers and disruption budgets",
-    "7": "Policies of podqos",
+    "7": "podqos policies",
 }
 
 _START = """\
-# The checks
+# Checks
 
-What `podqos check` finds. This page is generated from the code (`src/podqos/advice/checks/`); the tests run every
+What `podqos check` finds. This page is generated from the code (`src/podqos/advice/checks/`). Tests run every
 example: the first of each pair has exactly this finding, the second has none.
 
-**error** does not work, or kills what must not die · **warning** works until memory or cpu runs short, load grows or a
-node is drained · **info** is worth knowing (`-v` shows them). What follows from one fact is one finding: a pod that
-requests nothing has one of PQ102, PQ103, PQ104, PQ206, PQ302 and PQ601, not several.
+| severity | meaning |
+|---|---|
+| error | does not work, or kills what must not die |
+| warning | works until memory or CPU runs short, load grows or a node is drained |
+| info | worth knowing; shown with `-v` |
 
-What was found while walking a directory (policies, Services, Ingresses and routes, autoscalers, disruption budgets,
-Nodes, kubelet configurations) counts for that directory and those below it; files that are named count for all.
+One fact makes one finding: a pod that requests nothing has one of PQ102, PQ103, PQ104, PQ206, PQ302 and PQ601, not
+several.
 
-An object that is meant to be as it is says so, on itself or on its pod template:
+Objects found in a directory (policies, Services, Ingresses and routes, autoscalers, disruption budgets, Nodes, kubelet
+configurations) apply to that directory and below. Files that you name apply to everything.
+
+The kill order is computed with every container at its memory limit (without a limit at twice its request, without
+either at 64Mi), because a manifest does not say what its pods use.
+
+## Suppress a finding
+
+Annotate the object, or its pod template:
 
 ```yaml
 metadata:
@@ -44,34 +54,30 @@ metadata:
     podqos.dev/ignore-reason: an hour of logs may be lost
 ```
 
-The kill order is computed with every container at its memory limit (without one at twice its request, without either at
-64Mi), because a manifest does not say what its pods use.
-
 ## Fixes
 
-Every fix is tried before it is printed: written into the object, admitted, held against the nodes at hand, and checked
-again by all checks. It is offered where fewer errors, or else warnings, or else infos are left, and the pod is killed
-no earlier. What was tried and would not help is said, and the finding is left to you. `--fix` applies the fixes that
-need no decision, checks everything again, and writes only what is better; `--diff` shows the same and writes nothing,
-also together with `--fix`.
+Every fix is tried before it is printed: written into the object, admitted, placed on the known nodes, and checked by
+all checks. It is offered if it leaves fewer errors (or else warnings, or else infos) and the pod is not killed earlier.
+A fix that would not help is named with the reason, and the decision is yours. `--fix` applies the fixes that need no
+decision, checks everything again, and writes only improvements. `--diff` shows the changes and writes nothing, even
+together with `--fix`.
 
-- **CPU limits.** A container that has used its CPU limit within a period of 100 ms stands still until the next period,
-  even on an idle node: that is throttling, and slow answers are how users see it. So no fix adds a CPU limit, except
-  where one container without limits keeps its pod from being Guaranteed (PQ101, PQ205): the two lines are the fix, and
-  throttling is named as its cost. Where Guaranteed is one way out of several, it is shown under `or`, with what it
-  throttles and reserves, and never applied by itself.
-- **Memory limits.** No fix lowers a memory limit. Where a fix sets one (PQ101), or a request or limit has to be chosen,
-  it names the number to look up, the peak usage, and the command that shows it: a manifest does not say what is used.
-- **Units.** No fix writes an amount that no node of the input has, or, without nodes, that no machine one can rent has:
-  1,920 cores and 32Ti of memory (Amazon's u7inh-32tb.480xlarge), 1Pi of disk. A memory limit below 6Mi, the least that
-  Docker accepts, is taken for a wrong unit.
-- **Budget.** Of up to 1,000 workloads, 20 fixes each are tried; of up to 20,000, two each, without those that wait for
-  `--only`; beyond that none. `--only`, `--diff` and `--fix` try what they are about. A fix that was not tried is not
-  printed (`isTried` in JSON).
+- **CPU limits.** A container that has used up its CPU limit within a period of 100 ms is throttled until the next
+  period, even on an idle node. Users see slow responses. So no fix adds a CPU limit, except where one container without
+  limits keeps its pod from being Guaranteed (PQ101, PQ205): then throttling is listed as the cost. Where Guaranteed is
+  one option of several, it is shown under `or`, with what it throttles and reserves, and never applied automatically.
+- **Memory limits.** No fix lowers a memory limit. If a fix sets one (PQ101), or you have to choose a request or limit,
+  it names the number to look up, the peak usage, and the command that shows it.
+- **Units.** No fix writes more than the largest node of the input has, or, without nodes, the largest machine you can
+  rent: 1,920 cores and 32Ti of memory (Amazon's u7inh-32tb.480xlarge), 1Pi of disk. A memory limit below 6Mi, Docker's
+  minimum, is treated as a wrong unit.
+- **Large inputs.** With up to 1,000 workloads, 20 fixes each are tried; up to 20,000, two each, without those that need
+  `--only`; beyond that none. `--only`, `--diff` and `--fix` try everything they apply to. A fix that was not tried is
+  not printed (`isTried` in JSON).
 """
 
 
-_ON_REQUEST = "the amount is a rule of thumb, or follows from another object's policy."
+_ON_REQUEST = "the amount is a rule of thumb, or depends on another object's policy."
 
 
 def document(good: GoodExample) -> str:
