@@ -207,7 +207,7 @@ def test_a_guard_is_shown_with_its_mode_what_holds_it_back_and_its_decisions(vis
     page = opened.open()
     card = page.locator(".card", has_text="Latest decisions")
     expect(card).to_contain_text("Guard: shadow mode")
-    expect(card).to_contain_text("shadow: it decides and writes down, and evicts nothing")
+    expect(card).to_contain_text("shadow: it decides and logs, but evicts nothing")
     decision = card.locator("details", has_text="report-builder-0 would have been evicted").first
     decision.locator("summary").click()
     expect(decision).to_contain_text("the first of 31 in the eviction order")

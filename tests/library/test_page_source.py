@@ -67,7 +67,7 @@ def test_files_are_recognised_by_what_they_hold(files, kind, pack):
         ({"a.json": SNAPSHOT, "b.json": SNAPSHOT}, "more than one"),
         ({"a.yaml": SMALL, "b.yaml": SMALL, "pod.yaml": WEB}, "more than one"),
         ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot cannot be combined with manifests"),
-        ({"small.yaml": SMALL}, "not among the files given"),
+        ({"small.yaml": SMALL}, "not among the given files"),
         ({"a.json": SNAPSHOT[:-20]}, "broken"),
         ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: a binary file"),
     ],
