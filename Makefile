@@ -125,6 +125,25 @@ RELEASE ?= unreleased
 release-notes:
 	@$(PYTHON) tools/release_notes.py $(RELEASE)
 
+# The documentation as a site, built in an environment of its own. build/site/index.html opens without a server or a network.
+SITE := .venv-docs
+.PHONY: docs lock-docs
+docs: $(SITE)/.installed
+	$(SITE)/bin/python -m sphinx -q --fail-on-warning --keep-going -j auto -c docs/site -d build/site-pages . build/site
+	@echo "open build/site/index.html"
+
+$(SITE)/.installed: docs/site/requirements.lock
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/site/requirements.lock
+	@touch $@
+
+# A test builds the site, too.
+test: $(SITE)/.installed
+
+lock: lock-docs
+lock-docs:
+	uv pip compile docs/site/requirements.in $(LOCK) --upgrade -o docs/site/requirements.lock
+
 # Renew the pins (needs uv). Those for running are the same: podqos without extras, and what installs it.
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 lock:

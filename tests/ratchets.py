@@ -32,6 +32,7 @@ OTHERS = {
     "host/runtimes/containerd.py": "ctr",
     "host/runtimes/podman.py": "podman",
     "host/runtimes/runc.py": "runc",
+    "library/missing_page.py": "pip, pipx and uv",
     "qos/run_flags.py": "docker run and podman run",
     "reading/live_log.py": "journalctl",
     "report/check/document.py": "docs/reference/checks.md, the page about podqos check",

@@ -54,8 +54,10 @@ def shell(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
 # ---- the guide ---------------------------------------------------------------------------------------------------
 
 
-def test_the_configuration_in_the_guide_is_in_order(capsys):
-    Path(".podqos.yaml").write_text(yaml.safe_dump(BLOCKS[".podqos.yaml"]))
+@pytest.mark.parametrize("page", ["how-to/ci-gate.md", "how-to/policy.md", "reference/configuration.md"])
+def test_the_configuration_on_a_page_is_in_order(page):
+    (shown,) = re.findall(r"```yaml\n# \.podqos\.yaml\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    Path(".podqos.yaml").write_text(shown)
     assert read_configuration(".podqos.yaml").problems == ()
 
 

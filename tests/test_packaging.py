@@ -47,12 +47,12 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def build(checkout: Path, function: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Build as pip does, through the backend that pyproject.toml names."""
+def build(checkout: Path, function: str, path: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
+    """Build as pip does, through the backend that pyproject.toml names, with the programs of one directory."""
     backend = PROJECT["build-system"]["build-backend"]
     script = f"import {backend}; {backend}.{function}('dist', {settings!r})"
     (checkout / "dist").mkdir()
-    return run(sys.executable, "-c", script, cwd=checkout)
+    return run(sys.executable, "-c", script, cwd=checkout, PATH=path or os.defpath)
 
 
 def wheel_names(checkout: Path) -> list[str]:
@@ -69,6 +69,145 @@ def test_a_wheel_is_built_without_the_page(checkout, settings):
     names = wheel_names(checkout)
     assert "podqos/cli/main.py" in names
     assert "podqos/report/viewer.html" not in names
+
+
+# ---- the page is built where there is npm ------------------------------------------------------------------------
+
+NPM = """#!/bin/sh
+echo "$1" >> {calls}
+case "$1" in
+  ci) mkdir -p node_modules ;;
+  run) mkdir -p dist && echo '<!doctype html>built' > dist/index.html ;;
+esac
+"""
+
+
+class Npm:
+    """A machine with an npm that notes what it is asked for, or with none."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.calls = directory / "calls"
+        directory.mkdir()
+        for program in ("sh", "mkdir"):
+            (directory / program).symlink_to(shutil.which(program))
+
+    def add(self, npm: str = NPM, node: str = "v22.1.0") -> None:
+        for name, text in (("npm", npm.format(calls=self.calls)), ("node", f"#!/bin/sh\necho {node}\n")):
+            (self.directory / name).write_text(text)
+            (self.directory / name).chmod(0o755)
+
+    @property
+    def called(self) -> list[str]:
+        return self.calls.read_text().split() if self.calls.exists() else []
+
+
+@pytest.fixture
+def npm(tmp_path_factory) -> Npm:
+    return Npm(tmp_path_factory.mktemp("machine") / "bin")
+
+
+@pytest.fixture
+def with_viewer(checkout) -> Path:
+    """Return a checkout with as much of the page's sources as the hook looks at."""
+    (checkout / "viewer/src").mkdir(parents=True)
+    (checkout / "viewer/package.json").write_text("{}")
+    shutil.copytree(ROOT / "docs/schema", checkout / "docs/schema")
+    return checkout
+
+
+def tree(checkout: Path) -> set[str]:
+    return {str(path.relative_to(checkout)) for path in checkout.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_npm_builds_the_page_into_the_wheel_and_leaves_nothing_but_the_page(with_viewer, npm):
+    npm.add()
+    before = tree(with_viewer)
+    assert build(with_viewer, "build_wheel", path=str(npm.directory)).returncode == 0
+    assert "podqos/report/viewer.html" in wheel_names(with_viewer)
+    assert npm.called == ["ci", "run"]
+    assert {name for name in tree(with_viewer) - before if not name.startswith("dist")} == {PAGE}
+
+
+def test_a_page_that_is_newer_than_its_sources_is_not_built_again(with_viewer, npm):
+    npm.add()
+    (with_viewer / PAGE).write_text("<!doctype html>")
+    assert build(with_viewer, "build_wheel", path=str(npm.directory)).returncode == 0
+    assert npm.called == []
+
+
+def test_a_page_that_is_older_than_its_sources_is_built_again(with_viewer, npm):
+    npm.add()
+    (with_viewer / PAGE).write_text("<!doctype html>")
+    os.utime(with_viewer / PAGE, (1, 1))
+    assert build(with_viewer, "build_wheel", path=str(npm.directory)).returncode == 0
+    assert (with_viewer / PAGE).read_text() == "<!doctype html>built\n"
+
+
+@pytest.mark.parametrize("function", ["build_editable", "build_sdist"])
+def test_only_a_wheel_has_the_page_built(with_viewer, npm, function):
+    npm.add()
+    assert build(with_viewer, function, path=str(npm.directory)).returncode == 0
+    assert npm.called == []
+
+
+@pytest.mark.parametrize(
+    ("npm_text", "node", "said"),
+    [
+        pytest.param(None, "", "npm is not installed", id="no npm"),
+        pytest.param(NPM, "v18.19.0", "it needs Node.js 20 or newer, and node is v18.19.0", id="an old one"),
+        pytest.param("#!/bin/sh\necho npm error code ENOTFOUND >&2; exit 1\n", "v22.1.0", "ENOTFOUND", id="no network"),
+    ],
+)
+def test_without_npm_the_wheel_lacks_the_page_and_one_line_says_why(with_viewer, npm, npm_text, node, said):
+    if npm_text is not None:
+        npm.add(npm_text, node)
+    done = build(with_viewer, "build_wheel", path=str(npm.directory))
+    assert done.returncode == 0
+    assert "podqos/report/viewer.html" not in wheel_names(with_viewer)
+    (line,) = [line for line in (done.stdout + done.stderr).splitlines() if "not built" in line]
+    assert said in line
+
+
+def test_a_source_tree_that_cannot_be_written_to_gives_a_wheel_with_the_page(with_viewer, npm):
+    npm.add()
+    (with_viewer / PAGE).mkdir()  # root, too, cannot put a file there
+    os.utime(with_viewer / PAGE, (1, 1))
+    done = build(with_viewer, "build_wheel", path=str(npm.directory))
+    assert done.returncode == 0, done.stderr
+    assert "podqos/report/viewer.html" in wheel_names(with_viewer)
+
+
+# ---- the environments of make ------------------------------------------------------------------------------------
+
+
+def pins(lock: str) -> dict[str, str]:
+    """Return the entries of a lock file, with their hashes, by name."""
+    entries = re.split(r"\n(?=\S)", (ROOT / lock).read_text().strip())
+    return {entry.partition("==")[0]: entry for entry in entries}
+
+
+def test_what_runs_is_pinned_as_it_is_tested():
+    running, testing = pins("requirements-run.lock"), pins("requirements.lock")
+    assert {name: entry for name, entry in running.items() if testing.get(name) != entry} == {}
+
+
+def needed(names: list[str]) -> set[str]:
+    """Return packages with all that they need here, by their normal names."""
+    from importlib.metadata import requires
+
+    normal: set[str] = set()
+    while names:
+        name = re.match(r"[\w.-]+", names.pop())[0]
+        if (known := re.sub(r"[-_.]+", "-", name).lower()) not in normal:
+            normal.add(known)
+            names += [each for each in requires(name) or () if ";" not in each]
+    return normal
+
+
+def test_the_demo_installs_podqos_without_extras_and_what_installs_it():
+    base = [*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"], "editables"]
+    assert pins("requirements-run.lock").keys() == needed(base)
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
@@ -191,6 +330,15 @@ def test_the_changelog_has_something_to_say_about_the_next_release_or_this_one()
     version = re.search(r'__version__ = "(.+)"', (ROOT / "src/podqos/version.py").read_text())[1]
     done = [run(sys.executable, "tools/release_notes.py", name, cwd=ROOT) for name in ("unreleased", f"v{version}")]
     assert any(each.returncode == 0 and each.stdout for each in done)
+
+
+def test_a_version_that_is_not_released_is_marked_and_is_the_one_the_changelog_expects():
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/podqos/version.py").read_text())[1]
+    expected = re.search(r"^## \[Unreleased\](?: – (\S+))?$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = run(sys.executable, "tools/release_notes.py", f"v{version}", cwd=ROOT).returncode == 0
+    assert released is not version.endswith(".dev0")
+    if not released:
+        assert expected[1] == version.removesuffix(".dev0")
 
 
 # ---- workflows and templates -------------------------------------------------------------------------------------

@@ -62,6 +62,11 @@ def written(objects: Iterable[Object]) -> str:
     return "---\n".join(map(manifest_yaml, objects))
 
 
+def semantic(version: str) -> str:
+    """Return a version as Helm takes it: 1.2.3.dev0 is 1.2.3-dev.0."""
+    return version.replace(".dev", "-dev.")
+
+
 def chart_files() -> dict[str, str]:
     """Return the chart: text by path."""
     policy = _value("Values.webhook.policy", "quote")
@@ -78,7 +83,7 @@ def chart_files() -> dict[str, str]:
                 "name": "podqos",
                 "description": "podqos: an admission webhook for QoS policies, Prometheus metrics, and a node guard",
                 "type": "application",
-                "version": __version__,
+                "version": semantic(__version__),
                 "appVersion": __version__,
                 "kubeVersion": ">=1.27.0-0",
             }

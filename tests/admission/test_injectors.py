@@ -251,7 +251,7 @@ def test_a_proxy_with_all_four_amounts_keeps_the_pod_guaranteed():
 
 def test_an_unknown_injector_is_an_error_that_names_the_nearest():
     """Bad input, not a pod without sidecars."""
-    with pytest.raises(InputError, match=r"there is no injector 'istioo' \(did you mean istio\?\)"):
+    with pytest.raises(InputError, match=r"unknown injector 'istioo' \(did you mean istio\?\)"):
         inject(annotated(), "istioo")
 
 
@@ -291,7 +291,7 @@ def test_a_described_injector_does_not_inject_twice():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        pytest.param(["x"], "not an injector", id="list"),
+        pytest.param(["x"], "not a valid injector", id="list"),
         pytest.param({}, "adds no containers", id="empty"),
         pytest.param({"container": []}, "did you mean", id="misspelt"),
         pytest.param({"containers": [{"image": "x"}]}, r"containers\[0\]", id="no-name"),

@@ -528,7 +528,7 @@ BAD_POLICIES = {
         "6:59: error: spec.limits[0].defaultRequests: unknown field",
         'did you mean "defaultRequest"?',
     ),
-    "no quantity": (
+    "is not a valid quantity": (
         quota("{hard: {requests.memory: 128mi}}"),
         '4:15: error: spec.hard[requests.memory]: "128mi" is not a valid quantity',
         "did you mean 128Mi?",
@@ -541,8 +541,8 @@ BAD_POLICIES = {
     ),
     "given twice": (
         f"{DEFAULTS}---\n{DEFAULTS}",
-        "8:1: error: LimitRange default-limits is given twice",
-        "remove one; the other is ",
+        "8:1: error: LimitRange default-limits is defined twice",
+        "remove one; the other is at ",
     ),
     "senseless override": (
         "apiVersion: v1\nkind: ClusterResourceOverrideConfig\ncpuRequestToLimitPercent: 101\n",

@@ -126,7 +126,7 @@ def test_admit_refuses_a_class_that_the_cluster_is_known_not_to_have(run):
 def test_what_is_stated_counts_before_a_file_and_that_is_said(run):
     write("web.yaml", NAMED, PLAIN, GOLD)
     _, out, err = run("explain", "-f", "web.yaml", "--priority", "gold=1", "-o", "json")
-    assert "PriorityClass gold is stated on the command line, and that value counts" in err
+    assert "PriorityClass gold is set on the command line, which takes precedence" in err
     assert '"priority": 7000' not in out
 
 

@@ -204,7 +204,7 @@ def test_a_pod_that_policies_refuse_is_explained_as_far_as_it_got(explain):
     large = pod().replace("image: app", "image: app, resources: {requests: {memory: 2Gi}}")
     item = only(explain({"pod.yaml": large, "policy.yaml": LIMIT_RANGE}, "-o", "json"))
     assert "must be less than or equal to memory limit of 1Gi" in item["refusal"]
-    assert explain({}, "-o", "csv")[2] == "1 pod is rejected by policies in the input; podqos admit shows why\n"
+    assert explain({}, "-o", "csv")[2] == "1 pod is rejected by policies in the input; `podqos admit` shows why\n"
 
 
 def test_a_priority_that_contradicts_its_class_is_refused(explain):
@@ -223,7 +223,7 @@ def test_a_policy_that_is_given_twice_is_a_warning_and_the_first_counts(explain)
     files = {"a.yaml": LIMIT_RANGE, "b.yaml": LIMIT_RANGE.replace("512Mi", "1Gi"), "pod.yaml": pod()}
     code, out, err = explain(files, "-o", "csv")
     assert (code, out.splitlines()[1]) == (0, "default,web,app,Burstable,969")
-    assert err.startswith("b.yaml:1:1: warning: LimitRange defaults is given twice (remove one")
+    assert err.startswith("b.yaml:1:1: warning: LimitRange defaults is defined twice (remove one")
 
 
 def test_a_file_that_is_named_twice_gives_its_policies_once(explain, tmp_path):

@@ -190,7 +190,7 @@ BAD = {
     "no such pod": (["--growing", "log-colector"], "there is no pod log-colector (did you mean log-collector?)"),
     "no such container": (["--growing", "log-collector:x"], "has no container x (add one of them:"),
     "no rate": (["--growing", "log-collector", "--rate", "fast"], "--rate: 'fast'"),
-    "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is not a rate"),
+    "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is not a valid rate"),
     "too slow": (["--growing", "log-collector", "--rate", "10/h"], "less than a byte per second"),
     "no percentage": (["--growing", "log-collector", "--win", "110"], "--win: '110' is not a percentage"),
     "no time": (["--growing", "log-collector", "--interval", "0s"], "--interval: 0s is not positive"),

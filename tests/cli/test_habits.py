@@ -17,6 +17,7 @@ from outputs.recording import messages
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.grammar import Grammar, grammars
 from podqos.cli.main import main
+from podqos.cli.options import rate_option
 from podqos.cli.spelling import offered, runs
 from terminal import session
 
@@ -522,3 +523,136 @@ def test_a_version_in_a_what_if_is_not_a_number(capsys):
     code, out, _ = podqos(capsys, "simulate", "race", "--what-if", "spec.kubernetesVersion=1.30")
     assert code == 0
     assert "Kubernetes 1.30" in out.splitlines()[0]
+
+
+# ---- amounts and words ---------------------------------------------------------------------------------------------
+
+
+def _node_memory(capsys, text: str) -> int:
+    code, out, _ = podqos(capsys, "rank", "-f", PLATFORM / "search-api.yaml", "--node-memory", text, "-o", "json")
+    assert code == 0
+    memory_bytes: int = json.loads(out)["node"]["memoryBytes"]
+    return memory_bytes
+
+
+@pytest.mark.parametrize(
+    "text", ["64Gi", "64GiB", "64 GiB", "64gib", "64 Gi", "64gi", "68,719,476,736", "68719476736 B"]
+)
+def test_an_option_takes_an_amount_that_can_mean_one_thing_only(capsys, text):
+    assert _node_memory(capsys, text) == 64 << 30
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("64GB", "did you mean 64Gi or 64G?"),
+        ("64 GB", "did you mean 64Gi or 64G?"),
+        ("64gb", "did you mean 64Gi or 64G?"),
+        ("64g", "did you mean 64Gi or 64G?"),
+        ("1,024Gi", "did you mean 1024Gi or 1.024Gi?"),
+        ("N/A", "leave the option out where it is not known"),
+        ("High", "for example 64Gi"),
+    ],
+)
+def test_an_option_answers_other_amounts_with_the_word_to_write(capsys, text, fix):
+    code, _, said = podqos(capsys, "rank", "-f", PLATFORM, "--node-memory", text)
+    assert (code, said) == (2, f"podqos: error: --node-memory: {text!r} is not a valid quantity ({fix})\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("2 cores", 2), ("2000 m", 2), ("500 m", 0.5), ("0,5", 0.5), ("1 vCPU", 1)]
+)
+def test_cores_may_have_their_unit(capsys, text, cores):
+    code, out, _ = podqos(capsys, "cpu", "-f", PLATFORM / "search-api.yaml", "--cores", text, "-o", "json")
+    assert code == 0
+    assert json.loads(out)["cores"] == cores
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("4Mi/s", 4 << 20),
+        ("4Mi/sec", 4 << 20),
+        ("4 MiB / s", 4 << 20),
+        ("240Mi/minute", 4 << 20),
+        ("240MiB/min", 4 << 20),
+    ],
+)
+def test_a_rate_may_be_written_out(text, rate):
+    assert rate_option(text, "--rate") == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("4GB/s", "did you mean 4Gi/s or 4G/s?"),
+        ("4MB/sec", "did you mean 4Mi/sec or 4M/sec?"),
+        ("fast", "for example 128Mi/s"),
+    ],
+)
+def test_another_rate_is_answered_with_the_word_to_write(capsys, text, fix):
+    code, _, said = podqos(capsys, "forecast", "-f", PLATFORM, "--rate", text)
+    assert (code, said) == (2, f"podqos: error: --rate: {text!r} is not a rate ({fix})\n")
+
+
+def test_a_node_may_be_described_with_units(capsys):
+    words = ("place", "-f", PLATFORM, "--nodes", "2", "-o", "json", "--node-capacity")
+    written = json.loads(podqos(capsys, *words, "cpu=16 cores, memory=64 GiB")[1])
+    assert written == json.loads(podqos(capsys, *words, "cpu=16,memory=64Gi")[1])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--min-severity", "Error"), ("--fail-on", "NEVER"), ("-o", "NAME"), ("--fail-on", "Warning")],
+    ids=" ".join,
+)
+def test_a_choice_is_taken_in_any_case(capsys, words):
+    option, value = words
+    words = ("check", "-f", PLATFORM, "--node-memory", "64Gi")
+    assert podqos(capsys, *words, option, value) == podqos(capsys, *words, option, value.lower())
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "meant"),
+    [
+        ("--min-severity", "High", "error"),
+        ("--min-severity", "medium", "warning"),
+        ("--fail-on", "LOW", "info"),
+        ("--fail-on", "warn", "warning"),
+        ("--fail-on", "none", "never"),
+    ],
+)
+def test_a_severity_of_another_tool_is_answered_with_ours(capsys, option, value, meant):
+    code, _, said = podqos(capsys, "check", "-f", PLATFORM, option, value)
+    assert (code, said) == (2, f"podqos: error: {option}: no such value: {value!r} (did you mean {meant}?)\n")
+
+
+# ---- resizes -------------------------------------------------------------------------------------------------------
+
+GUARANTEED_DATABASE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: orders}
+spec:
+  containers:
+  - {name: postgres, image: "postgres:16", resources: {limits: {cpu: "1", memory: 4Gi}}}
+"""
+BURSTABLE_DATABASE = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: users}
+spec:
+  containers:
+  - {name: postgres, image: "postgres:16", resources: {limits: {cpu: "1", memory: 4Gi}}}
+  - {name: exporter, image: exporter, resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {memory: 64Mi}}}
+"""
+
+
+def test_a_file_to_resize_stays_in_the_directory_it_was_found_in(capsys, tmp_path):
+    (tmp_path / "orders.yaml").write_text(GUARANTEED_DATABASE)
+    users = tmp_path / "users.yaml"
+    users.write_text(BURSTABLE_DATABASE)
+    words = ("check", "-f", tmp_path, "--node-memory", "64Gi", "-o", "json")
+    alone = [item["check"] for item in json.loads(podqos(capsys, *words)[1])["items"]]
+    assert "PQ126" in alone
+    assert [item["check"] for item in json.loads(podqos(capsys, *words, "--resize", users)[1])["items"]] == alone

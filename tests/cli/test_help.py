@@ -78,7 +78,16 @@ def test_what_a_subcommand_does_stands_on_the_line_of_its_name_in_every_python(c
 def test_the_version_is_printed(capsys, word):
     from podqos import __version__
 
-    assert podqos(capsys, word) == (0, f"podqos {__version__}\n", "")
+    code, out, err = podqos(capsys, word)
+    first, *others = out.splitlines()
+    assert (code, first, err) == (0, f"podqos {__version__}", "")
+    assert [line.partition(":")[0] for line in others if "release" not in line] == ["Kubernetes", "Python", "page"]
+
+
+@pytest.mark.parametrize(("version", "is_said"), [("0.1.0.dev0", True), ("0.1.0", False)])
+def test_a_development_version_says_that_it_is_no_release(capsys, monkeypatch, version, is_said):
+    monkeypatch.setattr("podqos.cli.about.__version__", version)
+    assert ("development version" in podqos(capsys, "--version")[1]) is is_said
 
 
 # ---- mistakes ----------------------------------------------------------------------------------------------------

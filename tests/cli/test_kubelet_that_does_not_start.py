@@ -99,7 +99,7 @@ def test_one_of_several_is_an_error_though_none_of_them_is_used(capsys):
 
 def test_one_that_reserves_more_than_there_is_says_the_same_in_check(capsys):
     Path("kubelet.yaml").write_text(f"{HEAD}systemReserved: {{memory: 90Gi}}\n")
-    message = "92260Mi of memory are withheld from pods, and there are 64Gi: the kubelet does not start"
+    message = "92260Mi of memory is withheld from pods, but the node has only 64Gi: the kubelet does not start"
 
     assert message in errors(capsys, "rank", "-f", "pod.yaml", "-f", "kubelet.yaml")
     assert main(["check", "pod.yaml", "kubelet.yaml"]) == 1

@@ -129,12 +129,12 @@ def test_thresholds_says_what_the_kubelets_own_admission_rejects(capsys):
 @pytest.mark.parametrize("command", ["place", "simulate"])
 def test_a_plug_in_that_is_not_known_is_one_clear_message(capsys, command):
     assert main([command, "--enable-admission-plugins", "PodTolerationRestrictions"]) == 2
-    assert "'PodTolerationRestrictions' is not a plug-in" in capsys.readouterr().err
+    assert "'PodTolerationRestrictions' is not a known admission plug-in" in capsys.readouterr().err
 
 
 def test_pods_of_a_cluster_have_been_admitted(capsys):
     assert main(["simulate", "--from", "cluster", *PLUGIN]) == 2
-    assert "the pods of a cluster have been admitted" in capsys.readouterr().err
+    assert "the cluster's pods were already admitted" in capsys.readouterr().err
 
 
 def test_a_scenario_names_the_plug_ins_that_there_are(tmp_path, capsys):

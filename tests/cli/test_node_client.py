@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from podqos import __version__
 from podqos.cli.commands.node import listen_option
 from podqos.cli.main import main
 from podqos.cli.node.client import NodeClient, path, pod_named
@@ -42,7 +43,7 @@ def answering(tmp_path):
     listener.close()
 
 
-def _answer(body, *, server="podqos/0.1.0", status="200 OK"):
+def _answer(body, *, server=f"podqos/{__version__}", status="200 OK"):
     return f"HTTP/1.1 {status}\r\nServer: {server}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 

@@ -84,7 +84,7 @@ def test_the_policy_of_the_configuration_is_printed_too(capsys, shop):
     [
         (["--kubernetes-version", "1.29"], "Kubernetes 1.29 has no ValidatingAdmissionPolicy"),
         (["--fill-limits", "cpu=lots"], "--fill-limits"),
-        (["--fill-limits", "cpu=1"], "no memory"),
+        (["--fill-limits", "cpu=1"], "missing memory"),
         (["--fill-limits", "cpu=1,memory=-1Gi"], "--fill-limits"),
         (["--fill-limits", "cpu=1,memory=1Gi,storage=1"], "storage"),
         (["--workloads", "Refuse"], "Refuse"),

@@ -264,7 +264,7 @@ def test_times_are_plain_numbers_that_a_journal_can_hold(reads):
     [
         ("durration: 10m", '9:3: error: spec.durration: unknown field "durration" (did you mean "duration"?)'),
         ("seed: high", 'spec.seed: must be a whole number, not "high"'),
-        ("kubernetesVersion: 1.99.0", "spec.kubernetesVersion: Kubernetes version '1.99.0' is not known"),
+        ("kubernetesVersion: 1.99.0", "spec.kubernetesVersion: unknown Kubernetes version '1.99.0'"),
         ("evictionPolicy: fair", "spec.evictionPolicy: must be one of kubelet, qos-tiers, qos-usage"),
         ("events: [{at: 1m, nodeLost: nod}]", 'spec.events[0].nodeLost: there is no node "nod" (nodes are node)'),
         ("events: [{at: 1m}]", "spec.events[0]: exactly one event is required"),

@@ -263,7 +263,7 @@ def test_a_large_list_is_selected_from_as_well(capsys):
 
 @pytest.mark.parametrize("text", ["a=b c", "=b", "a in b", "a in (b", "a,,b", "(a)", "a==b==c"])
 def test_what_is_no_selector_is_bad_input(text):
-    with pytest.raises(InvalidArgument, match="is no condition on labels"):
+    with pytest.raises(InvalidArgument, match="is not a valid label selector"):
         parse_selector(text)
 
 

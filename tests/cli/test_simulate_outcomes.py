@@ -134,7 +134,7 @@ def test_a_description_is_printed_only_of_the_scenario_as_it_was_written(capsys,
     assert main(["simulate", "race", *options, "-o", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["changes"] == changes
-    written = "Memory runs out faster than the kubelet looks."
+    written = "Memory runs out between two checks of the kubelet"
     assert (written in report["description"]) == (not changes)
     assert main(["simulate", "race", *options, "--color", "never"]) == 0
     text = capsys.readouterr().out

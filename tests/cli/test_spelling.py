@@ -55,16 +55,16 @@ def test_without_a_kubeconfig_a_server_is_not_told_of_files(monkeypatch, tmp_pat
     monkeypatch.delenv("KUBECONFIG")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert main(["overview"]) == 2
-    assert capsys.readouterr().err.endswith("there is no kubeconfig (set KUBECONFIG)\n")
+    assert capsys.readouterr().err.endswith("no kubeconfig found (set KUBECONFIG)\n")
 
 
 def test_a_program_reads_the_parameter_and_the_terminal_shows_the_option(tmp_path, capsys):
-    with pytest.raises(InvalidArgument, match=r"^kubernetes_version: Kubernetes version '9' is not known"):
+    with pytest.raises(InvalidArgument, match=r"^kubernetes_version: unknown Kubernetes version '9'"):
         parse_version("9")
     pod = tmp_path / "pod.yaml"
     pod.write_text(POD)
     assert main(["explain", "-f", str(pod), "--kubernetes-version", "9"]) == 2
-    assert "error: --kubernetes-version: Kubernetes version '9' is not known" in capsys.readouterr().err
+    assert "error: --kubernetes-version: unknown Kubernetes version '9'" in capsys.readouterr().err
 
     with pytest.raises(InvalidArgument, match=r"^growing: there is no pod nobody"):
         podqos.forecast(podqos.load(str(pod)), growing="nobody")

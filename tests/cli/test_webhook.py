@@ -48,7 +48,7 @@ def test_without_a_policy_only_findings_are_told(files, capsys):
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("", "no JSON"), ("[]", "no AdmissionReview"), ('{"kind": "Pod"}', "kind is 'Pod'"), (None, "No such file")],
+    [("", "not JSON"), ("[]", "not an AdmissionReview"), ('{"kind": "Pod"}', "kind is 'Pod'"), (None, "No such file")],
 )
 def test_bad_input_is_one_line_and_exits_with_2(files, capsys, text, what):
     if text is not None:
@@ -143,9 +143,9 @@ def test_1_37_is_said_to_be_approximate(files, capsys):
 
 def test_a_certificate_is_made_and_then_still_good(files, capsys):
     assert main(["webhook", "certificate", "certs"]) == 0
-    assert "made" in capsys.readouterr().out
+    assert "created" in capsys.readouterr().out
     assert main(["webhook", "certificate", "certs"]) == 0
-    assert "still good" in capsys.readouterr().out
+    assert "is still valid" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["--days", "0"], ["--name", "under score!"]])
@@ -157,9 +157,9 @@ def test_a_certificate_without_use_is_not_made(files, capsys, arguments):
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        ([], "speaks only HTTPS"),
+        ([], "over HTTPS only"),
         (["--certificate", "nowhere"], "nowhere"),
-        (["--certificate", "certs", "--listen", "8443"], "no address"),
+        (["--certificate", "certs", "--listen", "8443"], "not a valid address"),
         (["--certificate", "certs", "--policy", "missing.yaml"], "missing.yaml"),
         (["--certificate", "certs", "--policy", "-"], "standard input can be read only once"),
     ],

@@ -55,11 +55,11 @@ def counting(directory, expires: datetime | None = None):
 @pytest.mark.parametrize(
     ("user", "described"),
     [
-        ({"token": "t"}, "the token of the kubeconfig"),
-        ({"token": "t", "username": "a"}, "the token of the kubeconfig"),
+        ({"token": "t"}, "the token in the kubeconfig"),
+        ({"token": "t", "username": "a"}, "the token in the kubeconfig"),
         ({"username": "a", "password": "b"}, "the password of a"),
         ({"token_file": "/t", "token": "t"}, "the token in /t"),
-        ({"exec": ExecConfig(command="login", api_version=V1)}, "those of exec plugin login"),
+        ({"exec": ExecConfig(command="login", api_version=V1)}, "from exec plugin login"),
         ({}, "none"),
     ],
     ids=["token", "token first", "password", "token file", "exec", "none"],
@@ -105,7 +105,7 @@ def test_a_token_that_would_break_the_request_is_not_sent():
     with (
         Server(lambda _: EMPTY) as server,
         Cluster(access_for(server, token="a\r\nX-Evil: b")) as cluster,
-        pytest.raises(InputError, match="the token holds characters that no token has"),
+        pytest.raises(InputError, match="the token contains invalid characters"),
     ):
         cluster.read(NODES)
     assert not server.requests
@@ -183,7 +183,7 @@ def test_a_401_that_stays_is_told_with_the_credentials_that_were_used(tmp_path):
     assert len(server.requests) == 2
     assert str(caught.value) == (
         f"{server.url}: cannot list nodes: 401 Unauthorized "
-        f"(log in again; the credentials were those of exec plugin {plugin.command})"
+        f"(log in again; the credentials were from exec plugin {plugin.command})"
     )
 
 
@@ -220,31 +220,31 @@ def test_a_command_with_a_slash_counts_from_the_kubeconfig(tmp_path):
         pytest.param(
             "sys.exit('no session\\nplease log in')", {}, "failed with exit code 1: please log in", id="fails"
         ),
-        pytest.param("print('hello')", {}, "what it prints is no ExecCredential", id="prints something else"),
-        pytest.param("pass", {}, "what it prints is no ExecCredential", id="prints nothing"),
-        pytest.param("print('{}')", {}, "it prints something of no version", id="prints nothing of use"),
+        pytest.param("print('hello')", {}, "its output is not an ExecCredential", id="prints something else"),
+        pytest.param("pass", {}, "its output is not an ExecCredential", id="prints nothing"),
+        pytest.param("print('{}')", {}, "it printed something of no version", id="prints nothing of use"),
         pytest.param(
             f"print(json.dumps(dict(kind='ExecCredential', apiVersion='{V1}beta1', status=dict(token='x'))))",
             {},
-            "it prints ExecCredential of client.authentication.k8s.io/v1beta1",
+            "it printed ExecCredential of client.authentication.k8s.io/v1beta1",
             id="prints another version",
         ),
         pytest.param(
             f"print(json.dumps(dict(kind='ExecCredential', apiVersion='{V1}')))",
             {},
-            "it prints neither a token nor a certificate",
+            "it printed neither a token nor a certificate",
             id="prints no credentials",
         ),
         pytest.param(
             f"print(json.dumps(dict(kind='ExecCredential', apiVersion='{V1}', status=dict(clientKeyData='x'))))",
             {},
-            "it prints only one of certificate and key",
+            "it printed only one of certificate and key",
             id="prints half",
         ),
-        pytest.param("print('x' * 5_000_000)", {}, "what it prints is no ExecCredential", id="prints megabytes"),
-        pytest.param("time.sleep(60)", {}, "no answer within 0.5 s", id="hangs"),
+        pytest.param("print('x' * 5_000_000)", {}, "its output is not an ExecCredential", id="prints megabytes"),
+        pytest.param("time.sleep(60)", {}, "no response within 0.5 s", id="hangs"),
         pytest.param("os.fork() or time.sleep(60); os._exit(3)", {}, "failed with exit code 3", id="leaves a child"),
-        pytest.param("", {"command": "no-such-plugin"}, "not found (install it, or mend", id="is missing"),
+        pytest.param("", {"command": "no-such-plugin"}, "not found (install it, or fix", id="is missing"),
         pytest.param(
             "", {"command": "no-such-plugin", "install_hint": "brew install\n x"}, "(brew install x)", id="hint"
         ),

@@ -89,7 +89,7 @@ def test_data_is_base64_of_pem():
     text = b"clusters: [{name: c, cluster: {server: https://x, certificate-authority-data: %s}}]"
     config = merge([("f", text % b64encode(pem.encode()))])
     assert config.clusters["c"].certificate_authority_data == pem
-    with pytest.raises(InputError, match="f: cluster c: certificate-authority-data is not base64"):
+    with pytest.raises(InputError, match="f: cluster c: certificate-authority-data is not valid base64"):
         merge([("f", text % b"x***")])
 
 
@@ -104,7 +104,7 @@ def test_null_and_missing_sections_are_empty():
         pytest.param(
             FIRST,
             "prud",
-            "f: no context 'prud' (did you mean prod? there are prod)",
+            "f: no such context: 'prud' (did you mean prod? the contexts are prod)",
             id="a mistyped context",
         ),
         pytest.param(
@@ -118,7 +118,7 @@ def test_null_and_missing_sections_are_empty():
             SECOND.replace(b"current-context: dev", b""), None, "choose one with context: dev and prod", id="none"
         ),
         pytest.param(b"kind: Pod", None, "f: a Pod, no kubeconfig", id="another kind"),
-        pytest.param(b"[]", None, "f: no kubeconfig", id="a list"),
+        pytest.param(b"[]", None, "f: not a kubeconfig", id="a list"),
         pytest.param(b"a: b\n---\nb: c", None, "f: 2 documents", id="two documents"),
         pytest.param(
             b"kind: Config\nclusters: {a: b}", None, "f: clusters: expected `array`, got `object`", id="a type"
@@ -129,13 +129,13 @@ def test_null_and_missing_sections_are_empty():
         pytest.param(b"a: [", None, "f:2:1: broken YAML", id="broken YAML"),
         pytest.param(b"\xff\xfe\x00", None, "f:1:1:", id="no text"),
         pytest.param(
-            FIRST.replace(b"https://prod.example.com:6443/", b"ftp://x"), None, "'ftp://x' is no address", id="ftp"
+            FIRST.replace(b"https://prod.example.com:6443/", b"ftp://x"), None, "'ftp://x' is not a valid", id="ftp"
         ),
         pytest.param(
-            FIRST.replace(b"https://prod.example.com:6443/", b"https://x:99999"), None, "is no address", id="port"
+            FIRST.replace(b"https://prod.example.com:6443/", b"https://x:99999"), None, "not a valid address", id="port"
         ),
         pytest.param(
-            FIRST.replace(b"https://prod.example.com:6443/", b""), None, "cluster prod: no server", id="no server"
+            FIRST.replace(b"https://prod.example.com:6443/", b""), None, "prod: the server is missing", id="no server"
         ),
     ],
 )
@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said_in_one_line(config, context, error):
 
 def test_many_contexts_are_not_all_named():
     contexts = b"".join(b"- {name: c%02d, context: {}}\n" % number for number in range(30))
-    with pytest.raises(InputError, match=r"there are c00, .*, c07 and 22 more"):
+    with pytest.raises(InputError, match=r"the contexts are c00, .*, c07 and 22 more"):
         merge([("f", b"contexts:\n" + contexts)]).access("zzz")
 
 
@@ -204,4 +204,4 @@ def test_a_kubeconfig_counts_before_the_pods_own_cluster(tmp_path, service_accou
 def test_without_any_cluster_it_says_where_it_looked(tmp_path):
     with pytest.raises(InputError) as caught:
         find_access(environment={"KUBECONFIG": "/none", "HOME": str(tmp_path)}, service_account="/none")
-    assert str(caught.value) == "/none: there is no kubeconfig (set KUBECONFIG, or give files with files)"
+    assert str(caught.value) == "/none: no kubeconfig found (set KUBECONFIG, or give files with files)"

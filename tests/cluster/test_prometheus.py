@@ -78,12 +78,12 @@ def test_a_path_a_user_and_a_token_are_used():
             "400: 1:3: parse error",
             id="a query that makes no sense",
         ),
-        pytest.param((404, {}, b"404 page not found"), NotFound, "no query API there", id="a wrong path"),
+        pytest.param((404, {}, b"404 page not found"), NotFound, "no query API at this URL", id="a wrong path"),
         pytest.param((200, {}, b"<html>"), BadAnswer, "not a Prometheus response", id="a page"),
         pytest.param((200, {}, answer_with("string", [1, "x"])), BadAnswer, "not a Prometheus response", id="a text"),
         pytest.param((401, {}, b""), ClusterError, "401", id="no credentials"),
         pytest.param((302, {"Location": "/login"}, b""), BadAnswer, "HTTP status 302", id="a login page"),
-        pytest.param(lambda _: None, Unreachable, "it closed the connection", id="nobody"),
+        pytest.param(lambda _: None, Unreachable, "the server closed the connection", id="nobody"),
     ],
 )
 def test_what_goes_wrong_is_one_line(answer, error, words):
@@ -159,7 +159,7 @@ def test_a_refusal_that_has_nothing_to_do_with_size_is_said_at_once():
     ):
         prometheus.range("m", TimeRange(0, 6000, 60))
     assert len(server.requests) == 1
-    assert "Prometheus refuses: 422: found duplicate series" in str(caught.value)
+    assert "Prometheus rejected the query: 422: found duplicate series" in str(caught.value)
 
 
 def test_where_one_point_is_too_much_it_says_what_to_ask_instead():
@@ -171,7 +171,7 @@ def test_where_one_point_is_too_much_it_says_what_to_ask_instead():
     ):
         prometheus.range("m", TimeRange(0, 6000, 60))
     assert "too many samples" in str(caught.value)
-    assert caught.value.fix == "ask about one namespace, or about a shorter time"
+    assert caught.value.fix == "query a single namespace or a shorter time range"
 
 
 def test_an_answer_that_does_not_come_in_time_is_asked_for_in_smaller_parts():
@@ -255,7 +255,7 @@ def test_a_tenant_that_is_missing_is_named():
         pytest.raises(Refused) as caught,
     ):
         prometheus.range("m", TimeRange(0, 1, 1))
-    assert str(caught.value).endswith("401 Unauthorized: no org id (name a tenant)")
+    assert str(caught.value).endswith("401 Unauthorized: no org id (give a tenant)")
 
 
 def test_a_redirect_to_another_host_is_not_followed():
@@ -268,7 +268,7 @@ def test_a_redirect_to_another_host_is_not_followed():
         ):
             prometheus.range("m", TimeRange(0, 1, 1))
     assert other.requests == []
-    assert f"a redirect to {other.url}/api, which is not followed (give that address)" in str(caught.value)
+    assert f"a redirect to {other.url}/api, which podqos does not follow (use that address)" in str(caught.value)
     assert "hunter2" not in str(caught.value)
 
 
@@ -292,4 +292,4 @@ def test_a_server_that_never_finishes_is_given_up_after_a_few_smaller_parts():
     ):
         prometheus.range("m", TimeRange(0, 600_000, 60))
     assert len(server.requests) <= 4
-    assert "it said nothing for 0.1 s (ask about one namespace, or about a shorter time)" in str(caught.value)
+    assert "no data for 0.1 s (query a single namespace or a shorter time range)" in str(caught.value)

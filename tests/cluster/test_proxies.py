@@ -70,5 +70,5 @@ def test_a_stated_proxy_counts_before_the_environment_and_its_exceptions():
 
 @pytest.mark.parametrize("stated", ["ftp://x", "http://", "http://x:0", "http://x:99999", "http://[::1"])
 def test_what_is_no_proxy_is_refused(stated):
-    with pytest.raises(InputError, match=r"proxy-url: .* is no proxy"):
+    with pytest.raises(InputError, match=r"proxy-url: .* is not a valid proxy address"):
         proxy_for(Address("https", "api", 443), stated, {})

@@ -35,37 +35,37 @@ def refused(file, name, asked):
             "errors.json",
             "anonymous-403",
             question("list", PODS),
-            "cannot list pods: the server does not know who asks (log in; the credentials were none)",
+            "cannot list pods: not logged in (system:anonymous) (log in; the credentials were none)",
         ),
         (
             "errors.json",
             "rbac-other-namespace-403",
             question("list", PODS, "batch"),
-            "cannot list pods in namespace batch as alice (the RBAC below grants it)",
+            "cannot list pods in namespace batch as alice (the RBAC below grants this permission)",
         ),
         (
             "errors.json",
             "rbac-limitranges-403",
             question("list", LIMIT_RANGES, "production"),
-            "cannot list limitranges in namespace production as alice (the RBAC below grants it)",
+            "cannot list limitranges in namespace production as alice (the RBAC below grants this permission)",
         ),
         (
             "errors.json",
             "rbac-watch-403",
             question("watch", PODS),
-            "cannot watch pods as alice (the RBAC below grants it)",
+            "cannot watch pods as alice (the RBAC below grants this permission)",
         ),
         (
             "errors_rbac_metrics.json",
             "rbac-node-proxy-403",
             question("get", NODES, subresource="proxy"),
-            "cannot get nodes/proxy as limited (the RBAC below grants it)",
+            "cannot get nodes/proxy as limited (the RBAC below grants this permission)",
         ),
         (
             "errors_rbac_metrics.json",
             "rbac-metrics-403",
             question("list", POD_METRICS),
-            "cannot list pods.metrics.k8s.io as limited (the RBAC below grants it)",
+            "cannot list pods.metrics.k8s.io as limited (the RBAC below grants this permission)",
         ),
         ("errors.json", "pod-not-found-404", question("get", PODS), 'cannot get pods: pods "nope" not found'),
         ("errors.json", "unknown-group-404", question("list", PODS), "cannot list pods: 404 page not found"),
@@ -204,7 +204,7 @@ def test_no_rights_are_offered_to_everyone():
 
     assert isinstance(error, Forbidden)
     assert error.role == ""
-    assert "cannot list nodes: the server does not know who asks (log in; the credentials were none)" in str(error)
+    assert "cannot list nodes: not logged in (system:anonymous) (log in; the credentials were none)" in str(error)
 
 
 def test_a_path_of_the_server_itself_is_granted_as_such():
@@ -224,5 +224,5 @@ def test_a_command_prints_the_rbac_below_the_error(monkeypatch, capsys):
     with Server(lambda _: forbidden) as server:
         assert main.main(["explain", "-f", "x"]) == main.EXIT_HOST
     first, *rest = capsys.readouterr().err.splitlines()
-    assert first == f"podqos: error: {server.url}: cannot list nodes as alice (the RBAC below grants it)"
+    assert first == f"podqos: error: {server.url}: cannot list nodes as alice (the RBAC below grants this permission)"
     assert [each["kind"] for each in yaml.safe_load_all("\n".join(rest))] == ["ClusterRole", "ClusterRoleBinding"]

@@ -270,7 +270,7 @@ def test_lines_are_the_same_however_the_stream_is_cut(size):
 
 
 def test_a_line_that_never_ends_is_given_up():
-    with pytest.raises(BadAnswer, match="an event is longer than 64Mi"):
+    with pytest.raises(BadAnswer, match="an event is larger than 64Mi"):
         list(lines((bytes(1 << 20) for _ in range(100)), "x"))
 
 

@@ -373,8 +373,8 @@ def test_a_certificate_travels_without_the_key_of_its_authority(capsys, tmp_path
     ("arguments", "message"),
     [
         (["-n", "Not_A_Name"], "'Not_A_Name' is not a valid namespace name"),
-        (["--image", ""], "--image: '' is no image"),
-        (["--image", "podqos 1.0"], "--image: 'podqos 1.0' is no image"),
+        (["--image", ""], "--image: '' is not a valid image"),
+        (["--image", "podqos 1.0"], "--image: 'podqos 1.0' is not a valid image"),
         (["--policy", "-"], "--policy: standard input can be read only once"),
         (["--replicas", "0"], "0 replicas serve nothing"),
         (["--policy", "absent.yaml"], "absent.yaml"),
@@ -449,4 +449,4 @@ def test_what_is_no_address_is_said(capsys, command, listen):
     code, said = printed(capsys, command, "--listen", listen)
 
     assert code == 2
-    assert "is no address (for example 0.0.0.0:8443)" in said.err
+    assert "is not a valid address (for example 0.0.0.0:8443)" in said.err

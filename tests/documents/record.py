@@ -34,11 +34,15 @@ def record() -> None:
 
 
 def _record(page: Path) -> None:
+    commands = [command for command in commands_of(page) if runs(command)]
+    if not any(command.shown for command in commands):
+        return
+    # In their order, because some work on what others made.
+    printed = [run(command).out for command in commands]
     lines = page.read_text().splitlines()
     # From the last to the first, so that numbers of lines stay right.
-    for command in reversed([each for each in commands_of(page) if each.shown and runs(each)]):
-        printed = run(command).out
-        if difference(command.shown, printed) is None:
+    for command, out in reversed([*zip(commands, printed, strict=True)]):
+        if not command.shown or difference(command.shown, out) is None:
             continue
         end = command.line
         while end < len(lines) and (not lines[end] or lines[end].startswith(_MARGIN)):
@@ -47,7 +51,7 @@ def _record(page: Path) -> None:
             end += 1
         while not lines[end - 1]:
             end -= 1
-        lines[command.line : end] = [f"{_MARGIN}{line}".rstrip() for line in shown_again(command.shown, printed)]
+        lines[command.line : end] = [f"{_MARGIN}{line}".rstrip() for line in shown_again(command.shown, out)]
     page.write_text("\n".join(lines) + "\n")
 
 

@@ -127,7 +127,8 @@ def make_world(directory: Path) -> None:
         _bash("git branch --force main HEAD~1", check=True)
         assert podqos(["snapshot", "-o", "cluster.json.gz"]).code == 0
     (hidden / "pods.yaml").write_text(_joined(sorted((directory / "deploy").glob("*.yaml"))))
-    shutil.copytree(ROOT / "scenarios", directory / "scenarios")
+    # Without what is filled in before it is a manifest.
+    shutil.copytree(ROOT / "scenarios", directory / "scenarios", ignore=shutil.ignore_patterns("starter"))
     shutil.copytree(SCENARIO / "accidental", directory / "accidental")
     shutil.copytree(directory / "deploy", directory / "manifests")
     for name, source in {

@@ -252,7 +252,7 @@ def test_where_no_guard_runs_that_is_said(capsys, tmp_path):
     code, out, err = printed(capsys, "status", "--run", tmp_path)
 
     assert (code, out) == (3, "")
-    assert "no guard says how it is" in err
+    assert "no guard is running" in err
 
 
 # ---- the metrics -----------------------------------------------------------------------------------------------------

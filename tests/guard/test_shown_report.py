@@ -343,7 +343,7 @@ def test_there_is_nothing_to_report_without_a_journal(capsys, tmp_path):
 
     assert code == 3
     assert out == ""
-    assert f"there is no journal at {tmp_path}/journal.jsonl" in err
+    assert f"no journal at {tmp_path}/journal.jsonl" in err
 
 
 def test_a_line_that_is_no_entry_is_named(capsys, tmp_path):

@@ -275,7 +275,7 @@ def test_simulating_a_cluster_keeps_no_files_and_says_the_same_as_its_snapshot(s
     [
         (("simulate", "race", "--from", "cluster"), "two scenarios"),
         (("simulate", "race", "--snapshot", "c.json"), "add --from cluster"),
-        (("scenario", "from-cluster", "Not-A-Name"), "is not a name"),
+        (("scenario", "from-cluster", "Not-A-Name"), "is not a valid name"),
         (("scenario", "from-cluster", "now", "--node", "nope"), "no such node: nope"),
         (("scenario", "from-cluster", "now", "--snapshot", "missing.json"), "missing.json"),
         (("scenario", "from-cluster", "now", "--duration", "0s"), "not positive"),

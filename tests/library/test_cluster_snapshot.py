@@ -148,7 +148,7 @@ def test_a_file_that_was_cut_off_anywhere_is_refused_in_a_line(tmp_path):
             read_snapshot(str(path))
     packed = gzip.compress(whole)
     path.write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InputError, match="cut off"):
+    with pytest.raises(InputError, match="truncated"):
         read_snapshot(str(path))
 
 

@@ -326,7 +326,7 @@ def test_a_list_of_another_kind_than_was_asked_for_is_an_error(kind, served, cap
     for words in (["explain", "-A"], ["check", "-A"], ["rank", "atlas-1"], ["snapshot", "-o", "c.json"], ["overview"]):
         code, out, err = podqos(capsys, *words)
         assert (code, out) == (3, ""), words
-        assert f"in place of a list of pods it sent {kind}" in err
+        assert f"it sent {kind} instead of a list of pods" in err
 
 
 @pytest.mark.parametrize("output", ["c.json", "-"])

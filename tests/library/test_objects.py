@@ -122,7 +122,7 @@ def test_a_policy_given_twice_counts_once_and_is_a_warning(files):
     (policy,) = objects.of(LimitRange)
     assert str(policy.spec.limits[0].default["cpu"]) == "1"
     assert [(each.severity, each.what) for each in objects.problems] == [
-        (Severity.WARNING, "LimitRange defaults is given twice")
+        (Severity.WARNING, "LimitRange defaults is defined twice")
     ]
     assert objects.policy_problems == objects.problems
 

@@ -355,7 +355,7 @@ def test_a_server_that_says_nothing_is_given_up_in_the_time_that_was_said(capsys
     with Server(answer) as server:
         code, _, err = advice(capsys, server.url, "--from", "30s", "--prometheus-timeout", "100ms")
     assert code != 0
-    assert "it said nothing for 0.1 s" in err
+    assert "no data for 0.1 s" in err
     assert len(err.strip().splitlines()) == 1
 
 

@@ -233,7 +233,7 @@ BAD = {
     "mixed times": (f"time,pod,memory\n0,{FIRST},1\n{TUESDAY},{FIRST},1\n", "usage.csv:3: dates and times"),
     "no pods": ("time,pod,memory\n", "usage.csv: there are no samples"),
     "nothing that matches": ("time,pod,memory\n0,dns-1,1Mi\n", "none of the recorded pods"),
-    "wrong unit": (f"time,pod,memory\n{TUESDAY},{FIRST},1\n{TUESDAY * 40},{FIRST},1\n", "are 2,2"),
+    "wrong unit": (f"time,pod,memory\n{TUESDAY},{FIRST},1\n{TUESDAY * 40},{FIRST},1\n", "span 2,2"),
     "a metric": (matrix((labels("up"), [(TUESDAY, "1")])), "usage.csv: result[0]: unknown metric up"),
     "no pod": (matrix(({"__name__": MEMORY}, [(TUESDAY, "1")])), "the series has no label pod"),
     "a vector": ('{"status": "success", "data": {"resultType": "vector", "result": []}}', "the result is a vector"),

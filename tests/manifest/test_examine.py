@@ -43,7 +43,7 @@ WRONG: dict[str, tuple[dict[str, Plain], tuple[str, str, str]]] = {
     ),
     "nothing near": (
         pod({}, resources={"cpu": 1}),
-        (f"{C}.resources.cpu", 'unknown field "cpu"', "the fields are claims, limits, requests"),
+        (f"{C}.resources.cpu", 'unknown field "cpu"', "one of claims, limits, requests"),
     ),
     "pod level": (
         pod({"resources": {"request": {}}}),

@@ -95,8 +95,8 @@ def test_fields_without_a_flag_are_at_the_arguments():
 WRONG = {
     "a list": ({"kubeletArguments": ["max-pods=20"]}, "kubeletArguments: must be a mapping from flags to lists"),
     "an open quotation": ({"kubeletArguments": 'max-pods="20'}, "kubeletArguments: a quotation mark is missing"),
-    "no flag": ({"kubeletArguments": "twenty pods"}, "kubeletArguments: 'twenty' is not a flag"),
-    "misspelt": ({"kubeletArguments": {"max-pod": ["20"]}}, "kubeletArguments.max-pod: the kubelet has no flag"),
+    "no flag": ({"kubeletArguments": "twenty pods"}, "kubeletArguments: 'twenty' is not a valid flag"),
+    "misspelt": ({"kubeletArguments": {"max-pod": ["20"]}}, "kubeletArguments.max-pod: unknown kubelet flag"),
     "an amount": ({"kubeletArguments": {"kube-reserved": ["memory=x"]}}, "kubeletArguments.kube-reserved: 'x': "),
     "a resource": ({"kubeletArguments": {"kube-reserved": ["disk=1"]}}, "kube-reserved: 'disk' cannot be reserved"),
     "a duration": (

@@ -48,7 +48,7 @@ def test_documents_follow_each_other():
 
 
 BROKEN = {
-    "two colons": ("a: b: c\n", (1, 5), "mapping values are not allowed", ""),
+    "two colons": ("a: b: c\n", (1, 5), "mapping values are", 'put the value of line 1 in quotes: a: "b: c"'),
     "tab": ("a:\n\tb: 1\n", (2, 1), "cannot start any token", "indent with spaces, not tabs"),
     "unclosed bracket": ("a: [b\nc: d\n", (2, 2), "did not find expected ',' or ']'", "that began on line 1"),
     "unclosed quote": ("a: 'b\n", (2, 1), "unexpected end of stream", "that began on line 1"),

@@ -84,30 +84,30 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
             {"kubeReserved": {"gpu": "1"}},
             (
                 "kubelet.yaml: kubeReserved: 'gpu' cannot be reserved "
-                "(the kubelet reserves cpu, memory, ephemeral-storage, pid)"
+                "(the kubelet can reserve cpu, memory, ephemeral-storage, pid)"
             ),
         ),
         ({"systemReserved": {"cpu": "-1"}}, "kubelet.yaml: systemReserved.cpu: -1 is negative (reserve 0 or more)"),
         ({"maxPods": -1}, "kubelet.yaml: maxPods: -1 is negative (use 0 or more)"),
         (
             {"reservedSystemCPUs": "3-1"},
-            "kubelet.yaml: reservedSystemCPUs: '3-1' is not a list of cores (write it as 0-3,8)",
+            "kubelet.yaml: reservedSystemCPUs: '3-1' is not a valid list of cores (write it as 0-3,8)",
         ),
         (
             {"cgroupDriver": "systemdd"},
-            "kubelet.yaml: cgroupDriver: 'systemdd' is not known (write cgroupfs or systemd)",
+            "kubelet.yaml: cgroupDriver: 'systemdd' is not a valid value (write cgroupfs or systemd)",
         ),
         (
             {"cpuManagerPolicy": "dynamic"},
-            "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not known (write none or static)",
+            "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not a valid value (write none or static)",
         ),
         (
             {"memorySwap": {"swapBehavior": "UnlimitedSwap"}},
-            "kubelet.yaml: memorySwap.swapBehavior: 'UnlimitedSwap' is not known (write NoSwap or LimitedSwap)",
+            "kubelet.yaml: memorySwap.swapBehavior: 'UnlimitedSwap' is not a valid value (write NoSwap or LimitedSwap)",
         ),
         (
             {"memoryReservationPolicy": "All"},
-            "kubelet.yaml: memoryReservationPolicy: 'All' is not known (write None or TieredReservation)",
+            "kubelet.yaml: memoryReservationPolicy: 'All' is not a valid value (write None or TieredReservation)",
         ),
         ({"oomScoreAdj": -1001}, "kubelet.yaml: oomScoreAdj: -1001 is out of range (-1000 to 1000)"),
         (

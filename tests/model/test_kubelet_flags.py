@@ -66,7 +66,7 @@ def test_flags_that_decide_nothing_are_named_and_those_that_look_misspelt_refuse
     given = fields_from_arguments({"node-labels": ["a=b"], "max-pods": ["20"], "acme-tracing": ["on"]})
     assert (given.fields, given.ignored) == ({"maxPods": 20}, ("node-labels", "acme-tracing"))
     assert not set(IGNORED_FLAGS) & set(FLAGS)
-    with pytest.raises(InvalidConfiguration, match="the kubelet has no flag 'eviction-hrad'") as error:
+    with pytest.raises(InvalidConfiguration, match="unknown kubelet flag 'eviction-hrad'") as error:
         fields_from_arguments({"eviction-hrad": ["memory.available<1Gi"]})
     assert error.value.fix == "did you mean eviction-hard?"
 
@@ -93,7 +93,7 @@ WRONG = {
     "an empty boolean": ({"fail-swap-on": [""]}, "'' is neither true nor false"),
     "the wrong separator": ({"eviction-hard": ["memory.available=1Gi"]}, "'memory.available=1Gi': malformed pair"),
     "a gate": ({"feature-gates": ["MemoryQoS=on"]}, "'on' is neither true nor false"),
-    "a taint": ({"register-with-taints": ["a=b"]}, "'a=b' is not a taint"),
+    "a taint": ({"register-with-taints": ["a=b"]}, "'a=b' is not a valid taint"),
     "not modelled": ({"experimental-allocatable-ignore-eviction": ["true"]}, "not supported"),
 }
 
@@ -138,7 +138,7 @@ def test_a_command_line_is_taken_apart():
     }
 
 
-@pytest.mark.parametrize(("word", "message"), [("--max-pods", "flag needs a value"), ("pods", "'pods' is not a flag")])
+@pytest.mark.parametrize(("word", "message"), [("--max-pods", "flag needs a value"), ("pods", "not a valid flag")])
 def test_a_command_line_that_is_none_is_refused(word, message):
     with pytest.raises(InvalidConfiguration, match=message):
         arguments_from_words([word])

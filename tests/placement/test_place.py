@@ -114,8 +114,8 @@ def test_pods_of_one_workload_wait_for_one_and_the_same_reason():
 @pytest.mark.parametrize(
     ("pods", "nodes", "message"),
     [
-        ([pod("a"), pod("a")], [node("n")], "2 pods are called default/a"),
-        ([], [node("n"), node("n")], "2 nodes are called n"),
+        ([pod("a"), pod("a")], [node("n")], "2 pods have the same name, default/a"),
+        ([], [node("n"), node("n")], "2 nodes have the same name, n"),
         ([], [node("")], "a Node without a name"),
     ],
 )

@@ -49,7 +49,7 @@ WRONG = {
     ),
     "an empty spec": (
         "apiVersion: podqos.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\nspec: {}\n",
-        "4:1: error: spec: demands nothing (add rules or budgets)",
+        "4:1: error: spec: has no requirements (add rules or budgets)",
     ),
     "an unknown field": (
         RULE.replace("minClass", "minclass"),
@@ -69,19 +69,19 @@ WRONG = {
     ),
     "a rule without a demand": (
         RULE.replace("minClass: Guaranteed", ""),
-        "8:5: error: spec.rules[0].require: demands nothing",
+        "8:5: error: spec.rules[0].require: has no requirements",
     ),
     "every pod is": (
         RULE.replace("Guaranteed", "BestEffort"),
-        "spec.rules[0].require.minClass: every pod is BestEffort at least",
+        "spec.rules[0].require.minClass: every pod is at least BestEffort",
     ),
     "no pod is more": (
         RULE.replace("minClass", "maxClass"),
-        "8:15: error: spec.rules[0].require.maxClass: no pod is more than Guaranteed",
+        "8:15: error: spec.rules[0].require.maxClass: no pod is above Guaranteed",
     ),
     "no class is both": (
         RULE.replace("minClass: Guaranteed", "minClass: Guaranteed, maxClass: Burstable"),
-        "require.maxClass: is below minClass Guaranteed: no pod can be both",
+        "require.maxClass: is below minClass Guaranteed: no pod can satisfy both",
     ),
     "two rules of a name": (
         RULE + "  - name: web\n    require: {limits: [cpu]}\n    action: Warn\n",
@@ -89,7 +89,7 @@ WRONG = {
     ),
     "no resource": (
         RULE.replace("minClass: Guaranteed", "limits: [cpu, mem]"),
-        '8:29: error: spec.rules[0].require.limits[1]: no resource "mem"',
+        '8:29: error: spec.rules[0].require.limits[1]: unknown resource "mem"',
     ),
     "a resource twice": (
         RULE.replace("minClass: Guaranteed", "limits: [cpu, cpu]"),
@@ -117,7 +117,7 @@ WRONG = {
     ),
     "a priority without a demand": (
         RULE.replace("minClass: Guaranteed", "priority: {}"),
-        "8:15: error: spec.rules[0].require.priority: demands nothing",
+        "8:15: error: spec.rules[0].require.priority: has no requirements",
     ),
     "no label": (
         RULE.replace("minClass: Guaranteed", "classLabel: a/b/c"),
@@ -143,7 +143,7 @@ WRONG = {
     ),
     "a kind in lower case": (
         RULE + "    match: {kinds: [deployment]}\n",
-        '10:21: error: spec.rules[0].match.kinds[0]: no kind "deployment" (did you mean Deployment?)',
+        '10:21: error: spec.rules[0].match.kinds[0]: unknown kind "deployment" (did you mean Deployment?)',
     ),
     "an empty pattern": (
         RULE + "    match: {names: ['']}\n",
@@ -151,7 +151,7 @@ WRONG = {
     ),
     "an exemption of all": (
         RULE + "  exemptions:\n  - reason: why not\n",
-        "11:5: error: spec.exemptions[0]: says nothing about what is exempt, and so exempts everything",
+        "11:5: error: spec.exemptions[0]: does not say what is exempt, and so would exempt everything",
     ),
     "an exemption without a reason": (
         RULE + "  exemptions:\n  - {reason: '', rules: [web]}\n",
@@ -159,23 +159,23 @@ WRONG = {
     ),
     "an exemption from no rule": (
         RULE + "  exemptions:\n  - {reason: r, rules: [wbe]}\n",
-        '11:25: error: spec.exemptions[0].rules[0]: no rule or budget "wbe" (did you mean "web"?)',
+        '11:25: error: spec.exemptions[0].rules[0]: no such rule or budget: "wbe" (did you mean "web"?)',
     ),
     "no object": (
         RULE + "  exemptions:\n  - {reason: r, objects: [web]}\n",
-        'spec.exemptions[0].objects[0]: "web" is no Kind/name (write */web)',
+        'spec.exemptions[0].objects[0]: "web" is not of the form Kind/name (write */web)',
     ),
     "an object in lower case": (
         RULE + "  exemptions:\n  - {reason: r, objects: [deployment/web]}\n",
-        'spec.exemptions[0].objects[0]: no kind "deployment" (did you mean Deployment?)',
+        'spec.exemptions[0].objects[0]: unknown kind "deployment" (did you mean Deployment?)',
     ),
     "no day": (
         RULE + "  exemptions:\n  - {reason: r, rules: [web], until: '2027-13-01'}\n",
-        'spec.exemptions[0].until: "2027-13-01" is no day (write it as "2027-01-31")',
+        'spec.exemptions[0].until: "2027-13-01" is not a valid date (write it as "2027-01-31")',
     ),
     "a week": (
         RULE + "  exemptions:\n  - {reason: r, rules: [web], until: '2027-W01-1'}\n",
-        'spec.exemptions[0].until: "2027-W01-1" is no day',
+        'spec.exemptions[0].until: "2027-W01-1" is not a valid date',
     ),
     "a day that is a date": (
         RULE + "  exemptions:\n  - {reason: r, rules: [web], until: 20270131}\n",
@@ -183,7 +183,7 @@ WRONG = {
     ),
     "a budget of nothing": (
         RULE + "  budgets:\n  - {name: b, resource: cpu}\n",
-        "11:5: error: spec.budgets[0]: demands nothing",
+        "11:5: error: spec.budgets[0]: has no requirements",
     ),
     "a budget of zero": (
         RULE + "  budgets:\n  - {name: b, resource: cpu, limits: 0}\n",
@@ -195,7 +195,7 @@ WRONG = {
     ),
     "two policies of a name": (
         RULE + "---\n" + RULE,
-        '14:3: error: metadata.name: Policy "shop" is in policy.yaml already (rename one)',
+        '14:3: error: metadata.name: Policy "shop" is already defined in policy.yaml (rename one)',
     ),
 }
 

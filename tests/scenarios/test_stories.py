@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from podqos.agent.reasons import OOMLevel
+from podqos.library import simulation as library
+from podqos.reading.scenario_files import load_scenario
 from podqos.words.journal import line
 from scenarios.runs import GI, MI, PAGE, ROOT, entries, kills, run_of, told
 
@@ -97,17 +99,36 @@ class TestAccidentalBurstable:
         assert back == [400.0]
 
     def test_with_the_two_lines_a_job_is_evicted_and_the_sidecar_is_oom_killed_at_every_start(self):
-        """3 + 3 + 52.25 = 58.25Gi; 4.75Gi more take 95 s: seen at 120 s. Restarts: at once, then 10, 20, 40 s later."""
+        """3 + 3 + 52.25 = 58.25Gi; 4.75Gi more take 95 s: seen at 120 s.
+
+        The sidecar grows by 288Mi a second from 96Mi on, and reaches 128Mi after 1/9 s. It restarts at the next full
+        second, then 10, 20, 40, 80 and 160 s after its end.
+        """
         told_of = kills("accidental-burstable-undersized")
         assert [(time, pod) for time, kind, pod in told_of if kind == "Evicted"] == [(120.0, "analytics-job-2")]
-        assert [(time, pod) for time, kind, pod in told_of if kind == "OOMKilled"] == [
-            (time, "article-service-0") for time in (0.0, 0.0, 10.0, 30.0, 70.0, 150.0, 310.0)
-        ]
-        (limits,) = {
-            (entry.because.limit_bytes, entry.because.denied_bytes)
+        expected, started = [], 0.0
+        for wait in (None, 10, 20, 40, 80, 160, 300):
+            end = started + 1 / 9
+            expected.append(end)
+            started = 1.0 if wait is None else end + wait
+        assert started > 600
+        assert [time for time, kind, _ in told_of if kind == "OOMKilled"] == pytest.approx(expected, abs=0.1)
+        killed = entries("accidental-burstable-undersized", "OOMKilled")
+        assert {(entry.container, entry.because.limit_bytes) for entry in killed} == {("envoy-sidecar", 128 * MI)}
+
+    def test_at_each_kill_article_service_is_the_last_in_the_kubelets_order(self):
+        """With 128Mi for its sidecar it uses 3200Mi of 4224Mi."""
+        wanted = {
+            (entry.because.would_evict.pod, entry.because.would_evict.usage)
             for entry in entries("accidental-burstable-undersized", "OOMKilled")
         }
-        assert limits == (128 * MI, 1408 * MI)
+        assert wanted == {("batch/analytics-job-2", 13568 * MI), ("batch/analytics-job-0", 13 * GI)}
+        places = {
+            kill.kubelet_place
+            for kill in library.simulate(load_scenario("accidental-burstable-undersized")).report.kills
+            if kill.by == "kernel"
+        }
+        assert places == {4, 5}
 
     def test_because_everybody_is_within_the_request_and_the_busiest_job_has_the_least_to_spare(self):
         """13.25Gi of 13.5Gi; article-service uses 3Gi of 4224Mi."""
@@ -416,6 +437,11 @@ class TestSystemOverrun:
         assert first.because.points - first.because.runner_up_points == 125 * 4194 - 491_520
         assert {entry.pod for entry in others} == {"default/api-1", "default/batch-1"}
         assert all(entry.time_us < 300_000_000 for entry in others)
+
+    def test_no_kill_finds_the_late_threshold_met(self):
+        """The kernel keeps 132.9Mi, the kubelet evicts below 100Mi, whatever a container that restarts asks for."""
+        wanted = [entry.because.would_evict for entry in entries("system-overrun", "OOMKilled")]
+        assert not any(evicted.threshold_met for evicted in wanted)
 
     def test_every_look_of_the_late_kubelet_comes_between_two_kills(self):
         looks = [entry for entry in entries("system-overrun", "Observed") if entry.node == "late"]

@@ -51,7 +51,7 @@ def test_prometheus_series_are_matched_by_labels_and_come_in_their_order():
         (b"time,cpu,memory\n0,1,2\n", {}, "several columns"),
         (b"time,memory\n0,1\n", {"column": "memroy"}, 'unknown column "memroy"'),
         (b"time,memory\n5,1\n4,1\n", {}, "not later"),
-        (b"time,memory\n0,lots\n", {}, "not an amount"),
+        (b"time,memory\n0,lots\n", {}, "not a valid quantity"),
         (b"time,memory\n0,-5\n", {}, "below zero"),
         (b"time,memory\n2026-99-99,1\n", {}, "not a date"),
         (b"time,memory\n0,1,2\n", {}, "more or fewer columns"),

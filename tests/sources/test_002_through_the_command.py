@@ -48,7 +48,7 @@ def run(tmp_path: Path, capsys, monkeypatch):
     ("arguments", "meant"),
     [
         (["rank", "pods.yaml", "--node-memory", "64GB"], "64Gi or 64G"),
-        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4Gi or 4G"),
+        (["forecast", "pods.yaml", "--growing", "log-collector", "--rate", "4GB/s"], "4Gi/s or 4G/s"),
         (["thresholds", "--eviction-hard", "memory.available<500MB"], "500Mi or 500M"),
         (["thresholds", "--system-reserved", "memory=2GB"], "2Gi or 2G"),
         (["place", "pods.yaml", "--nodes", "1", "--node-capacity", "cpu=16,memory=64GB"], "64Gi or 64G"),
@@ -83,7 +83,7 @@ def test_8gi_in_2_seconds_is_a_rate_and_the_kernel_comes_before_the_kubelet_look
     assert "default/log-collector (app) grows by 4Gi/s" in out
     assert "100 %  the kernel kills default/log-collector" in out
     assert run("forecast", "pods.yaml", *node, "--rate", "8Gi/soon")[2] == (
-        "podqos: error: --rate: '8Gi/soon' is not a rate (for example 128Mi/s, 2Gi/h or 8Gi/2s)\n"
+        "podqos: error: --rate: '8Gi/soon' is not a valid rate (for example 128Mi/s, 2Gi/h or 8Gi/2s)\n"
     )
 
 

@@ -208,7 +208,7 @@ def test_a_sweep_varies_it(folder, capsys):
     ("text", "message"),
     [
         ("qosReserved: {memory: 200%}", "qosReserved.memory: '200%' is not a percentage from 0% to 100%"),
-        ("qosReserved: {cpu: 50%}", "qosReserved: 'cpu' cannot be reserved (the kubelet reserves memory only)"),
+        ("qosReserved: {cpu: 50%}", "qosReserved: 'cpu' cannot be reserved (the kubelet can reserve memory only)"),
         ("qosReserved: {memory: 50}", "qosReserved: Expected `str`, got `int` (put the value in quotes)"),
     ],
 )

@@ -108,7 +108,7 @@ def test_examples_as_printed_without_the_dashes_are_refused(refused, fragment, e
     (said,) = refused(fragment.replace("- name", "name"))
 
     assert said.startswith("example.yaml:")
-    assert 'begin an item of a list with a dash, "- name: foo"' in said
+    assert 'start a list item with a dash ("- name: foo")' in said
 
 
 def test_requests_equal_to_zero_are_not_guaranteed(admitted):

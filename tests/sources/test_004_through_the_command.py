@@ -188,9 +188,9 @@ def test_driver_and_root_move_the_tree(explain, kubelet, options, path):
     [
         ("cgroupsPerQOS: false\n", [], "kubelet.yaml: enforceNodeAllocatable: without cgroupsPerQOS"),
         ("cpuManagerPolicy: static\n", [], "kubelet.yaml: cpuManagerPolicy: static needs CPUs that are reserved"),
-        ("maxPods: 110\n", ["--node-swap", "8Gi"], "kubelet.yaml: failSwapOn: it is true, and the node has swap"),
-        ("systemReserved: {memory: 80Gi}\n", [], "memory are withheld from pods"),
-        ("cpuManagerPolicy: dynamic\n", [], "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not known"),
+        ("maxPods: 110\n", ["--node-swap", "8Gi"], "kubelet.yaml: failSwapOn: is true, but the node has swap"),
+        ("systemReserved: {memory: 80Gi}\n", [], "memory is withheld from pods"),
+        ("cpuManagerPolicy: dynamic\n", [], "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not a valid value"),
         ("evictionHrad: {}\n", [], "unknown field 'evictionHrad'"),
     ],
 )

@@ -48,7 +48,7 @@ def test_windows_line_ends_and_a_byte_order_mark_do_not_matter():
 
 BAD = {
     "no such column": (b"- {pod: a, mem: 1Gi}", "u:1: unknown column 'mem' (did you mean memory?)"),
-    "not an amount": (b"pod,memory\na,1gi\n", "u:2: memory: "),
+    "not a valid quantity": (b"pod,memory\na,1gx\n", "u:2: memory: "),
     "not a number": (b"pod,processes\na,two\n", "u:2: processes: "),
     "below zero": (b"pod,memory\na,-1Gi\n", "u:2: an amount is below zero"),
     "no processes": (b"- {pod: a, processes: 0}", "u:1: an amount is below zero, or there are no processes"),

@@ -212,7 +212,7 @@ def injector_named(name: str) -> Injector:
     if found is None:
         close = get_close_matches(name, INJECTORS, 1)
         fix = f"did you mean {close[0]}?" if close else f"one of {', '.join(INJECTORS)}, or a file that describes one"
-        raise InvalidArgument(f"there is no injector {name!r}", where=naming("inject"), fix=fix)
+        raise InvalidArgument(f"unknown injector {name!r}", where=naming("inject"), fix=fix)
     return found
 
 
@@ -413,7 +413,7 @@ def custom_injector(name: str, value: Plain) -> CustomInjector:
     It may be a whole pod, of which only these two count. ``where`` of an error is the path of the field.
     """
     if not isinstance(value, dict):
-        raise InputError("not an injector", fix="write containers: or initContainers: as in a pod's spec")
+        raise InputError("not a valid injector", fix="write containers: or initContainers:, as in a pod's spec")
     prefix = ""
     fragment = value
     if isinstance(value.get("spec"), dict):
@@ -422,7 +422,7 @@ def custom_injector(name: str, value: Plain) -> CustomInjector:
         for field in value:
             if field not in _LISTS:
                 fix = suggestion(field, _LISTS)
-                raise InputError(f"an injector has no field {field!r}", where=field, fix=fix)
+                raise InputError(f"unknown field {field!r}", where=field, fix=fix)
     wanted: dict[str, Plain] = {field: fragment[field] for field in _LISTS if fragment.get(field) is not None}
     try:
         pod = convert_pod({"spec": wanted})
@@ -430,7 +430,7 @@ def custom_injector(name: str, value: Plain) -> CustomInjector:
         raise InputError(error.what, where=prefix + error.where.removeprefix("spec."), fix=error.fix) from error
     spec = pod.spec
     if not spec.containers and not spec.init_containers:
-        raise InputError("it adds no containers", fix="write containers: or initContainers: as in a pod's spec")
+        raise InputError("it adds no containers", fix="write containers: or initContainers:, as in a pod's spec")
     _check_names(spec.containers, f"{prefix}containers")
     _check_names(spec.init_containers, f"{prefix}initContainers")
     return CustomInjector(name, _with_images(spec.containers), _with_images(spec.init_containers))

@@ -47,7 +47,7 @@ def patch_of(document: Plain, edits: Iterable[tuple[FieldPath, str]]) -> tuple[P
             operation = PatchOperation("replace", pointer(path), text)
         else:
             if not all(isinstance(step, str) for step in path[depth:]):
-                raise PatchFails(f"{pointer(path)}: there is no such item")
+                raise PatchFails(f"{pointer(path)}: no such item")
             value: Plain = text
             for step in reversed(path[depth + 1 :]):
                 value = {str(step): value}
@@ -99,7 +99,7 @@ def _applied(document: Plain, operation: PatchOperation) -> Plain:
         else:
             _change(parent, _index(last, len(parent), operation.path), operation, exists=True)
     else:
-        raise PatchFails(f"{operation.path}: its parent is no object")
+        raise PatchFails(f"{operation.path}: its parent is not an object")
     return document
 
 
@@ -131,5 +131,5 @@ def _member(value: Plain, step: str, path: str) -> Plain:
 
 def _index(step: str, length: int, path: str) -> int:
     if not step.isdecimal() or (step != "0" and step.startswith("0")) or int(step) >= length:
-        raise PatchFails(f"{path}: there is no item {step}")
+        raise PatchFails(f"{path}: no such item: {step}")
     return int(step)

@@ -120,7 +120,7 @@ def read_review(body: bytes) -> AdmissionRequest:
     except REFUSALS:
         return _read_in_parts(body)
     if not request.uid:
-        raise InvalidReview("the request has no uid, which the answer has to repeat", where="request.uid")
+        raise InvalidReview("the request has no uid", where="request.uid")
     return request
 
 
@@ -129,7 +129,7 @@ def _read_in_parts(body: bytes) -> AdmissionRequest:
     try:
         review = _ENVELOPE.decode(body)
     except msgspec.ValidationError as error:
-        raise InvalidReview(f"no AdmissionReview: {error}") from None
+        raise InvalidReview(f"not an AdmissionReview: {error}") from None
     except REFUSALS as error:
         raise _no_json(error) from None
     if review.kind != KIND:
@@ -139,17 +139,19 @@ def _read_in_parts(body: bytes) -> AdmissionRequest:
         what = f"apiVersion is {review.api_version!r}" if review.api_version else "apiVersion is missing"
         raise InvalidReview(what, where="apiVersion", fix="register the webhook with admissionReviewVersions: [v1]")
     if bytes(review.request) == b"null":
-        raise InvalidReview("there is no request in the review", where="request", fix="answers are not reviewed")
+        raise InvalidReview(
+            "the review has no request", where="request", fix="send a review with a request, not a response"
+        )
     try:
         return _REQUEST.decode(review.request)
     except msgspec.ValidationError as error:
-        raise InvalidReview(f"no request: {error}", where="request") from None
+        raise InvalidReview(f"not a valid request: {error}", where="request") from None
     except REFUSALS as error:
         raise _no_json(error, "request") from None
 
 
 def _no_json(error: Exception, where: str = "") -> InvalidReview:
-    what = "nested too deeply" if isinstance(error, RecursionError) else f"no JSON: {error}"
+    what = "nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
     return InvalidReview(what, where=where)
 
 

@@ -117,7 +117,9 @@ class Checked:
         for workload in objects.workloads:
             objects.tolerate(workload, tolerated(workload.workload, Question.CLASS))
         resizes = self._resizes(workloads)
-        units = {source.path: source.scope or "" for source in (*objects.sources, *resized.sources)}
+        units = {source.path: source.scope or "" for source in objects.sources}
+        for source in resized.sources:  # which may be among the objects, and then belong to their directory
+            units.setdefault(source.path, source.scope or "")
         by_scopes: dict[tuple[str, ...], CheckContext] = {}
 
         def context_of(path: str) -> CheckContext:

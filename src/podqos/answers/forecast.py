@@ -207,7 +207,7 @@ def _growing(text: str, pods: Sequence[PodUsage]) -> Growth:
     some = f"one of {', '.join(names[:_SHOWN_PODS])}{more}"
     name, _, container = text.partition(":")
     if not name:
-        fix = f"{some}, or {SYSTEM} for what runs besides pods"
+        fix = f"{some}, or {SYSTEM} for everything outside pods"
         raise InvalidArgument("no growing pod given", where=naming("growing"), fix=fix)
     found = [entry for entry in pods if name in {entry.pod.key, entry.pod.metadata.name}]
     if not found:

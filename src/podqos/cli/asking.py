@@ -10,7 +10,7 @@ from podqos.errors import InputError, InvalidOption
 
 
 def check_terminal() -> None:
-    """Raise where there is no terminal to ask on."""
+    """Raise if there is no terminal to ask on."""
     if not sys.stdin.isatty():
         fix = "describe the workloads with annotations or --describe FILE, or run it in a terminal"
         raise InvalidOption("cannot ask: standard input is not a terminal", where="--ask", fix=fix)

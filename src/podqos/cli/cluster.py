@@ -1,4 +1,4 @@
-"""A cluster in place of files: the options that name it, and what a command gets of it."""
+"""A cluster instead of files: the options that name it, and the part of it that a command reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".yaml", ".yml", ".json", ".gz")
 
 
 def add_cluster_options(parser: Parser) -> None:
-    """Declare how a cluster is named."""
+    """Declare the options that name a cluster."""
     cluster = parser.add_argument_group("a cluster, instead of files or for its policies (read only)")
     cluster.add_argument("--snapshot", metavar="FILE", help="read a snapshot written by `podqos snapshot`")
     cluster.add_argument("--context", metavar="NAME", help="read the live cluster of this kubeconfig context")
@@ -36,14 +36,14 @@ def add_cluster_options(parser: Parser) -> None:
 
 
 def add_live_options(parser: Parser) -> None:
-    """Declare how a live cluster is named."""
+    """Declare the options that name a live cluster."""
     parser.add_argument("--context", metavar="NAME", help="read the live cluster of this kubeconfig context")
     about = "the kubeconfig to use (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)"
     parser.add_argument("--kubeconfig", metavar="FILE", help=about)
 
 
 def add_whole_cluster_options(parser: Parser) -> None:
-    """Declare how a cluster is named that is taken whole: all namespaces."""
+    """Declare the options that name a whole cluster, with all namespaces."""
     parser.add_argument("--snapshot", metavar="FILE", help="a snapshot written by `podqos snapshot`")
     add_live_options(parser)
 
@@ -57,12 +57,12 @@ def whole_cluster(arguments: argparse.Namespace, node: str | None = None) -> Clu
 
 
 def is_node_name(text: str) -> bool:
-    """Whether an argument is the name of a node, and no file."""
+    """Whether an argument is the name of a node, not a file."""
     return bool(_NODE.fullmatch(text)) and not text.endswith(_SUFFIXES) and not os.path.exists(text)
 
 
 def check_name_of_cluster(arguments: argparse.Namespace, name: str, what: str) -> None:
-    """Raise where an argument that is no file cannot be the name of a node or pod either: there is no cluster."""
+    """Raise if an argument is not a file and cannot be the name of a node or pod because there is no cluster."""
     if any((arguments.snapshot, arguments.context, arguments.kubeconfig, arguments.all_namespaces)):
         return
     from podqos.cluster.access import find_access
@@ -82,19 +82,19 @@ def check_name_of_cluster(arguments: argparse.Namespace, name: str, what: str) -
 
 
 def node_argument(arguments: argparse.Namespace) -> None:
-    """Take a name where files could be for a node's: ``podqos rank worker-1``."""
+    """Treat a single argument that is not a file as the name of a node: ``podqos rank worker-1``."""
     given = arguments.files or []
     if len(given) != 1 or not is_node_name(given[0]):
         return
     if arguments.node is not None:
-        raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="name one")
+        raise InvalidOption(f"two nodes: {given[0]} and {arguments.node}", where="--node", fix="give one")
     check_name_of_cluster(arguments, given[0], "node")
     arguments.node, arguments.files = given[0], []
     arguments.all_namespaces = arguments.snapshot is None
 
 
 def object_arguments(arguments: argparse.Namespace) -> None:
-    """Take names where files could be for objects of a cluster: ``podqos explain deploy/web``."""
+    """Treat arguments that are not files as objects of a cluster: ``podqos explain deploy/web``."""
     given = [(file, object_named(file)) for file in arguments.files or ()]
     found = [named for each, named in given if named is not None and not os.path.exists(each)]
     if found:
@@ -104,12 +104,12 @@ def object_arguments(arguments: argparse.Namespace) -> None:
 
 
 def node_part(arguments: argparse.Namespace) -> Part:
-    """Return the part of a cluster that answers about one node rest on."""
+    """Return the part of a cluster that answers about one node depend on."""
     return Part(node=arguments.node or "", policies=False, workloads=False)
 
 
 def cluster_of(arguments: argparse.Namespace, part: Part = EVERYTHING) -> ClusterSnapshot | None:
-    """Return the cluster that the options name, or the part of it that an answer needs; None: they name files."""
+    """Return the cluster that the options name, or the part of it that an answer needs; None if they name files."""
     known: ClusterSnapshot | None = getattr(arguments, "cluster", None)
     if known is None and arguments_name_cluster(arguments):
         known = _read(arguments) if arguments.snapshot is not None else _live(arguments, part)
@@ -127,7 +127,7 @@ def arguments_name_cluster(arguments: argparse.Namespace) -> bool:
 
 
 def profile_of(arguments: argparse.Namespace) -> Profile:
-    """Return the rules to go by: those of ``--kubernetes-version``, of the cluster, or the newest."""
+    """Return the rules that apply: those of ``--kubernetes-version``, of the cluster, or the newest."""
     if arguments.kubernetes_version is not None:
         return parse_version(arguments.kubernetes_version)
     cluster = cluster_of(arguments) if "snapshot" in arguments else None

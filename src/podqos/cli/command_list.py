@@ -59,7 +59,7 @@ COMMANDS = {name: each for group in GROUPS.values() for name, each in group.item
 
 
 class Command(Protocol):
-    """What a command module offers."""
+    """The functions of a command module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare the command's options."""

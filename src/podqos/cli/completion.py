@@ -86,7 +86,7 @@ def _paths(commands: Mapping[str, Grammar], above: str = "") -> Iterator[tuple[s
 
 
 def _words(command: Grammar) -> str:
-    """Return the words that may come next and are known."""
+    """Return the known words that may come next."""
     return " ".join(
         [
             *(grammar.name for grammar in command.below),
@@ -123,7 +123,7 @@ def zsh(commands: Mapping[str, Grammar]) -> str:
 
 
 def _zsh_choice(commands: Mapping[str, Grammar], options: list[str], margin: str) -> Iterator[str]:
-    """Yield what completes a command's name, and then what it takes."""
+    """Yield the completion of a command's name, and then of its arguments."""
     yield f"{margin}_arguments -C {' '.join(options)} '1: :->command' '*:: :->argument'"
     yield f"{margin}case $state in"
     yield f"{margin}command)"

@@ -1,4 +1,4 @@
-"""``--nodes`` and ``--node-capacity``: nodes that are only counted, for commands that place pods."""
+"""``--nodes`` and ``--node-capacity``: nodes given by number and capacity only, for commands that place pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def add_counted_nodes_options(parser: options.Parser) -> None:
 
 
 def node_count(arguments: argparse.Namespace) -> int | None:
-    """Return how many nodes are added; None where none are."""
+    """Return how many nodes are added, or None."""
     count: int | None = arguments.nodes
     if count is None:
         if arguments.node_capacity:

@@ -1,4 +1,4 @@
-"""What commands about deaths are given beside logs: files of pods, nodes and events, or a cluster."""
+"""Inputs of commands about deaths in addition to logs: files with pods, nodes and events, or a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnapshot | None, list[Log]]:
-    """Return the cluster that the options name, and logs of its nodes; of a live one what tells of deaths."""
+    """Return the cluster that the options name, and logs of its nodes; of a live cluster, only what explains deaths."""
     if not arguments_name_cluster(arguments):
         return None, []
     if arguments.snapshot is not None:
@@ -38,7 +38,7 @@ def scene_of(arguments: argparse.Namespace, pod: str = "") -> tuple[ClusterSnaps
 
 
 def objects_of(arguments: argparse.Namespace, found: Inputs, cluster: ClusterSnapshot | None) -> Objects | None:
-    """Return the objects of the files or of the cluster; None: there are none."""
+    """Return the objects of the files or of the cluster, or None."""
     given = gather(arguments.filename, NO_RENDERING) if arguments.filename else Inputs([])
     files = [*map(read_file, given.files), *found.files]
     if cluster is not None:

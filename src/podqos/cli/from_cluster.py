@@ -1,4 +1,4 @@
-"""A cluster as it is now, as a scenario: written, or run at once."""
+"""A cluster as it is now, as a scenario: written to files, or run directly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = "cluster"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the scenario, say what is in it, and return the exit code."""
+    """Write the scenario, print what it contains, and return the exit code."""
     cluster = whole_cluster(arguments, arguments.node)
     made = cluster_scenario(cluster, arguments.name, node=arguments.node, duration_us=arguments.duration)
     if print_problems(cluster.objects.problems):
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def scenario_now(arguments: argparse.Namespace, duration_us: int, variation: Variation) -> Scenario:
-    """Return the state of the cluster that the options name as a scenario; nothing is kept."""
+    """Return the state of the cluster that the options name as a scenario, without writing files."""
     cluster = whole_cluster(arguments)
     made: ClusterScenario = cluster_scenario(cluster, _NAME, duration_us=duration_us)
     print_problems(cluster.objects.problems)

@@ -1,4 +1,4 @@
-"""``podqos scenario from-usage``: read, write, and say what was made of the samples."""
+"""``podqos scenario from-usage``: read samples, write the scenario, and report which samples were used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podqos.sim.scenario_format.recorded_usage import Measure
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the scenario, say what is in it, and return the exit code."""
+    """Write the scenario, print what it contains, and return the exit code."""
     usage = [
         *(UsageFile(path) for path in arguments.usage),
         *(UsageFile(path, Measure.MEMORY) for path in arguments.memory),

@@ -1,4 +1,4 @@
-"""What every command takes, as values: read off the parsers, for completion and the manual page."""
+"""Options and arguments of every command as values, read from the parsers: for completion and the manual page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILE = re.compile(r"\b(FILE|DIR|PATH|OLD|NEW)\b")
 
 
 class Values(Enum):
-    """What may stand in the place of a value."""
+    """The kinds of values an argument can have."""
 
     NONE = auto()
     WORDS = auto()
@@ -25,21 +25,21 @@ class Values(Enum):
 
 
 class Argument(Struct, frozen=True):
-    """An option, or an argument without a name."""
+    """An option, or a positional argument."""
 
     names: tuple[str, ...]
-    """As written; none where it goes by its place."""
+    """As written; empty for a positional argument."""
     value: str
-    """What stands for its value in texts; empty for a flag."""
+    """Its value's placeholder in help texts; empty for a flag."""
     words: tuple[str, ...]
-    """The values it can have, where they are known."""
+    """The values it can have, if they are known."""
     about: str
     is_repeated: bool
     is_optional: bool
 
     @property
     def values(self) -> Values:
-        """What completes it."""
+        """The kind of values that complete it."""
         if self.words:
             return Values.WORDS
         if not self.value:
@@ -121,7 +121,7 @@ def _argument(action: argparse.Action) -> Argument:
 
 
 def _known_words(action: argparse.Action) -> tuple[str, ...]:
-    """Return what is known of values that are no choices: scenarios may be files as well."""
+    """Return known values of an argument without fixed choices, such as scenarios, which may also be files."""
     if action.metavar == "SCENARIO":
         from podqos.reading.shipped_scenarios import shipped_scenarios
 

@@ -37,7 +37,7 @@ def given_files(
     beside: bool = False,
     under: bool = False,
 ) -> Inputs:
-    """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` is what they are for.
+    """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` says what for.
 
     ``declared``: of a cluster the workloads, instead of the pods that run. ``beside``: files may come on top of it.
     ``under``: files may come in place of its objects, and be judged by its policies (``stored_policies``).
@@ -62,7 +62,7 @@ def given_files(
 
 
 def refuse_scenarios(given: Sequence[str]) -> None:
-    """Raise where nothing but scenarios are given, which name the manifests they are about."""
+    """Raise if only scenarios are given, and say which manifests they refer to."""
     if given and all(map(_is_scenario, given)):
         fix = f"`podqos simulate {given[0]}` runs it; here give the manifests that it names"
         raise InvalidOption("this is a scenario, and holds no pods itself", where=given[0], fix=fix)
@@ -77,7 +77,7 @@ def _is_scenario(path: str) -> bool:
 
 
 def stored_policies(arguments: argparse.Namespace) -> Inputs | None:
-    """Return what decides about pods in the cluster that files are judged by; None: the options do not name both."""
+    """Return the cluster's policies for the given files; None unless the options name both files and a cluster."""
     has_files = bool(arguments.files or arguments.kustomize)
     cluster = cluster_of(arguments, POLICIES) if has_files else None
     return None if cluster is None else cluster.policies()
@@ -88,7 +88,7 @@ def read_objects(
     stated: Iterable[PriorityClass | RuntimeClass] = (),
     selection: Selection | None = None,
 ) -> Objects:
-    """Read all files; an answer is about the workloads that ``selection`` chooses. Show progress to a terminal."""
+    """Read all files, with progress on a terminal. The answer covers the workloads that ``selection`` selects."""
     kinds = configured_kinds(inputs.paths if isinstance(inputs, Inputs) else [inputs])
     objects = load(
         inputs, namespace=namespace_of(selection), progress=progress_line("reading file"), stated=stated, kinds=kinds

@@ -1,4 +1,4 @@
-"""``podqos … manifests``: what a part of podqos needs to run in a cluster, printed."""
+"""``podqos … manifests``: print the manifests to run a part of podqos in a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_installation_options(parser: argparse.ArgumentParser, namespace: str = N
 
 
 def settings_of(arguments: argparse.Namespace) -> Settings:
-    """Return what the options that all parts have ask for."""
+    """Return the settings of the options that all parts share."""
     from podqos.web.installation import Settings
 
     if not _DNS_LABEL.fullmatch(arguments.namespace):
@@ -46,7 +46,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: str) -> int:
-    """Print the namespace and all that is in it, as YAML or JSON, and return the exit code."""
+    """Print the namespace and everything in it, as YAML or JSON, and return the exit code."""
     from podqos.web.installation import namespace_object
 
     objects = [namespace_object(settings), *objects_of_it]
@@ -60,7 +60,7 @@ def print_manifests(settings: Settings, objects_of_it: Iterable[Object], form: s
 
 
 def given_certificate(folder: str) -> ServingCertificate:
-    """Read what ``podqos webhook certificate`` made, without the authority's key."""
+    """Read what ``podqos webhook certificate`` wrote, except the CA's key."""
     from podqos.web.installation import ServingCertificate
 
     texts = (read_bytes(os.path.join(folder, name)) for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE))

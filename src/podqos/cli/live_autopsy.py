@@ -33,7 +33,7 @@ Known = Callable[[], ClusterSnapshot | Objects | None]
 
 
 def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
-    """Print every OOM until Ctrl-C, or the end of a pipe; ``pods`` reads those of files and snapshots."""
+    """Print every OOM kill until Ctrl-C or the end of a pipe; ``pods`` reads the pods of files and snapshots."""
     if len(arguments.logs) > 1:
         raise InvalidOption("only one log can be followed", where="--live", fix="run podqos once for each")
     if arguments.output not in _FORMATS:
@@ -63,7 +63,7 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
 
 @contextmanager
 def _known(arguments: argparse.Namespace, pods: Known) -> Iterator[Known]:
-    """Return what knows the pods: a live cluster as it is at that moment, or what was read once."""
+    """Return a function that looks up pods: in the live cluster at that moment, or in what was read once."""
     if not arguments_name_cluster(arguments) or arguments.snapshot is not None:
         read = pods()
         yield lambda: read

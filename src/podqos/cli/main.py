@@ -45,9 +45,13 @@ def main(argv: list[str] | None = None) -> int:
     # A command lives for a moment and its values have no cycles: collecting garbage would only cost time.
     gc.disable()
     arguments = sys.argv[1:] if argv is None else argv
-    program = "kubectl podqos" if sys.argv[0].endswith("kubectl-podqos") else "podqos"
     with guarded_streams():
-        return _answer(program, arguments)
+        return _answer(program_name(), arguments)
+
+
+def program_name() -> str:
+    """Return how the program is called: by its name, or as a plug-in of kubectl."""
+    return "kubectl podqos" if sys.argv[0].endswith("kubectl-podqos") else "podqos"
 
 
 def _answer(program: str, arguments: list[str]) -> int:
@@ -82,7 +86,7 @@ def _answer(program: str, arguments: list[str]) -> int:
 
 
 def _failed(program: str, what: str, code: int) -> int:
-    """Say in one line why there is no answer."""
+    """Print in one line why the command failed."""
     with suppress(OSError):
         print(f"{program}: {one_line(what)}", file=sys.stderr)
     return code
@@ -98,7 +102,7 @@ def _internal_error(program: str, error: Exception) -> int:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
     what = f"{type(error).__name__}{where}: {error}".rstrip(": ")
-    ask = f"Please report it at {REPORT_AT}, with what the same command prints when {TRACEBACK}=1 is set"
+    ask = f"Please report it at {REPORT_AT}, with the output of the same command run with {TRACEBACK}=1"
     return _failed(program, f"internal error: {what}. {ask}", EXIT_INTERNAL)
 
 
@@ -127,9 +131,9 @@ def _without_command(program: str, argv: list[str]) -> int:
         print(overview(program))
         return EXIT_OK
     if word in {"--version", "-V", "version"}:
-        from podqos import __version__
+        from podqos.cli.about import about
 
-        print(f"podqos {__version__}")
+        print("\n".join(about()))
         return EXIT_OK
     known = ["--help", "--version"] if word.startswith("-") else COMMANDS
     what = f"unknown option {word}" if word.startswith("-") else f"unknown command {word!r}"

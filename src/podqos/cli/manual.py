@@ -76,7 +76,7 @@ def _named(option: Argument) -> str:
 
 
 def _prose(text: str) -> Iterator[str]:
-    """Yield paragraphs; what is indented or a list of lines stays as it is written."""
+    """Yield paragraphs; indented lines and lists stay as written."""
     for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
         lines = paragraph.splitlines()
         yield ".PP"
@@ -98,7 +98,7 @@ def _entry(term: str, about: str) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Return a line that roff takes for text."""
+    """Return a line that roff treats as text."""
     escaped = _escaped(text)
     return f"\\&{escaped}" if escaped.startswith((".", "'", " ")) else escaped
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, spelled and explained the same everywhere, and how their texts are read.
+"""Options shared by several commands: same spelling and help everywhere, and the functions that parse their values.
 
 An option that holds a value is read while the command line is parsed (``add_value_option``): a command sees the value.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.manifest.written_amounts import plain_amount
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
@@ -30,14 +31,19 @@ _NEWEST = version_text(NEWEST)
 _MOST_IN_BRACES = 6
 _MOST_PORT, _PORT_DIGITS = 65_535, 5
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_PER_US = {"": 10**6, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6}
+_PER_US = {
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 10**6),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
+    **dict.fromkeys(("h", "hr", "hour", "hours"), 3600 * 10**6),
+}
+_UNKNOWN = frozenset({"n/a", "na", "unknown", "?", "null"})
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
 # ---- declared ----------------------------------------------------------------------------------------------------
 
 
 def add_class_options(parser: Parser) -> None:
-    """Declare ``--priority`` and ``--runtime-class``: classes of the cluster that are in no file."""
+    """Declare ``--priority`` and ``--runtime-class``, for classes of the cluster that are in no file."""
     about = "value of a PriorityClass of the cluster (default: 0 if it is in no file)"
     add_list_option(parser, "--priority", "NAME=VALUE", about)
     about = "overhead of a RuntimeClass of the cluster (default: none if it is in no file)"
@@ -82,7 +88,7 @@ def add_kubelet_option(
     metavar: str = "FILE",
     default: str = "the kubelet's defaults",
 ) -> None:
-    """Declare ``--kubelet-config``; ``other_names`` are further spellings that a command has."""
+    """Declare ``--kubelet-config``; ``other_names`` are additional spellings of a command."""
     parser.add_argument(
         *other_names,
         "--kubelet-config",
@@ -117,13 +123,13 @@ def _plugins(text: str, option: str) -> tuple[AdmissionPlugin, ...]:
 def add_node_memory_option(
     parser: Parser, about: str = "the node's memory", default: str = "that of the smallest Node in the files, or 64Gi"
 ) -> None:
-    """Declare ``--node-memory``; see ``objects.assumptions`` for where it is not given."""
+    """Declare ``--node-memory``; for the default see ``objects.assumptions``."""
     about = f"{about} (default: {default})"
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
 
 
 def add_scenario_argument(parser: Parser) -> None:
-    """Declare the scenario that a command is about."""
+    """Declare the scenario argument."""
     parser.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
     )
@@ -136,7 +142,7 @@ def add_recursive_option(parser: Parser) -> None:
 
 
 def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
-    """Declare ``--engine`` and ``--jobs``: where independent work is done, and how much of it at a time."""
+    """Declare ``--engine`` and ``--jobs``: where independent work runs, and how much in parallel."""
     where = f"{about}: processes (on this machine) or dask=HOST:PORT (default: {default or 'one process'})"
     parser.add_argument("--engine", metavar="ENGINE", default=default, help=where)
     jobs = "number of processes on this machine (default: one per core)"
@@ -144,7 +150,7 @@ def add_engine_options(parser: Parser, default: str | None, about: str) -> None:
 
 
 def add_hold_placement_option(parser: Parser) -> None:
-    """Declare ``--hold-placement``: a raised threshold displaces no pod."""
+    """Declare ``--hold-placement``, with which a raised threshold displaces no pod."""
     about = (
         "place pods by the scenario's own kubelet settings: changed thresholds and reservations then affect "
         "when pods are evicted, not which pods fit"
@@ -160,7 +166,7 @@ def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None
 def add_choice_option(
     parser: Parser, name: str, kind: type[StrEnum], about: str, default: StrEnum | None = None
 ) -> None:
-    """Declare an option that is one of an enumeration; a command sees the member."""
+    """Declare an option whose value is a member of an enumeration."""
     choices = [each.value for each in kind]
 
     def read(text: str) -> StrEnum | str:
@@ -184,7 +190,7 @@ def add_value_option(
     *,
     default: str | None = None,
 ) -> None:
-    """Declare an option whose value ``read`` makes of its text and the option's name."""
+    """Declare an option whose value ``read`` parses, given its text and the option's name."""
     described = _with_default(about, default)
     parser.add_argument(name, metavar=metavar, type=lambda text: read(text, name), default=default, help=described)
 
@@ -198,18 +204,24 @@ def _with_default(about: str, default: str | None) -> str:
 
 def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
     """Read an amount above zero, such as of cores: ``16`` or ``3500m``."""
-    try:
-        amount = Quantity.parse(text)
-    except InvalidQuantity as error:
-        fix = error.fix or f"for example {example}"
-        raise InvalidOption(f"{text!r}: {error.what}", where=option, fix=fix) from error
+    amount = _quantity(text, option, f"for example {example}")
     if amount.sign <= 0:
         raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
     return amount
 
 
+def _quantity(text: str, option: str, example: str) -> Quantity:
+    """Read an amount as people write it, where that can mean one thing only: ``64 GiB``, ``2 cores``."""
+    try:
+        return Quantity.parse(plain_amount(text))
+    except InvalidQuantity as error:
+        is_unknown = text.strip().lower() in _UNKNOWN
+        fix = "leave the option out where it is not known" if is_unknown else error.fix or example
+        raise InvalidOption(f"{text!r} is not a valid quantity", where=option, fix=fix) from error
+
+
 def amount_option(text: str, option: str, example: str = "64Gi") -> int:
-    """Read an amount above zero, such as of memory, in whole units."""
+    """Read a quantity above zero, such as an amount of memory, in whole units."""
     return cpu_option(text, option, example).value
 
 
@@ -237,7 +249,7 @@ def cores_option(text: str, option: str = "--cores") -> int:
 
 
 def address_option(text: str, option: str) -> tuple[str, int]:
-    """Return where to listen: an address and a port; 0 is any that is free."""
+    """Return the address and port to listen on; port 0 is any free port."""
     host, colon, port = text.rpartition(":")
     if not colon or not is_port(port):
         raise InvalidOption(f"{text!r} is not a valid address", where=option, fix="for example 0.0.0.0:8443")
@@ -285,22 +297,27 @@ def duration_option(text: str, option: str, least_us: int = 1) -> int:
 
 
 def rate_option(text: str, option: str) -> int:
-    """Read a growth, such as ``128Mi/s`` or ``8Gi/2s``, as bytes per second."""
+    """Read a growth rate, such as ``128Mi/s`` or ``8Gi/2s``, as bytes per second."""
     quantity, slash, per = text.partition("/")
     if (slash and not per) or not quantity:
         raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE)
     try:
-        per_us = _PER_US[per] if per in _PER_US else duration_option(per, option)
+        per_us = _PER_US.get(per.strip().lower()) or duration_option(per.strip(), option)
     except InvalidOption:
         raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=_RATE) from None
-    rate = amount_option(quantity, option, "128Mi/s") * 10**6 // per_us
+    try:
+        amount = amount_option(quantity, option, "128Mi/s")
+    except InvalidOption as error:
+        meant = re.sub(r"([0-9.]+[A-Za-z]+)(?=[ ?])", rf"\1/{per.strip()}" if slash else r"\1", error.fix)
+        raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix=meant) from None
+    rate = amount * 10**6 // per_us
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
     return rate
 
 
 def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> Kubelet | None:
-    """Return the kubelet that a file describes; print a note about settings that change no answer in that version."""
+    """Return the kubelet that a file describes; print a note about settings that have no effect in that version."""
     if path is None:
         return None
     version = None if kubernetes_version is None else parse_version(kubernetes_version).version
@@ -314,7 +331,7 @@ def kubelet_option(path: str | None, kubernetes_version: str | None = None) -> K
 
 
 def stated_classes(arguments: argparse.Namespace) -> tuple[PriorityClass | RuntimeClass, ...]:
-    """Return the classes that ``--priority`` and ``--runtime-class`` state."""
+    """Return the classes given with ``--priority`` and ``--runtime-class``."""
     if not arguments.priority and not arguments.runtime_class:
         return ()
     priorities = map(_stated_priority, arguments.priority)
@@ -346,11 +363,8 @@ def _stated_runtime_class(text: str) -> RuntimeClass:
     overhead = {}
     for part in filter(None, amounts.split(",")):
         resource, _, amount = part.partition("=")
-        try:
-            overhead[resource.strip()] = Quantity.parse(amount)
-        except InvalidQuantity as error:
-            fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
-            raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=error.fix or fix) from error
+        fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
+        overhead[resource.strip()] = _quantity(amount, "--runtime-class", fix)
     if not name:
         raise InvalidOption(
             f"{text!r} does not name a class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi"
@@ -362,13 +376,11 @@ def capacity_option(text: str, option: str) -> ResourceList:
     """Read ``cpu=16,memory=64Gi``."""
     capacity: ResourceList = {}
     for part in text.split(","):
-        name, _, amount = part.strip().partition("=")
-        try:
-            capacity[name] = Quantity.parse(amount)
-        except InvalidQuantity as error:
-            fix = error.fix or "write cpu=16,memory=64Gi"
-            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix=fix) from error
+        name, equals, amount = part.strip().partition("=")
+        if not equals:
+            raise InvalidOption(f"{part!r} is not NAME=QUANTITY", where=option, fix="write cpu=16,memory=64Gi")
+        capacity[name.strip()] = _quantity(amount, option, "write cpu=16,memory=64Gi")
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
-        raise InvalidOption(f"{' and '.join(missing)} missing", where=option, fix="write cpu=16,memory=64Gi")
+        raise InvalidOption(f"missing {' and '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
     return capacity

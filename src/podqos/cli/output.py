@@ -77,7 +77,7 @@ def emit(
     table: Callable[[Value], Table] | None = None,
     names: Callable[[Value], Iterable[str]] | None = None,
 ) -> None:
-    """Print a value in the format of ``-o``, and what it assumes; ``names`` returns the names of what it is about.
+    """Print a value in the format of ``-o``, and its assumptions; ``names`` returns the names of its objects.
 
     JSON and YAML carry the assumptions themselves; for the other outputs they are one line on standard error. A reader
     that has gone (`podqos check … | head`) changes nothing about the answer: the command ends with its own exit code.
@@ -128,7 +128,7 @@ def object_name(kind: str, name: str) -> str:
 
 
 def print_lines(lines: Iterable[str], style: Style | None = None) -> None:
-    """Print lines for people, within a style's width or the terminal's; a line break in a name begins no other line."""
+    """Print lines for people, within a style's width or the terminal's; names do not break lines."""
     width = output_columns(sys.stdout) if style is None else style.width
     sys.stdout.writelines(f"{line}\n" for line in fitted(map(one_line, lines), width))
 
@@ -140,7 +140,7 @@ def print_file(lines: Iterable[str]) -> None:
 
 
 def say_assumptions(assumptions: Sequence[Assumption]) -> None:
-    """Say in one line what was assumed, and how to state it; once for what is alike in both."""
+    """Print in one line what was assumed and how to state it instead; identical parts are merged."""
     if assumptions:
         sys.stdout.flush()
         alike: dict[tuple[str, str], list[str]] = {}
@@ -169,7 +169,7 @@ def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
 
 
 def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]], *, has_header: bool = True) -> None:
-    """Print rows below a heading; what is None stays empty."""
+    """Print rows below a heading; None becomes an empty cell."""
     from csv import writer
 
     for_programs()
@@ -180,7 +180,7 @@ def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]], *, has_h
 
 
 def print_schema(kind: type[msgspec.Struct] | str) -> None:
-    """Print what ``-o json`` looks like; a type may be named as ``package.module:Type``."""
+    """Print the JSON Schema of ``-o json``; a type may be given as ``package.module:Type``."""
     print(msgspec.json.format(msgspec.json.encode(_unindented(json_schema(_named(kind)))), indent=2).decode())
 
 
@@ -195,7 +195,7 @@ def _named(kind: type[msgspec.Struct] | str) -> type[msgspec.Struct]:
 
 
 def _unindented(schema: object) -> object:
-    """Return a schema whose descriptions are free of the indentation of docstrings, as Python 3.13 has them."""
+    """Return a schema whose descriptions have no docstring indentation, as in Python 3.13."""
     from inspect import cleandoc
 
     if isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The parser of every command: one line for a mistake, with the nearest option or choice, instead of a usage dump.
+"""The parser of every command: a mistake gets one line with the nearest option or choice, not a usage dump.
 
 What is wrong with a command line is an ``InvalidOption``, as with any other input.
 """
@@ -13,21 +13,28 @@ from podqos.cli.terminal import help_columns
 from podqos.errors import InvalidOption
 
 FILES = "files"
-"""Where a command that reads manifests finds them, with -f or without."""
+"""The attribute with a command's manifests, given with -f or without."""
 LOGS = "logs"
-"""Where one that reads logs does."""
+"""The attribute with a command's logs."""
 _MOST_LISTED = 12
+# What other tools call severities.
+_SEVERITIES = {
+    **dict.fromkeys(("high", "critical", "severe", "fatal", "blocker", "major", "err", "errors"), "error"),
+    **dict.fromkeys(("medium", "moderate", "minor", "warn", "warnings"), "warning"),
+    **dict.fromkeys(("low", "note", "notice", "informational", "infos"), "info"),
+    **dict.fromkeys(("none", "off", "no", "false"), "never"),
+}
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that takes no abbreviations and raises what is wrong."""
+    """A parser that accepts no abbreviations and raises errors."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - argparse's own
         super().__init__(*args, **{"formatter_class": formatter, "allow_abbrev": False, **kwargs})
         self.color = False  # as before Python 3.14
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401
-        """Parse a command line; files may stand before, between and behind the options."""
+        """Parse a command line; files may come before, between and after the options."""
         arguments, rest = self.parse_known_args(args, namespace)
         parsers = self.chosen(arguments)
         see = f"see `{parsers[-1].prog} --help`"
@@ -47,7 +54,7 @@ class CommandParser(argparse.ArgumentParser):
         return arguments
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse found."""
+        """Raise the error that argparse found."""
         name, colon, what = message.removeprefix("argument ").partition(": ")
         if colon and message.startswith("argument "):
             raise InvalidOption(what, where=name, fix=f"see `{self.prog} --help`")
@@ -55,17 +62,29 @@ class CommandParser(argparse.ArgumentParser):
         fix = f"one of {', '.join(below)}" if below else f"see `{self.prog} --help`"
         raise InvalidOption(message, fix=fix)
 
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:  # noqa: ANN401 - argparse's own
+        """Take a choice in any case."""
+        if action.choices is not None and not subcommands(action):
+            alike = [str(choice) for choice in action.choices if str(choice).lower() == arg_string.lower()]
+            arg_string = alike[0] if len(alike) == 1 else arg_string
+        return super()._get_value(action, arg_string)
+
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Refuse what is none of the choices."""
+        """Reject a value that is not one of the choices."""
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
         listed = f"one of {', '.join(choices)}" if len(choices) <= _MOST_LISTED else f"see `{self.prog} --help`"
         where = "/".join(action.option_strings) or str(action.metavar or action.dest)
-        raise InvalidOption(f"invalid value {value!r}", where=where, fix=did_you_mean(str(value), choices, listed))
+        meant = _SEVERITIES.get(str(value).lower(), str(value))
+        raise InvalidOption(
+            f"invalid value {value!r}",
+            where=where,
+            fix=f"did you mean {meant}?" if meant in choices else did_you_mean(str(value), choices, listed),
+        )
 
     def chosen(self, arguments: argparse.Namespace) -> list[CommandParser]:
-        """Return this parser, and that of the subcommand that was given."""
+        """Return this parser and that of the given subcommand."""
         below = [
             parser.chosen(arguments)
             for action in self._actions
@@ -76,12 +95,12 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:
-    """Return a formatter that knows its width: argparse imports half an archiver to find it out."""
+    """Return a formatter with a known width: argparse imports shutil and its archivers to find it out."""
     return _Formatter(prog, width=help_columns())
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Wraps the paragraphs of a description; one with indented lines is a list, and its lines stay apart."""
+    """Wraps the paragraphs of a description, except lists, which have indented lines."""
 
     def add_argument(self, action: argparse.Action) -> None:
         """Count a subcommand with its indentation, as argparse itself does from Python 3.13 on."""
@@ -109,7 +128,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 def subcommands(action: argparse.Action, chosen: str | None = None) -> dict[str, CommandParser]:
-    """Return the parsers that an action chooses among, or the one chosen; none where it is no choice of commands."""
+    """Return the subcommand parsers of an action, or only the chosen one; empty if the action has no subcommands."""
     if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public name for it
         return {}
     return {name: parser for name, parser in action.choices.items() if chosen in {None, name}}

@@ -31,7 +31,7 @@ _TAKES_OBJECTS = ("explain", "check", "admit", "advise")
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print what completes the last word."""
+    """Print the completions of the last word."""
     found, may_be_file = completions(sys.argv[1:] if words is None else words)
     with suppress(BrokenPipeError):
         print("\n".join([*found, _FILES if may_be_file else _NO_FILES]), flush=True)
@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def completions(words: Sequence[str]) -> tuple[list[str], bool]:
-    """Return what the last word can become, and whether it may be a file."""
+    """Return the completions of the last word, and whether it may be a file."""
     *before, last = words or [""]
     if not before:
         return _matching(last, ((name, summary) for name, (_, summary) in COMMANDS.items())), False
@@ -73,7 +73,7 @@ def completions(words: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _command(before: list[str]) -> tuple[Grammar, list[str]]:
-    """Return the command or subcommand that the words lead to, and those after its name."""
+    """Return the command or subcommand that the words name, and the words after it."""
     found, rest = grammar(before[0]), before[1:]
     while rest and (below := next((each for each in found.below if each.name == rest[0]), None)):
         found, rest = below, rest[1:]
@@ -96,13 +96,13 @@ def _matching(start: str, described: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _live(before: Sequence[str], ask: Callable[[str | None, str | None], list[str]]) -> Iterator[tuple[str, str]]:
-    """Yield names that the kubeconfig or the cluster has; none where there is no answer."""
+    """Yield names from the kubeconfig or the cluster; none if it does not answer."""
     with suppress(PodqosError, OSError):
         yield from ((name, "") for name in ask(_stated(before, "--context"), _stated(before, "--kubeconfig")))
 
 
 def _stated(before: Sequence[str], option: str) -> str | None:
-    """Return the value that an option has been given."""
+    """Return the given value of an option."""
     for word, following in zip(before, [*before[1:], ""], strict=False):
         if word == option:
             return following or None
@@ -130,7 +130,7 @@ def _nodes(context: str | None, kubeconfig: str | None) -> list[str]:
 
 
 def _objects(kind: str, before: Sequence[str], context: str | None, kubeconfig: str | None) -> list[str]:
-    """Return the names of the objects of a kind: of the namespace that is stated, of all, or of the context's."""
+    """Return the names of a kind's objects: in the given namespace, in all, or in the context's."""
     from podqos.cluster import resources
 
     known = (variable for variable in vars(resources).values() if isinstance(variable, resources.Resource))

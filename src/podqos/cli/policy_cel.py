@@ -1,4 +1,4 @@
-"""``podqos policy cel``: its options, and what it does."""
+"""``podqos policy cel``: its options and implementation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_cel_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the objects, say what they do not, and return the exit code."""
+    """Print the objects and what they do not cover, and return the exit code."""
     from datetime import UTC, datetime
 
     from podqos.cli.cluster import profile_of
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _limits(text: str | None) -> dict[str, str]:
-    """Read the amounts of ``--fill-limits``: both or none, because one alone makes no pod Guaranteed."""
+    """Read the amounts of ``--fill-limits``: both or none, because one alone never makes a pod Guaranteed."""
     from podqos.cli.options import capacity_option
     from podqos.errors import InvalidOption
     from podqos.model.quantity import ZERO

@@ -1,4 +1,4 @@
-"""What ``podqos policy`` judges, and by which policies."""
+"""The objects that ``podqos policy`` tests, and the policies it applies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from podqos.reading.loading import load
 
 
 def judged_objects(arguments: argparse.Namespace) -> Objects:
-    """Return the objects of the files; where these are policies alone, the pods of the cluster with them."""
+    """Return the objects of the files; if these are only policies, add the pods of the cluster."""
     object_arguments(arguments)
     given = [*(arguments.files or ()), *arguments.policies]
     if given.count(STDIN) > 1:
@@ -77,7 +77,7 @@ def _load(arguments: argparse.Namespace, inputs: Inputs, policies: tuple[Inputs,
 
 
 def given_policies(arguments: argparse.Namespace, objects: Objects) -> tuple[Policy, ...] | None:
-    """Return the policy of the configuration where the files have none; None where it is wrong, which is noted."""
+    """Return the configuration's policy if the files have none; None, with a note, if it is invalid."""
     if objects.own_policies or not arguments.files:
         return ()
     config = configuration_for(list(arguments.files), None)

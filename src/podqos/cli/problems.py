@@ -1,4 +1,4 @@
-"""What is wrong with the input, on standard error: every error, and the first few of the same warning about a field.
+"""Problems of the input, on standard error: every error, and the first few of identical warnings about a field.
 
 Hundreds of manifests without an image, say, are three warnings and a count.
 """
@@ -12,7 +12,7 @@ from podqos.cli.spelling import spelled
 from podqos.manifest.problems import Problem, Severity
 
 _MOST_ALIKE = 3
-"""How many warnings about a field, in the same words, are printed with their places."""
+"""How many identical warnings about a field are printed with their places."""
 
 
 class ProblemPrinter:
@@ -24,7 +24,7 @@ class ProblemPrinter:
         self.errors = 0
 
     def print(self, problem: Problem) -> None:
-        """Print a problem, unless it is one of many alike."""
+        """Print a problem, unless enough like it were printed."""
         if problem in self._printed:
             return
         self._printed.add(problem)
@@ -38,7 +38,7 @@ class ProblemPrinter:
         print(problem.worded(spelled), file=sys.stderr)
 
     def close(self) -> None:
-        """Say how many were not printed."""
+        """Print how many were left out."""
         for words, count in self._alike.items():
             more = count - _MOST_ALIKE
             if more > 0:
@@ -46,7 +46,7 @@ class ProblemPrinter:
 
 
 def print_problems(problems: Iterable[Problem]) -> int:
-    """Print what is wrong with the input, in its order, and return how many errors there are."""
+    """Print the problems of the input in order, and return the number of errors."""
     printer = ProblemPrinter()
     for problem in sorted(problems):
         printer.print(problem)

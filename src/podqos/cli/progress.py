@@ -11,7 +11,7 @@ from podqos.controls import own
 
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:
-    """Return a callback that takes done and total, and shows them once the work takes longer than a moment."""
+    """Return a callback that takes done and total, and shows them once the work takes noticeably long."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None
     started = said = time.monotonic()

@@ -1,4 +1,4 @@
-"""Usage from Prometheus: the options that name it, who asks and about when, and what it answers."""
+"""Usage from Prometheus: options for the server, the credentials and the time range, and the query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TENANT = "X-Scope-OrgID"
 
 
 def add_prometheus_options(parser: Parser, since: str) -> None:
-    """Declare them; ``since`` is how far back to ask by default."""
+    """Declare the options; ``since`` is how far back to query by default."""
     prometheus = parser.add_argument_group("usage from Prometheus, Thanos, Mimir or VictoriaMetrics")
     about = (
         "query container usage from this server: http://HOST:9090, or with a path: https://mimir.example.com/prometheus"
@@ -58,7 +58,7 @@ def add_prometheus_options(parser: Parser, since: str) -> None:
 def queried(
     arguments: argparse.Namespace, namespaces: Sequence[str] = (), *, with_kills: bool = False
 ) -> QueriedUsage | None:
-    """Return what Prometheus has of that time; None if none is named."""
+    """Return Prometheus' samples of that time range; None if no Prometheus is given."""
     if arguments.prometheus is None:
         _refuse_alone(arguments)
         return None
@@ -81,7 +81,7 @@ def queried(
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
-    """Refuse what is said about a Prometheus that is not named."""
+    """Reject options about a Prometheus that is not given."""
     for name in ("token_file", "user", "password_file", "tenant", "header", "ca", "label", "insecure", "timeout"):
         if getattr(arguments, f"prometheus_{name}"):
             option = f"--prometheus-{name.replace('_', '-')}"
@@ -206,7 +206,7 @@ def _timeout(text: str | None) -> float | None:
 
 
 def _moment(text: str, option: str, before: float) -> float:
-    """Return a time in seconds since 1970: a date, or so long before another time."""
+    """Return a time in seconds since 1970: a date, or a duration before another time."""
     from podqos.manifest.times import read_time
 
     try:

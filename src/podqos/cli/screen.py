@@ -1,4 +1,4 @@
-"""The whole screen of a terminal, drawn again and again until q or Ctrl-C, and given back as it was."""
+"""Full-screen view of a terminal, redrawn until q or Ctrl-C, and then restored."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _POLL_SECONDS = 0.05
 _LEAVING = {b"q", b"Q", b"\x1b"}
 
 Keys = Callable[[float], bytes | None]
-"""Waits for a key, and returns it, nothing at the end of a terminal that is gone, or None after that time."""
+"""Waits for a key and returns it; empty if the terminal is gone, None after a timeout."""
 
 
 class Screen:
-    """A screen to draw on."""
+    """A full-screen terminal."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
 
     @property
     def height(self) -> int:
-        """How many lines fit on it now, without the one the cursor is on."""
+        """How many lines fit on it now, without the cursor's line."""
         return (os.get_terminal_size(sys.stdout.fileno()).lines or _USUAL_LINES) - 1
 
     def draw(self, lines: Iterable[str]) -> None:
-        """Show these lines, which fit, and nothing else."""
+        """Show exactly these lines, which fit."""
         text = "".join(f"{line}{_TO_LINE_END}\n" for line in lines)
         sys.stdout.write(f"{_HOME}{text}{_TO_SCREEN_END}")
         sys.stdout.flush()
 
     def is_left(self, seconds: float) -> bool:
-        """Wait, and return whether a key was pressed by which a view is left."""
+        """Wait, and return whether a key was pressed that quits the view."""
         pressed = self._keys(seconds)
         if pressed is None:
             return False
@@ -53,7 +53,7 @@ class Screen:
 
 @contextmanager
 def whole_screen() -> Iterator[Screen]:
-    """Use the whole terminal, and restore it in any case."""
+    """Use the whole terminal, and always restore it."""
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     handlers = {number: signal.signal(number, _end) for number in (getattr(signal, name) for name in names)}
     try:

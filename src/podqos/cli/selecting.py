@@ -1,4 +1,4 @@
-"""Which files a command reads, and which of the workloads in them it is about; declared and read once for all."""
+"""Which files a command reads, and which of their workloads it reports: the shared options and how they are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podqos.wording import counted
 
 
 def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
-    """Declare ``-f`` and ``-k`` as kubectl spells them, files without ``-f``, and which workloads to choose."""
+    """Declare ``-f`` and ``-k`` as kubectl spells them, files without ``-f``, and the options that select workloads."""
     if positional:
         about = "manifests (same as -f), or objects of a live cluster, such as deploy/web"
         parser.add_argument(FILES, nargs="*", action="extend", metavar="FILE|DIR|-|KIND/NAME", help=about)
@@ -55,7 +55,7 @@ def _add_selection_options(parser: Parser) -> None:
 
 
 def selection_of(arguments: argparse.Namespace) -> Selection | None:
-    """Return which workloads a command is about; None: all of them."""
+    """Return which workloads a command reports; None for all."""
     objects = tuple(getattr(arguments, "objects", ()))
     known = getattr(arguments, "context_namespace", "default")
     chooses = arguments.namespace is not None or arguments.selector or arguments.kind or arguments.name or objects
@@ -67,7 +67,7 @@ def selection_of(arguments: argparse.Namespace) -> Selection | None:
 
 
 def select(objects: Objects, selection: Selection | None) -> Objects:
-    """Let an answer be about some of the workloads, and say how many it is not about."""
+    """Restrict an answer to the selected workloads, and print how many were left out."""
     objects = objects.with_selection(selection)
     if selection is not None:
         chosen = sum(map(objects.takes, objects.workloads))
@@ -76,7 +76,7 @@ def select(objects: Objects, selection: Selection | None) -> Objects:
 
 
 def say_left_out(chosen: int, others: int, noun: str = "workload") -> None:
-    """Say how many the options leave out; all of them are too many."""
+    """Print how many workloads the options leave out; raise if they leave out all."""
     if not chosen and others:
         fix = "select more; -o name without selectors lists all names"
         raise InvalidOption(f"none of {counted(others, noun)} matches", where="-n, -l, --kind, --name", fix=fix)

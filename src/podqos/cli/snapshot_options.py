@@ -12,15 +12,16 @@ from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
+from podqos.cli.usage_files import usage_option
 from podqos.errors import InvalidOption
-from podqos.library.node_state import kubelet_state, node_state, read_state, usage_rows
+from podqos.library.node_state import kubelet_state, node_state, read_state
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.objects.cluster_snapshot import is_cluster_snapshot
 from podqos.reading.files import read_bytes
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
-    """Declare where the pods of a node and their usage come from; ``positional``: whether -f may be left out."""
+    """Declare where a node's pods and their usage come from; ``positional``: whether -f may be left out."""
     add_manifest_options(parser, positional=positional)
     parser.add_argument(
         "--usage",
@@ -36,7 +37,7 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
 
 
 def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) -> tuple[NodeState, Profile, int]:
-    """Return the node that the options describe, the rules to go by, and how many errors were reported on the way.
+    """Return the node that the options describe, the rules that apply, and how many errors were reported.
 
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
     """
@@ -88,7 +89,7 @@ def _state_of_files(
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:
-        rows = None if arguments.usage is None else usage_rows(arguments.usage)
+        rows = None if arguments.usage is None else usage_option(arguments.usage)
         inputs = given_files(arguments, "look at", in_order_of_apply=True)
         objects = read_objects(inputs, stated_classes(arguments), selection)
         make = partial(node_state, usage=rows, refuse_impossible=refuse_impossible)

@@ -1,4 +1,4 @@
-"""How the running command spells the fields that a text names: ``node_memory`` is ``--node-memory``.
+"""How the running command spells the fields in a text: ``node_memory`` is ``--node-memory``.
 
 What answers, readings and worlds say about a request names its fields (``podqos.naming``); here alone they become
 options, those of the command that runs. A field is the ``dest`` of an option, or its name with underscores.
@@ -22,24 +22,24 @@ _running: list[CommandParser] = []
 
 
 def runs(parser: CommandParser, words: Sequence[str]) -> None:
-    """Spell as this command does, and the subcommand that its command line names."""
+    """Spell options as this command and its subcommand do."""
     _running[:] = _named(parser, frozenset(words))
 
 
 def spelled(text: str) -> str:
-    """Return a text with the options of the running command where it names fields."""
+    """Return a text with its fields spelled as options of the running command."""
     return text.spelled(option, without_option) if isinstance(text, NamingText) else str(text)
 
 
 def option(field: Field) -> str | None:
-    """Return the option of the running command that states a field; None where it has none."""
+    """Return the running command's option for a field, or None."""
     actions = [action for parser in reversed(_running) for action in parser._actions]  # noqa: SLF001
     found = _spelling(field.name, [action for action in actions if action.option_strings])
     return f"{found} {field.value}" if found and field.value else found
 
 
 def offered(how: str) -> str:
-    """Return those of the ways to state something that the running command has options for; empty where it has none.
+    """Return the ways to state something that the running command has options for; empty if there are none.
 
     Published texts (``stateWith``) name the options of all commands. A command line in full is as good everywhere.
     """
@@ -51,7 +51,7 @@ def offered(how: str) -> str:
 
 
 def without_option(field: Field) -> str:
-    """Return what a field is called where the running command has no option for it; in tests it is an error."""
+    """Return a name for a field that the running command has no option for; in tests that is an error."""
     return str(field)
 
 

@@ -1,4 +1,4 @@
-"""Standard streams that any text can be written to: in every encoding, closed or not, whatever the input contains."""
+"""Standard streams that accept any text: in every encoding, closed or not, whatever the input contains."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _UTF_8 = "utf-8"
 
 
 class GuardedStream(io.TextIOBase):
-    """A stream for text; controls of the input are made visible before they are written."""
+    """A text stream that makes control characters of the input visible."""
 
     def __init__(self, stream: TextIO, *, is_for_messages: bool = False) -> None:
         self._stream = stream
         self._is_for_messages = is_for_messages
         self._failure: OSError | None = None
         self.is_discarded = False
-        """Whether what is written is lost: the reader has gone."""
+        """Whether output is discarded because the reader is gone."""
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != _UTF_8:
             stream.reconfigure(errors=_ERRORS)
 
     def write(self, text: str) -> int:
-        """Write text, made harmless."""
+        """Write text with its control characters made visible."""
         if self._is_for_messages and not text.endswith("\n"):
             # ``print`` writes the end of the line after the message.
             text = one_line(text)
@@ -41,25 +41,25 @@ class GuardedStream(io.TextIOBase):
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
-        """Write lines, made harmless."""
+        """Write lines with their control characters made visible."""
         self._stream.writelines(map(harmless, lines))
 
     def in_utf_8(self) -> None:
-        """Write UTF-8 from now on, whatever the terminal uses: formats for programs are defined so."""
+        """Write UTF-8 from now on, whatever the terminal uses, as formats for programs require."""
         if isinstance(self._stream, io.TextIOWrapper) and codecs.lookup(self._stream.encoding).name != _UTF_8:
             self._stream.reconfigure(encoding=_UTF_8)
 
     def flush(self) -> None:
-        """Write what waits; raises, too, after a write that failed, which argparse ignores."""
+        """Flush; also raises after a failed write, which argparse ignores."""
         if self._failure is not None:
             raise self._failure
         self._stream.flush()
 
     def close(self) -> None:
-        """Leave the stream below as it is: others own it, and may have closed it before this one is collected."""
+        """Leave the underlying stream alone: others own it and may have closed it already."""
 
     def discard(self) -> None:
-        """Forget a write that failed: nothing reads what comes after it either."""
+        """Forget a failed write: nothing reads what comes after it either."""
         self._failure, self.is_discarded = None, True
 
     def fileno(self) -> int:
@@ -72,18 +72,18 @@ class GuardedStream(io.TextIOBase):
 
     @property
     def buffer(self) -> BinaryIO:
-        """The stream for bytes below."""
+        """The underlying byte stream."""
         return self._stream.buffer
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream below."""
+        """The encoding of the underlying stream."""
         return self._stream.encoding
 
 
 @contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Guard standard output and error; one that is closed loses what is written to it."""
+    """Guard standard output and error; output to a closed stream is lost."""
     codecs.register_error(_ERRORS, _approximate)
     before = sys.stdin, sys.stdout, sys.stderr
     if None in before:
@@ -107,7 +107,7 @@ def for_programs() -> None:
 
 
 def discard_output() -> None:
-    """Lose what still waits to be written, and what comes after it: nothing can read it."""
+    """Discard buffered and future output: nothing can read it."""
     if isinstance(sys.stdout, GuardedStream):
         sys.stdout.discard()
     null = os.open(os.devnull, os.O_WRONLY)
@@ -116,7 +116,7 @@ def discard_output() -> None:
 
 
 def _open_closed() -> None:
-    """Put /dev/null where a standard stream is closed, so that no file opened later takes its place."""
+    """Replace a closed standard stream with /dev/null, so that no file opened later takes its place."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             null = os.open(os.devnull, os.O_RDWR)

@@ -15,7 +15,7 @@ _USUAL_COLUMNS = 80
 
 
 def add_colour_option(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--color``, spelled as other commands spell it."""
+    """Declare ``--color``, spelled as in other tools."""
     parser.add_argument(
         "--color",
         choices=("auto", "always", "never"),
@@ -25,7 +25,7 @@ def add_colour_option(parser: argparse.ArgumentParser) -> None:
 
 
 def style_of(arguments: argparse.Namespace) -> Style:
-    """Return how to write what a command's options ask for: in colour, without headings, in lines of any length."""
+    """Return the style that a command's options ask for: colours, headings, line width."""
     given = vars(arguments)
     style = replace(style_for(arguments.color), has_headers=not given.get("no_headers"))
     is_wide = given.get("output") == "wide" or bool(given.get("wide"))
@@ -33,7 +33,7 @@ def style_of(arguments: argparse.Namespace) -> Style:
 
 
 def style_for(colour: str) -> Style:
-    """Return how to write on standard output."""
+    """Return the style for standard output."""
     wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     wanted = colour == "always" or (colour == "auto" and sys.stdout.isatty() and not wants_none)
     return Style(colour=wanted, width=output_columns(sys.stdout), is_ascii=not _can_write("→"))
@@ -49,12 +49,12 @@ def _can_write(text: str) -> bool:
 
 
 def output_columns(stream: TextIO) -> int | None:
-    """Return the width to stay within; None for a file or a pipe, whose lines are never broken: ``grep`` reads them."""
+    """Return the maximum width; None for a file or a pipe, whose lines are never wrapped, for ``grep``."""
     return _columns() if stream.isatty() else None
 
 
 def help_columns() -> int:
-    """Return the width for help texts, which are wrapped wherever they go."""
+    """Return the width for help texts, which are always wrapped."""
     return output_columns(sys.stdout) or _USUAL_COLUMNS
 
 

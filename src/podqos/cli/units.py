@@ -1,4 +1,4 @@
-"""``podqos … install``: a command as a systemd unit, printed or written."""
+"""``podqos … install``: print or write a systemd unit that runs a command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_unit_options(parser: argparse.ArgumentParser, name: str, declare: Declar
 
 
 def _checked(read: Callable[[str], object]) -> Callable[[str], str]:
-    """Return what refuses the same texts, and returns them as they are."""
+    """Return a reader that rejects the same texts, and returns the others unchanged."""
 
     def checked(text: str) -> str:
         read(text)
@@ -56,12 +56,12 @@ def install(arguments: argparse.Namespace, unit_of: Callable[[argparse.Namespace
 
 
 def command_line(command: Sequence[str], arguments: argparse.Namespace, declare: Declare) -> str:
-    """Return the line that runs a command of this podqos with the options that were given of those it declares."""
+    """Return the command line that runs a command of this podqos with the given options."""
     return " ".join(map(_quoted, [*_program(), *command, *_given(arguments, declare)]))
 
 
 def without(unit: str, setting: str) -> str:
-    """Return a unit without the lines that begin with a setting's name."""
+    """Return a unit without the lines of a setting."""
     return "".join(line for line in unit.splitlines(keepends=True) if not line.startswith(setting))
 
 
@@ -83,7 +83,7 @@ def _write(file: str, unit: str, *, replace: bool) -> None:
 
 
 def _given(arguments: argparse.Namespace, declare: Declare) -> list[str]:
-    """Return the given ones of the declared options, with absolute paths."""
+    """Return the declared options that were given, with absolute paths."""
     declared = argparse.ArgumentParser(add_help=False)
     declare(declared)
     words = []

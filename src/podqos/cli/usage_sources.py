@@ -1,18 +1,18 @@
-"""What containers used, from every source that the options name: tables, Prometheus, the cluster itself."""
+"""Container usage from every source the options name: tables, Prometheus, the cluster itself."""
 
 from __future__ import annotations
 
 import argparse
 
-from podqos.advice.sizing.samples import ContainerSamples, read_samples
+from podqos.advice.sizing.samples import COLUMNS, ContainerSamples, read_samples
 from podqos.answers.advise import identity_of
 from podqos.answers.known_usage import measured_samples, recommended_samples
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.prometheus import queried
+from podqos.cli.usage_files import table_bytes
 from podqos.model.assumption import Assumption
 from podqos.objects.objects import Objects
 from podqos.reading.cluster_part import Part
-from podqos.reading.files import read_bytes
 
 ONE_MOMENT = Assumption("usage over time", "as measured at one moment", "--prometheus, or --usage")
 
@@ -24,9 +24,9 @@ def usage_of(
     samples: list[ContainerSamples] = []
     assumptions: list[Assumption] = []
     if arguments.usage is not None:
-        samples += read_samples(arguments.usage, read_bytes(arguments.usage))
+        samples += read_samples(arguments.usage, table_bytes(arguments.usage, COLUMNS))
     if arguments.cpu_usage is not None:
-        samples += read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
+        samples += read_samples(arguments.cpu_usage, table_bytes(arguments.cpu_usage, COLUMNS), unnamed="cpu")
     found = queried(arguments, _namespaces(objects), with_kills=True)
     if found is not None:
         samples += found.samples()
@@ -44,13 +44,13 @@ def _names_samples(arguments: argparse.Namespace) -> bool:
 
 
 def read_metrics(arguments: argparse.Namespace) -> None:
-    """Read a live cluster with what metrics.k8s.io says, where no other samples are named."""
+    """Read a live cluster with usage from metrics.k8s.io, unless other samples are given."""
     object_arguments(arguments)
     if not arguments.files and not arguments.kustomize and not _names_samples(arguments):
         cluster_of(arguments, Part(usage=False, metrics=True))
 
 
 def _namespaces(objects: Objects) -> tuple[str, ...]:
-    """Return the namespaces of the workloads: nothing else is asked of Prometheus."""
+    """Return the namespaces of the workloads: Prometheus is queried for these only."""
     names = {identity_of(workload).namespace for workload in objects.latest(warn=False) if objects.takes(workload)}
     return () if "" in names else tuple(sorted(names))

@@ -1,4 +1,4 @@
-"""``--watch``: an answer about a live cluster, given again and again."""
+"""``--watch``: an answer about a live cluster, repeated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _interval(text: str, option: str) -> int:
 
 
 def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Callable[[], int]) -> int:
-    """Answer once, or with ``--watch`` until it is interrupted; return the exit code.
+    """Answer once, or with ``--watch`` until interrupted; return the exit code.
 
     ``part`` returns which part of the cluster the answer needs, ``answer`` prints it about ``arguments.cluster``.
     """
@@ -81,7 +81,7 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
 
 
 def _redraw(mirror: Mirror, again: Callable[[], None], seconds: float) -> None:
-    """Draw the answer every so often, and soon when something changes; above it, what goes wrong meanwhile."""
+    """Draw the answer at intervals, and soon after a change; errors are shown above it."""
     from podqos.cli.screen import whole_screen
 
     known, lines = mirror.changes, _captured(again)  # before the screen: an error now leaves the terminal alone
@@ -107,7 +107,7 @@ def _captured(again: Callable[[], None]) -> list[str]:
 
 
 class _Terminal(io.StringIO):
-    """Takes what is meant for a terminal."""
+    """Captures output meant for a terminal."""
 
     def __init__(self, terminal: TextIO) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class _Terminal(io.StringIO):
 
 
 def _repeat(again: Callable[[], None], seconds: float, output: str) -> None:
-    """Print the answer every so often, until nothing reads it any more."""
+    """Print the answer at intervals, until nothing reads it any more."""
     is_first = True
     while not (isinstance(sys.stdout, GuardedStream) and sys.stdout.is_discarded):
         began = monotonic()

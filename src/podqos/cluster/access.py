@@ -1,4 +1,4 @@
-"""Edge: which cluster is meant: the kubeconfig files of this user, or the service account of the pod this runs in."""
+"""Edge: finds the cluster: from this user's kubeconfig files, or the service account of the pod this runs in."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def find_access(
     environment: Mapping[str, str] = os.environ,
     service_account: str = _SERVICE_ACCOUNT,
 ) -> Access:
-    """Return how to reach the cluster: of a context, else of the current one, else of the pod this runs in.
+    """Return how to reach the cluster: that of a context, else of the current context, else of the pod this runs in.
 
-    ``kubeconfig`` names one file, in place of those in KUBECONFIG.
+    ``kubeconfig`` names one file, instead of those in KUBECONFIG.
     """
     config = read_kubeconfig(kubeconfig, environment)
     if config.contexts or context or config.current_context:
@@ -33,12 +33,12 @@ def find_access(
         return config.access()
     looked = environment.get("KUBECONFIG") or "~/.kube/config"
     raise InputError(
-        "there is no kubeconfig", where=looked, fix="set KUBECONFIG" + hint(", or give files with " + naming("files"))
+        "no kubeconfig found", where=looked, fix="set KUBECONFIG" + hint(", or give files with " + naming("files"))
     )
 
 
 def read_kubeconfig(kubeconfig: str | None = None, environment: Mapping[str, str] = os.environ) -> Kubeconfig:
-    """Return what all kubeconfig files say together. Files that KUBECONFIG lists need not exist, a named one must."""
+    """Return all kubeconfig files merged. Files that KUBECONFIG lists need not exist, a named one must."""
     if kubeconfig is not None:
         return merge([(kubeconfig, _contents(kubeconfig))])
     listed = environment.get("KUBECONFIG", "")
@@ -52,7 +52,7 @@ def _contents(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read(_MOST_BYTES)
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", where=path, fix="name a kubeconfig file") from None
+        raise InputError(f"cannot be read: {error.strerror}", where=path, fix="give a kubeconfig file") from None
 
 
 _MOST_BYTES = 64 << 20

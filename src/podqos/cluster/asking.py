@@ -1,4 +1,4 @@
-"""Edge: asks one server: keeps connections open and credentials fresh, and asks again where that helps."""
+"""Edge: requests to one server: keeps connections open and credentials fresh, and retries where that helps."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from podqos.errors import BadAnswer, ClusterError, InputError, Unreachable
 Query = Iterable[tuple[str, str]]
 _Headers = list[tuple[str, str]]
 _Ask = Callable[[Connection, _Headers], HttpAnswer]
-"""Asks on a connection, with headers that say who asks."""
+"""Sends a request on a connection, with the headers that authenticate it."""
 _JSON = "application/json"
 _MOST_ERROR_BYTES = 1 << 20
 
 
 class Client:
-    """Asks one server. Several threads may use it at once."""
+    """Sends requests to one server. Several threads may use it at once."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Client:
         environment: Mapping[str, str] = os.environ,
         headers: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """Connect when first asked.
+        """Connect on the first request.
 
         ``credentials`` are those of another client, which keeps them fresh: a 401 here does not mean that they are not.
         ``environment`` is where proxies are named. ``headers`` are sent with every GET.
         """
         address = address_of(access.server)
         if address is None:
-            raise InputError(f"{access.server!r} is no address", fix="write https://HOST:PORT")
+            raise InputError(f"{access.server!r} is not a valid address", fix="write https://HOST:PORT")
         self.access = access
         self.patience = patience
         self._address = address
@@ -70,7 +70,7 @@ class Client:
         return str(self._address)
 
     def is_closed(self) -> bool:
-        """Whether nothing can be asked any more."""
+        """Whether it is closed."""
         return self._closing.is_set()
 
     def pause(self, seconds: float) -> None:
@@ -87,7 +87,7 @@ class Client:
     def get(
         self, path: str, query: Query = (), *, asked: RBACQuestion | None = None, patience: Patience | None = None
     ) -> HttpAnswer:
-        """Return a successful answer; raise for any other."""
+        """Return a successful response; raise for any other."""
         encoding = "gzip" if self.access.is_compressed else "identity"
         headers = [("Accept", _JSON), ("Accept-Encoding", encoding), *self._headers]
         patience = patience or self.patience
@@ -100,7 +100,7 @@ class Client:
         return self._persistently(ask, asked, patience)
 
     def send(self, sent: SentRequest, path: str, query: Query, content_type: str, patience: Patience) -> HttpAnswer:
-        """Send what is no GET, once, and return whatever the server says; with fresh credentials once more on a 401."""
+        """Send a request other than GET once, and return any response; after a 401, again with fresh credentials."""
         said = [("Accept", _JSON), ("Content-Type", content_type)]
 
         def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
@@ -116,13 +116,13 @@ class Client:
 
     @contextmanager
     def stream(self, path: str, query: Query, *, asked: RBACQuestion, patience: Patience) -> Iterator[ResponseStream]:
-        """Open an answer that goes on for as long as the server likes."""
+        """Open a response that lasts as long as the server wants."""
         opened: list[tuple[ResponseStream, Connection]] = []
 
         def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
             self._streaming.add(connection)
             if self.is_closed():
-                raise Unreachable("it is closed", where=self.where)
+                raise Unreachable("the connection is closed", where=self.where)
             stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
             if stream.head.is_success:
                 opened.append((stream, connection))
@@ -149,7 +149,7 @@ class Client:
         return f"{self._base}{path}{'?' if parameters else ''}{parameters}"
 
     def _persistently(self, ask: _Ask, asked: RBACQuestion | None, patience: Patience) -> HttpAnswer:
-        """Ask until there is a good answer, or no point in asking again."""
+        """Retry until there is a good response, or no point in retrying."""
         begun = time.monotonic()
         attempt = 0
         is_refreshed = self._is_guest
@@ -188,15 +188,17 @@ class Client:
             self.pause(pause)
 
     def _redirected(self, failure: ClusterError, location: str) -> BadAnswer:
-        """Return that a server sends us elsewhere, where credentials do not go."""
+        """Return the error about a redirect, which would send credentials elsewhere."""
         try:
             parts = urlsplit(urljoin(f"{self._address}/", location))
         except ValueError:
             return BadAnswer(failure.what, where=self.where)
         place = as_line(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}")
         is_here = place.startswith(f"{self._address}/")
-        fix = "give that address" if not is_here else "is it behind a login page? Give its own address, or a token"
-        return BadAnswer(f"{failure.what}, a redirect to {place}, which is not followed", where=self.where, fix=fix)
+        fix = "use that address" if not is_here else "is it behind a login page? Give its direct address, or a token"
+        return BadAnswer(
+            f"{failure.what}: a redirect to {place}, which podqos does not follow", where=self.where, fix=fix
+        )
 
     def _exchange(self, ask: _Ask, credentials: _Headers, patience: Patience) -> HttpAnswer:
         while True:
@@ -211,7 +213,7 @@ class Client:
                 raise
 
     def _take(self, route: Route | None) -> Connection | None:
-        """Return a connection that was kept; those to the server by other certificates than now are closed."""
+        """Return an idle connection; close those made with other certificates."""
         while True:
             try:
                 connection = self._idle.pop()

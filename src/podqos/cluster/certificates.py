@@ -1,4 +1,4 @@
-"""Pure: until when a certificate is valid, which Python does not say of one that is not in use."""
+"""Pure: the expiry of a certificate, which Python does not tell for one that is not in use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def valid_until(pem: str) -> datetime | None:
 
 
 def _element(data: bytes, at: int) -> tuple[int, int, int]:
-    """Return tag, beginning and end of the contents of the DER element that begins somewhere."""
+    """Return the tag, and the start and end of the contents, of the DER element at an offset."""
     tag, length, start = data[at], data[at + 1], at + 2
     if length & 0x80:
         start += length & 0x7F

@@ -24,7 +24,7 @@ _MOST_RESTARTS = 5
 
 
 class ServerVersion(Struct, frozen=True, rename="camel"):
-    """What ``/version`` says."""
+    """The response of ``/version``."""
 
     git_version: str = ""
     major: str = ""
@@ -33,7 +33,7 @@ class ServerVersion(Struct, frozen=True, rename="camel"):
 
 
 def connect(context: str | None = None, *, kubeconfig: str | None = None, patience: Patience = PATIENT) -> Cluster:
-    """Return the cluster of a context, of the current one, or of the pod this runs in. Nothing is asked of it yet."""
+    """Return the cluster of a context, of the current one, or of the pod this runs in, without connecting yet."""
     return Cluster(find_access(context, kubeconfig=kubeconfig), patience=patience)
 
 
@@ -41,7 +41,7 @@ class Cluster:
     """Reads one API server. Several threads may use it at once."""
 
     def __init__(self, access: Access, *, patience: Patience = PATIENT) -> None:
-        """Take how to reach it; connections are made when something is asked."""
+        """Keep how to reach it; connections are made on request."""
         self.access = access
         self.client = Client(access, patience=patience)
 
@@ -76,10 +76,12 @@ class Cluster:
         try:
             return msgspec.json.decode(data, type=ServerVersion)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise BadAnswer("its /version is none", where=self.where, fix="is it an API server?") from None
+            raise BadAnswer(
+                "/version is not a Kubernetes version", where=self.where, fix="is it an API server?"
+            ) from None
 
     def get(self, path: str, query: Query = (), *, asked: RBACQuestion | None = None) -> bytes:
-        """Return what the server has at a path; ``asked`` words the error if it says no."""
+        """Return what the server has at a path; ``asked`` describes the request in errors."""
         return self.client.get(path, query, asked=asked).data
 
     def one(self, resource: Resource[Model], name: str, namespace: str = "") -> Model:
@@ -151,7 +153,7 @@ class Cluster:
         field_selector: str = "",
         on_trouble: Trouble | None = None,
     ) -> Iterator[Event[Model]]:
-        """Yield what exists, then whatever changes, for ever; see ``events.EventType``.
+        """Yield existing objects, then all changes, forever; see ``events.EventType``.
 
         Interruptions are bridged, and told to ``on_trouble``, as is (None) that they are over. A refusal that will not
         go away is raised.

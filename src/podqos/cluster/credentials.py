@@ -1,4 +1,4 @@
-"""Edge: who asks: headers and client certificate, kept fresh.
+"""Edge: credentials: headers and client certificate, kept fresh.
 
 A token file is read again when it changes, certificates before every request; an exec plugin runs again when its
 credentials expire or the server answers 401. Of several credentials a token counts before a password, and both before
@@ -35,7 +35,7 @@ def file_state(path: str) -> object:
 
 
 class Credentials:
-    """Of one access. Several threads may ask at once."""
+    """The credentials of one access. Several threads may use them at once."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -58,7 +58,7 @@ class Credentials:
         return bool(self._user.client_certificate or self._user.client_certificate_data)
 
     def headers(self) -> list[tuple[str, str]]:
-        """Return who asks, and on whose behalf. Runs the exec plugin if there is one and it is time to."""
+        """Return the headers for authentication and impersonation. Runs the exec plugin if it is due."""
         user = self._user
         extra = [
             (f"Impersonate-Extra-{quote(name.lower(), safe='')}", value)
@@ -75,7 +75,7 @@ class Credentials:
         return [(name, value) for name, value in headers if value]
 
     def certificate(self) -> str:
-        """Return the client certificate with its key, in PEM; empty where there is none."""
+        """Return the client certificate with its key, in PEM; empty if there is none."""
         user = self._user
         if self._has_certificate:
             certificate = user.client_certificate_data or as_pem(self._contents(user.client_certificate))
@@ -92,9 +92,9 @@ class Credentials:
         if user.token_file:
             return f"the token in {user.token_file}"
         if user.token or user.username:
-            return "the token of the kubeconfig" if user.token else f"the password of {user.username}"
+            return "the token in the kubeconfig" if user.token else f"the password of {user.username}"
         if user.exec is not None:
-            return f"those of exec plugin {user.exec.command}"
+            return f"from exec plugin {user.exec.command}"
         if not self._has_certificate:
             return "none"
         until = valid_until(self.certificate())
@@ -145,11 +145,11 @@ class Credentials:
         if not token:
             return ""
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise InputError("the token holds characters that no token has", where=self._where, fix="log in again")
+            raise InputError("the token contains invalid characters", where=self._where, fix="log in again")
         return f"Bearer {token}"
 
     def _file_token(self) -> str:
-        """Return the token in the file; while that cannot be read the last one counts, as for client-go."""
+        """Return the token in the file; while it cannot be read, the last token stays valid, as in client-go."""
         path = self._user.token_file
         if not path:
             return ""
@@ -168,4 +168,4 @@ class Credentials:
             with open(path, "rb") as file:
                 return file.read(_MOST_BYTES)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=path, fix="mend the kubeconfig") from None
+            raise InputError(f"cannot be read: {error.strerror}", where=path, fix="fix the kubeconfig") from None

@@ -17,7 +17,7 @@ from podqos.manifest.decode import REFUSALS
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _MOST_BYTES = 64 << 20
-"""Of one event. etcd keeps no object above a few megabytes."""
+"""Maximum size of one event. etcd keeps no object above a few megabytes."""
 
 
 class EventType(StrEnum):
@@ -29,7 +29,7 @@ class EventType(StrEnum):
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
     SYNCED = "SYNCED"
-    """All objects that existed when the watch began, or began again, have come."""
+    """All objects that existed when the watch started, or restarted, have arrived."""
 
 
 class Event(Struct, Generic[Model], frozen=True):
@@ -41,7 +41,7 @@ class Event(Struct, Generic[Model], frozen=True):
 
 
 class Bookmark(Struct, frozen=True):
-    """How far a watch has come, and whether what existed at its beginning is complete."""
+    """The position of a watch, and whether its initial objects are complete."""
 
     resource_version: str
     ends_initial_events: bool
@@ -67,7 +67,7 @@ _CHANGES = {"ADDED": EventType.ADDED, "MODIFIED": EventType.MODIFIED, "DELETED":
 
 
 def lines(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
-    """Yield the lines of a stream, however it is cut; what follows the last line end is dropped, as it is not whole."""
+    """Yield the lines of a stream, however it is chunked; an incomplete last line is dropped."""
     begun: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -75,7 +75,7 @@ def lines(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
             begun.append(piece)
             size += len(piece)
             if size > _MOST_BYTES:
-                raise BadAnswer(f"an event is longer than {_MOST_BYTES >> 20}Mi", where=where)
+                raise BadAnswer(f"an event is larger than {_MOST_BYTES >> 20}Mi", where=where)
             continue
         first, *middle, last = piece.split(b"\n")
         yield b"".join((*begun, first))
@@ -86,7 +86,7 @@ def lines(pieces: Iterable[bytes], where: str) -> Iterator[bytes]:
 def read_event(
     resource: Resource[Model], line: bytes, where: str
 ) -> tuple[Event[Model], str] | Bookmark | ServerStatus | None:
-    """Return what a line says: a change with its resource version, a bookmark, or an error; None for nothing."""
+    """Return the event of a line: a change with its resource version, a bookmark, or an error; None for nothing."""
     if not line.strip():
         return None
     try:

@@ -22,7 +22,7 @@ from podqos.manifest.documents import plain_documents
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MOST_BYTES = 1 << 20
 SECONDS = 120.0
-"""A plugin that asks its user to log in takes a while; one that hangs must not take for ever."""
+"""A plugin that asks its user to log in takes a while; one that hangs must not block forever."""
 
 
 class ExecStatus(Struct, frozen=True, rename="camel"):
@@ -38,7 +38,7 @@ class ExecStatus(Struct, frozen=True, rename="camel"):
         return "ExecStatus(…)"
 
     def is_expired(self, now: datetime) -> bool:
-        """Whether they are of no use any more."""
+        """Whether they have expired."""
         expiry = self.expiration_timestamp
         if expiry is None:
             return False
@@ -59,7 +59,9 @@ def run_plugin(plugin: ExecConfig, access: Access, *, seconds: float = SECONDS) 
         raise InputError(what, where=where, fix=f"write {_VERSIONS[0]}, and update the plugin if it cannot")
     is_interactive = plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     if plugin.interactive_mode == "Always" and not is_interactive:
-        raise ClusterError("needs a terminal (interactiveMode: Always)", where=where, fix="log in at a terminal first")
+        raise ClusterError(
+            "needs a terminal (interactiveMode: Always)", where=where, fix="log in from a terminal first"
+        )
     environment = {**os.environ, **{variable.name: variable.value for variable in plugin.env}}
     environment["KUBERNETES_EXEC_INFO"] = _exec_info(plugin, access, is_interactive)
     command = plugin.command
@@ -76,15 +78,15 @@ def run_plugin(plugin: ExecConfig, access: Access, *, seconds: float = SECONDS) 
                 stderr=None if is_interactive else complaints,
             )
         except (OSError, ValueError) as error:
-            reason = "not found" if isinstance(error, FileNotFoundError) else f"cannot be started: {error}"
-            hint = " ".join(plugin.install_hint.split()) or "install it, or mend users[].user.exec.command"
+            reason = "not found" if isinstance(error, FileNotFoundError) else f"cannot start: {error}"
+            hint = " ".join(plugin.install_hint.split()) or "install it, or fix users[].user.exec.command"
             raise ClusterError(reason, where=where, fix=hint) from None
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            what = f"no answer within {seconds:g} s"
+            what = f"no response within {seconds:g} s"
             raise ClusterError(what, where=where, fix="run it by hand to see what it waits for") from None
         except BaseException:
             process.kill()
@@ -104,7 +106,7 @@ def _start_of(file: IO[bytes]) -> bytes:
 
 
 def _exec_info(plugin: ExecConfig, access: Access, is_interactive: bool) -> str:
-    """Return what a plugin is told: the version to answer in, whether it may ask, and the cluster if it wants that."""
+    """Return a plugin's input: the version to answer in, whether it may prompt, and the cluster if it wants that."""
     spec: dict[str, object] = {"interactive": is_interactive}
     if plugin.provide_cluster_info:
         cluster = {
@@ -120,7 +122,7 @@ def _exec_info(plugin: ExecConfig, access: Access, is_interactive: bool) -> str:
 
 
 def _authority(access: Access) -> bytes:
-    """Return the authority in PEM; msgspec writes bytes in base64."""
+    """Return the CA in PEM; msgspec writes bytes in base64."""
     if access.ca_data or not access.ca_file:
         return access.ca_data.encode()
     try:
@@ -136,13 +138,13 @@ def _credentials(printed: bytes, plugin: ExecConfig, where: str) -> ExecStatus:
         documents = plain_documents(where, printed)
         answer = msgspec.convert(documents[0].value if documents else None, _ExecCredential, strict=False)
     except (InputError, msgspec.ValidationError):
-        raise ClusterError("what it prints is no ExecCredential", where=where, fix=fix) from None
+        raise ClusterError("its output is not an ExecCredential", where=where, fix=fix) from None
     if answer.kind != "ExecCredential" or answer.api_version != plugin.api_version:
-        what = f"it prints {answer.kind or 'something'} of {answer.api_version or 'no version'}"
+        what = f"it printed {answer.kind or 'something'} of {answer.api_version or 'no version'}"
         raise ClusterError(what, where=where, fix=f"it must print an ExecCredential of {plugin.api_version}")
     status = answer.status or ExecStatus()
     if bool(status.client_certificate_data) != bool(status.client_key_data):
-        raise ClusterError("it prints only one of certificate and key", where=where, fix=fix)
+        raise ClusterError("it printed only one of certificate and key", where=where, fix=fix)
     if not status.token and not status.client_certificate_data:
-        raise ClusterError("it prints neither a token nor a certificate", where=where, fix=fix)
+        raise ClusterError("it printed neither a token nor a certificate", where=where, fix=fix)
     return status

@@ -21,31 +21,31 @@ from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import ClusterError, NotFound, PodqosError, Refused
 
 _OF_NODE = {NODES.plural: "metadata.name", PODS.plural: "spec.nodeName"}
-"""The fields by which what belongs to one node is chosen."""
+"""The field selectors for the objects of one node."""
 
 Say = Callable[[str], None]
-"""Gets a line about what goes wrong and is tried again, once for all that is concerned."""
+"""Receives one line about a failure that is retried, once for all affected resources."""
 
 
 class FollowedKind:
-    """The objects of one resource, as a watch tells of them."""
+    """The objects of one resource, as reported by a watch."""
 
     def __init__(self, resource: Resource[Any], read: Callable[[Any], Any] = lambda item: item) -> None:
-        """``read`` makes of an object what is kept; None where it cannot be."""
+        """``read`` converts an object to what is kept; None if it cannot."""
         self.resource = resource
         self.read = read
         self.objects: dict[str, Any] = {}
-        """By uid."""
+        """The objects by uid."""
         self._again: dict[str, Any] | None = None
-        """Where everything comes once more, what has come of it: until it is complete, what was known counts."""
+        """During a restart, the objects received so far; until they are complete, the old ones remain valid."""
         self.is_complete = False
         self.changes = 0
         self.refusal: Refused | None = None
         self.trouble = ""
-        """What interrupts its watch."""
+        """The reason its watch is interrupted."""
 
     def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
-        """Note what happened."""
+        """Apply an event."""
         self.changes += 1
         objects = self.objects if self._again is None else self._again
         match event:
@@ -72,7 +72,7 @@ class Follower:
         say: Say = lambda _: None,
         on_end: Callable[[FollowedKind, PodqosError], None] | None = None,
     ) -> None:
-        """Of nodes and pods only those of ``node`` are followed, if one is given.
+        """If ``node`` is given, only it and its pods are followed.
 
         ``on_change`` is called after each event, with the lock held; ``on_trouble`` when a watch is interrupted or goes
         on. ``on_end`` gets why a watch has ended for good; without it every watch begins again, because what a server
@@ -85,7 +85,7 @@ class Follower:
         self._is_closed = False
 
     def start(self, cluster: Cluster, *, stack_bytes: int = 0) -> None:
-        """Begin to watch; what exists comes soon (``is_complete``). 0 is a thread's usual stack."""
+        """Start watching; existing objects arrive soon (``is_complete``). 0 is a thread's usual stack."""
         for kind in self.kinds:
             prepare(kind.resource)
         before = threading.stack_size(stack_bytes)
@@ -95,17 +95,17 @@ class Follower:
         threading.stack_size(before)
 
     def close(self) -> None:
-        """Begin no watch again. Those under way end when the cluster is closed."""
+        """Restart no watch. Running ones end when the cluster is closed."""
         self._is_closed = True
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that exists has come."""
+        """Whether all existing objects have arrived."""
         return all(kind.is_complete for kind in self.kinds)
 
     @property
     def changes(self) -> int:
-        """How many changes have come so far."""
+        """How many changes have arrived so far."""
         return sum(kind.changes for kind in self.kinds)
 
     @property

@@ -1,4 +1,4 @@
-"""Pure: kubeconfig files: several merged into one as kubectl does, and what a context in it says about access.
+"""Pure: kubeconfig files: merged as kubectl does, and the access that a context describes.
 
 Of each map (clusters, users, contexts) the first file that has an entry wins, and it wins whole: fields of the same
 entry in later files are not mixed in. The first current-context wins. Names of files count from the file they stand in.
@@ -28,7 +28,7 @@ _SHOWN_CONTEXTS = 8
 
 
 class ClusterEntry(Struct, frozen=True, rename="kebab"):
-    """Where a server is, and how to know that it is the right one."""
+    """The address of a server, and how to verify it."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -57,17 +57,17 @@ class ExecConfig(Struct, frozen=True, rename="camel"):
     provide_cluster_info: bool = False
     interactive_mode: str = ""
     directory: str = ""
-    """Of the kubeconfig: a command with a slash counts from there."""
+    """The directory of the kubeconfig: a command with a slash is relative to it."""
 
 
 class AuthProvider(Struct, frozen=True):
-    """How kubectl got credentials before exec plugins."""
+    """The predecessor of exec plugins in kubectl."""
 
     name: str = ""
 
 
 class User(Struct, frozen=True, rename="kebab"):
-    """Credentials, and on whose behalf to ask."""
+    """Credentials and impersonation."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -90,7 +90,7 @@ class User(Struct, frozen=True, rename="kebab"):
 
 
 class Context(Struct, frozen=True):
-    """Which user asks which cluster, and in which namespace unless told otherwise."""
+    """A user, a cluster, and the default namespace."""
 
     cluster: str = ""
     user: str = ""
@@ -120,7 +120,7 @@ class _File(Struct, frozen=True, rename="kebab"):
 
 
 class Access(Struct, frozen=True):
-    """All it takes to reach one API server. Names of files are complete, data is decoded."""
+    """Everything needed to reach one API server. File names are absolute, data is decoded."""
 
     server: str
     """``https://host:port``, perhaps with a path, without a slash at the end."""
@@ -129,9 +129,9 @@ class Access(Struct, frozen=True):
     """Empty inside a cluster."""
     ca_file: str = ""
     ca_data: str = ""
-    """Certificates in PEM; they count before the file."""
+    """Certificates in PEM; they take precedence over the file."""
     is_insecure: bool = False
-    """Whether any certificate will do."""
+    """Whether to accept any certificate."""
     tls_server_name: str = ""
     proxy_url: str = ""
     is_compressed: bool = True
@@ -148,7 +148,7 @@ class Kubeconfig(Struct, frozen=True):
     current_context: str = ""
 
     def access(self, context: str | None = None) -> Access:
-        """Return what a context says, the current one unless it is named."""
+        """Return the access of a context, by default the current one."""
         where = ", ".join(self.sources)
         name = context or self.current_context
         if not name:
@@ -162,8 +162,8 @@ class Kubeconfig(Struct, frozen=True):
         if chosen is None:
             meant = nearest(name, self.contexts)
             hint = f"did you mean {meant}? " if meant else ""
-            there = f"there are {_some(self.contexts)}" if self.contexts else "there are none"
-            raise InputError(f"no context {name!r}", where=where, fix=f"{hint}{there}")
+            there = f"the contexts are {_some(self.contexts)}" if self.contexts else "there are no contexts"
+            raise InputError(f"no such context: {name!r}", where=where, fix=f"{hint}{there}")
         cluster = self.clusters.get(chosen.cluster)
         if cluster is None:
             raise InputError(f"context {name}: no cluster {chosen.cluster!r}", where=where, fix=_add("clusters"))
@@ -187,7 +187,7 @@ class Kubeconfig(Struct, frozen=True):
 
 
 def merge(files: Iterable[tuple[str, bytes]]) -> Kubeconfig:
-    """Return several files, names and contents, as one; the first counts most."""
+    """Merge several files, given as names and contents; the first takes precedence."""
     clusters: dict[str, ClusterEntry] = {}
     users: dict[str, User] = {}
     contexts: dict[str, Context] = {}
@@ -212,12 +212,12 @@ def _read(source: str, data: bytes) -> _File:
     if not documents:
         return _File()
     if len(documents) > 1:
-        raise InputError(f"{len(documents)} documents", where=source, fix="a kubeconfig is one document")
+        raise InputError(f"{len(documents)} documents", where=source, fix="a kubeconfig must be one document")
     value = documents[0].value
     kind = value.get("kind", "Config") if isinstance(value, dict) else None
     if kind != "Config":
-        what = f"a {kind}, no kubeconfig" if isinstance(kind, str) else "no kubeconfig"
-        raise InputError(what, where=source, fix="it begins with apiVersion: v1, kind: Config")
+        what = f"a {kind}, no kubeconfig" if isinstance(kind, str) else "not a kubeconfig"
+        raise InputError(what, where=source, fix="a kubeconfig starts with apiVersion: v1, kind: Config")
     try:
         return msgspec.convert(_without_nulls(value), _File)
     except msgspec.ValidationError as error:
@@ -225,7 +225,7 @@ def _read(source: str, data: bytes) -> _File:
 
 
 def _without_nulls(value: Plain) -> Plain:
-    """Leave out what is null, as Go does: ``users: null`` is what kubectl writes for none."""
+    """Leave out null fields, as Go does: kubectl writes ``users: null`` for none."""
     if isinstance(value, dict):
         return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
     if isinstance(value, list):
@@ -234,7 +234,7 @@ def _without_nulls(value: Plain) -> Plain:
 
 
 def _worded(error: msgspec.ValidationError) -> str:
-    """Return msgspec's words, field first: ``clusters[0].cluster: expected `object`, got `str```."""
+    """Return msgspec's message, field first: ``clusters[0].cluster: expected `object`, got `str```."""
     what, _, field = str(error).partition(" - at `$")
     field = field.rstrip("`").lstrip(".")
     what = what[:1].lower() + what[1:]
@@ -274,7 +274,7 @@ def _decoded(entry: Struct, field: str, where: str) -> str:
     try:
         return as_pem(b64decode("".join(text.split()), validate=True))
     except (binascii.Error, ValueError):
-        what = f"{field.replace('_', '-')} is not base64"
+        what = f"{field.replace('_', '-')} is not valid base64"
         raise InputError(what, where=where, fix="`base64 -w0 FILE` makes it") from None
 
 
@@ -286,7 +286,7 @@ def as_pem(data: bytes) -> str:
 def _server(cluster: ClusterEntry, user: User, where: str) -> str:
     server = cluster.server
     if not server:
-        raise InputError("no server", where=where, fix="add server: https://HOST:6443")
+        raise InputError("the server is missing", where=where, fix="add server: https://HOST:6443")
     if "://" not in server:  # rest/url_utils.go: DefaultServerUrlFor
         has_authority = cluster.certificate_authority or cluster.certificate_authority_data
         has_certificate = user.client_certificate or user.client_certificate_data
@@ -298,12 +298,12 @@ def _server(cluster: ClusterEntry, user: User, where: str) -> str:
     except ValueError:
         is_complete = False
     if not is_complete or not server.isascii() or not server.isprintable() or " " in server:
-        raise InputError(f"server {server!r} is no address", where=where, fix="write https://HOST:6443")
+        raise InputError(f"server {server!r} is not a valid address", where=where, fix="write https://HOST:6443")
     return server.rstrip("/")
 
 
 def _add(section: str) -> str:
-    return f"add it under {section}, or give the file that has it in KUBECONFIG"
+    return f"add it under {section}, or list the file that has it in KUBECONFIG"
 
 
 def _some(contexts: Mapping[str, Context]) -> str:

@@ -1,4 +1,4 @@
-"""Edge: what kubelets say about themselves: /stats/summary and /configz.
+"""Edge: usage and settings from kubelets: /stats/summary and /configz.
 
 First through the API server's node proxy, which needs ``get nodes/proxy``. Where that is forbidden the kubelet is asked
 directly, which needs only ``get nodes/stats`` and ``nodes/configz``, a network that leads there, and a serving
@@ -63,19 +63,19 @@ _ADDRESSES: Resource[_Node] = Resource("", "v1", "nodes", "Node", _Node, is_name
 
 
 class Kubelets:
-    """The kubelets of a cluster. Several threads may ask at once."""
+    """The kubelets of a cluster. Several threads may use it at once."""
 
     def __init__(self, cluster: Cluster) -> None:
-        """Ask nothing yet."""
+        """Set up without querying."""
         self._cluster = cluster
         self._is_proxied = True
-        """Until the proxy turns out to be forbidden, which it then is for all nodes."""
+        """True until the proxy turns out to be forbidden, which then applies to all nodes."""
         self._reached = 0
         self._failures: list[Unreachable] = []
-        """Of kubelets that were asked directly: how many said something, and why others did not."""
+        """Kubelets queried directly: how many answered, and why others did not."""
 
     def summary(self, node: str, read: Callable[[bytes], Model]) -> Found[Model]:
-        """Return what a node and its pods use, read from the bytes; at least memory and CPU."""
+        """Return the usage of a node and its pods; at least memory and CPU."""
         path, option = "stats/summary", stated_with("stats", "FILE")
 
         def asked() -> Found[Model]:
@@ -91,13 +91,13 @@ class Kubelets:
         return _found(asked, path, f"usage of node {node}", option)
 
     def settings(self, node: str, read: Callable[[bytes], Model]) -> Found[Model]:
-        """Return a kubelet's settings, read from the bytes."""
+        """Return a kubelet's settings."""
         path = "configz"
         what = f"kubelet settings of node {node}"
         return _found(lambda: Found(self.ask(node, path, read)), path, what, stated_with("kubelet_config", "FILE"))
 
     def ask(self, node: str, path: str, read: Callable[[bytes], Model], query: Query = ()) -> Model:
-        """Return what a kubelet answers at a path, read from the bytes; raise ClusterError where it does not."""
+        """Return a kubelet's decoded response at a path; raise ClusterError if it does not answer."""
         data = self._get(node, path, query)
         try:
             return read(data)
@@ -120,7 +120,7 @@ class Kubelets:
         cluster = self._cluster
         if len(self._failures) >= _ENOUGH and not self._reached:
             # A firewall in between, or certificates of their own: thousands of nodes need not each be tried.
-            raise Unreachable(f"{self._failures[-1].what}, as of other kubelets")
+            raise Unreachable(f"{self._failures[-1].what}, as with other kubelets")
         server = cluster.one(_ADDRESSES, node).server
         if server is None:
             raise NotFound("the node has no address", status=404)
@@ -143,7 +143,7 @@ class Kubelets:
 
 
 def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str) -> Found[Model]:
-    """Return an answer; where there is none, ``what`` names it and ``option`` states it instead."""
+    """Return an answer; if there is none, an assumption with ``what`` is missing and the ``option`` that states it."""
     try:
         return asked()
     except Unauthorized:
@@ -152,7 +152,7 @@ def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str)
         return Found(assumptions=(missing(what, BadAnswer(str(error)), option),))
     except Forbidden as error:
         subresource = path.partition("/")[0]
-        allow = f"RBAC: get nodes/proxy, or get nodes/{subresource} for the kubelet itself; or {option}"
+        allow = f"permission to get nodes/proxy, or nodes/{subresource} on the kubelet itself; or {option}"
         return Found(assumptions=(missing(what, error, allow),))
     except ClusterError as error:
         return Found(assumptions=(missing(what, error, option),))

@@ -1,4 +1,4 @@
-"""Edge: the logs of nodes, which kubelets hand out by way of the API server; needs ``get nodes/proxy``.
+"""Edge: logs of nodes, which kubelets serve through the API server; needs ``get nodes/proxy``.
 
 The kernel's is a file below /var/log, if the node writes one (``enableSystemLogHandler``, on by default). The kubelet's
 own comes from journald, if the kubelet may be asked for it (the feature NodeLogQuery, and ``enableSystemLogQuery``).
@@ -22,7 +22,7 @@ _LISTING = (b"<pre>", b"<!doctype")  # of /var/log: the kubelet does not know th
 
 
 def kernel_log(cluster: Cluster, node: str) -> Found[bytes]:
-    """Return the kernel's log of a node."""
+    """Return the kernel log of a node."""
     error: ClusterError | None = None
     for name in _KERNEL_FILES:
         try:
@@ -36,11 +36,11 @@ def kernel_log(cluster: Cluster, node: str) -> Found[bytes]:
 
 
 def kubelet_log(cluster: Cluster, node: str) -> Found[bytes]:
-    """Return what a kubelet wrote lately."""
+    """Return a kubelet's recent log."""
     try:
         data = _read(cluster, node, "logs/", [("query", "kubelet"), ("tailLines", "100000")])
         if data[:16].lower().startswith(_LISTING):
-            raise BadAnswer("it does not answer log queries")
+            raise BadAnswer("it does not support log queries")
         if data.startswith(_WORDS_FOR_NONE):
             raise BadAnswer(as_line(data[:200].decode(errors="replace")))
         return Found(data)
@@ -55,7 +55,7 @@ def _unread(what: str, node: str, error: ClusterError, fix: str) -> Assumption:
 
 
 def _read(cluster: Cluster, node: str, path: str, query: Query = ()) -> bytes:
-    """Return an answer's bytes, the last of them where there are too many."""
+    """Return a response's bytes; only the last ones if there are too many."""
     asked = question("get", NODES, subresource="proxy")
     way = f"{NODES.path(name=node, subresource='proxy')}/{path}"
     kept: list[bytes] = []

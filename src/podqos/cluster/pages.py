@@ -1,4 +1,4 @@
-"""Pure: lists as an API server sends them, to the model's values: the same that a file with these objects gives."""
+"""Pure: converts lists from an API server to values of the model, the same as reading them from a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Decoded = TypeVar("_Decoded")
 
 
 class ListMeta(Struct, frozen=True, rename="camel"):
-    """What a list says about itself."""
+    """The metadata of a list."""
 
     continue_: str = msgspec.field(default="", name="continue")
     resource_version: str = ""
@@ -72,9 +72,9 @@ class ListPage(Generic[Model]):
         """Take the bytes of a page; ``where`` names the server in errors."""
         self.resource = resource
         self.data = data
-        """As the server sent it."""
+        """The bytes as the server sent them."""
         self.is_first = is_first
-        """Whether the list begins here. It can begin again: what was read before then counts no more."""
+        """Whether the list starts here. It can restart: earlier pages are then void."""
         self._where = where
         self._metadata: ListMeta | None = None
 
@@ -109,7 +109,7 @@ class ListPage(Generic[Model]):
             raise self._broken(error) from None
 
     def check(self) -> None:
-        """Raise BadAnswer unless this is the list that was asked for."""
+        """Raise BadAnswer unless this is the requested list."""
         self._check(self._decode(_Envelope).kind)
 
     def _check(self, kind: str) -> None:
@@ -119,7 +119,7 @@ class ListPage(Generic[Model]):
         return BadAnswer(f"its list of {self.resource.plural} cannot be read: {error}", where=self._where)
 
     def _one_by_one(self) -> Sequence[Model]:
-        """Decode what a quick decoding refused, to find which object is at fault and where."""
+        """Decode again what the fast decoder rejected, to find the object and field at fault."""
         self._check(self._decode(_Envelope).kind)
         return [self._one(number, item) for number, item in enumerate(self._decode(_RawItems).items or ())]
 
@@ -128,9 +128,9 @@ class ListPage(Generic[Model]):
 
 
 def check_list(kind: str, resource: Resource[Any], where: str) -> None:
-    """Raise BadAnswer unless a list is of the kind that was asked for: taken for another, it would seem empty."""
+    """Raise BadAnswer unless a list is of the requested kind: read as another kind, it would seem empty."""
     if kind != f"{resource.kind}List":
-        what = f"in place of a list of {resource.plural} it sent {kind or 'something else'}"
+        what = f"it sent {kind or 'something else'} instead of a list of {resource.plural}"
         raise BadAnswer(what, where=where)
 
 

@@ -1,4 +1,4 @@
-"""Pure: how long an answer may take, and when to ask again."""
+"""Pure: timeouts and retries."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ TOO_MANY_REQUESTS = 429
 
 
 class Patience(Struct, frozen=True):
-    """How long to wait, and how often to ask. Nothing takes longer than these say, whatever a server does."""
+    """Timeouts and retries. Nothing takes longer, whatever a server does."""
 
     connect_seconds: float = 10.0
     """For a connection, with TLS."""
     stall_seconds: float = 30.0
-    """From one piece of an answer to the next."""
+    """From one chunk of a response to the next."""
     total_seconds: float = 120.0
-    """For one whole answer."""
+    """For one complete response."""
     attempts: int = 6
-    """How often to ask at most, with pauses that grow; a GET can always be repeated."""
+    """Maximum number of attempts, with growing pauses; a GET can always be repeated."""
     most_bytes: int = 256 << 20
-    """Longer answers are not read to the end; after decompression."""
+    """Maximum size of a response, after decompression."""
 
 
 PATIENT = Patience()
 ONCE = Patience(attempts=1, stall_seconds=15.0, total_seconds=60.0)
-"""For sources that one can do without."""
+"""For optional sources."""
 
 
 def is_temporary(status: int) -> bool:
-    """Whether a server that answers so may answer otherwise in a moment."""
+    """Whether a retry may succeed after this status."""
     return status == TOO_MANY_REQUESTS or 500 <= status < 600
 
 

@@ -1,4 +1,4 @@
-"""Edge: what was used over time, from Prometheus or what speaks its query API: Thanos, Mimir, VictoriaMetrics.
+"""Edge: usage over time from Prometheus, or from anything with its query API: Thanos, Mimir, VictoriaMetrics.
 
 Someone named this server, so what goes wrong here is an error, not an assumption. A range is asked for in parts. Where
 a server says that a part is too much, or does not finish it in time, the part is halved; smaller ones are asked for
@@ -37,39 +37,39 @@ from podqos.manifest.samples import PrometheusSeries, read_matrix
 from podqos.naming import naming
 
 _MOST_POINTS = 10_000
-"""Of one series in one answer; Prometheus refuses more than 11,000."""
+"""Maximum points of one series in one response; Prometheus rejects more than 11,000."""
 _MOST_TOTAL = 20_000_000
-"""Samples that one query may give altogether: some gigabytes here."""
+"""Maximum samples of one query: some gigabytes here."""
 PATIENCE = Patience(attempts=3, stall_seconds=120.0, total_seconds=300.0)
-"""Prometheus says nothing while it computes, by default for up to two minutes."""
+"""Prometheus sends nothing while it computes, by default for up to two minutes."""
 _TOO_MUCH = re.compile(
     r"too many|exceed|limit|maximum|\bmax|too large|larger than|tim(ed|e) ?out|deadline", re.IGNORECASE
 )
 _TOO_MUCH_STATUS = frozenset({400, 413, 422, 500, 502, 503, 504})
 _MOST_SLOW = 3
-"""So often in a row a part that takes too long is halved."""
-_SMALLER = "ask about one namespace, or about a shorter time"
+"""How many times in a row a part that takes too long is halved."""
+_SMALLER = "query a single namespace or a shorter time range"
 _SHOWN_CHARACTERS = 300
 
 Report = Callable[[int, int], None]
-"""Takes how many points of a range are there, and of how many."""
+"""Receives how many points of a range have arrived, and the total."""
 
 
 class PrometheusAccess(Struct, frozen=True, kw_only=True):
-    """Where a Prometheus is, who asks, and whom to trust."""
+    """The address of a Prometheus, credentials, and trusted CAs."""
 
     url: str
-    """May hold a user, a password and a path."""
+    """May contain a user, a password and a path."""
     token: str = ""
     token_file: str = ""
     username: str = ""
     password: str = ""
     headers: tuple[tuple[str, str], ...] = ()
-    """Sent with every request, such as that of a tenant."""
+    """Headers sent with every request, such as the tenant's."""
     ca_data: str = ""
-    """Certificates in PEM; without them those of this machine are trusted."""
+    """Certificates in PEM; by default, this machine's are trusted."""
     is_insecure: bool = False
-    """Whether any certificate will do."""
+    """Whether to accept any certificate."""
 
     def __repr__(self) -> str:
         """Return nothing secret: what is printed in a traceback ends up in logs."""
@@ -77,32 +77,32 @@ class PrometheusAccess(Struct, frozen=True, kw_only=True):
 
 
 class TimeRange(Struct, frozen=True):
-    """From when to when, in seconds since 1970, and how far apart."""
+    """Start, end and step, in seconds since 1970."""
 
     start: float
     end: float
     step_seconds: float
     most_points: int = _MOST_POINTS
-    """To ask for at once."""
+    """Maximum points per request."""
 
     @property
     def points(self) -> int:
-        """How many points a series has at most."""
+        """The maximum number of points of a series."""
         return int((self.end - self.start) // self.step_seconds) + 1
 
 
 class RangeAnswer(Struct, frozen=True):
-    """Series, and what the server warns of, such as that some of the data is missing."""
+    """Series, and the server's warnings, such as missing data."""
 
     series: tuple[PrometheusSeries, ...]
     warnings: tuple[str, ...] = ()
 
 
 class Prometheus:
-    """Asks one Prometheus."""
+    """Queries one Prometheus."""
 
     def __init__(self, access: PrometheusAccess, *, patience: Patience = PATIENCE) -> None:
-        """Connect when first asked."""
+        """Connect on the first query."""
         url = access.url
         address = address_of(url)
         if address is None:
@@ -131,7 +131,7 @@ class Prometheus:
         self._client.close()
 
     def range(self, query: str, asked: TimeRange, report: Report | None = None) -> RangeAnswer:
-        """Return the values of a query over time, as ``query_range`` gives them."""
+        """Return the result of a range query."""
         start, step, is_finite = asked.start, asked.step_seconds, math.isfinite(asked.start + asked.end)
         if not (is_finite and step > 0 and asked.end >= start):
             raise InputError("a range begins before it ends, and has steps", where=query)
@@ -163,37 +163,37 @@ class Prometheus:
         try:
             return self._client.get("/api/v1/query_range", parameters).data
         except NotFound as error:
-            fix = "is that the URL of a Prometheus, with its path?"
-            raise NotFound("no query API there", status=error.status, where=error.where, fix=fix) from None
+            fix = "is this the URL of a Prometheus, including its path?"
+            raise NotFound("no query API at this URL", status=error.status, where=error.where, fix=fix) from None
         except Unauthorized as error:
             raise Unauthorized(
                 f"401 Unauthorized{_said(error)}", status=401, where=error.where, fix=self._who(error)
             ) from None
         except Forbidden as error:
-            fix = "may this user query, and is it the right tenant?"
+            fix = "is this user allowed to query, and is it the right tenant?"
             raise Forbidden(f"403 Forbidden{_said(error)}", where=error.where, fix=fix) from None
         except Refused as error:
-            what = f"Prometheus refuses: {error.status}{_said(error)}"
+            what = f"Prometheus rejected the query: {error.status}{_said(error)}"
             raise Refused(what, status=error.status, where=error.where, fix=error.fix, said=error.said) from None
         except Unreachable as error:
             if "kubeconfig" not in error.fix:
                 raise
-            fix = "give the authority that signed it, and the name that it was signed for"
+            fix = "give the CA that signed it, and the name it was issued for"
             raise Unreachable(error.what, where=error.where, fix=fix) from None
 
     def _who(self, error: Unauthorized) -> str:
         user = self._client.access.user
         if "org id" in error.said.lower() and not self._tenant:
-            return "name a tenant"
+            return "give a tenant"
         if user.token_file:
             return f"the token in {user.token_file} was not accepted"
         if user.token or user.username:
             return "the token was not accepted" if user.token else f"the password of {user.username} was not accepted"
-        return "no credentials were given: it wants a bearer token, or a user and a password"
+        return "no credentials given: it requires a bearer token, or a user and a password"
 
 
 class _Gathered:
-    """The parts of an answer, put together."""
+    """Combines the parts of a result."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -202,11 +202,11 @@ class _Gathered:
         self._total = 0
 
     def take(self, data: bytes) -> None:
-        """Take a part. A server may answer with a little more than was asked for; each time counts once."""
+        """Add a part. A server may return a little more than requested; each timestamp counts once."""
         try:
             matrix = read_matrix(self._where, data)
         except InputError as error:
-            raise BadAnswer(error.what, where=self._where, fix="is that the URL of a Prometheus?") from None
+            raise BadAnswer(error.what, where=self._where, fix="is this the URL of a Prometheus?") from None
         for series in matrix.series:
             key = tuple(sorted(series.metric.items()))
             _, values = self._series.setdefault(key, (series.metric, []))
@@ -219,20 +219,20 @@ class _Gathered:
         self._warnings |= dict.fromkeys(as_line(warning)[:_SHOWN_CHARACTERS] for warning in matrix.warnings)
 
     def answer(self) -> RangeAnswer:
-        """Return what is there."""
+        """Return the combined result."""
         series = (PrometheusSeries(metric, tuple(values)) for metric, values in self._series.values())
         return RangeAnswer(tuple(series), tuple(self._warnings))
 
 
 def _is_too_much(error: ClusterError) -> bool:
-    """Whether a smaller part may be answered."""
+    """Whether a smaller query may succeed."""
     if isinstance(error, Refused):
         return error.status in _TOO_MUCH_STATUS and _TOO_MUCH.search(error.said) is not None
     return isinstance(error, AnswerTooLong | TimedOut)
 
 
 def _is_slow(error: ClusterError) -> bool:
-    """Whether it took the server long to say no."""
+    """Whether the server took long to reject the query."""
     return isinstance(error, TimedOut) or (isinstance(error, Refused) and error.status >= 500)
 
 

@@ -1,4 +1,4 @@
-"""Pure: through which proxy a server is reached, by the rules of Go, and so of kubectl.
+"""Pure: which proxy to use for a server, by the rules of Go, and so of kubectl.
 
 Sources: golang.org/x/net/http/httpproxy (FromEnvironment, useProxy).
 """
@@ -16,7 +16,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Address(Struct, frozen=True):
-    """Where something listens, and how to talk to it."""
+    """An address and its protocol."""
 
     scheme: str
     host: str
@@ -26,7 +26,7 @@ class Address(Struct, frozen=True):
 
     @property
     def is_tls(self) -> bool:
-        """Whether it is spoken to through TLS."""
+        """Whether it uses TLS."""
         return self.scheme == "https"
 
     @property
@@ -40,7 +40,7 @@ class Address(Struct, frozen=True):
 
 
 def proxy_for(server: Address, stated: str, environment: Mapping[str, str]) -> Address | None:
-    """Return the proxy to a server: the stated one, else that of the environment; None for the direct way."""
+    """Return the proxy for a server: the given one, else the environment's; None for a direct connection."""
     if stated:
         return proxy_address(stated, "proxy-url")
     name = "HTTPS_PROXY" if server.is_tls else "HTTP_PROXY"
@@ -55,12 +55,14 @@ def proxy_address(url: str, where: str) -> Address:
     """Return the address of a proxy."""
     address = address_of(url if "://" in url else f"http://{url}", _DEFAULT_PORTS)
     if address is None:
-        raise InputError(f"{url!r} is no proxy", where=where, fix="write http://HOST:PORT, https:// or socks5://")
+        raise InputError(
+            f"{url!r} is not a valid proxy address", where=where, fix="write http://HOST:PORT, https:// or socks5://"
+        )
     return address
 
 
 def address_of(url: str, ports: Mapping[str, int] = {"http": 80, "https": 443}) -> Address | None:
-    """Return where a URL leads, None if that is nowhere; ``ports`` has the schemes and their ports."""
+    """Return the address of a URL, or None if it is invalid; ``ports`` has the default ports by scheme."""
     try:
         parts: SplitResult = urlsplit(url)
         port = parts.port

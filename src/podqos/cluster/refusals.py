@@ -1,4 +1,4 @@
-"""Pure: what a server means that says no: the error in one line, and for a 403 the RBAC that would help."""
+"""Pure: explains rejected requests: the error in one line, and for a 403 the RBAC that grants permission."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_CHARACTERS = 200
 
 
 class RBACQuestion(Struct, frozen=True):
-    """What was asked, in the words of RBAC: list pods in API group "" in a namespace."""
+    """A request in RBAC's terms: list pods in API group "" in a namespace."""
 
     verb: str
     resource: str
@@ -34,7 +34,7 @@ class RBACQuestion(Struct, frozen=True):
 
 
 def question(verb: str, resource: Resource[Model], namespace: str = "", subresource: str = "") -> RBACQuestion:
-    """Return what is asked about a resource."""
+    """Return the request for a resource."""
     plural = f"{resource.plural}/{subresource}" if subresource else resource.plural
     return RBACQuestion(verb, plural, resource.group, namespace)
 
@@ -47,14 +47,14 @@ class ServerStatus(Struct, frozen=True):
     reason: str = ""
     code: int = 0
     error: str = ""
-    """The message, where Prometheus says no."""
+    """The message, if Prometheus rejects a query."""
 
 
 _STATUS_DECODER = msgspec.json.Decoder(ServerStatus)
 
 
 def status_of(code: int, data: bytes) -> ServerStatus:
-    """Return what an answer says; text that is no Status, such as a proxy's, is the message."""
+    """Return the status of a response; text that is not a Status, such as a proxy's, becomes the message."""
     try:
         status = _STATUS_DECODER.decode(data)
         if status.kind == "Status" or status.error:
@@ -69,12 +69,12 @@ def status_of(code: int, data: bytes) -> ServerStatus:
 
 
 def as_line(text: str) -> str:
-    """Return a text on one line, without what would move a terminal's cursor."""
+    """Return a text on one line, without control characters."""
     return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))
 
 
 def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, identity: str = "") -> ClusterError:
-    """Return the error for a question that was not answered; ``identity`` says who asked, as far as known."""
+    """Return the error for a rejected request; ``identity`` says which credentials were used, if known."""
     what = f"cannot {asked}" if asked is not None else "cannot be read"
     code, said = status.code, status.message
     if code == 401:
@@ -86,14 +86,14 @@ def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, ide
         if name == _ANONYMOUS:
             # Rights for it would be rights for everyone who reaches the server.
             return Forbidden(
-                f"{what}: the server does not know who asks",
+                f"{what}: not logged in (system:anonymous)",
                 where=where,
                 fix=f"log in; the credentials were {identity or 'none'}",
             )
         by = f" as {name}" if name else ""
         reason = "" if name else f": {said or '403 Forbidden'}"
         role = role_for(asked, name) if asked is not None else ""
-        fix = "the RBAC below grants it" if role else ""
+        fix = "the RBAC below grants this permission" if role else ""
         return Forbidden(f"{what}{by}{reason}", where=where, fix=fix, role=role, user=name, said=said)
     if code == 404:
         return NotFound(f"{what}: {said or '404 Not Found'}", status=code, where=where)
@@ -103,7 +103,7 @@ def refusal(asked: RBACQuestion | None, status: ServerStatus, where: str, *, ide
 
 
 def role_for(asked: RBACQuestion, user: str) -> str:
-    """Return the role that allows a question, and its binding to a user, as YAML."""
+    """Return the role that allows a request, and its binding to a user, as YAML."""
     scope = "" if asked.namespace else "Cluster"
     of_group = f".{asked.group}" if asked.group else ""
     name = f"podqos-{asked.verb}-{asked.resource.strip('/').replace('/', '-')}{of_group}"

@@ -1,4 +1,4 @@
-"""Pure: what can be read from a cluster: each resource's address, and the model its objects become."""
+"""Pure: resources that can be read from a cluster: their paths and models."""
 
 from __future__ import annotations
 

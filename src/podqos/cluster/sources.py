@@ -1,4 +1,4 @@
-"""Pure: what one source knows, or what is assumed because it does not."""
+"""Pure: the answer of one source, or the assumption made without it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from podqos.model.assumption import Assumption
 
 
 class Found(Struct, Generic[Model], frozen=True):
-    """What a source says; None where it says nothing, and then the assumptions have the reason."""
+    """The answer of a source; None if it has none, with the reason in the assumptions."""
 
     value: Model | None = None
     assumptions: tuple[Assumption, ...] = ()
 
 
 def missing(what: str, error: ClusterError, state_with: str) -> Assumption:
-    """Return what it means that a source does not answer."""
+    """Return the assumption for a source that does not answer."""
     return Assumption(what, f"not known: {error.what}", state_with)

@@ -1,4 +1,4 @@
-"""Edge: TLS as kubectl does it: which authorities to trust, and the client's own certificate.
+"""Edge: TLS as kubectl does it: which CAs to trust, and the client certificate.
 
 Python's defaults are stricter than Go's in two points that break real clusters: since 3.13 it refuses authorities
 without certain extensions (VERIFY_X509_STRICT), and before that it takes only roots for an anchor, where Go takes any
@@ -22,7 +22,7 @@ _WRONG_HOST = frozenset({62, 64})
 
 
 def client_context(access: Access, certificate: str) -> ssl.SSLContext:
-    """Return how to speak TLS to a server; ``certificate`` is the client's own with its key, in PEM, or empty."""
+    """Return the TLS context for a server; ``certificate`` is the client's, with its key, in PEM, or empty."""
     context = _context(access)
     if not access.is_insecure:
         _trust(context, access)
@@ -32,7 +32,7 @@ def client_context(access: Access, certificate: str) -> ssl.SSLContext:
 
 
 def proxy_context(access: Access) -> ssl.SSLContext:
-    """Return how to speak TLS to a proxy: this machine's authorities and the cluster's are trusted."""
+    """Return the TLS context for a proxy: this machine's CAs and the cluster's are trusted."""
     context = _context(access)
     if not access.is_insecure:
         context.load_default_certs()
@@ -60,15 +60,17 @@ def _trust(context: ssl.SSLContext, access: Access) -> None:
         else:
             context.load_default_certs()
     except FileNotFoundError:
-        raise InputError("no such file", where=access.ca_file, fix="mend certificate-authority") from None
+        raise InputError("no such file", where=access.ca_file, fix="fix certificate-authority") from None
     except OSError as error:
         where = access.ca_file if access.ca_file and not access.ca_data else f"cluster of context {access.context}"
-        reason = error.strerror if not isinstance(error, ssl.SSLError) else "no certificate in PEM"
-        raise InputError(f"certificate-authority: {reason}", where=where, fix="give the authority in PEM") from None
+        reason = error.strerror if not isinstance(error, ssl.SSLError) else "no PEM certificate"
+        raise InputError(
+            f"certificate-authority: {reason}", where=where, fix="give the CA certificate in PEM"
+        ) from None
 
 
 def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access) -> None:
-    """Load a certificate that is text. Python takes files only: this one never reaches a disk where Linux helps."""
+    """Load a certificate from text. Python accepts only files; on Linux this one never reaches a disk."""
     where = f"user of context {access.context}" if access.context else access.server
 
     def no_password() -> str:
@@ -78,13 +80,15 @@ def _load_certificate(context: ssl.SSLContext, certificate: str, access: Access)
         with _as_file(certificate.encode()) as path:
             context.load_cert_chain(path, password=no_password)
     except ssl.SSLError as error:
-        reason = "the client key is of another certificate" if "KEY_VALUES_MISMATCH" in str(error) else "is not PEM"
+        reason = (
+            "the client key belongs to another certificate" if "KEY_VALUES_MISMATCH" in str(error) else "is not PEM"
+        )
         raise InputError(f"client certificate: {reason}", where=where, fix="log in again") from None
 
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """Give the path of a file with that content; elsewhere than on Linux it has a name, and only its owner reads it."""
+    """Return the path of a file with this content; except on Linux it has a name, and only its owner can read it."""
     if hasattr(os, "memfd_create"):
         memory = os.memfd_create("client-certificate")
         try:
@@ -105,13 +109,13 @@ def _as_file(data: bytes) -> Iterator[str]:
 
 
 def handshake_failure(error: ssl.SSLError, host: str) -> tuple[str, str]:
-    """Return why there is no TLS with a server, and what to do about it."""
+    """Return why a TLS handshake failed, and how to fix it."""
     if not isinstance(error, ssl.SSLCertVerificationError):
         text = (error.reason or str(error)).lower().replace("_", " ")
         if "alert" in text and "certificate" in text:
-            return f"the server does not take the client certificate ({text})", "log in again"
+            return f"the server rejected the client certificate ({text})", "log in again"
         if "wrong version number" in text or "http request" in text:
-            return "no TLS there", "does the server speak http:// or is it a proxy?"
+            return "the server does not speak TLS", "is it http:// only, or a proxy?"
         return f"TLS failed: {text}", "check the server's address and port"
     code, message = error.verify_code, error.verify_message
     if code == _EXPIRED:
@@ -119,5 +123,5 @@ def handshake_failure(error: ssl.SSLError, host: str) -> tuple[str, str]:
     if code == _NOT_YET_VALID:
         return "its certificate is not valid yet", "check this machine's clock"
     if code in _WRONG_HOST:
-        return f"its certificate is for another name than {host}", "set tls-server-name in the kubeconfig"
+        return f"its certificate was not issued for {host}", "set tls-server-name in the kubeconfig"
     return f"its certificate is not trusted: {message}", "check certificate-authority in the kubeconfig"

@@ -31,7 +31,7 @@ _Secured = TypeVar("_Secured")
 
 
 class HttpAnswer(Struct, frozen=True):
-    """What a server said. The names of headers are in lower case."""
+    """A server's response. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -39,12 +39,12 @@ class HttpAnswer(Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what it was asked."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
 
 class SentRequest(Struct, frozen=True):
-    """What a request is, and brings."""
+    """A request with its headers and data."""
 
     method: str
     data: bytes = b""
@@ -61,28 +61,28 @@ class Route(Struct, frozen=True):
     tls_server_name: str = ""
     proxy: Address | None = None
     proxy_tls: ssl.SSLContext | None = None
-    """Where a proxy is spoken to by TLS."""
+    """The TLS context for a proxy that uses TLS."""
 
     @property
     def is_relayed(self) -> bool:
-        """Whether a proxy is handed each request, in place of a connection that it only passes on."""
+        """Whether a proxy forwards each request, instead of tunneling a connection."""
         return self.proxy is not None and self.tls is None and not self.proxy.scheme.startswith("socks5")
 
 
 class AnswerTooLong(BadAnswer):
-    """It is longer than is read of an answer."""
+    """A response is larger than allowed."""
 
 
 class TimedOut(Unreachable):
-    """No whole answer came in time."""
+    """No complete response arrived in time."""
 
 
 class NoAnswer(Exception):
-    """A connection that was kept open is closed by now: not one byte came back. Asking again is right."""
+    """A kept connection was closed before a single byte came back: retry."""
 
 
 class _IncomingBytes(io.RawIOBase):
-    """What comes in on a socket, each read within the deadline."""
+    """Reads from a socket, each within the deadline."""
 
     def __init__(self, source: Socket, deadline: Deadline) -> None:
         self._source = source
@@ -100,7 +100,7 @@ class _IncomingBytes(io.RawIOBase):
 
 
 class _ResponseSource:
-    """What ``HTTPResponse`` takes for a socket."""
+    """Passed to ``HTTPResponse`` as a socket."""
 
     def __init__(self, incoming: _IncomingBytes) -> None:
         self._incoming = incoming
@@ -110,7 +110,7 @@ class _ResponseSource:
 
 
 class Connection:
-    """One connection to a server, used for one request after the other."""
+    """One connection to a server, used for one request after another."""
 
     def __init__(self, route: Route, patience: Patience) -> None:
         self.route = route
@@ -121,20 +121,20 @@ class Connection:
         """Whether it can be used for another request."""
 
     def close(self) -> None:
-        """Close it; whoever reads from it in another thread is woken."""
+        """Close it; this wakes a reader in another thread."""
         self.is_reusable = False
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def get(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> HttpAnswer:
-        """Return the whole answer, decompressed."""
+        """Return the complete response, decompressed."""
         return self.exchange(GET, target, headers, patience)
 
     def exchange(
         self, sent: SentRequest, target: str, headers: Iterable[tuple[str, str]], patience: Patience
     ) -> HttpAnswer:
-        """Send a request and return the whole answer, decompressed."""
+        """Send a request and return the complete response, decompressed."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline), closing(self._ask(sent, target, headers, deadline)) as response:
             is_gzip = response.headers.get("Content-Encoding", "").lower() in {"gzip", "x-gzip"}
@@ -145,13 +145,13 @@ class Connection:
             for piece in _inflated(arriving) if is_gzip else arriving:
                 size += len(piece)
                 if size > patience.most_bytes:
-                    raise AnswerTooLong(f"the answer is longer than {patience.most_bytes >> 20}Mi", where=self._where)
+                    raise AnswerTooLong(f"the response is larger than {patience.most_bytes >> 20}Mi", where=self._where)
                 pieces.append(piece)
             self.is_reusable = not response.will_close
             return HttpAnswer(response.status, _lower(response), pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
     def stream(self, target: str, headers: Iterable[tuple[str, str]], patience: Patience) -> ResponseStream:
-        """Return an answer whose data is still to come."""
+        """Return a response whose data is still to come."""
         deadline = Deadline(patience.stall_seconds, patience.total_seconds)
         with self._translated(deadline):
             response = self._ask(GET, target, headers, deadline)
@@ -228,7 +228,7 @@ def _secured(opened: socket.socket, tls: ssl.SSLContext, to: Address, host: str,
 
 
 def _handshake(wrap: Callable[[float], _Secured], to: Address, host: str, deadline: Deadline) -> _Secured:
-    """Begin to speak TLS, within some seconds, or say why not."""
+    """Start TLS within some seconds, or raise why it failed."""
     try:
         return wrap(deadline.next_wait())
     except TimeoutError:
@@ -242,7 +242,7 @@ def _handshake(wrap: Callable[[float], _Secured], to: Address, host: str, deadli
 
 
 class ResponseStream:
-    """An answer whose data arrives piece by piece."""
+    """A response whose data arrives in chunks."""
 
     def __init__(self, response: HTTPResponse, pieces: Iterator[bytes], deadline: Deadline) -> None:
         self._response = response
@@ -252,16 +252,16 @@ class ResponseStream:
         self.pieces = pieces
 
     def may_be_quiet(self) -> None:
-        """Let it pause between pieces for as long as it lasts."""
+        """Allow any pause between chunks."""
         self._deadline.stall_seconds = self._deadline.total_seconds
 
     def close(self) -> None:
-        """Read no more of it."""
+        """Stop reading."""
         self._response.close()
 
 
 class _Translation:
-    """Turns what goes wrong on the wire into our errors, and gives the connection up."""
+    """Turns network errors into our errors, and closes the connection."""
 
     def __init__(self, connection: Connection, where: str, deadline: Deadline) -> None:
         self._connection = connection
@@ -278,21 +278,21 @@ class _Translation:
         if isinstance(error, TimeoutError):
             is_over = time.monotonic() >= self._deadline.end
             seconds = self._deadline.total_seconds if is_over else self._deadline.stall_seconds
-            what = f"no whole answer within {seconds:g} s" if is_over else f"it said nothing for {seconds:g} s"
+            what = f"no complete response within {seconds:g} s" if is_over else f"no data for {seconds:g} s"
             raise TimedOut(what, where=self._where, fix="is it overloaded?") from None
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
             what, fix = handshake_failure(error, self._where)
             raise Unreachable(what, where=self._where, fix=fix) from None
         if isinstance(error, OSError):
-            raise Unreachable("it closed the connection", where=self._where) from None
+            raise Unreachable("the server closed the connection", where=self._where) from None
         if isinstance(error, _Incomplete | IncompleteRead):
-            raise Unreachable("the answer broke off", where=self._where) from None
+            raise Unreachable("the response was cut off", where=self._where) from None
         if isinstance(error, HTTPException | zlib.error | ValueError | OverflowError):
-            raise BadAnswer("what it says is not HTTP", where=self._where) from None
+            raise BadAnswer("the response is not HTTP", where=self._where) from None
 
 
 class _Incomplete(Exception):
-    """Fewer bytes came than were announced."""
+    """Fewer bytes arrived than announced."""
 
 
 def _pieces(response: HTTPResponse, most_bytes: int = _PIECE_BYTES) -> Iterator[bytes]:
@@ -308,7 +308,7 @@ def _pieces(response: HTTPResponse, most_bytes: int = _PIECE_BYTES) -> Iterator[
 
 
 def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield what was compressed, in pieces of bounded size."""
+    """Yield decompressed data in chunks of bounded size."""
     inflater = zlib.decompressobj(wbits=31)
     for piece in pieces:
         rest = piece
@@ -333,11 +333,14 @@ def _keep_alive(opened: socket.socket) -> None:
 
 def _not_connected(error: Exception, to: Address, *, is_proxy: bool) -> Unreachable:
     if isinstance(error, socket.gaierror | UnicodeError):
-        what, fix = f"no address is known for {to.host}", "check the name, and DNS"
+        what, fix = f"cannot resolve {to.host}", "check the name and DNS"
     elif isinstance(error, TimeoutError):
-        what, fix = "no connection in time", "check network, firewall and VPN"
+        what, fix = "connection timed out", "check the network, firewall and VPN"
     elif isinstance(error, ConnectionRefusedError):
-        what, fix = "nothing listens there", "check address and port, and that it runs"
+        what, fix = "connection refused", "check the address and port, and that the server is running"
     else:
-        what, fix = f"no connection: {getattr(error, 'strerror', None) or error}", "check network, firewall and VPN"
+        what, fix = (
+            f"no connection: {getattr(error, 'strerror', None) or error}",
+            "check the network, firewall and VPN",
+        )
     return Unreachable(what, where=f"proxy {to}" if is_proxy else str(to), fix=fix)

@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 
 class Deadline:
-    """By when something has to be over."""
+    """A deadline."""
 
     def __init__(self, stall_seconds: float, total_seconds: float) -> None:
         self.stall_seconds = stall_seconds
@@ -24,7 +24,7 @@ class Deadline:
         self.end = time.monotonic() + total_seconds
 
     def next_wait(self) -> float:
-        """Return how long the next step may take; raise ``TimeoutError`` if it is too late."""
+        """Return the time left for the next step; raise ``TimeoutError`` if there is none."""
         left = self.end - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -32,11 +32,11 @@ class Deadline:
 
 
 def request_of(lines: list[str], where: str) -> bytes:
-    """Return a request; a line that would end early or say something else is refused, not sent."""
+    """Return a request; reject a line with characters that would end or change it."""
     for number, line in enumerate(lines):
         if not line.isprintable() or not line.isascii():
             name = f"header {line.partition(':')[0]}" if number else "the path"
-            raise InputError(f"{name} holds characters that HTTP does not allow", where=where)
+            raise InputError(f"{name} contains characters that HTTP does not allow", where=where)
     return "\r\n".join([*lines, "", ""]).encode("ascii")
 
 
@@ -49,15 +49,15 @@ def through_proxy(opened: socket.socket, proxy: Address, server: Address, deadli
         else:
             refusal = _tunnel(opened, proxy, server, deadline)
     except TimeoutError:
-        raise Unreachable(f"no connection to {server} in time", where=where) from None
+        raise Unreachable(f"connection to {server} timed out", where=where) from None
     except (OSError, ValueError):
-        raise Unreachable(f"it gave up the connection to {server}", where=where) from None
+        raise Unreachable(f"it closed the connection to {server}", where=where) from None
     if refusal:
         raise Unreachable(f"no connection to {server}: {refusal}", where=where, fix="check proxy-url or HTTPS_PROXY")
 
 
 def proxy_authorization(proxy: Address) -> list[str]:
-    """Return the header that says to a proxy who asks, if that was stated."""
+    """Return the authentication header for a proxy, if it has credentials."""
     pair = b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
     return [f"Proxy-Authorization: Basic {pair}"] if proxy.username else []
 
@@ -104,12 +104,12 @@ def _socks(opened: socket.socket, proxy: Address, server: Address, deadline: Dea
     opened.settimeout(deadline.next_wait())
     opened.sendall(bytes((5, 1, method)))
     if exactly(2) != bytes((5, method)):
-        return "it wants other credentials"
+        return "it requires other credentials"
     if method:
         name, password = proxy.username.encode()[:255], proxy.password.encode()[:255]
         opened.sendall(bytes((1, len(name))) + name + bytes((len(password),)) + password)
         if exactly(2)[1]:
-            return "it does not take the credentials"
+            return "it rejected the credentials"
     host = server.host.encode("idna") if not server.host.isascii() else server.host.encode()
     opened.sendall(bytes((5, 1, 0, 3, len(host))) + host + server.port.to_bytes(2, "big"))
     _version, code, _reserved, kind = exactly(4)

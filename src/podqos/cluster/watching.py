@@ -25,16 +25,16 @@ from podqos.cluster.resources import Model, Resource
 from podqos.errors import BadAnswer, ClusterError, Refused, Unreachable
 
 Trouble = Callable[[ClusterError | None], None]
-"""Told what interrupts a watch, which is then tried again; and None when it goes on."""
+"""Called with the reason a watch is interrupted and retried, and with None when it resumes."""
 
 _WATCH_SECONDS = (240, 480)
-"""The server is asked to end a watch after a time between these, so that clients do not all come back at once."""
+"""The server is asked to end a watch after a time between these, so that clients do not all reconnect at once."""
 _GRACE_SECONDS = 30.0
-"""A watch that the server does not end in time is taken for dead."""
+"""A watch that the server does not end in time is considered dead."""
 _SHORT_SECONDS = 1.0
 _MOST_BAD_ANSWERS = 5
 _NOT_KNOWN = frozenset({400, 422})
-"""What a server answers to parameters that it does not take."""
+"""The status of a server that does not accept a parameter."""
 
 
 class Watch(Generic[Model]):
@@ -58,13 +58,13 @@ class Watch(Generic[Model]):
         self._asked = question("watch", resource, namespace)
         self._on_trouble = on_trouble
         self._version = ""
-        """Where to resume; empty where all has to begin again."""
+        """Where to resume; empty for a full restart."""
         self._knows_watch_lists = True
         self._failures = 0
         self._is_interrupted = False
 
     def events(self) -> Iterator[Event[Model]]:
-        """Yield what happens until the client is closed or a refusal is final."""
+        """Yield events until the client is closed or the server rejects the watch for good."""
         while not self._client.is_closed():
             try:
                 if not self._version:
@@ -97,7 +97,7 @@ class Watch(Generic[Model]):
             self._on_trouble(error)
 
     def _from_watch_list(self) -> Iterator[Event[Model]]:
-        """Yield what exists, and go on; if the server does not know how, yield it by a list."""
+        """Yield existing objects, then changes; for a server without watch lists, list them first."""
         query = [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
         try:
             yield from self._watch(query, is_initial=True)
@@ -130,10 +130,10 @@ class Watch(Generic[Model]):
             begun, version = time.monotonic(), self._version
             yield from self._watch([("resourceVersion", version)])
             if self._version == version and time.monotonic() - begun < _SHORT_SECONDS:
-                raise Unreachable("it ended a watch at once", where=self._client.where)
+                raise Unreachable("it ended the watch immediately", where=self._client.where)
 
     def _watch(self, query: list[tuple[str, str]], *, is_initial: bool = False) -> Iterator[Event[Model]]:
-        """Yield what one watch says, until the server ends it."""
+        """Yield the events of one watch, until the server ends it."""
         client = self._client
         seconds = random.randint(*_WATCH_SECONDS)  # noqa: S311 - no secret
         common = [("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds))]

@@ -23,11 +23,11 @@ PROMPT = Patience(connect_seconds=2.0, stall_seconds=5.0, total_seconds=10.0, at
 
 
 class WriteAnswer(msgspec.Struct, frozen=True):
-    """What a server made of a request."""
+    """The result of a request."""
 
     status: int
     message: str
-    """Why not, in the server's words; empty where it did what it was asked."""
+    """The server's reason for rejecting it; empty if it succeeded."""
 
 
 class Writer:
@@ -38,15 +38,15 @@ class Writer:
         self._patience = patience
 
     def waiting(self, seconds: float) -> Writer:
-        """Return one that waits this long for an answer."""
+        """Return a writer that waits this long for a response."""
         return Writer(self._client, replace(self._patience, stall_seconds=seconds, total_seconds=2 * seconds))
 
     def warm(self) -> None:
-        """Open a connection, or see that the one there is still works; raises where the server cannot be reached."""
+        """Open a connection, or check that the open one works; raises if the server cannot be reached."""
         self._client.get("/version", patience=self._patience)
 
     def look(self, namespace: str, name: str) -> bytes | None:
-        """Return a pod as the server has it now; None where there is none."""
+        """Return a pod as the server has it now, or None."""
         try:
             return self._client.get(f"{_pods(namespace)}/{quote(name, safe='')}", patience=self._patience).data
         except NotFound:
@@ -55,7 +55,7 @@ class Writer:
     def patch_status(
         self, namespace: str, name: str, patch: Mapping[str, object], *, is_rehearsal: bool = False
     ) -> WriteAnswer:
-        """Patch the status of a pod, and what of its metadata comes with it; as a rehearsal, nothing is changed."""
+        """Patch the status of a pod, and some of its metadata; a dry run changes nothing."""
         query = [("fieldManager", "podqos-guard"), *([("dryRun", "All")] if is_rehearsal else [])]
         path = f"{_pods(namespace)}/{quote(name, safe='')}/status"
         return self._send(SentRequest("PATCH", msgspec.json.encode(patch)), path, query, _STRATEGIC_MERGE)

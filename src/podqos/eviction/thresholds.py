@@ -250,7 +250,7 @@ def _parse_quantity(text: str, where: str) -> Quantity:
     try:
         return Quantity.parse(text)
     except InvalidQuantity as error:
-        fix = error.fix or "write an amount such as 500Mi, or a share"
+        fix = error.fix or "write a quantity such as 500Mi, or a percentage such as 10%"
         raise InvalidConfiguration(error.what, where=where, fix=fix) from None
 
 

@@ -6,8 +6,6 @@ most victims are recorded in a second run, when a picture is first asked for.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -161,17 +159,9 @@ def built_viewer() -> str:
     try:
         return (report / "viewer.html").read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise HostError(_how_to_get_the_page(str(report))) from error
+        from podqos.library.missing_page import how_to_get_the_page
 
-
-def _how_to_get_the_page(report: str) -> str:
-    node = "install Node.js 20 or newer, which brings npm (https://nodejs.org)"
-    root = os.path.abspath(os.path.join(report, "../../.."))
-    if os.path.exists(os.path.join(root, "viewer", "package.json")):
-        build = "python tools/page.py" if sys.platform == "win32" else "make viewer"
-        return f"the page is not built: {node}, then run `{build}` in {root}"
-    again = "`pip install --force-reinstall .`, `pipx install --force .` or `uv tool install --reinstall .`"
-    return f"podqos was installed without its page, because npm was missing: {node}, then install podqos again: {again}"
+        raise HostError(how_to_get_the_page(str(report))) from error
 
 
 def _known(scenario: Scenario, given: Sequence[str] | None) -> Sequence[str] | None:

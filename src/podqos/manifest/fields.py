@@ -48,4 +48,4 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     near = nearest(name, names)
     if near:
         return f'did you mean "{near}"?'
-    return f"the fields are {', '.join(names)}" if len(names) < 10 else "remove it"
+    return f"one of {', '.join(names)}" if len(names) < 10 else "remove it"

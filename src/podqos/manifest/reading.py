@@ -25,6 +25,8 @@ from podqos.manifest.problems import FieldProblem, Position, Severity, SyntaxPro
 from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
 from podqos.manifest.unparsed import unparsed_type
 
+_OF_OBJECTS = "apiVersion"
+_MARKED = re.compile(r".*[^\w\"'-]apiVersion|[+>]\s*apiVersion", re.DOTALL)
 # Others, such as namespace and labels, stand there by right in a Kustomization.
 _BELOW_METADATA = ("name", "generateName")
 _BESIDE_METADATA = re.compile(
@@ -74,7 +76,7 @@ def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
         _read_yaml_strictly(text, chunk, collector)
         return
     objects = [(found, interpret(found)) for found in objects_in(value, name=collector.name_for_snippet)]
-    if any(what.findings for _, what in objects) or _key_beside_metadata(value):
+    if any(what.findings for _, what in objects) or _key_beside_metadata(value) or _has_marks(value):
         _read_yaml_strictly(text, chunk, collector)
         return
     collector.count_document()
@@ -98,6 +100,10 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
                 continue
             for problem in document.problems:
                 collector.add_syntax_problem(problem)
+            if _has_marks(document.value):
+                collector.count_document()
+                collector.add_syntax_problem(_marked(text[chunk.start : chunk.end].decode(), chunk.origin[0]))
+                continue
             if document.value is None:
                 continue
             collector.count_document()
@@ -108,6 +114,21 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
     except SyntaxProblem as problem:
         lost = _lost_indentation_in(text[chunk.start : chunk.end].decode(errors="replace"), chunk.origin[0])
         collector.add_syntax_problem(not_json or lost or problem)
+
+
+def _has_marks(value: Plain) -> bool:
+    """Whether an object has something before its keys, such as the + of a diff; to YAML that is a part of them."""
+    if isinstance(value, str):
+        return _OF_OBJECTS in value
+    return isinstance(value, dict) and _OF_OBJECTS not in value and any(map(_MARKED.fullmatch, value))
+
+
+def _marked(text: str, first_line: int) -> SyntaxProblem:
+    """Return the error about an object with marks before its keys."""
+    from podqos.manifest.pasted import paste_hint
+
+    fix = paste_hint(text, 0, 0, first_line) or "begin each line with its key, and write a space after the colon"
+    return SyntaxProblem((first_line, 1), "this is not an object: no apiVersion at the beginning of a line", fix)
 
 
 def _key_beside_metadata(value: Plain) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from io import StringIO
 
@@ -29,6 +29,10 @@ _BARE_TOP = {
     4: ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
     5: ["NAMESPACE", "POD", "NAME", "CPU(cores)", "MEMORY(bytes)"],
 }
+_SPELLED = {name.upper(): name for name in (*_TOP, "NAME")}
+_EITHER = 4
+# How controllers name pods: web-7d8b9c4f5-x2k9p, db-0.
+_OF_CONTROLLER = re.compile(r"-(?:[a-z0-9]{5}|[0-9]+)$")
 _BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
 _FORMATS = "give CSV, JSON or a Prometheus result"
 _AMOUNTS = "write quantities as in manifests: 250m, 100Mi"
@@ -48,11 +52,13 @@ class SampleRow(Struct, frozen=True):
 
 
 class PrometheusSeries(Struct, frozen=True):
-    """One series of a range query."""
+    """One series of a query."""
 
     metric: dict[str, str] = {}
     values: tuple[tuple[float, str], ...] = ()
     """Seconds since 1970, and a number as text."""
+    value: tuple[float, str] | None = None
+    """The one of an instant query."""
 
 
 class _Matrix(Struct, frozen=True, rename="camel"):
@@ -92,10 +98,10 @@ def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[Promet
         raise InputError(f"not JSON: {error}", where=source, fix=_FORMATS) from None
 
 
-def read_matrix(source: str, data: bytes | str) -> Matrix:
-    """Return the answer to a range query."""
+def read_matrix(source: str, data: bytes | str, *, takes_moment: bool = False) -> Matrix:
+    """Return the answer to a range query, or to an instant query where one moment is enough (``takes_moment``)."""
     try:
-        return _matrix(source, msgspec.json.decode(data, type=_Answer))
+        return _matrix(source, msgspec.json.decode(data, type=_Answer), takes_moment=takes_moment)
     except msgspec.ValidationError as error:
         fix = "give the response of /api/v1/query_range, or a list of samples"
         raise InputError(f"not a Prometheus response: {error}", where=source, fix=fix) from None
@@ -111,18 +117,20 @@ def csv_rows(source: str, text: str, delimiter: str = ",", skipped: int = 0) -> 
         heading = f"{source}:{reader.line_num + skipped}"
         for fields in reader:
             where = f"{source}:{reader.line_num + skipped}"
-            if None in fields or None in fields.values():
+            surplus = fields.pop(None, ())  # what DictReader calls cells beyond the heading
+            if any(text.strip() for text in surplus) or None in fields.values():
                 fix = f"the heading has {len(columns)} columns"
                 raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
             given = {name: text.strip() for name, text in fields.items() if text.strip()}
-            yield SampleRow(given, where, tuple(columns), heading)
+            if given:
+                yield SampleRow(given, where, tuple(columns), heading)
     except csv.Error as error:
         raise InputError(f"not CSV: {error}", where=f"{source}:{reader.line_num}", fix="export it again") from None
 
 
 def is_top(text: str) -> bool:
     """Whether a text is what `kubectl top` prints."""
-    return "MEMORY(bytes)" in text.lstrip().partition("\n")[0].split()
+    return "MEMORY(BYTES)" in text.lstrip().partition("\n")[0].upper().split()
 
 
 def is_bare_top(text: str) -> bool:
@@ -137,7 +145,8 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
     What was printed several times into one file counts as several samples.
     """
     lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    heading = lines[0][1] if is_top(text) else _BARE_TOP[len(lines[0][1])]
+    first = lines[0][1]
+    heading = [_SPELLED.get(name.upper(), name) for name in first] if is_top(text) else _bare_heading(lines)
     columns = [_TOP.get(name, "container" if "POD" in heading else "pod") for name in heading]
     if not {*heading} <= {*_TOP, "NAME"}:
         fix = "give the output of `kubectl top pods --containers`"
@@ -145,7 +154,7 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
     is_total = False
     for number, words in lines:
         where = f"{source}:{number}"
-        if words == heading:
+        if words == first and is_top(text):
             is_total = False
             continue
         is_total = is_total or words[0].startswith("____")  # --sum: the line below is the total
@@ -157,6 +166,14 @@ def top_rows(source: str, text: str) -> Iterator[SampleRow]:
         namespace = fields.pop("namespace", "")
         fields["pod"] = f"{namespace}/{fields['pod']}" if namespace else fields["pod"]
         yield SampleRow(fields, where, tuple(columns), f"{source}:{lines[0][0]}")
+
+
+def _bare_heading(lines: Sequence[tuple[int, list[str]]]) -> list[str]:
+    """Return the headings of a table without any. Of four columns the names tell whether the second are pods."""
+    count = len(lines[0][1])
+    rows = [words for _, words in lines if len(words) == _EITHER]
+    first, second = (all(_OF_CONTROLLER.search(words[place]) for words in rows) for place in (0, 1))
+    return ["NAMESPACE", *_BARE_TOP[3]] if count == _EITHER and second and not first else _BARE_TOP[count]
 
 
 def read_amount(value: Plain) -> Quantity:
@@ -202,11 +219,14 @@ def _json_rows(source: str, rows: list[Plain]) -> Iterator[SampleRow]:
         yield SampleRow(fields, where, tuple(fields), where)
 
 
-def _matrix(source: str, answer: _Answer) -> Matrix:
+def _matrix(source: str, answer: _Answer, *, takes_moment: bool) -> Matrix:
     if answer.status != "success":
         raise InputError(f"Prometheus returned {answer.status}: {answer.error}", where=source, fix="repeat the query")
-    if answer.data.result_type != "matrix":
+    if answer.data.result_type != "matrix" and not (takes_moment and answer.data.result_type == "vector"):
         what = f"the result is a {answer.data.result_type}"
         raise InputError(what, where=source, fix="query /api/v1/query_range, which returns a matrix")
     partial = ("the response is partial",) if answer.is_partial else ()
-    return Matrix(answer.data.result, (*answer.warnings, *partial))
+    series = tuple(
+        one if one.value is None else PrometheusSeries(one.metric, (one.value,)) for one in answer.data.result
+    )
+    return Matrix(series, (*answer.warnings, *partial))

@@ -156,12 +156,16 @@ def _broken(error: MarkedYAMLError, text: str, first_line: int) -> SyntaxProblem
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
     what = f"broken YAML: {error.problem or 'cannot be read'}" + (f" {error.context}" if error.context else "")
+    from podqos.manifest.pasted import paste_hint
+
     written = next(islice(text.splitlines(), line, None), "")
     fix = ""
     if "\t" in written[: len(written) - len(written.lstrip())]:
         fix = "indent with spaces, not tabs"
     elif "{{" in text:
         fix = _TEMPLATE_FIX
+    elif pasted := paste_hint(text, line, error.context_mark.line if error.context_mark else line, first_line):
+        fix = pasted
     elif (above := _key_and_value_above(text, line)) and "mapping values are not allowed" in (error.problem or ""):
         fix = f'"{above}" already has a value: start a list item with a dash ("- {above}"), or indent both lines alike'
     elif error.context_mark and error.context_mark.line != line:

@@ -25,6 +25,7 @@ _MILLISECONDS_FROM = 10**11
 _LAST_SECOND = 253_402_300_799
 """The end of the year 9999."""
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9](?:\.[0-9]{1,9})?)", re.ASCII)
+_OTHER_DATE = re.compile(r"[0-9]{1,4}[/.][0-9]{1,2}[/.][0-9]{1,4}|[A-Za-z]{3,} +[0-9]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -54,7 +55,15 @@ def read_time(value: Plain) -> tuple[int, bool]:
         if date.tzinfo is None:
             date = date.replace(tzinfo=UTC)
         return (date - _EPOCH) // _MICROSECOND, True
-    return parse_duration_us(value), False
+    try:
+        return parse_duration_us(value), False
+    except InputError:
+        if not isinstance(value, str) or not _OTHER_DATE.search(value):
+            raise
+        # 11/01/2026 is in January for some.
+        raise InputError(
+            f'"{value}" is not a time', fix="such as 2026-11-15T04:00:00Z, or seconds since 1970"
+        ) from None
 
 
 def date_text(time_us: int) -> str:

@@ -27,7 +27,7 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, gc=False, rename="camel"):
     def refusal(self) -> tuple[str, str, str] | None:
         """Why the API server rejects the amounts: the field, what is wrong, and what to write; None if it does not."""
         if self.min_available is not None and self.max_unavailable is not None:
-            return "maxUnavailable", "minAvailable and maxUnavailable cannot both be set", "keep one of them"
+            return "maxUnavailable", "minAvailable and maxUnavailable cannot both be set", "remove one of them"
         for field, amount in (("minAvailable", self.min_available), ("maxUnavailable", self.max_unavailable)):
             if amount is not None and (what := _wrong_amount(amount)):
                 return field, what, "write 1 or 50%"

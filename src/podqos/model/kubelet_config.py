@@ -215,7 +215,7 @@ def cpu_set(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and (not last.isdecimal() or int(last) < int(first))):
-            raise InvalidConfiguration(f"{text!r} is not a list of cores", fix="write it as 0-3,8")
+            raise InvalidConfiguration(f"{text!r} is not a valid list of cores", fix="write it as 0-3,8")
         cores.update(range(int(first), int(last or first) + 1))
     return frozenset(cores)
 
@@ -239,7 +239,7 @@ def _check_values(config: KubeletConfiguration, where: str) -> None:
     _check_numbers(config, where)
     for name, text in config.qos_reserved.items():
         if name != MEMORY:
-            what, fix = f"{name!r} cannot be reserved", "the kubelet reserves memory only"
+            what, fix = f"{name!r} cannot be reserved", "the kubelet can reserve memory only"
             raise InvalidConfiguration(what, where=_at(where, "qosReserved"), fix=fix)
         if _percentage(text) is None:
             what, fix = f"{text!r} is not a percentage from 0% to 100%", "write a whole number with %, such as 50%"
@@ -283,7 +283,7 @@ def _check_choices(config: KubeletConfiguration, where: str) -> None:
         for value in values:
             if value not in _CHOICES[name]:
                 fix = f"write {' or '.join(choice for choice in _CHOICES[name] if choice)}"
-                raise InvalidConfiguration(f"{value!r} is not known", where=_at(where, name), fix=fix)
+                raise InvalidConfiguration(f"{value!r} is not a valid value", where=_at(where, name), fix=fix)
 
 
 def _check_numbers(config: KubeletConfiguration, where: str) -> None:
@@ -302,7 +302,7 @@ def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
     for name, text in reserved.items():
         if name not in _RESERVABLE:
             raise InvalidConfiguration(
-                f"{name!r} cannot be reserved", where=where, fix=f"the kubelet reserves {', '.join(_RESERVABLE)}"
+                f"{name!r} cannot be reserved", where=where, fix=f"the kubelet can reserve {', '.join(_RESERVABLE)}"
             )
         try:
             negative = Quantity.parse(text).sign < 0

@@ -139,7 +139,7 @@ IGNORED_FLAGS = (
 """Flags that the kubelet of some version has and that decide nothing here."""
 
 _REFUSED_IF_TRUE = {
-    "experimental-allocatable-ignore-eviction": "podqos always takes the hard thresholds off allocatable"
+    "experimental-allocatable-ignore-eviction": "podqos always subtracts hard thresholds from allocatable"
 }
 _SUGGESTED = 0.8
 """How alike two names must be for one to be a misspelling of the other."""
@@ -161,7 +161,7 @@ def fields_from_arguments(arguments: Mapping[str, object]) -> KubeletFields:
         checked = _values(name, values)
         if name in _REFUSED_IF_TRUE:
             if checked and _flag_value(name, Form.BOOLEAN, checked):
-                fix = "leave it out"
+                fix = "remove it"
                 raise InvalidConfiguration(f"not supported: {_REFUSED_IF_TRUE[name]}", where=name, fix=fix)
         elif name not in FLAGS:
             _check_spelling(name)
@@ -186,7 +186,7 @@ def arguments_from_words(words: Iterable[str]) -> dict[str, list[str]]:
         name = name.replace("_", "-")
         if not equals:
             if not word.startswith("-"):
-                raise InvalidConfiguration(f"{word!r} is not a flag", fix="write name=value")
+                raise InvalidConfiguration(f"{word!r} is not a valid flag", fix="write name=value")
             value = _value_behind(name, rest)
         arguments.setdefault(name, []).append(value)
     return arguments
@@ -243,7 +243,7 @@ def _check_spelling(name: str) -> None:
     if name not in IGNORED_FLAGS:
         close = difflib.get_close_matches(name, (*FLAGS, *IGNORED_FLAGS), n=1, cutoff=_SUGGESTED)
         if close:
-            raise InvalidConfiguration(f"the kubelet has no flag {name!r}", where=name, fix=f"did you mean {close[0]}?")
+            raise InvalidConfiguration(f"unknown kubelet flag {name!r}", where=name, fix=f"did you mean {close[0]}?")
 
 
 def _flag_value(name: str, form: Form, values: Sequence[str]) -> object:
@@ -288,7 +288,7 @@ def _boolean(text: str) -> bool:
 def _taint(text: str) -> dict[str, str]:
     matched = _TAINT.fullmatch(text)
     if matched is None:
-        raise InvalidConfiguration(f"{text!r} is not a taint", fix="write key=value:NoSchedule")
+        raise InvalidConfiguration(f"{text!r} is not a valid taint", fix="write key=value:NoSchedule")
     key, value, effect = matched.groups()
     return {"key": key, "value": value or "", "effect": effect}
 

@@ -223,9 +223,9 @@ def parse_version(text: str) -> Profile:
     if version is None or not OLDEST <= version <= NEWEST:
         known = f"{version_text(OLDEST)} to {version_text(NEWEST)}"
         raise InvalidArgument(
-            f"Kubernetes version {text!r} is not known",
+            f"unknown Kubernetes version {text!r}",
             where=naming("kubernetes_version"),
-            fix=f"use major.minor from {known}",
+            fix=f"use major.minor, {known}",
         )
     return profile_for(version)
 

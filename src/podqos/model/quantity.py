@@ -53,6 +53,9 @@ _ERROR_NUMBER = "unable to parse numeric part of quantity"
 # How people write amounts that Kubernetes does not read, and the suffixes that were probably meant: units of a thousand
 # are as often meant to be those of 1024.
 _AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
+_GROUP_DIGITS = 3
+# Typographic quotes are part of the text.
+_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb'\" "
 _MEANT_SUFFIXES: dict[str, tuple[str, ...]] = {
     "k": ("Ki", "k"), "ki": ("Ki",), "kb": ("Ki", "k"), "kib": ("Ki",),
     "mi": ("Mi",), "mb": ("Mi", "M"), "mib": ("Mi",),
@@ -202,12 +205,17 @@ def meant_cores(text: str) -> str:
 
 def _meant(text: str) -> str:
     """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5; empty where that is anybody's guess."""
+    bare = text.strip(_QUOTES)
+    if bare != text and _TEXT.fullmatch(bare):
+        return f"did you mean {bare}?"
     matched = _AMOUNT.fullmatch(text)
     suffixes = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
     if matched is None or suffixes is None:
         return ""
-    number = matched[1].replace(",", ".")
-    return f"did you mean {' or '.join(f'{number}{suffix}' for suffix in suffixes)}?"
+    numbers = [matched[1].replace(",", ".")]
+    if "," in matched[1] and len(matched[1].rpartition(",")[2]) == _GROUP_DIGITS:
+        numbers = [matched[1].replace(",", ""), *numbers]  # 1,024 may be either
+    return f"did you mean {' or '.join(f'{number}{suffix}' for number in numbers for suffix in suffixes)}?"
 
 
 def _parse(text: str) -> Quantity:

@@ -1,6 +1,6 @@
-"""Workloads of files through admission: the pod that the API server would store, with the policies found beside it.
+"""Admits workloads of files: the pod that the API server would store, given the policies in the files.
 
-What it would not store is noted as a problem, at its place in the file.
+A pod that it would reject becomes a problem, at its place in the file.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def admitted_pod(
     question: Question = Question.SURVIVAL,
     plugins: tuple[AdmissionPlugin, ...] = (),
 ) -> Pod | None:
-    """Return the pod as the API server would store it; None where it would not, which is reported.
+    """Return the pod as the API server would store it; None, with a problem, if it would reject it.
 
-    What it rejects and does not matter for the question is a warning. ``plugins`` are enabled besides the default ones.
+    Rejected fields that do not matter for the question are warnings. ``plugins`` are enabled in addition to defaults.
     """
     workload, pod = found.workload, found.workload.pod
     bounds = judge(unmeetable_bounds(pod), question)

@@ -1,4 +1,4 @@
-"""What answers assume where it is not stated, as values: one rule for each thing, the same for every command."""
+"""What answers assume if it is not stated, as values: one rule for each thing, the same for every command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 USUAL_NODE_BYTES = 64 << 30
 LEAST_NODE_BYTES = 1 << 20
-"""With less, nothing is a node."""
+"""The least memory of a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", stated_with("node_memory"))
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", stated_with("kubelet_config"))
 FIRST_BY_NAME = Assumption(
@@ -43,7 +43,7 @@ _POLICIES = f"{stated_with('files', 'FILE')} or {stated_with('policies')}"
 
 
 def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, tuple[Assumption, ...]]:
-    """Return a node's memory: as stated, else of the smallest Node, else 64Gi, which is then an assumption.
+    """Return a node's memory: as stated, else that of the smallest Node, else 64Gi, as an assumption.
 
     Never this machine's, which has nothing to do with the manifests. A Node that states next to none states nothing.
     """
@@ -58,7 +58,7 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
 
 
 def nodes_called(name: str, nodes: Iterable[Node]) -> Sequence[Node]:
-    """Return the Node of a name, where it states its memory; else all of them, of which the smallest counts."""
+    """Return the Node of this name if it states its memory; else all Nodes, of which the smallest counts."""
     every = list(nodes)
     return [node for node in every if node.name == name and not node_memory(None, (node,))[1]] or every
 
@@ -73,7 +73,7 @@ def node_hugepages(nodes: Iterable[Node], memory_bytes: int) -> int:
 
 
 def stated_allocatable(nodes: Sequence[Node], memory_bytes: int) -> int | None:
-    """Return how much memory a Node of this size, or the only one, states as allocatable; None where none does."""
+    """Return the allocatable memory of a Node of this size, or of the only Node, or None."""
     for node in nodes:
         capacity, stated = node.status.capacity.get(MEMORY), node.status.allocatable.get(MEMORY)
         is_it = len(nodes) == 1 if capacity is None else capacity.value == memory_bytes
@@ -83,7 +83,7 @@ def stated_allocatable(nodes: Sequence[Node], memory_bytes: int) -> int | None:
 
 
 def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = None) -> tuple[Assumption, ...]:
-    """Return what is taken of classes, by kind and name, that do not apply to the pods that name them."""
+    """Return what is assumed about classes, by kind and name, that do not apply to the pods that name them."""
     found = []
     for kind, name in sorted(set(named)):
         what, value, state_with = (each.format(name=name) for each in _OF_CLASS[kind])
@@ -95,7 +95,7 @@ def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = 
 
 
 def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
-    """Return what is assumed of the cluster: classes that no file has, and which policies apply to what."""
+    """Return what is assumed about the cluster: classes in no file, and which policies apply to which objects."""
     kinds = {found.workload.kind for found in objects.workloads}
     of_kinds = added_containers(kinds)
     missing = missing_classes(objects.missing, objects)
@@ -103,7 +103,7 @@ def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
 
 
 def as_written(objects: Objects) -> tuple[Assumption, ...]:
-    """Return that resources and replicas are as written where autoscalers change them."""
+    """Return the assumption that resources and replicas are as written, although autoscalers change them."""
     from podqos.objects.autoscaling import Autoscalers
 
     autoscalers = Autoscalers(objects)
@@ -121,7 +121,7 @@ def as_written(objects: Objects) -> tuple[Assumption, ...]:
 
 
 def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
-    """Return which containers the controllers of custom resources add, and are taken not to."""
+    """Return which containers that controllers of custom resources add are assumed not to be there."""
     if kinds <= POD_HOLDERS.keys():
         return ()
     from podqos.manifest.pod_kinds import CUSTOM_KINDS
@@ -137,7 +137,7 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
 
 
 def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
-    """Return which policies count for their own directory only, where that leaves a workload out."""
+    """Return which policies apply to their own directory only, if that leaves out a workload."""
     own = [policy for policy in objects.own_policies if policy.found.source.scope is not None]
     sources = objects.policy_sources()
     if not sources and not own:
@@ -157,7 +157,7 @@ def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
 
 
 def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[Assumption, ...]:
-    """Return that the policies of some files count for their own directories only, and those of others for none."""
+    """Return that some policies apply to their own directories only, and that contradictory ones are not applied."""
     found = []
     if paths:
         what, state_with = f"policies of {_shown(paths)}", f"{_POLICIES}: for all"
@@ -174,7 +174,7 @@ def _shown(paths: Sequence[str]) -> str:
 
 
 def unlabelled_namespaces(objects: Objects, policies: Iterable[Policy]) -> tuple[Assumption, ...]:
-    """Return that namespaces have no labels, where policies of podqos ask for them and no file has the namespace."""
+    """Return the assumption that namespaces have no labels, if a policy needs them and no file has the namespace."""
     if not any(policy.reads_namespaces for policy in policies):
         return ()
     from podqos.model.policy import Namespace
@@ -190,6 +190,6 @@ def unlabelled_namespaces(objects: Objects, policies: Iterable[Policy]) -> tuple
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:
-    """Return what is taken where the objects hold no policy; what comes from a cluster has met its policies."""
+    """Return what is assumed if the objects hold no policy; objects of a cluster have passed its policies."""
     is_stored = all(found.workload.is_stored for found in objects.workloads)
     return () if is_stored or any(found.is_decisive for found in objects.others) else (NO_POLICIES,)

@@ -12,7 +12,7 @@ Target = tuple[str, str, str]
 
 
 class Autoscalers:
-    """Autoscalers by their targets. One that was found in a directory counts there and below, like a policy."""
+    """Autoscalers by target. One that was found in a directory applies there and below, like a policy."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -24,7 +24,7 @@ class Autoscalers:
         return bool(self._vertical or self._horizontal)
 
     def vertical(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
-        """Return the one that changes the resources of a workload."""
+        """Return the autoscaler that changes a workload's resources."""
         chosen = _autoscaler(self._chosen(found, self._vertical))
         containers = found.workload.pod.spec.containers
         return (
@@ -32,11 +32,11 @@ class Autoscalers:
         )
 
     def recommending(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
-        """Return the one that is about a workload's resources, whether it changes them or only recommends."""
+        """Return the autoscaler for a workload's resources, whether it changes or only recommends them."""
         return _autoscaler(self._chosen(found, self._vertical))
 
     def horizontal(self, found: FoundWorkload) -> HorizontalPodAutoscaler | None:
-        """Return the one that changes the number of a workload's pods."""
+        """Return the autoscaler that changes the number of a workload's pods."""
         return _autoscaler(self.found_horizontal(found))
 
     def found_horizontal(self, found: FoundWorkload) -> tuple[FoundObject, HorizontalPodAutoscaler] | None:

@@ -1,4 +1,4 @@
-"""One node of a cluster, with all that the cluster says about it."""
+"""One node of a cluster, with everything the cluster knows about it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from podqos.objects.objects import Objects
 
 
 class ClusterNode(Struct, frozen=True):
-    """A node, its pods, and what measures them."""
+    """A node, its pods, and their usage."""
 
     node: Node
     objects: Objects
-    """Its pods, and what decides about them."""
+    """Its pods, and the objects that affect them."""
     kubelet: Kubelet | None
-    """None where it did not tell its settings."""
+    """None if it did not report its settings."""
     summary: Summary | None
-    """What its kubelet measured; None where it did not answer."""
+    """Usage measured by its kubelet; None if it did not answer."""
     pod_metrics: Mapping[str, PodMetrics] = {}
-    """What metrics.k8s.io says about pods, by ``namespace/name``, where the kubelet did not answer."""
+    """Usage of pods from metrics.k8s.io, by ``namespace/name``, if the kubelet did not answer."""
     node_metrics: NodeMetrics | None = None
-    """The same of the node."""
+    """The same for the node."""
     assumptions: tuple[Assumption, ...] = ()
     """What is assumed because a source of the cluster did not answer."""

@@ -44,7 +44,7 @@ Model = TypeVar("Model", bound=Struct)
 
 
 class Header(Struct, frozen=True, rename="camel"):
-    """The first line: what the snapshot is of."""
+    """The first line: what the snapshot contains."""
 
     api_version: Literal["podqos.dev/v1alpha1"] = "podqos.dev/v1alpha1"
     kind: Literal["ClusterSnapshot"] = "ClusterSnapshot"
@@ -55,20 +55,20 @@ class Header(Struct, frozen=True, rename="camel"):
     is_anonymous: bool = False
     """Whether names were replaced."""
     namespace: str = ""
-    """The only namespace it has pods of; empty: all."""
+    """The only namespace with pods in it; empty for all."""
     node: str = ""
-    """The only node it has pods of; empty: all."""
+    """The only node with pods in it; empty for all."""
 
 
 class NodeSummary(Struct, frozen=True, rename="camel", tag_field="kind", tag="NodeSummary"):
-    """What a kubelet answers at /stats/summary."""
+    """A kubelet's /stats/summary."""
 
     node: str
     summary: msgspec.Raw
 
 
 class NodeKubelet(Struct, frozen=True, rename="camel", tag_field="kind", tag="NodeKubelet"):
-    """What a kubelet answers at /configz."""
+    """A kubelet's /configz."""
 
     node: str
     configz: msgspec.Raw
@@ -79,11 +79,11 @@ class Missing(Struct, frozen=True, rename="camel", tag_field="kind", tag="Missin
 
     assumption: Assumption
     list: str = ""
-    """The list that may not be read, and is taken to be empty."""
+    """The list that podqos has no permission to read and assumes to be empty."""
 
 
 class Restart(Struct, frozen=True, rename="camel", tag_field="kind", tag="Restart"):
-    """A list that expired while it was read begins again: its earlier pages do not count."""
+    """A list that expired while it was read starts over: its earlier pages are void."""
 
     list: str
 
@@ -101,12 +101,12 @@ _NOTE_BEGINS = 40
 _NOTES = {"NodeSummary", "NodeKubelet", "Missing", "Restart", "End"}
 _PODS = "PodList"
 _BESIDE = ("PodMetricsList", "NodeMetricsList", "EventList")
-"""What decides nothing about pods, and is read only where it is asked for."""
+"""Kinds that do not affect pods, read only on request."""
 _WORKLOADS = ("DeploymentList", "StatefulSetList", "DaemonSetList", "ReplicaSetList", "JobList", "CronJobList")
 
 
 class _List(Struct, frozen=True):
-    """A page of a list, and the line it stands in."""
+    """A page of a list, and its line."""
 
     kind: str
     number: int
@@ -144,17 +144,17 @@ class ClusterSnapshot:
             return LATEST
 
     def running(self) -> Inputs:
-        """Return the pods, and what decides about them, as files to read."""
+        """Return the pods, and the objects that affect them, as files to read."""
         return self._inputs({_PODS: _as_it_is})
 
     def policies(self) -> Inputs:
-        """Return what decides about pods, as files to read."""
+        """Return the objects that affect pods, as files to read."""
         return self._inputs({})
 
     def declared(self) -> Inputs:
-        """Return the workloads, pods that none of them made, and what decides about them, as files to read.
+        """Return the workloads, pods that none of them created, and the objects that affect them, as files to read.
 
-        What quotas have counted is of these very pods, and is left out: they would be charged twice.
+        Quota usage is left out: it comes from these very pods, which would be charged twice.
         """
         known = {
             (workloads.kind.removesuffix("List"), f"{made.metadata.namespace}/{made.metadata.name}")
@@ -167,14 +167,14 @@ class ClusterSnapshot:
 
     @cached_property
     def objects(self) -> Objects:
-        """The pods, and what decides about them."""
+        """The pods, and the objects that affect them."""
         inputs = self.running()
         objects = held_objects(inputs, self._sources)
         self._sources = dict(zip(inputs.files, objects.sources, strict=True))
         return objects
 
     def decisive_for(self, node: str) -> tuple[object, ...]:
-        """Return everything that decides about the pods of a node, besides node and pods: as it is, to be compared."""
+        """Return everything else that affects the pods of a node, unchanged, for comparison."""
         own = self._summaries.get(node), self._kubelets.get(node)
         return (*own, self.header.server_version, *self._missing, *self._of_all)
 
@@ -184,11 +184,11 @@ class ClusterSnapshot:
         return tuple(each.data for each in self._lists if each.kind not in about)
 
     def on_node(self, name: str) -> Objects:
-        """Return the same with the pods of one node alone."""
+        """Return the same with only the pods of one node."""
         return self.objects.with_workloads(self.by_node.get(name, ()))
 
     def at(self, name: str, selection: Selection | None = None) -> ClusterNode:
-        """Return a node with its pods and what measures them; an answer is about the pods of ``selection``."""
+        """Return a node with its pods and their usage; the answer covers the pods of ``selection``."""
         objects = self.on_node(name).with_selection(selection)
         summary = self.summary(name)
         # Metrics are not read where the kubelet has measured more.
@@ -217,7 +217,7 @@ class ClusterSnapshot:
 
     @cached_property
     def pod_metrics(self) -> dict[str, PodMetrics]:
-        """What metrics.k8s.io says about pods, by ``namespace/name``; empty where it did not answer."""
+        """Usage of pods from metrics.k8s.io, by ``namespace/name``; empty if it did not answer."""
         return {
             f"{item.metadata.namespace}/{item.metadata.name}": item
             for item in self._items("PodMetricsList", PodMetrics)
@@ -225,17 +225,17 @@ class ClusterSnapshot:
 
     @cached_property
     def node_metrics(self) -> dict[str, NodeMetrics]:
-        """What metrics.k8s.io says about nodes, by name."""
+        """Usage of nodes from metrics.k8s.io, by name."""
         return {item.metadata.name: item for item in self._items("NodeMetricsList", NodeMetrics)}
 
     @cached_property
     def fated_pods(self) -> tuple[FatedPod, ...]:
-        """The pods with all that nodes say about them, each once."""
+        """The pods with their full status, each once."""
         return tuple({item.metadata.uid or item.key: item for item in self._items("PodList", FatedPod)}.values())
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """What components told of pods and nodes in the hour before; empty where that was not asked for."""
+        """Events of pods and nodes of the last hour; empty unless requested."""
         return tuple(self._items("EventList", Event))
 
     def _items(self, kind: str, model: type[Model]) -> Iterator[Model]:
@@ -251,12 +251,12 @@ class ClusterSnapshot:
             raise self._error(each.number, f"broken: {error}") from None
 
     def summary(self, node: str) -> Summary | None:
-        """Return what a node's kubelet measured; None where it did not answer."""
+        """Return the usage that a node's kubelet measured; None if it did not answer."""
         data = self._summaries.get(node)
         return None if data is None else decode_summary(data)
 
     def kubelet(self, node: str) -> Kubelet | None:
-        """Return the settings of a node's kubelet; None where it did not tell them."""
+        """Return the settings of a node's kubelet; None if it did not report them."""
         data = self._kubelets.get(node)
         if data is None:
             return None
@@ -271,22 +271,22 @@ class ClusterSnapshot:
         count, end = 1, None
         for number, line in numbered:
             if end is not None:
-                raise self._error(number, "there is more after the end", "keep one snapshot per file")
+                raise self._error(number, "there is data after the end of the snapshot", "keep one snapshot per file")
             before = known[number - 2] if number - 2 < len(known) else None
             entry = before[1] if before is not None and before[0] == line else self._entry(number, line)
             self._entries.append((line, entry))
             end = self._take(entry)
             count = number
         if end is None or end.lines != count - 1:
-            raise InputError("it was cut off", where=self.source, fix="take the snapshot again")
+            raise InputError("it is truncated", where=self.source, fix="take the snapshot again")
         return header
 
     def _header(self, line: bytes) -> Header:
         try:
             return msgspec.json.decode(line, type=Header)
         except REFUSALS as error:
-            fix = f'its first line is {{"apiVersion":"podqos.dev/v1alpha1","kind":"{KIND}", …}}'
-            raise InputError(f"no snapshot of a cluster: {error}", where=self.source, fix=fix) from None
+            fix = f'a snapshot starts with {{"apiVersion":"podqos.dev/v1alpha1","kind":"{KIND}", …}}'
+            raise InputError(f"not a snapshot of a cluster: {error}", where=self.source, fix=fix) from None
 
     def _kind(self, number: int, line: bytes) -> str:
         try:
@@ -372,14 +372,14 @@ def _uncharged(data: bytes) -> bytes:
 
 
 def _without_made(known: set[tuple[str, str]], data: bytes) -> bytes:
-    """Return a list without what one of the known workloads made."""
+    """Return a list without the objects created by known workloads."""
     found = msgspec.json.decode(data, type=_RawList)
     items = [item for item in found.items if not _is_made(msgspec.json.decode(item, type=_Made).metadata, known)]
     return msgspec.json.encode(replace(found, items=items))
 
 
 def _is_made(metadata: ObjectMeta, known: set[tuple[str, str]]) -> bool:
-    """Whether one of the known workloads made it. A Deployment makes its pods by way of a ReplicaSet."""
+    """Whether a known workload created it. A Deployment creates its pods through a ReplicaSet."""
     for owner in metadata.owner_references:
         made_by = {(owner.kind, f"{metadata.namespace}/{owner.name}")}
         if owner.kind == "ReplicaSet":
@@ -398,7 +398,7 @@ def is_cluster_snapshot(data: bytes) -> bool:
 
 
 def noting_missing(lines: Iterable[bytes], missing: list[Assumption]) -> Iterator[bytes]:
-    """Pass on the lines of a snapshot, and keep what could not be read, with the right that would allow it."""
+    """Pass on the lines of a snapshot, and keep what could not be read, with the missing permission."""
     for line in lines:
         # Notes are short lines of their own; lists are not decoded again.
         if b'"kind":"Missing"' in line[:_NOTE_BEGINS]:

@@ -1,7 +1,7 @@
-"""What files hold, whatever an answer is about. It is shared by all ``Objects`` that are made from it.
+"""The contents of files, independent of any answer, shared by all ``Objects`` made from them.
 
-Nothing in it changes. Objects other than workloads and policies are read when their kind is asked for, once; what is
-wrong with them is returned with them.
+They never change. Objects other than workloads and policies are read once, when their kind is requested, and returned
+with their problems.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Item = TypeVar("Item")
 
 
 class TakenFile(Struct, frozen=True):
-    """A file that was read."""
+    """A file and its contents."""
 
     source: Source
     is_stored: bool = False
@@ -60,21 +60,21 @@ class FoundWorkload(Struct, frozen=True):
 
 
 class Read(Struct, Generic[Item], frozen=True):
-    """Objects of one kind, and what is wrong with them."""
+    """Objects of one kind and their problems."""
 
     items: tuple[Item, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 class Contents:
-    """What files hold."""
+    """The contents of files."""
 
     def __init__(self, taken: Iterable[TakenFile] = (), rules: ReadingRules | None = None) -> None:
         self.rules = rules = rules or ReadingRules()
         self.taken = tuple(taken)
         applied = [taken_file.source for taken_file in self.taken if not taken_file.is_stored]
         self.sources: tuple[Source, ...] = tuple(applied)
-        """Without those that tell what the cluster has."""
+        """The files without those that describe the cluster."""
         self.workloads: tuple[FoundWorkload, ...] = tuple(
             FoundWorkload(in_namespace(workload, rules.namespace), source.path, place)
             for source in applied
@@ -84,7 +84,7 @@ class Contents:
         self.refused: tuple[tuple[Source, RefusedDocument], ...] = tuple(
             (source, refused) for source in applied for refused in source.reading.refused
         )
-        """What should be a workload and is not in order."""
+        """Invalid workloads."""
         self.others: tuple[FoundObject, ...] = tuple(
             FoundObject(other, taken_file.source, taken_file.is_stored)
             for taken_file in self.taken
@@ -92,13 +92,13 @@ class Contents:
         )
         self.by_path: Mapping[str, Source] = {taken_file.source.path: taken_file.source for taken_file in self.taken}
         self.problems: tuple[tuple[bool, Problem], ...]
-        """What is wrong, each with whether it leaves it open what the policies are."""
+        """Problems, each with whether it makes the policies uncertain."""
         self.policies, self.problems = self._policies()
         self._found: dict[type[Struct], Read[Any]] = {}
         self._admitting: dict[Scopes, NamespacePolicies] = {}
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Contents:
-        """Return what there would be if some of the files held other texts."""
+        """Return the contents if some of the files had other texts."""
         kinds = self.rules.kinds
         return Contents(
             (
@@ -116,7 +116,7 @@ class Contents:
         )
 
     def _policies(self) -> tuple[PolicyCollector | None, tuple[tuple[bool, Problem], ...]]:
-        """Return the policies, if there are any, and what is wrong with them and with the files."""
+        """Return the policies, if there are any, and the problems of policies and files."""
         policies: PolicyCollector | None = None
         problems: list[tuple[bool, Problem]] = []
         for taken_file in self.taken:
@@ -140,15 +140,15 @@ class Contents:
     # ---- policies ----------------------------------------------------------------------------------------------------
 
     def scopes(self, source: str) -> Scopes:
-        """Return the directories whose policies apply to what a file holds."""
+        """Return the directories whose policies apply to a file's objects."""
         return () if self.policies is None else self.policies.scopes(source)
 
     def cluster(
         self, source: str | None = None, override_profile: OverrideProfile | None = None
     ) -> tuple[ClusterPolicies, tuple[Problem, ...]]:
-        """Return the policies that apply to what a file holds, and what is wrong with them; None: all that there are.
+        """Return the policies that apply to a file's objects, and their problems; None: all policies.
 
-        Without a profile, the shape of an override tells its generation.
+        Without a profile, the generation of an override follows from its shape.
         """
         policies = self._no_policies if self.policies is None else self.policies
         scopes = policies.all_scopes if source is None else policies.scopes(source)
@@ -194,7 +194,7 @@ class Contents:
 
     @cached_property
     def kubelets(self) -> Read[KubeletObject]:
-        """The settings of kubelets that stand among the files."""
+        """The kubelet settings in the files."""
         problems: list[Problem] = []
         return Read(tuple(self._read_kubelets(problems)), tuple(problems))
 
@@ -218,7 +218,7 @@ class Contents:
 
     @cached_property
     def own_policies(self) -> Read[PolicyObject]:
-        """The policies of podqos that stand among the files; of two of the same name the first counts."""
+        """The podqos policies in the files; of two with the same name, the first counts."""
         problems: list[Problem] = []
         return Read(tuple(self._read_own_policies(problems)), tuple(problems))
 
@@ -236,7 +236,7 @@ class Contents:
                 continue
             key = source.scope, reading.policy.name
             if key in seen:
-                what = f'Policy "{reading.policy.name}" is in {seen[key]} already'
+                what = f'Policy "{reading.policy.name}" is already defined in {seen[key]}'
                 problems.append(source.problem(place, ("metadata", "name"), what, "rename one"))
                 continue
             seen[key] = source.name
@@ -251,7 +251,7 @@ def without_quotas(cluster: ClusterPolicies) -> NamespacePolicies:
 
 
 def in_namespace(workload: Workload, namespace: str) -> Workload:
-    """Return the workload in the namespace it names, or else in this one."""
+    """Return the workload in its own namespace, or else in this one."""
     if workload.metadata.namespace and workload.pod.metadata.namespace:
         return workload
     own = workload.metadata.namespace or namespace

@@ -17,20 +17,20 @@ class InputFile(Struct, frozen=True):
 
     path: str
     scope: str | None = None
-    """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
+    """The directory that was walked to find it, to whose objects its policies apply; None if it was named."""
     data: bytes | None = None
-    """What it holds, where that was rendered or read already."""
+    """Its contents, if already rendered or read."""
     cluster: str = ""
-    """The name of the cluster that it is a list of objects of, which have no line or column; empty: a file."""
+    """The name of the cluster that this list of objects comes from, without lines and columns; empty for a file."""
 
 
 class Inputs(Struct, frozen=True):
-    """The files of a command, and what was left out on the way to them."""
+    """The files of a command, and what was left out."""
 
     files: list[InputFile]
     problems: list[Problem] = []
     assumptions: tuple[Assumption, ...] = ()
-    """What is taken not to be there because a cluster does not let it be read."""
+    """What is assumed not to exist because reading it is forbidden."""
 
     @property
     def paths(self) -> list[str]:
@@ -39,7 +39,7 @@ class Inputs(Struct, frozen=True):
 
     @property
     def places(self) -> Iterable[str]:
-        """Where the files were found: the directories that were walked, and files that were named."""
+        """Where the files were found: walked directories and named files."""
         return dict.fromkeys(file.scope or file.path for file in self.files)
 
     def only(self, files: Iterable[InputFile]) -> Inputs:

@@ -1,4 +1,4 @@
-"""Objects whose texts are known already, such as the lists of a cluster."""
+"""Objects whose texts are already in memory, such as the lists of a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.objects.sources import Source
 
 
 def held_objects(inputs: Inputs, known: Mapping[InputFile, Source] | None = None) -> Objects:
-    """Return what files hold whose texts are given. ``known`` are those that were read already."""
+    """Return the objects of files with the given texts. ``known`` are files that were read already."""
     contents = Contents(map(TakenFile, _sources(inputs, known or {})))
     objects = Objects(contents, assumptions=inputs.assumptions, problems=inputs.problems)
     objects.note_unjudged()

@@ -1,4 +1,4 @@
-"""The node that ``--kubelet-config`` and its neighbours describe, as the settings that cgroups are planned by."""
+"""The node that ``--kubelet-config`` and related options describe, as settings for planning cgroups."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class Kubelet(Struct, frozen=True):
-    """A kubelet's configuration, and the file it is from, if any."""
+    """A kubelet's configuration, and its file, if any."""
 
     config: KubeletConfiguration = KubeletConfiguration()
     path: str | None = None
     problems: tuple[Problem, ...] = ()
-    """What of the file changes no answer."""
+    """Settings of the file that have no effect."""
     notation: Notation = Notation.CONFIGURATION
-    """How the file is written."""
+    """The format of the file."""
 
     @property
     def is_stated(self) -> bool:
-        """Whether anything is known of it but the defaults."""
+        """Whether its configuration is known, not only the defaults."""
         return self.path is not None or self.config != KubeletConfiguration()
 
 
@@ -49,7 +49,7 @@ def rules_of(kubelet: Kubelet | None, profile: Profile) -> tuple[Assumption, ...
 
 
 def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
-    """Return that a file of OpenShift 3 is judged by the rules of a later version, where it is."""
+    """Return the assumption that the rules of a later version apply to an OpenShift 3 file, if they do."""
     if notation is not Notation.ARGUMENTS or profile.has_kubelet_arguments:
         return ()
     version = profile.version_text
@@ -58,11 +58,11 @@ def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
 
 
 DEFAULT_KUBELET = Kubelet()
-"""One whose configuration is not stated."""
+"""A kubelet whose configuration is not stated."""
 
 
 def kubelet_among(objects: Objects) -> Kubelet | None:
-    """Return the kubelet whose settings stand among the files; None where there are several, or none.
+    """Return the kubelet whose settings are in the files; None if there are several or none.
 
     All of them must start.
     """
@@ -71,7 +71,7 @@ def kubelet_among(objects: Objects) -> Kubelet | None:
 
 
 def kubelet_of(found: KubeletObject) -> Kubelet:
-    """Return the kubelet whose settings were found in a file; raise where it does not start with them."""
+    """Return the kubelet whose settings were found in a file; raise if it does not start with them."""
     path = found.found.source.path
     try:
         check_alone(found.settings)
@@ -91,7 +91,7 @@ def cgroups_of(
 ) -> CgroupSettings:
     """Return the settings of a node with this kubelet, which must be one that starts there.
 
-    ``cores`` are None where they are not known.
+    ``cores`` is None if unknown.
     """
     capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
     if cores is not None:
@@ -103,7 +103,7 @@ def cgroups_of(
 
 
 def check_kubelet(kubelet: Kubelet, capacity: ResourceList, *, swap_bytes: int = 0, profile: Profile = LATEST) -> None:
-    """Raise ``InvalidConfiguration``, with the file, where a kubelet does not start on such a node."""
+    """Raise ``InvalidConfiguration``, with the file, if a kubelet does not start on such a node."""
     try:
         check_starts(kubelet.config, capacity, swap_bytes=swap_bytes, profile=profile)
     except InvalidConfiguration as error:
@@ -118,7 +118,7 @@ def judged_cgroups(
     cgroup_version: CgroupVersion = CgroupVersion.V2,
     profile: Profile = LATEST,
 ) -> CgroupSettings:
-    """Return the settings for those who ask who dies; where nothing is stated pods have no limit but the machine."""
+    """Return the settings for questions about kills; unless stated, only the machine limits pods."""
     if not kubelet.is_stated:
         return CgroupSettings(node_memory_bytes=memory_bytes, node_swap_bytes=swap_bytes, cgroup_version=cgroup_version)
     settings = cgroups_of(

@@ -1,4 +1,4 @@
-"""Tells of a kubelet's settings that change no answer, as a warning about the input."""
+"""Warns about kubelet settings that have no effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def ignored_problems(
     reader: Reader = "plan",
     version: tuple[int, int] | None = None,
 ) -> Iterator[Problem]:
-    """Yield the one warning about settings that were accepted, if there is anything to tell about them in a version."""
+    """Yield the one warning about settings that have no effect in a version, if there are any."""
     words = ignored_words(settings.ignored_by(reader, version))
     if words:
         yield Problem(source, *place, Severity.WARNING, format_path(settings.notation.path), words)

@@ -1,4 +1,4 @@
-"""A kubelet's settings from flags, and what they leave to pods."""
+"""A kubelet's settings from flags, and the allocatable they result in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podqos.placement.kubelet_start import divided
 
 
 def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:
-    """Return the settings that the kubelet's flags of a command line make."""
+    """Return the settings of kubelet flags on a command line."""
     try:
         settings = kubelet_settings({"kubeletArguments": {name: [*values] for name, values in flags.items()}})
         assert settings is not None

@@ -18,7 +18,7 @@ from podqos.survival.node.pods import NodePod, names_by_workload, pods_on_node
 def node_pods(
     objects: Objects, *, profile: Profile = LATEST, node: str | None = None, named: Collection[str] = ()
 ) -> list[NodePod]:
-    """Return the pods; what the API server would not store is noted among the problems of the objects.
+    """Return the pods; those the API server would reject become problems of the objects.
 
     Pods from files get uids that are the same in every run. ``node`` chooses among the pods of several; ``named`` are
     those a usage file speaks of (see ``survival.pods``).
@@ -46,7 +46,7 @@ def _admitted(found: FoundWorkload, objects: Objects, profile: Profile) -> Pod |
 
 
 def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
-    """Yield pods, and take their uids; those that get their names from the API server may be called alike."""
+    """Yield pods, keeping track of uids; pods with generated names may have the same name."""
     for entry in pods:
         metadata = entry.pod.metadata
         uid, number = metadata.uid, 1
@@ -62,20 +62,20 @@ def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
 
 
 def chosen_node(workloads: Iterable[FoundWorkload], node: str | None = None) -> str:
-    """Return the node whose pods are meant: the one that is named, else the only one; empty where pods name none."""
+    """Return the node whose pods to use: the given one, else the only one; empty if pods name none."""
     nodes = sorted({found.workload.pod.spec.node_name for found in workloads} - {""})
     if node is None and len(nodes) > 1:
         fix = "choose one with " + naming("node") + f": {', '.join(nodes[:5])}{', …' if len(nodes) > 5 else ''}"
         raise InvalidArgument(f"these are the pods of {len(nodes)} nodes", fix=fix)
     if node is not None and node not in nodes:
         raise InvalidArgument(
-            f"no pod runs on {node}", where=naming("node"), fix=f"one of: {', '.join(nodes) or 'none'}"
+            f"no pods run on {node}", where=naming("node"), fix=f"one of: {', '.join(nodes) or 'none'}"
         )
     return node or next(iter(nodes), "")
 
 
 def _on_node(workloads: list[FoundWorkload], node: str, *, is_named: bool) -> Iterator[FoundWorkload]:
-    """Yield the workloads of one node; on the only one, unless it is named, runs as well what names none."""
+    """Yield the workloads of one node; the only node, unless given by name, also runs pods without a node."""
     pods_are_live = any(map(_is_live_pod, workloads))
     for found in workloads:
         if found.workload.pod.spec.node_name == node:

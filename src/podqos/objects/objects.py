@@ -1,4 +1,4 @@
-"""Everything that files hold, as one value: workloads, and the objects that decide about their pods.
+"""Everything in the files as one value: workloads, and the objects that affect their pods.
 
 Nothing is printed: what is wrong is kept as problems, each with its place in its file, and what can be read is read all
 the same. Objects other than workloads and policies are read when their kind is asked for.
@@ -51,7 +51,7 @@ _SHOWN = 5
 
 
 class Objects:
-    """What files hold, and which of its workloads an answer is about.
+    """The contents of files, and which of the workloads an answer covers.
 
     A value: what was read and chosen is fixed, and ``with_selection`` and the like return another. ``notes`` alone
     grows: there answers note what they find out (``problems``, ``missing``).
@@ -60,9 +60,9 @@ class Objects:
     workloads: tuple[FoundWorkload, ...]
     """In the order of the files."""
     assumptions: tuple[Assumption, ...]
-    """What is taken not to be there because a cluster does not let it be read."""
+    """What is assumed not to exist because reading it is forbidden."""
     notes: Notes
-    """What was found out about the objects so far."""
+    """Notes about the objects so far."""
     _contents: Contents
     _selection: Selection | None
     _admitting: dict[Scopes, NamespacePolicies]
@@ -100,7 +100,7 @@ class Objects:
         return self
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse, but for the selection, which used to be set."""
+        """Raise, except for the selection, which used to be settable."""
         if name != "selection":
             raise AttributeError(f"objects do not change: {name} cannot be set")
         from warnings import warn
@@ -111,15 +111,15 @@ class Objects:
     # ---- others like it ----------------------------------------------------------------------------------------------
 
     def with_selection(self, selection: Selection | None) -> Objects:
-        """Return the same for an answer that is about some of the workloads; None: about all."""
+        """Return the same for an answer that covers some of the workloads; None: all of them."""
         return self._view(self.workloads, selection, self.notes)
 
     def with_workloads(self, workloads: Iterable[FoundWorkload]) -> Objects:
-        """Return the same with other workloads alone; what is noted about one is noted about both."""
+        """Return the same with only other workloads; both share their notes."""
         return self._view(workloads, self.selection, self.notes)
 
     def only(self, workloads: Iterable[FoundWorkload]) -> Objects:
-        """Return the same with other workloads alone: what decides about them is shared, problems are their own."""
+        """Return the same with only other workloads: policies are shared, problems are not."""
         return self._view(workloads, self.selection, Notes(self.policy_problems))
 
     def with_text(self, path: str, data: bytes, *, are_stored: bool = False) -> Objects:
@@ -132,7 +132,7 @@ class Objects:
         return objects.with_workloads((*self.workloads, *further.workloads[len(contents.workloads) :]))
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
-        """Return what there would be if some of the files held other texts."""
+        """Return the objects if some of the files had other texts."""
         contents = self._contents.with_texts(texts)
         objects = Objects(contents, selection=self.selection, assumptions=self.assumptions)
         objects.note_unjudged()
@@ -146,47 +146,47 @@ class Objects:
 
     @property
     def selection(self) -> Selection | None:
-        """Which workloads an answer is about; None: all of them."""
+        """The workloads an answer covers; None: all of them."""
         return self._selection
 
     @property
     def namespace(self) -> str:
-        """That of objects which name none."""
+        """The namespace of objects without one."""
         return self._contents.rules.namespace
 
     @property
     def directory(self) -> str:
-        """Where the names of files begin that are not absolute."""
+        """The directory that relative file names start from."""
         return self._contents.rules.directory
 
     @property
     def kinds(self) -> Mapping[str, CustomKind]:
-        """Custom resources that hold pods, besides the well-known ones."""
+        """Custom resources with pods, in addition to the well-known ones."""
         return self._contents.rules.kinds
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The files, without those that tell what the cluster has."""
+        """The files without those that describe the cluster."""
         return self._contents.sources
 
     @property
     def others(self) -> tuple[FoundObject, ...]:
-        """The objects that are no workloads."""
+        """The objects other than workloads."""
         return self._contents.others
 
     @property
     def refused(self) -> tuple[tuple[Source, RefusedDocument], ...]:
-        """What should be a workload and is not in order."""
+        """Invalid workloads."""
         return self._contents.refused
 
     @property
     def problems(self) -> list[Problem]:
-        """What is wrong: known from reading, and found since by those that looked at the objects. Each once."""
+        """Problems from reading the files and from answers so far, each once."""
         return self.notes.problems
 
     @property
     def policy_problems(self) -> list[Problem]:
-        """Those of the problems that leave it open what the policies are."""
+        """The problems that make the policies uncertain."""
         return self.notes.policy_problems
 
     @property
@@ -197,27 +197,32 @@ class Objects:
     # ---- what there is -----------------------------------------------------------------------------------------------
 
     def takes(self, found: FoundWorkload) -> bool:
-        """Whether an answer is about a workload."""
+        """Whether an answer covers a workload."""
         return self.selection is None or self.selection.takes(found.workload)
 
     @property
     def left_out(self) -> int:
-        """How many objects are of kinds that decide nothing about pods, and documents are no Kubernetes objects."""
+        """How many objects are of kinds that do not affect pods, or documents that are not Kubernetes objects."""
         return self.skipped + sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
 
     @property
+    def unparsed(self) -> int:
+        """How many documents were not parsed, because objects of their kind hold neither pods nor policies."""
+        return sum(not found.other.is_parsed for found in self.others)
+
+    @property
     def skipped(self) -> int:
-        """How many documents, or items of lists, are no Kubernetes objects."""
+        """How many documents, or items of lists, are not Kubernetes objects."""
         return sum(source.reading.skipped for source in self.sources)
 
     @property
     def errors(self) -> int:
-        """How many of the problems keep something out."""
+        """How many of the problems are errors."""
         return sum(problem.severity is Severity.ERROR for problem in self.problems)
 
     @property
     def unjudged(self) -> list[NotJudged]:
-        """Objects that have pods which cannot be read from them."""
+        """Objects whose pods cannot be read from them."""
         return [
             NotJudged(
                 unjudged.kind,
@@ -232,7 +237,7 @@ class Objects:
         ]
 
     def note_unjudged(self) -> None:
-        """Note which objects are not judged though they have pods."""
+        """Note which objects are skipped although they have pods."""
         self.note(*not_judged(self.unjudged))
 
     def of(self, model: type[Model]) -> tuple[Model, ...]:
@@ -246,17 +251,17 @@ class Objects:
         return self._noted(self._contents.found(model))
 
     def disruption_budgets(self) -> tuple[tuple[FoundObject, PodDisruptionBudget], ...]:
-        """Return the PodDisruptionBudgets; what the API server rejects is noted and does not count."""
+        """Return the PodDisruptionBudgets; those the API server rejects are noted and ignored."""
         return self._noted(self._contents.disruption_budgets)
 
     @property
     def kubelets(self) -> tuple[KubeletObject, ...]:
-        """The settings of kubelets that stand among the files."""
+        """The kubelet settings in the files."""
         return self._noted(self._contents.kubelets)
 
     @property
     def own_policies(self) -> tuple[PolicyObject, ...]:
-        """The policies of podqos that stand among the files; of two of the same name the first counts."""
+        """The podqos policies in the files; of two with the same name, the first counts."""
         read = self._contents.own_policies
         self.notes.note_policies(read.problems)
         return read.items
@@ -270,30 +275,30 @@ class Objects:
         return scope_of(source, self.directory)
 
     def is_about(self, own: PolicyObject, source: str) -> bool:
-        """Whether a policy is about what a file holds: found in a directory, it is about that one and those below."""
+        """Whether a policy applies to a file: one found in a directory applies there and below."""
         scope = own.found.source.scope
         return scope is None or (source != STDIN and is_within(self.folder(source), scope))
 
     def scopes(self, source: str) -> Scopes:
-        """Return the directories whose policies apply to what a file holds."""
+        """Return the directories whose policies apply to a file's objects."""
         return self._contents.scopes(source)
 
     def cluster(self, source: str | None = None, override_profile: OverrideProfile | None = None) -> ClusterPolicies:
-        """Return the policies of all namespaces that apply to what a file holds; None: all that there are.
+        """Return the policies of all namespaces that apply to a file's objects; None: all policies.
 
-        Without a profile, the shape of an override tells its generation.
+        Without a profile, the generation of an override follows from its shape.
         """
         cluster, problems = self._contents.cluster(source, override_profile)
         self.notes.note_policies(problems)
         return cluster
 
     def check_policies(self) -> None:
-        """Note everything wrong with the policies, wherever they apply."""
+        """Note all problems of the policies, wherever they apply."""
         if self._contents.policies is not None:
             self.notes.note_policies(self._contents.policies.problems())
 
     def check_kubelets(self) -> None:
-        """Note kubelets among the files that do not start with their settings, for answers that need none of them."""
+        """Note kubelets in the files that do not start with their settings, for answers that need none of them."""
         for kubelet in self.kubelets:
             from podqos.eviction.kubelet_file import check_alone
 
@@ -305,7 +310,7 @@ class Objects:
 
     @property
     def policy_errors(self) -> list[Problem]:
-        """What is wrong with policies that apply to all objects."""
+        """Problems of policies that apply to all objects."""
         named = {taken_file.source.name for taken_file in self._contents.taken if taken_file.source.scope is None}
         return [
             problem
@@ -315,11 +320,11 @@ class Objects:
 
     @property
     def has_policies(self) -> bool:
-        """Whether anything in the files, or stated besides, decides about pods."""
+        """Whether anything in the files or options affects pods."""
         return bool(self._contents.rules.stated) or any(found.is_decisive for found in self.others)
 
     def policy_sources(self, scopes: Scopes | None = None) -> list[Source]:
-        """Return the files whose policies apply in some directories and not in all; None: in any."""
+        """Return the files whose policies apply to some directories only; None: to any."""
         policies = self._contents.policies
         return [] if policies is None else policies.sources(scopes)
 
@@ -330,17 +335,17 @@ class Objects:
         return [] if policies is None else list(policies.alternatives)
 
     def policy_places(self, source: str) -> list[tuple[Source, Place]]:
-        """Return where the policies stand that apply to what a file holds."""
+        """Return where the policies are that apply to a file's objects."""
         policies = self._contents.policies
         return [] if policies is None else policies.locations(self.scopes(source))
 
     def defined_in(self, kind: str, name: str) -> str:
-        """Return a file that has a class of this name, which may not apply; nothing where there is none."""
+        """Return a file that has a class of this name, which may not apply; empty if there is none."""
         policies = self._contents.policies
         return "" if policies is None else policies.defined_in(kind, name)
 
     def namespace_policies(self, source: str) -> NamespacePolicies:
-        """Return what admission of a file's pods looks at, namespace by namespace, in all of which pods may be created.
+        """Return the policies for admitting a file's pods, by namespace; pods may be created in all of them.
 
         Quotas are left out: what they have room for depends on all pods of a namespace, and ``admit`` charges them.
         Classes that pods name and that are not given are taken to exist, and are ``missing``.
@@ -377,9 +382,9 @@ class Objects:
         )
 
     def latest(self, *, warn: bool = True) -> list[FoundWorkload]:
-        """Return each workload once: as with ``kubectl apply``, what comes later replaces what came before.
+        """Return each workload once: as with ``kubectl apply``, a later one replaces an earlier one.
 
-        ``warn``: whether that is a problem to tell, because it may be an oversight.
+        ``warn``: whether to report that, because it may be an oversight.
         """
         latest: dict[str, FoundWorkload] = {}
         replaced: list[tuple[FoundWorkload, str]] = []
@@ -396,7 +401,7 @@ class Objects:
             self._report(found, "", what, severity=Severity.WARNING)
         if len(replaced) > _SHOWN:
             what = f"{len(replaced) - _SHOWN} more workloads from here on replace one of the same name"
-            fix = "name one directory at a time"
+            fix = "give one directory at a time"
             self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
 
@@ -413,22 +418,22 @@ class Objects:
         return self._contents.by_path[found.source].scope or ""
 
     def plain(self, found: FoundWorkload) -> Plain:
-        """Return everything that an object says."""
+        """Return the full contents of an object."""
         return self._contents.by_path[found.source].lookup.plain(found.place)
 
     # ---- what is wrong -----------------------------------------------------------------------------------------------
 
     def note(self, *problems: Problem) -> None:
-        """Keep problems; one that is known already stays one."""
+        """Add problems, each once."""
         self.notes.note(problems)
 
     def report(self, found: FoundWorkload, errors: Iterable[FieldError]) -> None:
-        """Note what is wrong with a workload, at the places where it stands."""
+        """Note the problems of a workload, at their places."""
         for error in errors:
             self._report(found, found.workload.at(error.path), error.words)
 
     def tolerate(self, found: FoundWorkload, errors: Sequence[FieldError]) -> None:
-        """Warn of what the API server rejects about a workload and an answer does not depend on."""
+        """Warn about fields of a workload that the API server rejects but the answer does not depend on."""
         self.note(*self._contents.by_path[found.source].tolerated(found.place, errors))
 
     def refuse(self, found: FoundWorkload, what: str, fix: str = "", field: str = "") -> None:
@@ -436,7 +441,7 @@ class Objects:
         self._report(found, field, what, fix)
 
     def warn(self, found: FoundWorkload, what: str) -> None:
-        """Note something to know about a workload; of what is true of several, only once."""
+        """Add a note about a workload; a note that is true of several is added once."""
         if not any(problem.what == what for problem in self.problems):
             self._report(found, "", what, severity=Severity.WARNING)
 
@@ -447,7 +452,7 @@ class Objects:
 
 
 def custom_kinds(kinds: Mapping[str, str] | None) -> dict[str, CustomKind]:
-    """Return custom resources that hold pods, from the paths to their templates."""
+    """Return custom resources with pods, from the paths to their templates."""
     if not kinds:
         return {}
     from podqos.manifest.pod_kinds import configured_kind

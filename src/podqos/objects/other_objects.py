@@ -1,4 +1,4 @@
-"""Objects that hold no pods: which kinds are read, as what, and what is wrong with them."""
+"""Objects without pods: which kinds are read, how, and their problems."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class FoundObject(Struct, frozen=True):
 
     @property
     def is_policy(self) -> bool:
-        """Whether it is one of the kinds that admission goes by."""
+        """Whether admission depends on its kind."""
         return is_policy(self.other.kind, self.other.api_version)
 
     @property
     def is_decisive(self) -> bool:
-        """Whether it is a policy that decides something; a namespace alone does not."""
+        """Whether it is a policy with an effect; a namespace alone has none."""
         return self.is_policy and self.other.kind != NAMESPACE
 
 
 class NotJudged(Struct, frozen=True):
-    """An object that has pods which cannot be read from it, and where it stands."""
+    """An object whose pods cannot be read from it, and where it is."""
 
     kind: str
     name: str
@@ -74,7 +74,7 @@ class NotJudged(Struct, frozen=True):
 
 
 def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
-    """Yield which objects are not judged: one problem for all of a kind, at the first of them."""
+    """Yield which objects are skipped: one problem for all of a kind, at the first of them."""
     groups: dict[tuple[str, str], list[NotJudged]] = {}
     for each in found:
         groups.setdefault((each.kind, each.why), []).append(each)
@@ -87,21 +87,21 @@ def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
 
 
 class KubeletObject(Struct, frozen=True):
-    """The settings of a kubelet that stand among the files."""
+    """The settings of a kubelet in the files."""
 
     settings: KubeletSettings
     found: FoundObject
 
 
 class PolicyObject(Struct, frozen=True):
-    """A policy of podqos that stands among the files."""
+    """A podqos policy in the files."""
 
     policy: Policy
     found: FoundObject
 
 
 def is_own_policy(other: Other) -> bool:
-    """Whether an object is a policy of podqos, of whatever version, or was probably meant to be one."""
+    """Whether an object is a podqos policy of any version, or was probably meant to be one."""
     return group_of(other.api_version) == "podqos.dev" and nearest(other.kind, ("Policy",)) is not None
 
 
@@ -116,7 +116,7 @@ def decides_about_pods(other: Other) -> bool:
 
 
 def is_known(model: type[Struct]) -> bool:
-    """Whether something is read as a model that is no policy."""
+    """Whether a kind is read as a model other than a policy."""
     return (model.__module__, model.__name__) in {*_MODELS.values(), *_TELLING.values()}
 
 
@@ -128,7 +128,7 @@ def is_read_as(other: Other, model: type[Struct]) -> bool:
 
 
 def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model | None, list[Problem]]:
-    """Return an object that holds no pods as a value, or None and what is wrong with it."""
+    """Return an object without pods as a value, or None and its problems."""
     from podqos.manifest.decode import convert
     from podqos.manifest.examine import Examination
 

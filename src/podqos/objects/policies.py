@@ -1,4 +1,4 @@
-"""The policies among the files of a command: read, checked, and put together into a cluster.
+"""The policies in the files of a command: read, validated, and combined into a cluster.
 
 One directory is not one cluster: a policy found while walking a directory applies to the objects of its own directory
 and below (``scopes``), one from a file that was named applies to all. Everything wrong becomes a problem with its
@@ -47,7 +47,7 @@ _NAMESPACED = ("LimitRange", "ResourceQuota")
 
 
 class _Found(Struct, frozen=True):
-    """A policy and where it stands."""
+    """A policy and where it is."""
 
     policy: Policy
     source: Source
@@ -60,7 +60,7 @@ class _Found(Struct, frozen=True):
 
 
 class PolicyCollector:
-    """The policies of files, taken in one after the other."""
+    """The policies of files, added one file after another."""
 
     def __init__(self, rules: ReadingRules) -> None:
         self._namespace = rules.namespace
@@ -78,7 +78,7 @@ class PolicyCollector:
         self._alternatives: dict[str, None] | None = None
 
     def take(self, source: Source, *, are_stored: bool = False) -> list[Problem]:
-        """Take in the policies of a file, and return what is wrong with them.
+        """Add the policies of a file, and return their problems.
 
         Policies that are to be applied replace what the cluster has stored under the same name. And if it has stored
         namespaces or classes, it has no others; nor has a cluster that listed a kind, if only that there is none.
@@ -100,7 +100,7 @@ class PolicyCollector:
         return [each.policy for found in self._found.values() for each in found.values()]
 
     def scopes(self, path: str) -> Scopes:
-        """Return the directories with policies that apply to what a file holds."""
+        """Return the directories with policies that apply to a file's objects."""
         if path == STDIN:
             return ()
         return self._within(scope_of(path, self._directory))
@@ -141,16 +141,16 @@ class PolicyCollector:
         return self._alternatives
 
     def locations(self, scopes: Scopes) -> list[tuple[Source, Place]]:
-        """Return where the policies stand that apply in scopes."""
+        """Return where the policies are that apply in scopes."""
         return [(each.source, each.place) for each in self._applying(scopes).values()]
 
     def defined_in(self, kind: str, name: str) -> str:
-        """Return a file that has a class of this name, whatever it applies to; nothing where there is none."""
+        """Return a file that has a class of this name, whatever it applies to; empty if there is none."""
         key = _key(kind, ObjectMeta(name))
         return next((found[key].source.path for found in self._found.values() if key in found), "")
 
     def problems(self) -> Iterator[Problem]:
-        """Yield what is wrong with the policies together, for each directory that has some."""
+        """Yield the problems of the policies together, for each directory that has some."""
         yield from self.cluster(())[1]
         for scope in self.all_scopes:
             yield from self.cluster(self._within(scope))[1]
@@ -158,9 +158,9 @@ class PolicyCollector:
     def cluster(
         self, scopes: Scopes = (), override_profile: OverrideProfile | None = None
     ) -> tuple[ClusterPolicies, tuple[Problem, ...]]:
-        """Return the policies that apply together, and what is wrong with them.
+        """Return the policies that apply together, and their problems.
 
-        Without a profile, the shape of an override tells of which generation it is.
+        Without a profile, the generation of an override follows from its shape.
         """
         key = scopes, "" if override_profile is None else override_profile.name
         if key in self._clusters:
@@ -188,7 +188,7 @@ class PolicyCollector:
         return self._clusters[key]
 
     def _applying(self, scopes: Scopes) -> dict[_Key, _Found]:
-        """Return the policies that apply; the nearest directory counts among several of one name."""
+        """Return the policies that apply; of several with the same name, the nearest directory's counts."""
         applying: dict[_Key, _Found] = {}
         for scope in (None, *scopes):
             for key, found in self._found.get(scope, {}).items():
@@ -212,7 +212,7 @@ class PolicyCollector:
         if is_stored:
             self._known_kinds.add(kind)
         if key in self._stated and self._stated[key] != policy:
-            what = f"{kind} {key[2]} is stated on the command line, and that value counts"
+            what = f"{kind} {key[2]} is set on the command line, which takes precedence"
             problems.append(source.problem(other.place, (), what, severity=Severity.WARNING))
         same_scope = self._found.setdefault(source.scope, {})
         first = same_scope.get(key)
@@ -222,8 +222,8 @@ class PolicyCollector:
             stored, applied = (found, first) if is_stored else (first, found)
             same_scope[key] = replace(applied, policy=_replacing(stored.policy, applied.policy))
         elif source.scope is None or policy != first.policy:
-            fix = f"remove one; the other is {first.source.where(first.place)}"
-            what = f"{key[0]} {key[2]} is given twice"
+            fix = f"remove one; the other is at {first.source.where(first.place)}"
+            what = f"{key[0]} {key[2]} is defined twice"
             # Files of one directory may show the same object in two notations.
             severity = self._doubles if source.scope is None else Severity.WARNING
             problems.append(source.problem(other.place, (), what, fix, severity=severity))
@@ -251,7 +251,7 @@ class PolicyCollector:
 
     @staticmethod
     def _located(error: PolicyError, applying: dict[_Key, _Found]) -> Problem:
-        """Give a complaint about a policy its place in the file."""
+        """Give a problem of a policy its place in the file."""
         found = applying[_key(error.kind, error.metadata)]
         if isinstance(error.error, str):
             # The one complaint that is not about a field by itself: a second global default.
@@ -265,7 +265,7 @@ def _is_namespaced(found: _Found) -> bool:
 
 
 def _contradict(found: Iterable[_Found]) -> bool:
-    """Whether two files state what cannot both hold: another value of one bound, or defaults beyond it."""
+    """Whether two files contradict each other: different values of a bound, or defaults beyond it."""
     seen: dict[tuple[str, str, str], list[tuple[str, Quantity]]] = {}
     for each in found:
         for kind, side, resource, amount in _stated(each.policy):
@@ -296,7 +296,7 @@ def _stated(policy: Policy) -> Iterator[tuple[str, str, str, Quantity]]:
 
 
 def _decides(policy: Policy) -> bool:
-    """Whether a policy is more than a namespace, which alone decides nothing."""
+    """Whether a policy is more than a namespace, which alone has no effect."""
     return not isinstance(policy, Namespace)
 
 
@@ -307,7 +307,7 @@ def _in_namespace(policy: Policy, namespace: str) -> Policy:
 
 
 def _replacing(stored: Policy, applied: Policy) -> Policy:
-    """Return a policy that takes the place of one of the same name; what a quota has counted stays counted."""
+    """Return a policy that replaces one of the same name; a quota keeps its usage."""
     if not isinstance(stored, ResourceQuota) or not isinstance(applied, ResourceQuota):
         return applied
     hard = applied.spec.hard

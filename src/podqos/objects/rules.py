@@ -18,12 +18,12 @@ class ReadingRules(Struct, frozen=True, kw_only=True):
     """What is known of a cluster besides its files, and how they are read."""
 
     namespace: str = "default"
-    """That of objects which name none."""
+    """The namespace of objects without one."""
     directory: str = ""
-    """Where the names of files begin that are not absolute."""
+    """The directory that relative file names start from."""
     doubles: Severity = Severity.WARNING
-    """How bad it is that a policy is given twice; the first counts."""
+    """The severity of a policy that is defined twice; the first counts."""
     stated: tuple[PriorityClass | RuntimeClass, ...] = ()
-    """Classes of the cluster that are in no file; they count before those that are."""
+    """Classes of the cluster that are in no file; they take precedence over those that are."""
     kinds: Mapping[str, CustomKind] = {}
-    """Custom resources that hold pods, besides the well-known ones."""
+    """Custom resources with pods, in addition to the well-known ones."""

@@ -1,4 +1,4 @@
-"""Directories and what applies in them: what was found in one counts there and below."""
+"""Directories and what applies in them: an object found in one applies there and below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Scopes = tuple[str, ...]
 
 
 def scope_of(path: str, directory: str) -> str:
-    """Return the directory that policies of a file apply to, where they were found by walking it."""
+    """Return the directory that policies of a file apply to, if they were found by walking it."""
     has_drive = directory[1:2] == ":" == path[1:2]  # on Windows: C:/deploy
     return posixpath.dirname(posixpath.normpath(path if has_drive else posixpath.join(directory, path)))
 

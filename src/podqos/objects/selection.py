@@ -1,7 +1,6 @@
-"""Which workloads an answer is about: by namespace, labels, kind and name, as kubectl would choose them.
+"""Which workloads an answer covers: by namespace, labels, kind and name, as kubectl selects them.
 
-A selection chooses what is judged and shown. What it leaves out still counts as what it is: policies apply, pods take
-their place on the node and in quotas.
+A selection determines what is reported. Everything else still counts: policies apply, pods use the node and quotas.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _CONDITION = re.compile(
 
 
 class Selection(Struct, frozen=True):
-    """Conditions that a workload has to meet, all of them."""
+    """Conditions that a workload must meet, all of them."""
 
     namespace: str | None = None
     selector: LabelSelector = LabelSelector()
@@ -42,16 +41,16 @@ class Selection(Struct, frozen=True):
     objects: tuple[tuple[str, str], ...] = ()
     """Kinds, in lower case, and names: ``deploy/web``; any of them."""
     own_namespace: str = "default"
-    """That of objects which name none, unless ``namespace`` says."""
+    """The namespace of objects without one, unless ``namespace`` is given."""
 
     def takes(self, workload: Workload) -> bool:
-        """Whether the answer is about a workload; its pods' labels count as its own."""
+        """Whether the answer covers a workload; its pods' labels count as its own."""
         own = workload.metadata
         labels = {**workload.pod.metadata.labels, **own.labels}
         return self.takes_object(workload.kind, own.namespace, own.name or own.generate_name, labels)
 
     def takes_object(self, kind: str, namespace: str, name: str, labels: Mapping[str, str] | None = None) -> bool:
-        """Whether the answer is about any object."""
+        """Whether the answer covers any object."""
         from fnmatch import fnmatchcase
 
         return (
@@ -64,12 +63,12 @@ class Selection(Struct, frozen=True):
 
 
 def namespace_of(selection: Selection | None) -> str:
-    """Return the namespace of objects that name none."""
+    """Return the namespace of objects without one."""
     return "default" if selection is None else selection.namespace or selection.own_namespace
 
 
 def kind_named(text: str) -> str:
-    """Return a kind as a selection has it: ``deploy``, ``Deployments`` and ``deployment.apps`` are one."""
+    """Return the normalized name of a kind: ``deploy``, ``Deployments`` and ``deployment.apps`` are the same."""
     kind = text.lower().partition(".")[0]
     if kind.endswith("s") and not kind.endswith("ss"):
         kind = kind.removesuffix("es") if kind.endswith("sses") else kind.removesuffix("s")
@@ -77,7 +76,7 @@ def kind_named(text: str) -> str:
 
 
 def object_named(text: str) -> tuple[str, str] | None:
-    """Return the kind and the name that ``deploy/web`` stands for; None where it is no such text."""
+    """Return the kind and name of ``deploy/web``; None for other texts."""
     kind, slash, name = text.partition("/")
     found = kind_named(kind)
     return (found, name) if slash and _NAME.fullmatch(name) and found in _KINDS else None
@@ -90,7 +89,7 @@ def parse_selector(text: str) -> LabelSelector:
     while position < len(text):
         found = _CONDITION.match(text, position)
         if found is None or found.end() == position:
-            what = f"{text[position:].strip()!r} is no condition on labels"
+            what = f"{text[position:].strip()!r} is not a valid label selector"
             raise InvalidArgument(
                 what, where=naming("selector"), fix="for example app=web,tier!=cache,'env in (a,b)',!canary"
             )

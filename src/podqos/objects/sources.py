@@ -1,4 +1,4 @@
-"""A file as a command holds it: what was read from it, and where something stands in it."""
+"""A file with its contents and the positions in it."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What people know it by: the path of the file, or the name of the cluster."""
+        """Its name for people: the path of the file, or the name of the cluster."""
         return self.cluster or self.path
 
     @property
     def listed_kind(self) -> str:
-        """The kind of which this is the list of a cluster, empty for files: there are no others than those in it."""
+        """The kind that this is a cluster's complete list of; empty for files."""
         found = _LIST.match(self.data) if self.cluster else None
         return found[1].decode() if found is not None else ""
 
     def _without_lines(self, reading: Reading) -> Reading:
-        """Return what was read of a cluster, with the object that each problem is about in place of its position."""
+        """Return the objects of a cluster, with problems that name the object instead of a position."""
         starts = sorted((self.lookup.locate(place, ()), subject) for place, subject in self._subjects.items())
 
         def named(problem: Problem) -> Problem:
@@ -98,7 +98,7 @@ class Source:
         )
 
     def _without_patches(self) -> Reading:
-        """Return the reading without what can only be a strategic merge patch."""
+        """Return the reading without strategic merge patches."""
         reading = self.reading
         patches = [
             refused
@@ -129,7 +129,7 @@ class Source:
 
     @cached_property
     def lookup(self) -> Lookup:
-        """What the file says in full, and where."""
+        """The full contents of the file, with positions."""
         from podqos.manifest.lookup import Lookup
 
         return Lookup(self.data)
@@ -153,7 +153,7 @@ class Source:
         return Problem(self.name, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
 
     def tolerated(self, place: Place, errors: Sequence[FieldError]) -> tuple[Problem, ...]:
-        """Return the warning of what the API server rejects about an object and an answer does not depend on.
+        """Return the warning about fields that the API server rejects but the answer does not depend on.
 
         Paths are those of the object. A part of a manifest is not held to what the rest of it may say.
         """
@@ -164,7 +164,7 @@ class Source:
         return (self.problem(place, first.path, f"{first.words}{more}", fix, severity=Severity.WARNING),)
 
     def locate(self, place: Place, field: str | FieldPath) -> Position:
-        """Return line and column of a field of the object at ``place``; zeros where it comes from a cluster."""
+        """Return the line and column of a field of the object at ``place``; zeros if it comes from a cluster."""
         return (0, 0) if self.cluster else self.lookup.locate(place, field)
 
     def plain(self, place: Place) -> Plain:

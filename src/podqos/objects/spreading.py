@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 Input = TypeVar("Input")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
-"""Told how many are done, of how many."""
+"""Called with how many are done, and the total."""
 
 
 class Spread(Protocol):

@@ -24,11 +24,11 @@ def check_starts(
     """Raise ``InvalidConfiguration`` where the kubelet does not start with these settings on such a node."""
     needs_memory_qos = config.memory_throttling_factor not in (None, _FORMER_THROTTLING_FACTOR)
     if profile.memory_qos == "beta" and needs_memory_qos and not config.has_memory_qos(profile):
-        what = "it is set, and featureGates turns MemoryQoS off: the kubelet does not start"
+        what = "is set, but featureGates turns MemoryQoS off: the kubelet does not start"
         raise InvalidConfiguration(what, where="memoryThrottlingFactor", fix="remove it, or turn MemoryQoS on")
     check_settings(config, profile)
     if swap_bytes and config.fail_swap_on:
-        what = "it is true, and the node has swap: the kubelet does not start"
+        what = "is true, but the node has swap: the kubelet does not start"
         raise InvalidConfiguration(what, where="failSwapOn", fix="write failSwapOn: false")
     divided(capacity, config)
 
@@ -46,4 +46,4 @@ def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable
 
 def too_much_withheld(resource: str, withheld: str, there: str) -> str:
     """Return that a kubelet withholds more from pods than its node has."""
-    return f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"
+    return f"{withheld} of {resource} is withheld from pods, but the node has only {there}: the kubelet does not start"

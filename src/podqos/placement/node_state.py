@@ -40,7 +40,7 @@ class SchedulerNode:
 
     def __init__(self, node: Node, profile: Profile = LATEST) -> None:
         if not node.name:
-            raise InvalidManifest("a Node without a name", where="metadata.name", fix="name it")
+            raise InvalidManifest("a Node without a name", where="metadata.name", fix="give it a name")
         self.node = node
         self.name: str = node.name
         self.labels: Mapping[str, str] = node.labels

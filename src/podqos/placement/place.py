@@ -107,7 +107,7 @@ def _check_names(cluster: SchedulerCluster, views: list[PodView]) -> None:
     for what, names in (("nodes", (state.name for state in cluster.states)), ("pods", (view.key for view in views))):
         name, number = next(iter(Counter(names).most_common(1)), ("", 0))
         if number > 1:
-            raise InvalidManifest(f"{number} {what} are called {name}", fix="give every one a name of its own")
+            raise InvalidManifest(f"{number} {what} have the same name, {name}", fix="give each a unique name")
 
 
 class _Run:

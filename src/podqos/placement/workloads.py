@@ -72,7 +72,7 @@ def replicas_of(workload: Workload, most: int) -> int:
     replicas = 1 if workload.replicas is None else workload.replicas
     if replicas > most:
         what = f"{workload.kind} {workload.pod.key}: {replicas:,} replicas"
-        raise InvalidManifest(what, where="spec.replicas", fix=f"at most {most:,} are looked at one by one")
+        raise InvalidManifest(what, where="spec.replicas", fix=f"at most {most:,} replicas are supported")
     return replicas
 
 

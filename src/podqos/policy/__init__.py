@@ -1,7 +1,8 @@
-"""Pure. What a cluster's owner demands of pods: the policy file, and the judgement of a pod by it.
+"""Pure. Requirements for pods: the policy file, and the validation of a pod against it.
 
-``model`` is the language, ``reading`` makes policies of plain values and says what is wrong with them, ``matching``
-says which rules and exemptions are about an object, ``judge`` what it violates, ``budgets`` what all of them violate
-together, ``words`` words a violation: findings of ``check``, ``podqos policy test`` and the webhook say the same.
-``admission_policies`` puts the same demands into objects that an API server enforces, by the expressions of ``cel``.
+``model`` is the language, ``reading`` reads policies from plain values and reports problems, ``matching`` finds the
+rules and exemptions that apply to an object, ``judge`` its violations, ``budgets`` the violations of all objects
+together, and ``words`` puts a violation into words, the same for ``check``, ``podqos policy test`` and the webhook.
+``admission_policies`` converts the same requirements to objects that an API server enforces, with the expressions of
+``cel``.
 """

@@ -1,4 +1,4 @@
-"""The parts that admission policies are put together from: which objects have pods where, names, rules, selectors."""
+"""Building blocks of admission policies: which objects have pods where, names, rules, selectors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _LONGEST_NAME = 253
 
 
 class Shape(Struct, frozen=True):
-    """Objects whose pods stand in the same place."""
+    """Objects with their pods at the same path."""
 
     name: str
     resources: dict[str, tuple[str, str]]
-    """By kind, the API group and the resource."""
+    """API group and resource by kind."""
     pod: str
-    """From the object to the pod or its template, in CEL."""
+    """Path from the object to the pod or its template, in CEL."""
 
     @property
     def is_template(self) -> bool:
-        """Whether it is about pods that are yet to be made."""
+        """Whether it is a template for pods yet to be created."""
         return bool(self.pod)
 
     def pod_of(self, root: str) -> str:
@@ -55,12 +55,12 @@ SHAPES = (PODS, WORKLOADS, CRON_JOBS)
 
 
 def kinds(match: Match, shape: Shape) -> list[str]:
-    """Return the kinds of a shape that a rule is about."""
+    """Return the kinds of a shape that a rule applies to."""
     return [kind for kind in shape.resources if not match.kinds or named(match.kinds, (kind,))]
 
 
 def resource_rules(match: Match, shape: Shape) -> list[Plain]:
-    """Return which resources a policy is asked about, and when."""
+    """Return which resources and operations a policy matches."""
     operations = ("CREATE", "UPDATE") if shape.is_template else ("CREATE",)
     groups: dict[str, list[str]] = {}
     for kind in kinds(match, shape):
@@ -81,7 +81,7 @@ def resource_rule(group: str, operations: Sequence[str], resources: Sequence[str
 
 
 def match_resources(match: Match, shape: Shape) -> dict[str, Plain]:
-    """Return which namespaces, and which pods by their labels, a binding is about."""
+    """Return which namespaces, and which pods by label, a binding matches."""
     found: dict[str, Plain] = {}
     exact = match.namespaces if not any(map(cel.is_wild, match.namespaces)) else ()
     selector = match.namespace_selector
@@ -108,7 +108,7 @@ def _selector(selector: LabelSelector, more: Sequence[Plain]) -> Plain:
 
 
 def object_name(policy: str, rule: str, about: str) -> str:
-    """Return the name of a policy and of its binding: the same for the same rule, another for another."""
+    """Return the name of a policy and its binding, unique to the rule and stable."""
     name = f"podqos.{policy}.{rule}.{about}"
     if name.count(".") == 3 and len(name) <= _LONGEST_NAME:  # else two rules could have one name
         return name
@@ -118,7 +118,7 @@ def object_name(policy: str, rule: str, about: str) -> str:
 
 
 def shortened(name: str, longest: int) -> str:
-    """Return a name, or its beginning and a mark where it is too long."""
+    """Return a name, shortened with a hash if it is too long."""
     return name if len(name) <= longest else f"{name[: longest - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
@@ -128,12 +128,12 @@ def condition(name: str, expression: str) -> Plain:
 
 
 def actions(action: Action) -> list[Plain]:
-    """Return ``validationActions``: whatever is done is recorded as well."""
+    """Return ``validationActions``: every action is also audited."""
     return [str(action)] if action is Action.AUDIT else [str(action), str(Action.AUDIT)]
 
 
 def needed(variables: Iterable[tuple[str, str]], users: Sequence[Plain]) -> list[Plain]:
-    """Return the variables that are used, in the order in which they use each other."""
+    """Return the variables that are used, in order of dependency."""
     text = str(users)
     found: list[Plain] = []
     for name, expression in reversed([*variables]):

@@ -1,6 +1,6 @@
 """A policy as the API server's own objects: ValidatingAdmissionPolicy and MutatingAdmissionPolicy, with bindings.
 
-Every rule becomes one policy per shape, because what an expression reads has to be there: pods, workloads with a
+Every rule becomes one policy per shape, because the fields an expression reads must exist: pods, workloads with a
 template, CronJobs with a template of a template. One more checks the labels of namespaces that state a class.
 
 - Pods are judged when they are created, as they will be stored: filled in, mutated, valid. Later nothing that matters
@@ -10,7 +10,7 @@ template, CronJobs with a template of a template. One more checks the labels of 
   otherwise.
 - What another object made is not judged as a template: it was, as that object.
 
-What CEL cannot say is returned beside the objects. Sources: Kubernetes v1.36
+What CEL cannot express is returned with the objects. Sources: Kubernetes v1.36
 staging/src/k8s.io/api/admissionregistration/v1/types.go, apiserver/pkg/cel/environment/base.go (functions by version).
 """
 
@@ -53,37 +53,37 @@ _LONGEST_LABEL = 63
 
 
 class Left(StrEnum):
-    """What is not said in CEL."""
+    """Why something is not expressed in CEL."""
 
     BUDGET = "Budget"
     """It needs nodes and all other pods."""
     LIMIT_RANGE = "LimitRange"
-    """What LimitRanges and mutation make of a template's pods."""
+    """LimitRanges and mutation change a template's pods."""
     TEMPLATE_PRIORITY = "TemplatePriority"
     """The value of a priority class, and the default, are in other objects."""
     TEMPLATE_POD_LIMITS = "TemplatePodLimits"
     """Since 1.37 limits of a pod as a whole follow from its containers'."""
     EXPIRY = "Expiry"
-    """Expressions know no date."""
+    """Expressions cannot read the date."""
     EXPIRED = "Expired"
     KIND = "Kind"
     """Only Kubernetes' own pods, workloads and CronJobs are known by their resources."""
     RESIZE = "Resize"
-    """A resize of a running pod is not judged."""
+    """A resize of a running pod is not validated."""
     MUTATION = "Mutation"
-    """MutatingAdmissionPolicy came later."""
+    """This version has no MutatingAdmissionPolicy."""
     MUTATION_OFF = "MutationOff"
-    """It was there, and off by default."""
+    """It exists, but is off by default."""
 
 
 class NotExpressed(Struct, frozen=True, rename="camel"):
-    """Something of a policy that its objects do not say."""
+    """Part of a policy that its objects do not express."""
 
     what: Left
     of: tuple[str, ...]
-    """The rules or budgets, or the reason of the exemption."""
+    """The rules or budgets, or the exemption's reason."""
     detail: str = ""
-    """The kind or day that is meant, where it is one."""
+    """The kind or date, if it is about one."""
 
 
 class Printed(Struct, frozen=True):
@@ -97,24 +97,24 @@ class Printed(Struct, frozen=True):
 
 
 class AdmissionPolicies(Struct, frozen=True):
-    """The objects of a policy, and what they do not say."""
+    """The objects of a policy, and what they do not express."""
 
     objects: tuple[Printed, ...]
     not_expressed: tuple[NotExpressed, ...]
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """How a policy is to be put."""
+    """How to render a policy."""
 
     profile: Profile = LATEST
     today: date | None = None
-    """What has expired by then is left out; without a day, nothing has."""
+    """Exemptions that have expired by this date are left out; without a date, none."""
     templates: Action | None = None
-    """What becomes of templates; none warns of what would be refused as a pod."""
+    """The action for templates; None warns about templates whose pods would be rejected."""
     mutate: bool = False
-    """Whether to fill in limits of pods that have to be Guaranteed."""
+    """Whether to fill in limits of pods that must be Guaranteed."""
     limits: dict[str, str] = {}
-    """The limits of their containers that state neither request nor limit; without, such pods are left alone."""
+    """Limits for containers without request and limit; without these, such pods are left alone."""
 
 
 _PLAIN = Wish()
@@ -143,7 +143,7 @@ def _left_of_policy(policy: Policy, wish: Wish) -> Iterator[tuple[Left, str, str
 
 
 class _RuleObjects:
-    """One rule, put into objects."""
+    """Converts one rule to objects."""
 
     def __init__(self, policy: Policy, rule: Rule, wish: Wish) -> None:
         self._policy = policy
@@ -165,7 +165,7 @@ class _RuleObjects:
             yield from self._bound("Mutating", PODS, filling, action=self._rule.action)
 
     def left(self) -> Iterator[tuple[Left, str, str]]:
-        """Yield what the objects do not say, of what, and which kind or day is meant."""
+        """Yield what the objects do not express, of which rule, and the kind or date concerned."""
         rule, require = self._rule.name, self._require
         has_templates = any(shape.is_template and kinds(self._rule.match, shape) for shape in SHAPES)
         known = [kind for shape in SHAPES for kind in shape.resources]
@@ -203,7 +203,7 @@ class _RuleObjects:
         yield from self._bound("Validating", shape, spec, action=self._action(shape))
 
     def _of_namespaces(self) -> Iterator[Printed]:
-        """Yield the check of what namespaces state as their class: a typing error would demand nothing."""
+        """Yield the validation of class labels on namespaces: a typo would require nothing."""
         rule, key = self._rule, self._require.class_label
         now, before = stated("object", key), stated("oldObject", key)
         conditions = [condition("changed", cel.any_of(("request.operation == 'CREATE'", f"{now} != {before}")))]
@@ -222,7 +222,7 @@ class _RuleObjects:
     def _bound(
         self, kind: str, shape: Shape, spec: dict[str, Plain], *, action: Action, match: Match | None = None
     ) -> Iterator[Printed]:
-        """Yield a policy and its binding, which says which namespaces and pods it is about."""
+        """Yield a policy and its binding, which selects namespaces and pods."""
         version = "v1" if kind == "Validating" else self._profile.mutating_admission_policies
         about = shape.name if kind == "Validating" else f"{shape.name}-limits"
         name = object_name(self._policy.name, self._rule.name, about)
@@ -244,7 +244,7 @@ class _RuleObjects:
             yield Printed(self._rule.name, action, about, value)
 
     def _action(self, shape: Shape) -> Action:
-        """Return what becomes of a violation: as a template it is warned about where its pods are refused."""
+        """Return the action for a violation: a template gets a warning if its pods are rejected anyway."""
         action = self._rule.action
         if not shape.is_template or action is Action.AUDIT:
             return action
@@ -254,6 +254,6 @@ class _RuleObjects:
 
     @property
     def _mutates(self) -> bool:
-        """Whether limits are to be filled in: pods that nothing demands to be Guaranteed are left alone."""
+        """Whether to fill in limits: pods without a requirement to be Guaranteed are left alone."""
         must_be = self._require.min_class is QOSClass.GUARANTEED or bool(self._require.class_label)
         return self._wish.mutate and must_be and bool(kinds(self._rule.match, PODS))

@@ -1,4 +1,4 @@
-"""Budgets: what the requests and limits of all pods together may add up to, in times what nodes have.
+"""Budgets: how far the requests and limits of all pods may add up, as a multiple of the nodes' allocatable.
 
 The nodes are taken as one, unless a budget is per node: a sum that is too large is too large however it is laid out.
 What a workload adds is worked out by itself (``charges``), so that ten thousand of them can be looked at in parallel.
@@ -24,17 +24,17 @@ Side = Literal["limits", "requests"]
 
 
 class BudgetCharge(Struct, frozen=True, gc=False):
-    """What a workload adds to one budget."""
+    """A workload's charge to one budget."""
 
     policy: str
     budget: Budget
     index: int
-    """Which of the policy's budgets it is."""
+    """Index of the budget in the policy."""
     subject: str
     """Kind, namespace and name, for messages."""
     namespace: str
     node: str
-    """Where its pod runs; empty where that is not known."""
+    """The node its pod runs on; empty if unknown."""
     requests_nanos: int
     limits_nanos: int
 
@@ -53,7 +53,7 @@ class OverBudget(Struct, frozen=True):
     ratio: Fraction
     allowed: Fraction
     largest: tuple[str, ...]
-    """The workloads with most of it."""
+    """The largest workloads."""
 
 
 _SHOWN = 3
@@ -62,7 +62,7 @@ _SHOWN = 3
 def charges(
     policies: Sequence[Policy], subject: Subject, pods: int, nodes: int, today: date | None = None
 ) -> tuple[BudgetCharge, ...]:
-    """Return what so many pods of a workload add to the budgets they count for; a DaemonSet has one on each node."""
+    """Return the charges of a workload's pods to the budgets that match; a DaemonSet has one pod on each node."""
     found: list[BudgetCharge] = []
     for policy in policies if subject.is_counted else ():
         for index, budget in enumerate(policy.spec.budgets):
@@ -83,7 +83,7 @@ def _sides(subject: Subject) -> tuple[dict[str, Quantity], dict[str, Quantity]]:
 
 
 def _is_exempt(policy: Policy, budget: Budget, subject: Subject, today: date | None) -> bool:
-    """Whether a workload does not count. Pods count whole, so what exempts some containers exempts none here."""
+    """Whether a workload is exempt. Pods count as a whole, so an exemption of some containers does not apply here."""
     return any(
         not exemption.containers and exempts(exemption, budget.name, subject, today)
         for exemption in policy.spec.exemptions
@@ -91,7 +91,7 @@ def _is_exempt(policy: Policy, budget: Budget, subject: Subject, today: date | N
 
 
 def over_budget(charged: Iterable[BudgetCharge], nodes: Sequence[Node]) -> Iterator[OverBudget]:
-    """Yield the budgets that are exceeded; without nodes there is nothing to hold them against."""
+    """Yield the exceeded budgets; without nodes, none can be."""
     by_budget: dict[tuple[str, int], list[BudgetCharge]] = {}
     for charge in charged:
         by_budget.setdefault((charge.policy, charge.index), []).append(charge)

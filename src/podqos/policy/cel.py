@@ -18,9 +18,9 @@ from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 from podqos.policy.words import LONGEST
 
 CLASSES = "['BestEffort', 'Burstable', 'Guaranteed']"
-"""A class is its position in this list where classes are compared."""
+"""Classes are compared by their position in this list."""
 RANKS = "{'BestEffort': 0, 'Burstable': 1, 'Guaranteed': 2}"
-"""The same the other way round."""
+"""Positions by class."""
 _WILD = frozenset("*?[")
 
 
@@ -28,7 +28,7 @@ _WILD = frozenset("*?[")
 
 
 def quoted(text: str) -> str:
-    """Return a text as CEL writes it, on one line."""
+    """Return a string as a CEL literal, on one line."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return "'" + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + "'"
 
@@ -51,7 +51,7 @@ def all_of(conditions: Iterable[str]) -> str:
 
 
 def fits(name: str, globs: Iterable[str]) -> str:
-    """Return whether a name fits one of the patterns."""
+    """Return whether a name matches one of the patterns."""
     patterns = list(globs)
     exact = [glob for glob in patterns if not is_wild(glob)]
     conditions = [f"({name} in {list_of(exact)})"] if exact else []
@@ -66,12 +66,12 @@ def fits(name: str, globs: Iterable[str]) -> str:
 
 
 def is_wild(glob: str) -> bool:
-    """Whether a pattern can mean several names."""
+    """Whether a pattern can match several names."""
     return not _WILD.isdisjoint(glob)
 
 
 def regex(glob: str) -> str:
-    """Return a pattern with ``*``, ``?`` and ``[…]`` as the regular expression (RE2) that means the same."""
+    """Return a pattern with ``*``, ``?`` and ``[…]`` as an equivalent regular expression (RE2)."""
     found, index = "", 0
     while index < len(glob):
         char, index = glob[index], index + 1
@@ -88,7 +88,7 @@ def regex(glob: str) -> str:
 
 
 def _character_class(members: str) -> str:
-    """Return what ``[…]`` means: a range from high to low means nothing, which RE2 would refuse."""
+    """Return the regular expression of ``[…]``: a range from high to low matches nothing, which RE2 would reject."""
     negated, members = members.startswith("!"), members.removeprefix("!")
     ranges, index = "", 0
     while index < len(members):
@@ -127,7 +127,7 @@ def _required(labels: str, requirement: LabelSelectorRequirement) -> str:
 
 
 def annotated(annotations: str, wanted: Mapping[str, str]) -> str:
-    """Return whether annotations have values that fit patterns."""
+    """Return whether annotations have values that match patterns."""
     return all_of(
         f"({quoted(key)} in {annotations} && {fits(f'{annotations}[{quoted(key)}]', (glob,))})"
         for key, glob in wanted.items()
@@ -148,7 +148,7 @@ def annotations_of(metadata_of: str) -> str:
 
 
 def stated(resources_of: str, side: str, resource: str) -> str:
-    """Return an optional: what a container, or a pod's spec, states."""
+    """Return an optional: the amount that a container, or a pod's spec, states."""
     return f"{resources_of}.?resources.?{side}[?{quoted(resource)}]"
 
 
@@ -164,7 +164,7 @@ def amounts_of_containers(containers: str, resource: str) -> str:
 
 
 def amounts_of_pod(spec: str, resource: str, request: str | None = None) -> str:
-    """Return the amounts a pod states for itself, or those with another request; its container has no name."""
+    """Return the amounts that a pod itself states, or the same with another request; its container has no name."""
     optional = stated(spec, "requests", resource) if request is None else f"optional.of({request})"
     return _amounts("''", resource, optional, stated(spec, "limits", resource))
 
@@ -175,7 +175,7 @@ def _amounts(container: str, resource: str, request: str, limit: str) -> str:
 
 
 def _above_zero(amount: str) -> str:
-    """Return an optional amount, or that there is none; ``sign`` is a function, not a method."""
+    """Return an optional amount, or none; ``sign`` is a function, not a method."""
     return f"{amount}.optMap(q, sign(quantity(q)) > 0 ? string(q) : '').orValue('')"
 
 
@@ -189,18 +189,18 @@ def class_of(found: str) -> str:
 
 
 def is_fixed(a: str) -> str:
-    """Return whether the limit is there and is the request, as Guaranteed needs."""
+    """Return whether the limit is set and equals the request, as Guaranteed requires."""
     return f"({a}.limit != '' && {a}.request != '' && quantity({a}.request).compareTo(quantity({a}.limit)) == 0)"
 
 
 def is_beyond_ratio(a: str, most: Fraction) -> str:
-    """Return whether a limit is more than so many times its request, without a rounding error."""
+    """Return whether a limit exceeds a multiple of its request, without rounding errors."""
     limit = times(f"quantity({a}.limit)", most.denominator)
     return f"{limit}.isGreaterThan({times(f'quantity({a}.request)', most.numerator)})"
 
 
 def times(quantity: str, factor: int) -> str:
-    """Return a multiple of a quantity, exactly: quantities can be added, not multiplied. It goes digit by digit."""
+    """Return an exact multiple of a quantity, digit by digit: quantities can be added, not multiplied."""
     first, *others = map(int, str(factor))
     steps = "".join(
         f".map(l, [l[0], {_added('l[1]', 10)}" + (f".add({_added('l[0]', digit)})])" if digit else "])")
@@ -262,12 +262,12 @@ def listing(found: str, containers: str) -> str:
 
 NAME = "object.metadata.?name.orValue(object.metadata.?generateName.orValue(''))"
 OWNERS = "object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))"
-"""The references to what made the object: one at most."""
+"""The references to the object's controller: one at most."""
 _TEMPLATE_HASH = "object.metadata.?labels[?'pod-template-hash'].orValue('?')"
 
 
 def identities(owners: str) -> str:
-    """Return ``Kind/name`` of the object and of what made it, as far as the object itself tells."""
+    """Return ``Kind/name`` of the object and of its owners, as far as the object itself shows."""
     of_deployment = f"o.kind == 'ReplicaSet' && o.name.endsWith('-' + {_TEMPLATE_HASH})"
     deployment, cron_job = (_shorter("o.name", end) for end in (f"'-' + {_TEMPLATE_HASH}", "'-12345678'"))
     of_cron_job = "o.kind == 'Job' && o.name.matches('^.+-[0-9]{8}$')"

@@ -1,4 +1,4 @@
-"""Limits for pods that have to be Guaranteed and lack them, as CEL for a MutatingAdmissionPolicy.
+"""Limits for pods that must be Guaranteed and lack them, as CEL for a MutatingAdmissionPolicy.
 
 Only limits are filled in: the API server then makes requests that are missing of them. A pod is only touched where that
 makes it Guaranteed. Injected containers are filled in when the policy is asked again.
@@ -44,7 +44,7 @@ def filling_spec(rule: Rule, said: RuleExpressions, given: Mapping[str, str]) ->
 
 
 def _can_be_fixed(place: str, given: Mapping[str, str]) -> str:
-    """Return whether limits are the requests, or can be made so."""
+    """Return whether limits equal the requests, or can be made to."""
     found = []
     for resource in QOS_RESOURCES:
         request, limit = (cel.stated(place, side, resource) for side in ("requests", "limits"))
@@ -63,7 +63,7 @@ def _is_within_pod(resource: str) -> str:
 
 
 def _mutations(said: RuleExpressions, given: Mapping[str, str]) -> Iterator[str]:
-    """Yield one change each: a field that is not there cannot be changed to nothing."""
+    """Yield one change each: a missing field cannot be changed to nothing."""
     decides = said.pod_decides("object.spec")
     for field in ("containers", "initContainers"):
         kind = f"Object.spec.{field}"
@@ -89,7 +89,7 @@ def _mutations(said: RuleExpressions, given: Mapping[str, str]) -> Iterator[str]
 
 
 def _missing_limits(place: str, given: Mapping[str, str]) -> str:
-    """Return the limits that are missing: the requests, else what was given."""
+    """Return the missing limits: the requests, else the given ones."""
     found = []
     for resource in QOS_RESOURCES:
         amount = cel.stated(place, "requests", resource)

@@ -1,4 +1,4 @@
-"""What a pod violates of policies.
+"""The violations of a pod.
 
 A pod is judged as the API server stores it: a missing request counts as its limit. Where a pod states an amount for
 itself, that counts in place of its containers' amounts, as it does for the class. Amounts of zero count as none.
@@ -34,7 +34,7 @@ ALWAYS_USED = (*QOS_RESOURCES, EPHEMERAL_STORAGE)
 def judge(
     policies: Sequence[Policy], subject: Subject, *, today: date | None = None, profile: Profile = LATEST
 ) -> Judgement:
-    """Return what an object violates. ``today`` decides which exemptions have expired; without it, none has."""
+    """Return the violations of an object. ``today`` decides which exemptions have expired; without it, none has."""
     if not subject.is_judged:
         return Judgement()
     violations: list[Violation] = []
@@ -61,7 +61,7 @@ def judge(
 
 
 class _JudgedObject:
-    """One rule and one object that it is about."""
+    """One rule and one object that it applies to."""
 
     def __init__(
         self, policy: str, rule: Rule, subject: Subject, profile: Profile, classified: Callable[[], Classification]
@@ -75,7 +75,7 @@ class _JudgedObject:
         self._classified = classified
 
     def violations(self) -> Iterator[Violation]:
-        """Yield everything the pod violates."""
+        """Yield all violations of the pod."""
         require = self._require
         if require.min_class is not None or require.max_class is not None or require.class_label:
             yield from self._of_class()
@@ -92,7 +92,7 @@ class _JudgedObject:
             yield from self._of_priority()
 
     def exempting(self, violation: Violation, exemptions: Sequence[Exemption]) -> Exemption | None:
-        """Return what exempts the pod from a violation."""
+        """Return the exemption from a violation, or None."""
         whole = next((exemption for exemption in exemptions if not exemption.containers), None)
         if whole is not None:
             return whole
@@ -108,7 +108,7 @@ class _JudgedObject:
 
     @property
     def lacks_priority(self) -> bool:
-        """Whether the rule asks for a priority that is not known."""
+        """Whether the rule depends on a priority that is unknown."""
         priority = self._require.priority
         has_bounds = priority is not None and not (priority.min is None and priority.max is None)
         return has_bounds and self._subject.priority is None
@@ -141,7 +141,7 @@ class _JudgedObject:
             yield self._violation(Why.CLASS_TOO_HIGH, path, actual, require.max_class)
 
     def _stated_classes(self) -> Iterator[tuple[str, str]]:
-        """Yield the classes that labels and annotations state, with their paths; those of the namespace without one."""
+        """Yield the classes that labels and annotations state, with their paths; the namespace's have none."""
         key, subject = self._require.class_label, self._subject
         if not key:
             return
@@ -155,7 +155,7 @@ class _JudgedObject:
                     yield f"{prefix}{format_path(('metadata', field, key))}", stated[key]
 
     def _deciding(self, classified: Classification) -> tuple[Amounts, ...]:
-        """Return the amounts for which a pod is not Guaranteed."""
+        """Return the amounts that keep a pod from being Guaranteed."""
         wrong = {(missing.place.path, missing.resource) for missing in classified.missing_limits}
         for unequal in classified.unequal:
             wrong |= {(difference.place.path, unequal.resource) for difference in unequal.differences}
@@ -169,7 +169,7 @@ class _JudgedObject:
     # ---- requests and limits -----------------------------------------------------------------------------------------
 
     def _places(self, resource: str) -> Iterator[tuple[ResourcePlace, ResourceRequirements]]:
-        """Yield what is held to a demand about a resource: every container, or the pod where it speaks for them."""
+        """Yield what a requirement for a resource applies to: every container, or the pod if it states its own."""
         spec = self._pod.spec
         own = spec.resources
         if own is not None and is_pod_level(resource) and (own.limits.get(resource) or own.requests.get(resource)):
@@ -243,7 +243,7 @@ def _without(pod: Pod, exempt: Globs) -> Pod:
 
 @lru_cache(1024)
 def _exact(ratio: float) -> Fraction:
-    """Return a ratio as it is written: 1.1 is eleven tenths."""
+    """Return a ratio exactly as written: 1.1 is eleven tenths."""
     return Fraction(str(ratio))
 
 

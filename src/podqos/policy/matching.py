@@ -1,4 +1,4 @@
-"""Which rules, budgets and exemptions are about an object."""
+"""Which rules, budgets and exemptions apply to an object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.policy.subject import Subject
 
 
 def matches(match: Match, subject: Subject) -> bool:
-    """Whether an object is meant. Of a workload, it is enough that the pods it makes are."""
+    """Whether an object matches. For a workload, it is enough that its pods match."""
     if match.namespaces and not named(match.namespaces, (subject.namespace,)):
         return False
     if match.kinds and not named(match.kinds, (subject.workload.kind,)):
@@ -26,9 +26,9 @@ def matches(match: Match, subject: Subject) -> bool:
 
 
 def exempts(exemption: Exemption, rule: str, subject: Subject, today: date | None) -> bool:
-    """Whether an exemption from a rule is about an object; its ``containers`` may limit it to some of them.
+    """Whether an exemption from a rule applies to an object; ``containers`` may limit it to some of its containers.
 
-    Without a day, none has expired.
+    Without a date, none has expired.
     """
     return (
         _named(exemption.rules, (rule,))
@@ -42,17 +42,17 @@ def exempts(exemption: Exemption, rule: str, subject: Subject, today: date | Non
 
 
 def has_expired(exemption: Exemption, today: date) -> bool:
-    """Whether an exemption counts no more."""
+    """Whether an exemption has expired."""
     return exemption.until is not None and date.fromisoformat(exemption.until) < today
 
 
 def named(globs: Globs, names: Iterable[str]) -> bool:
-    """Whether one of the names fits one of the patterns."""
+    """Whether one of the names matches one of the patterns."""
     return any(fnmatchcase(name, glob) for name in names for glob in globs)
 
 
 def _named(globs: Globs, names: Iterable[str]) -> bool:
-    """Whether names fit a field that may not be given."""
+    """Whether names match an optional field."""
     return not globs or named(globs, names)
 
 

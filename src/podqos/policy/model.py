@@ -22,7 +22,7 @@ Globs = tuple[str, ...]
 
 
 def says(text: str) -> Meta:
-    """Return what the schema says about a field, for editors that show it."""
+    """Return the description of a field in the schema, for editors."""
     return Meta(description=text)
 
 
@@ -31,7 +31,7 @@ Ratio = Annotated[float, Meta(ge=1)]
 
 
 class Action(StrEnum):
-    """What becomes of an object that violates a rule; the strictest first."""
+    """The action for an object that violates a rule; the strictest first."""
 
     DENY = "Deny"
     WARN = "Warn"
@@ -47,7 +47,7 @@ _RANKS = {action: rank for rank, action in enumerate(Action)}
 
 
 class Operator(StrEnum):
-    """How a selector's condition compares."""
+    """The operator of a label condition."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -59,7 +59,7 @@ class SelectorRequirement(LabelSelectorRequirement, frozen=True, forbid_unknown_
     """One condition on one label."""
 
     key: Annotated[str, says("the label")]
-    operator: Annotated[Operator, says("In and NotIn compare with values; Exists and DoesNotExist have none")]
+    operator: Annotated[Operator, says("In and NotIn compare with values; Exists and DoesNotExist take none")]
     values: Annotated[tuple[str, ...], says("for In and NotIn")] = ()
 
 
@@ -67,67 +67,65 @@ class Selector(LabelSelector, frozen=True, rename="camel", forbid_unknown_fields
     """A label selector, as Kubernetes writes it: all of its conditions together."""
 
     match_labels: Annotated[dict[str, str], says("labels with exactly these values")] = {}  # noqa: RUF012 - of a frozen structure
-    match_expressions: Annotated[tuple[SelectorRequirement, ...], says("conditions on labels")] = ()
+    match_expressions: Annotated[tuple[SelectorRequirement, ...], says("label conditions")] = ()
 
 
 class Match(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Which objects are meant: those that match every field given; without any, all."""
+    """The objects a rule applies to: those that match every given field (default: all)."""
 
     namespaces: Annotated[Globs, says("names of namespaces: shop, team-*")] = ()
     namespace_selector: Annotated[Selector | None, says("labels of the namespace")] = None
-    object_selector: Annotated[Selector | None, says("labels of the object, or of the pods it makes")] = None
+    object_selector: Annotated[Selector | None, says("labels of the object, or of the pods it creates")] = None
     annotations: Annotated[
         dict[str, str],
-        says("annotations of the object, or of the pods it makes, with these values; patterns may be used"),
+        says("annotations of the object, or of the pods it creates, with these values or patterns"),
     ] = {}
-    kinds: Annotated[Globs, says("kinds: Pod, Deployment; without, all that have pods")] = ()
+    kinds: Annotated[Globs, says("kinds: Pod, Deployment (default: all kinds with pods)")] = ()
     names: Annotated[Globs, says("names of objects: web-*")] = ()
 
 
 class Priority(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Rules about the priority of pods."""
+    """Requirements for the priority of pods."""
 
-    required: Annotated[bool, says("the pod has to have a priority class, its own or the global default")] = False
-    classes: Annotated[Globs, says("the priority classes that are allowed: web, batch-*")] = ()
-    forbidden_classes: Annotated[Globs, says("the priority classes that are not allowed: system-*")] = ()
-    min: Annotated[int | None, says("the lowest priority allowed")] = None
-    max: Annotated[int | None, says("the highest priority allowed")] = None
+    required: Annotated[bool, says("the pod must have a priority class, its own or the global default")] = False
+    classes: Annotated[Globs, says("allowed priority classes: web, batch-*")] = ()
+    forbidden_classes: Annotated[Globs, says("forbidden priority classes: system-*")] = ()
+    min: Annotated[int | None, says("lowest allowed priority")] = None
+    max: Annotated[int | None, says("highest allowed priority")] = None
 
 
 class Require(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What a rule demands of a pod as it will be stored: all of it."""
+    """The requirements of a rule for a pod as stored, all of which must be met."""
 
-    min_class: Annotated[QOSClass | None, says("the QoS class the pod has to have at least")] = None
-    max_class: Annotated[QOSClass | None, says("the QoS class the pod may have at most")] = None
+    min_class: Annotated[QOSClass | None, says("lowest allowed QoS class")] = None
+    max_class: Annotated[QOSClass | None, says("highest allowed QoS class")] = None
     class_label: Annotated[
         str,
         says(
-            "a label or annotation, such as podqos.dev/class, of the namespace, the object or its pods, whose value is "
-            "the QoS class the pod has to have at least; where several state one, the strictest counts"
+            "a label or annotation of the namespace, the object or its pods, such as podqos.dev/class, whose "
+            "value is the lowest allowed QoS class; if several are set, the strictest applies"
         ),
     ] = ""
-    requests: Annotated[tuple[str, ...], says("resources every container has to request: cpu, memory")] = ()
-    limits: Annotated[tuple[str, ...], says("resources every container has to limit: memory")] = ()
+    requests: Annotated[tuple[str, ...], says("resources every container must request: cpu, memory")] = ()
+    limits: Annotated[tuple[str, ...], says("resources every container must limit: memory")] = ()
     max_limit_request_ratio: Annotated[
-        dict[str, Ratio], says("how many times its request a limit may be, by resource: {memory: 1.5}")
+        dict[str, Ratio], says("highest ratio of limit to request, by resource: {memory: 1.5}")
     ] = {}
-    priority: Annotated[Priority | None, says("rules about the priority")] = None
+    priority: Annotated[Priority | None, says("requirements for the priority")] = None
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is demanded of which objects, and what becomes of those that do not comply."""
+    """Requirements for some objects, and the action for those that violate them."""
 
-    name: Annotated[str, says("by which exemptions, messages and findings name the rule")]
-    match: Annotated[Match, says("which objects the rule is about; without, all that have pods")] = Match()
-    require: Annotated[Require, says("what is demanded of their pods")]
-    action: Annotated[Action, says("what becomes of a violation: it is refused, warned about, or only recorded")]
-    message: Annotated[
-        str, says("what to tell those who violate it, before the facts: whom to ask, where to read on")
-    ] = ""
+    name: Annotated[str, says("name of the rule in exemptions, messages and findings")]
+    match: Annotated[Match, says("objects the rule applies to (default: all objects with pods)")] = Match()
+    require: Annotated[Require, says("requirements for their pods")]
+    action: Annotated[Action, says("what happens on a violation: reject, warn, or only record it")]
+    message: Annotated[str, says("text printed first on a violation: whom to ask, where to read more")] = ""
 
 
 class Per(StrEnum):
-    """What a budget is held against."""
+    """What a budget adds up."""
 
     CLUSTER = "Cluster"
     NAMESPACE = "Namespace"
@@ -135,55 +133,53 @@ class Per(StrEnum):
 
 
 class Budget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the requests and limits of pods may add up to."""
+    """The highest sum of requests and limits of pods."""
 
-    name: Annotated[str, says("by which messages and findings name the budget")]
-    match: Annotated[Match, says("whose pods count; without, all")] = Match()
+    name: Annotated[str, says("name of the budget in messages and findings")]
+    match: Annotated[Match, says("objects whose pods count (default: all)")] = Match()
     resource: Annotated[str, says("cpu, memory or another resource of nodes")]
-    limits: Annotated[Times | None, says("what limits may add up to, in times what the nodes have allocatable")] = None
-    requests: Annotated[Times | None, says("what requests may add up to, in times what the nodes have allocatable")] = (
-        None
-    )
+    limits: Annotated[Times | None, says("highest sum of limits, as a multiple of the nodes' allocatable")] = None
+    requests: Annotated[Times | None, says("highest sum of requests, as a multiple of the nodes' allocatable")] = None
     per: Annotated[
         Per,
-        says("whose pods are added up: all, those of each namespace, or, where that is known, those of each node"),
+        says("which pods are added up: all, per namespace, or per node (if known)"),
     ] = Per.CLUSTER
-    action: Annotated[Action, says("what becomes of a violation")] = Action.WARN
+    action: Annotated[Action, says("what happens on a violation")] = Action.WARN
 
     @property
     def is_for_all(self) -> bool:
-        """Whether it is about all pods together."""
+        """Whether it adds up all pods."""
         return self.match == Match() and self.per is Per.CLUSTER
 
 
 class Exemption(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """What rules are not applied to: what matches every field given."""
+    """An exemption from rules, for whatever matches every given field."""
 
-    reason: Annotated[str, Meta(min_length=1, description="why, for readers of the file a year from now")]
-    rules: Annotated[Globs, says("names of rules and budgets; without, all of this policy")] = ()
+    reason: Annotated[str, Meta(min_length=1, description="the reason, for whoever reads this file in a year")]
+    rules: Annotated[Globs, says("names of rules and budgets (default: all of this policy)")] = ()
     namespaces: Annotated[Globs, says("names of namespaces: kube-system")] = ()
     namespace_selector: Annotated[Selector | None, says("labels of the namespace")] = None
-    objects: Annotated[Globs, says("Kind/name: DaemonSet/cni-*; pods of such an object are exempt, too")] = ()
-    containers: Annotated[Globs, says("names of containers: istio-proxy; the others are still judged")] = ()
-    users: Annotated[Globs, says("who asks, known to the webhook alone: system:serviceaccount:ci:*")] = ()
-    groups: Annotated[Globs, says("groups of who asks: system:nodes")] = ()
-    until: Annotated[str | None, says("the last day on which it counts: 2027-01-31, in quotes")] = None
+    objects: Annotated[Globs, says("Kind/name: DaemonSet/cni-*; also exempts the pods of these objects")] = ()
+    containers: Annotated[Globs, says("names of containers: istio-proxy; other containers are still validated")] = ()
+    users: Annotated[Globs, says("requesting users, which only the webhook knows: system:serviceaccount:ci:*")] = ()
+    groups: Annotated[Globs, says("groups of the requesting user: system:nodes")] = ()
+    until: Annotated[str | None, says("last day of the exemption, in quotes: 2027-01-31")] = None
 
 
 class PolicySpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is demanded."""
+    """Rules, budgets and exemptions."""
 
-    rules: Annotated[tuple[Rule, ...], says("what is demanded of each pod")] = ()
-    budgets: Annotated[tuple[Budget, ...], says("what is demanded of all pods together")] = ()
-    exemptions: Annotated[tuple[Exemption, ...], says("what is not demanded of some")] = ()
+    rules: Annotated[tuple[Rule, ...], says("requirements for each pod")] = ()
+    budgets: Annotated[tuple[Budget, ...], says("requirements for all pods together")] = ()
+    exemptions: Annotated[tuple[Exemption, ...], says("exemptions from the requirements")] = ()
 
 
 class PolicyMeta(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who a policy is."""
+    """The metadata of a policy."""
 
-    name: Annotated[str, says("by which messages and findings name the policy")]
-    labels: Annotated[dict[str, str], says("labels, for people")] = {}
-    annotations: Annotated[dict[str, str], says("annotations, for people")] = {}
+    name: Annotated[str, says("name of the policy in messages and findings")]
+    labels: Annotated[dict[str, str], says("labels, for your own use")] = {}
+    annotations: Annotated[dict[str, str], says("annotations, for your own use")] = {}
 
 
 class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -214,5 +210,5 @@ class Policy(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
 
 
 def policy_of(name: str, spec: PolicySpec) -> Policy:
-    """Return a policy that is written without its head."""
+    """Return a policy that is written without apiVersion, kind and metadata."""
     return Policy(api_version=API_VERSION, kind=KIND, metadata=PolicyMeta(name=name), spec=spec)

@@ -1,4 +1,4 @@
-"""Policies from plain values, with everything wrong about them: shape first, then what makes no sense."""
+"""Reads policies from plain values, with all problems: first the structure, then values that make no sense."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 class PolicyFileReading(Struct, frozen=True):
-    """What an object turned out to be: a policy, or none because of what was found."""
+    """A policy, or None and its problems."""
 
     policy: Policy | None
     findings: tuple[FieldProblem, ...] = ()
 
 
 def read_policy(value: Plain) -> PolicyFileReading:
-    """Return the policy that an object is, or everything wrong with it."""
+    """Return the policy of an object, or all its problems."""
     version = value.get("apiVersion") if isinstance(value, dict) else None
     if isinstance(version, str) and version != API_VERSION:
         what = f'no kind "Policy" in version "{version}"'
@@ -52,9 +52,9 @@ def read_policy(value: Plain) -> PolicyFileReading:
 
 
 def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
-    """Yield what has the right shape and makes no sense; ``at`` is where the policy stands."""
+    """Yield values that are well-formed but make no sense; ``at`` is the path of the policy."""
     if not spec.rules and not spec.budgets:
-        yield FieldProblem(at, "demands nothing", "add rules or budgets")
+        yield FieldProblem(at, "has no requirements", "add rules or budgets")
     yield from _doubles(spec, at)
     for index, rule in enumerate(spec.rules):
         yield from _of_rule(rule, (*at, "rules", index))
@@ -66,7 +66,7 @@ def nonsense(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
 
 
 def _doubles(spec: PolicySpec, at: FieldPath) -> Iterator[FieldProblem]:
-    """Yield names that are given twice: exemptions and messages go by them."""
+    """Yield duplicate names: exemptions and messages refer to them."""
     named = [(rule.name, (*at, "rules", index, "name")) for index, rule in enumerate(spec.rules)]
     named += [(budget.name, (*at, "budgets", index, "name")) for index, budget in enumerate(spec.budgets)]
     seen: set[str] = set()
@@ -85,19 +85,17 @@ def _of_rule(rule: Rule, at: FieldPath) -> Iterator[FieldProblem]:
         or require.max_limit_request_ratio or require.priority
     ):  # fmt: skip
         fix = "add minClass, maxClass, classLabel, requests, limits, maxLimitRequestRatio or priority"
-        yield FieldProblem(within, "demands nothing", fix)
+        yield FieldProblem(within, "has no requirements", fix)
     yield from _of_match(rule.match, (*at, "match"))
     if require.min_class is not None and CLASS_RANK[require.min_class] == 0:
-        yield FieldProblem((*within, "minClass"), "every pod is BestEffort at least", "choose Burstable or Guaranteed")
+        yield FieldProblem((*within, "minClass"), "every pod is at least BestEffort", "choose Burstable or Guaranteed")
     if require.max_class is not None:
         least = CLASS_RANK[require.min_class] if require.min_class else 0
         if CLASS_RANK[require.max_class] == len(CLASS_RANK) - 1:
-            yield FieldProblem(
-                (*within, "maxClass"), "no pod is more than Guaranteed", "choose BestEffort or Burstable"
-            )
+            yield FieldProblem((*within, "maxClass"), "no pod is above Guaranteed", "choose BestEffort or Burstable")
         elif CLASS_RANK[require.max_class] < least:
-            what = f"is below minClass {require.min_class}: no pod can be both"
-            yield FieldProblem((*within, "maxClass"), what, "exchange the two")
+            what = f"is below minClass {require.min_class}: no pod can satisfy both"
+            yield FieldProblem((*within, "maxClass"), what, "swap the two")
     if require.class_label:
         yield from _field_errors(key_errors(require.class_label, ""), (*within, "classLabel"))
     for field, names in (("requests", require.requests), ("limits", require.limits)):
@@ -113,9 +111,9 @@ def _of_rule(rule: Rule, at: FieldPath) -> Iterator[FieldProblem]:
 
 def _of_priority(priority: Priority, at: FieldPath) -> Iterator[FieldProblem]:
     if priority == Priority():
-        yield FieldProblem(at, "demands nothing", "add required, classes, forbiddenClasses, min or max")
+        yield FieldProblem(at, "has no requirements", "add required, classes, forbiddenClasses, min or max")
     if priority.min is not None and priority.max is not None and priority.min > priority.max:
-        yield FieldProblem((*at, "min"), f"is above max {priority.max}: no priority is both", "exchange the two")
+        yield FieldProblem((*at, "min"), f"is above max {priority.max}: no priority can satisfy both", "swap the two")
     yield from _of_globs({"classes": priority.classes, "forbiddenClasses": priority.forbidden_classes}, at)
 
 
@@ -123,7 +121,7 @@ def _of_budget(budget: Budget, at: FieldPath) -> Iterator[FieldProblem]:
     yield from _of_match(budget.match, (*at, "match"))
     yield from _of_resource(budget.resource, (*at, "resource"))
     if budget.limits is None and budget.requests is None:
-        yield FieldProblem(at, "demands nothing", "add limits or requests, in times what nodes have allocatable")
+        yield FieldProblem(at, "has no requirements", "add limits or requests, as a multiple of allocatable")
 
 
 def _of_match(match: Match, at: FieldPath) -> Iterator[FieldProblem]:
@@ -144,16 +142,16 @@ def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iter
     }  # fmt: skip
     if exemption.namespace_selector is None and not any(globs.values()):
         fix = "add rules, namespaces, namespaceSelector, objects, containers, users or groups"
-        yield FieldProblem(at, "says nothing about what is exempt, and so exempts everything", fix)
+        yield FieldProblem(at, "does not say what is exempt, and so would exempt everything", fix)
     yield from _of_globs(globs, at)
     for index, name in enumerate(exemption.rules):
         if name not in names and not _GLOB & set(name):
-            yield FieldProblem((*at, "rules", index), f'no rule or budget "{name}"', suggestion(name, names))
+            yield FieldProblem((*at, "rules", index), f'no such rule or budget: "{name}"', suggestion(name, names))
     for index, name in enumerate(exemption.objects):
         if "/" in name:
             yield from _of_kind(name.partition("/")[0], (*at, "objects", index))
         elif name and name != "*":
-            yield FieldProblem((*at, "objects", index), f'"{name}" is no Kind/name', f"write */{name}")
+            yield FieldProblem((*at, "objects", index), f'"{name}" is not of the form Kind/name', f"write */{name}")
     yield from _of_selector(exemption.namespace_selector, (*at, "namespaceSelector"))
     if exemption.until is not None:
         try:
@@ -161,7 +159,7 @@ def _of_exemption(exemption: Exemption, names: list[str], at: FieldPath) -> Iter
         except ValueError:
             is_day = False
         if not is_day:
-            yield FieldProblem((*at, "until"), f'"{exemption.until}" is no day', 'write it as "2027-01-31"')
+            yield FieldProblem((*at, "until"), f'"{exemption.until}" is not a valid date', 'write it as "2027-01-31"')
 
 
 def _of_globs(fields: dict[str, Globs], at: FieldPath) -> Iterator[FieldProblem]:
@@ -180,7 +178,7 @@ def _of_selector(selector: LabelSelector | None, at: FieldPath) -> Iterator[Fiel
     for index, requirement in enumerate(selector.match_expressions):
         fixed = selector.match_labels.get(requirement.key)
         if fixed is not None and not requirement.matches({requirement.key: fixed}):
-            what = f'contradicts matchLabels, which want "{requirement.key}: {fixed}": nothing is selected'
+            what = f'contradicts matchLabels, which require "{requirement.key}: {fixed}": nothing is selected'
             yield FieldProblem((*at, "matchExpressions", index), what, "remove one of the two")
 
 
@@ -192,9 +190,9 @@ def _field_errors(errors: Iterable[FieldError], at: FieldPath) -> Iterator[Field
 def _of_kind(kind: str, at: FieldPath) -> Iterator[FieldProblem]:
     meant = meant_holder(kind)
     if meant is not None and meant.kind != kind:
-        yield FieldProblem(at, f'no kind "{kind}"', f"did you mean {meant.kind}?")
+        yield FieldProblem(at, f'unknown kind "{kind}"', f"did you mean {meant.kind}?")
 
 
 def _of_resource(name: str, at: FieldPath) -> Iterator[FieldProblem]:
     if name not in _RESOURCES and "/" not in name and not is_hugepages(name):
-        yield FieldProblem(at, f'no resource "{name}"', suggestion(name, _RESOURCES))
+        yield FieldProblem(at, f'unknown resource "{name}"', suggestion(name, _RESOURCES))

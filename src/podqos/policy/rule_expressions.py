@@ -1,4 +1,4 @@
-"""What a rule of a policy says in CEL: which objects it is about, what it reads of them, and what has to hold.
+"""A policy's rule in CEL: which objects it applies to, what it reads from them, and what must hold.
 
 Pods and templates are read alike; what the API server fills in before a pod is stored is added for templates.
 """
@@ -27,21 +27,21 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 class _Demand(Struct, frozen=True):
-    """What every container, or the pod in their place, has to state of a resource."""
+    """What every container, or the pod instead, must state about a resource."""
 
     variable: str
-    """The variable of the amounts that violate it."""
+    """The variable with the violating amounts."""
     resource: str
     is_violated: str
-    """Whether amounts ``a`` do."""
+    """Whether amounts ``a`` violate it."""
     must: str
 
 
 class RuleExpressions:
-    """What one rule says in CEL, for objects of any shape."""
+    """One rule in CEL, for objects of any shape."""
 
     def __init__(self, policy: Policy, rule: Rule, profile: Profile, today: date | None) -> None:
-        """``today``: what has expired by then is left out; without a day, nothing has."""
+        """``today``: expired exemptions are left out; without a date, none has expired."""
         self._policy = policy
         self._rule = rule
         self._require = rule.require
@@ -86,7 +86,7 @@ class RuleExpressions:
         return conditions
 
     def _changes(self, shape: Shape) -> Iterator[str]:
-        """Yield what makes a template that was accepted to be judged again."""
+        """Yield the changes after which an accepted template is validated again."""
         yield f"{shape.pod_of('object')} != {shape.pod_of('oldObject')}"
         yield f"{cel.labels_of('object')} != {cel.labels_of('oldObject')}"
         for key in dict.fromkeys((*self._rule.match.annotations, *filter(None, (self._require.class_label,)))):
@@ -96,7 +96,7 @@ class RuleExpressions:
             yield f"{new} != {old}"
 
     def _exempt(self, exemption: Exemption) -> str:
-        """Return whether an exemption is about the object, and who asks."""
+        """Return whether an exemption applies to the object and the requesting user."""
         conditions = []
         if exemption.namespaces:
             conditions.append(cel.fits("request.namespace", exemption.namespaces))
@@ -120,7 +120,7 @@ class RuleExpressions:
     # ---- variables ---------------------------------------------------------------------------------------------------
 
     def variables(self, shape: Shape) -> Iterator[tuple[str, str]]:
-        """Yield what several expressions may use; those that none uses are not printed."""
+        """Yield variables that several expressions may use; unused ones are not printed."""
         require = self._require
         yield "owners", cel.OWNERS
         yield "identities", cel.identities("variables.owners")
@@ -142,7 +142,7 @@ class RuleExpressions:
 
     @property
     def _resources(self) -> tuple[str, ...]:
-        """The resources the rule is about."""
+        """The resources of the rule."""
         require = self._require
         deciding = QOS_RESOURCES if self.is_about_class else ()
         return tuple(dict.fromkeys((*deciding, *require.requests, *require.limits, *require.max_limit_request_ratio)))
@@ -152,7 +152,7 @@ class RuleExpressions:
         return resource if resource in QOS_RESOURCES else f"resource{self._resources.index(resource)}"
 
     def _speaks_for_containers(self, resource: str) -> bool:
-        """Whether a pod may state an amount for itself, in place of its containers."""
+        """Whether a pod may state an amount instead of its containers."""
         return self._profile.pod_level_resources and is_pod_level(resource)
 
     def _pod_is_limited(self) -> str:
@@ -185,7 +185,7 @@ class RuleExpressions:
         yield f"{name}OfPod", cel.amounts_of_pod("variables.spec", resource, f"variables.{name}RequestOfPod")
 
     def _class(self) -> Iterator[tuple[str, str]]:
-        """Yield the amounts that decide the class, the class, and what it would be without exempt containers."""
+        """Yield the amounts that determine the class, the class, and the class without exempt containers."""
         cpu, memory = map(self._name, QOS_RESOURCES)
         deciding = f"variables.{cpu} + variables.{memory}"
         if self._profile.pod_level_resources:
@@ -202,7 +202,7 @@ class RuleExpressions:
             yield "classOfOthers", cel.class_of("variables.decidingOfOthers")
 
     def pod_decides(self, spec: str) -> str:
-        """Return whether the pod's own resources decide the class; since 1.37 they have to state something."""
+        """Return whether the pod-level resources determine the class; since 1.37 they must state something."""
         if not self._profile.pod_level_resources:
             return "false"
         if self._profile.empty_pod_level_decides_class:
@@ -215,7 +215,7 @@ class RuleExpressions:
     # ---- validations -------------------------------------------------------------------------------------------------
 
     def validations(self, shape: Shape) -> Iterator[Plain]:
-        """Yield what has to hold."""
+        """Yield the validations."""
         require = self._require
         if require.class_label:
             yield self.no_such_class("variables.stated", may_be_exempt=True)
@@ -232,7 +232,7 @@ class RuleExpressions:
             yield from self._priority(require.priority, shape)
 
     def no_such_class(self, stated: str, *, may_be_exempt: bool) -> Plain:
-        """Return that what is stated as a class is one."""
+        """Return the validation that a stated class exists."""
         key = self._require.class_label
         must = " is not a QoS class, must be Guaranteed, Burstable or BestEffort"
         wrong = f"{stated}.filter(s, !(s in {cel.CLASSES})).map(s, '\"' + s + '\"').join(', ')"
@@ -253,14 +253,14 @@ class RuleExpressions:
         return self._of_class("<=", str(CLASS_RANK[most]), message, f"QoS class must be {most} at most")
 
     def _of_class(self, compared: str, wanted: str, message: str, fallback: str) -> Plain:
-        """Return a demand on the class; one that is met without exempt containers is met."""
+        """Return a requirement for the class, which may be met without the exempt containers."""
         met = [f"variables.class {compared} {wanted}"]
         if self._of_containers:
             met += [f"variables.classOfOthers {compared} {wanted}", "variables.others.size() == 0"]
         return self._validation(cel.any_of(met), message, fallback)
 
     def _demands(self) -> Iterator[_Demand]:
-        """Yield what every container, or the pod in their place, has to state."""
+        """Yield what every container, or the pod instead, must state."""
         require = self._require
         for resource in require.requests:
             yield self._demand(resource, "Unrequested", "a.request == ''", f"must request {resource}")
@@ -283,7 +283,7 @@ class RuleExpressions:
         return _Demand(f"{self._name(resource)}{suffix}", resource, is_violated, must)
 
     def _judged(self, resource: str) -> str:
-        """Return the amounts of every container, or of the pod where it speaks for them."""
+        """Return the amounts of every container, or of the pod if it states its own."""
         name = self._name(resource)
         if not self._speaks_for_containers(resource):
             return f"variables.{name}"
@@ -310,7 +310,7 @@ class RuleExpressions:
                 yield self._validation(f"{value} {compared} {bound}", message, f"priority must be {words} {bound}")
 
     def _validation(self, expression: str, message: str, fallback: str, *, may_be_exempt: bool = True) -> Plain:
-        """Return a validation. Its message begins as all of podqos' do; ``fallback`` is what is said if that fails."""
+        """Return a validation. Its message starts like all of podqos'; ``fallback`` is used if that fails."""
         own = " ".join(self._rule.message.split()).rstrip(".: ")
         head = f'policy "{self._policy.name}", rule "{self._rule.name}": ' + (f"{own}: " if own else "")
         if self.exemptions and may_be_exempt:

@@ -1,4 +1,4 @@
-"""What is judged: a pod as it will be stored, the object it is of, and who asks."""
+"""The subject of a policy: a pod as stored, its object, and the requesting user."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
 
 class Subject(Struct, frozen=True, dict=True):
-    """A workload with the pod that comes of it."""
+    """A workload with its pod."""
 
     workload: Workload
-    """The object as written: a Pod, or what holds the template of one."""
+    """The object as written: a Pod, or a workload with a pod template."""
     stored: Pod
-    """Its pod as the API server stores it, or as far as that is known: at least defaulted."""
+    """Its pod as the API server stores it, as far as known; at least with defaults."""
     priority: int | None
-    """The priority of its pods; None where their class is not known."""
+    """The priority of its pods; None if their class is unknown."""
     namespace_metadata: ObjectMeta = ObjectMeta()
-    """Labels and annotations of its namespace; none where it is not known."""
+    """Labels and annotations of its namespace; empty if unknown."""
     user: str = ""
-    """Who asks; empty where that is not known."""
+    """The requesting user; empty if unknown."""
     groups: tuple[str, ...] = ()
 
     @property
     def is_judged(self) -> bool:
-        """Whether rules are about it: not about the picture of a static pod, which its node runs anyway."""
+        """Whether rules apply to it: not to a mirror pod, whose static pod the node runs anyway."""
         return self.is_counted and not self.stored.is_mirror
 
     @property
     def is_counted(self) -> bool:
-        """Whether budgets are about it: not about a pod that has ended."""
+        """Whether budgets apply to it: not to a pod that has terminated."""
         return self.stored.status.phase not in TERMINAL_PHASES
 
     @property
@@ -52,25 +52,25 @@ class Subject(Struct, frozen=True, dict=True):
 
     @property
     def labels(self) -> tuple[Mapping[str, str], ...]:
-        """The labels of the object, and of the pods it makes: a rule is about both."""
+        """The labels of the object and of its pods: a rule applies to both."""
         metadata, pod = self.workload.metadata, self.workload.pod.metadata
         return (metadata.labels, pod.labels) if self.workload.pod_path else (metadata.labels,)
 
     @property
     def annotations(self) -> tuple[Mapping[str, str], ...]:
-        """The annotations of the object, and of the pods it makes."""
+        """The annotations of the object and of its pods."""
         metadata, pod = self.workload.metadata, self.workload.pod.metadata
         return (metadata.annotations, pod.annotations) if self.workload.pod_path else (metadata.annotations,)
 
     @property
     def name(self) -> str:
-        """Its name, as far as it has one: that of a pod may only be made after admission."""
+        """Its name, if it has one: a pod's may be generated after admission."""
         metadata = self.workload.metadata
         return metadata.name or metadata.generate_name
 
     @cached_property
     def places(self) -> tuple[tuple[ResourcePlace, ResourceRequirements], ...]:
-        """The containers and init containers of its pod, each with where it stands."""
+        """The containers and init containers of its pod, each with its path."""
         spec = self.stored.spec
         return tuple(
             (ResourcePlace(f"spec.{field}[{index}]", container.name), container.resources)
@@ -80,12 +80,12 @@ class Subject(Struct, frozen=True, dict=True):
 
     @cached_property
     def identities(self) -> tuple[str, ...]:
-        """``Kind/name`` of the object and of what made it, as far as the object itself tells."""
+        """``Kind/name`` of the object and of its owners, as far as the object itself shows."""
         return identities(self.workload)
 
 
 def identities(workload: Workload) -> tuple[str, ...]:
-    """Return ``Kind/name`` of an object, of its controller, and of what made that."""
+    """Return ``Kind/name`` of an object, of its controller, and of the controller's owner."""
     metadata = workload.metadata
     own = workload.kind, metadata.name or metadata.generate_name
     return tuple(f"{kind}/{name}" for kind, name in (own, *controllers(metadata)))

@@ -1,4 +1,4 @@
-"""What a pod violates, as data; ``words`` words it."""
+"""A pod's violations as data; ``words`` puts them into words."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from podqos.policy.model import Action
 
 
 class Why(StrEnum):
-    """What is wrong."""
+    """The kind of a violation."""
 
     CLASS_TOO_LOW = "ClassTooLow"
     CLASS_TOO_HIGH = "ClassTooHigh"
     NO_SUCH_CLASS = "NoSuchClass"
-    """A label or annotation that states the wanted class states none there is."""
+    """A label or annotation for the required class has an unknown value."""
     NO_REQUEST = "NoRequest"
     NO_LIMIT = "NoLimit"
     RATIO_TOO_HIGH = "RatioTooHigh"
@@ -27,10 +27,10 @@ class Why(StrEnum):
 
 
 class Amounts(Struct, frozen=True, gc=False):
-    """What a container, or the pod itself, has of one resource."""
+    """The request and limit of a container, or of the pod itself, for one resource."""
 
     path: str
-    """Where its resources stand, from the root of the object: ``spec.template.spec.containers[0].resources``."""
+    """Path of its resources in the object: ``spec.template.spec.containers[0].resources``."""
     container: str
     """Empty for the pod itself."""
     resource: str
@@ -39,26 +39,26 @@ class Amounts(Struct, frozen=True, gc=False):
 
 
 class Violation(Struct, frozen=True, gc=False):
-    """One demand of one rule that a pod does not meet."""
+    """One requirement of a rule that a pod does not meet."""
 
     policy: str
     rule: str
     action: Action
     why: Why
     path: str
-    """The field at fault, from the root of the object; empty where it is in another object."""
+    """Path of the field at fault in the object; empty if it is in another object."""
     actual: str = ""
     """The class, ratio, priority class or priority the pod has."""
     wanted: str = ""
-    """What the rule asks for instead."""
+    """The required value."""
     amounts: tuple[Amounts, ...] = ()
-    """Of a class, every container and resource that decided it; else the one that is meant."""
+    """For a class, every container and resource that determined it; else the one at fault."""
     message: str = ""
-    """What the rule itself says to those who violate it."""
+    """The rule's own message."""
 
     @property
     def container(self) -> str:
-        """The container at fault, where it is one."""
+        """The container at fault, if there is one."""
         names = {amount.container for amount in self.amounts}
         return names.pop() if len(names) == 1 else ""
 
@@ -71,17 +71,17 @@ class Exempted(Struct, frozen=True, gc=False):
 
 
 class Judgement(Struct, frozen=True, gc=False):
-    """What policies say about a pod."""
+    """The result of validating a pod."""
 
     violations: tuple[Violation, ...] = ()
     """The strictest first."""
     exempted: tuple[Exempted, ...] = ()
     unknown_priority: bool = False
-    """Whether a rule asks for the pod's priority, which is not known; it is then not judged."""
+    """Whether a rule needs the pod's priority, which is unknown; the rule is then skipped."""
 
     @property
     def action(self) -> Action | None:
-        """The strictest action; None where the pod violates nothing."""
+        """The strictest action; None without violations."""
         return self.violations[0].action if self.violations else None
 
     @property

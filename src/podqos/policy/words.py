@@ -10,18 +10,18 @@ from podqos.policy.violation import Amounts, Violation, Why
 from podqos.wording import listed, shown_ratio
 
 LONGEST = 900
-"""What is longer is cut: an API server keeps no more of a policy's message."""
+"""Maximum length: an API server keeps no more of a policy's message."""
 
 
 def message(violation: Violation) -> str:
-    """Return what to tell those who violate a rule: which, what it says itself, what is wrong."""
+    """Return the message of a violation: the rule, its own message, what is wrong."""
     head = f'policy "{violation.policy}", rule "{violation.rule}": '
     own = f"{_one_line(violation.message).rstrip('.: ')}: " if violation.message else ""
     return cut(f"{head}{own}{_one_line(sentence(violation, LONGEST - len(head) - len(own)))}")
 
 
 def budget_message(over: OverBudget) -> str:
-    """Return how far a budget is exceeded, and by whom."""
+    """Return how far a budget is exceeded, and by which workloads."""
     where = f" in {over.budget.per.lower()} {over.group}" if over.group else ""
     largest = f"; most by {listed(over.largest)}" if over.largest else ""
     resource, side = over.budget.resource, over.side
@@ -33,7 +33,7 @@ def budget_message(over: OverBudget) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text as it can stand in a log or an HTTP header: annotations may say anything."""
+    """Return a text that is safe in a log or an HTTP header: annotations may contain anything."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 

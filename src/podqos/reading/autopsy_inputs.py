@@ -1,4 +1,4 @@
-"""What ``podqos autopsy`` is given, told apart by its beginning: objects of a cluster, or a log."""
+"""The inputs of ``podqos autopsy``: objects of a cluster or logs, distinguished by how they start."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
 def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
-    """Return the files with objects, read, and the logs, which are not: of a pipe only the beginning."""
+    """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is)."""
     objects: list[InputFile] = []
     logs: list[str | Log] = []
     for path in paths:
@@ -55,13 +55,13 @@ def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
 
 
 def read_file(file: InputFile) -> InputFile:
-    """Return a file of objects with what it holds; one that cannot be read stays as it is."""
+    """Return a file of objects with its contents; an unreadable one is returned unchanged."""
     file = with_data(file)
     return file if file.data is None else replace(file, data=_unwrapped(file.data))
 
 
 def _unwrapped(data: bytes) -> bytes:
-    """Return a text with the objects that an array holds, or the last state of each that a watch saw, as a List."""
+    """Return a text with the objects of an array, or the last state of each object of a watch, as a List."""
     if _ARRAY.match(data):
         return b'{"apiVersion":"v1","kind":"List","items":' + data + b"}"
     if _YAML_ARRAY.match(data):
@@ -79,7 +79,7 @@ def _unwrapped(data: bytes) -> bytes:
 
 
 def _values(text: str) -> Iterator[dict[str, object]]:
-    """Yield objects of JSON one after the other, without those that are cut, such as the last of a watch."""
+    """Yield JSON objects one after the other, without truncated ones, such as the last of a watch."""
     decoder = json.JSONDecoder()
     position = broken = 0
     while broken < _MOST_BROKEN and (found := _VALUE.search(text, position)):
@@ -91,7 +91,7 @@ def _values(text: str) -> Iterator[dict[str, object]]:
 
 
 def _begun(path: str) -> str | Log:
-    """Return a file by its name; what can be read only once is opened, and read until something is there."""
+    """Return a file by name; one that can be read only once is opened and read until data arrives."""
     if path == STDIN:
         stream = sys.stdin.buffer
         return Log(path, _first(getattr(stream, "read1", stream.read)), stream)
@@ -102,7 +102,7 @@ def _begun(path: str) -> str | Log:
 
 
 def _head(path: str) -> bytes:
-    """Return the beginning of a file; of a device such as /dev/kmsg nothing is read."""
+    """Return the beginning of a file; nothing is read from a device such as /dev/kmsg."""
     if os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode):
         return b""
     with opened(path) as stream:
@@ -117,7 +117,7 @@ def _first(read: Callable[[int], bytes]) -> bytes:
 
 
 def _is_objects(head: bytes) -> bool:
-    """Whether a text is objects of Kubernetes: YAML or JSON, but no lines of JSON such as those of an audit log."""
+    """Whether a text holds Kubernetes objects: YAML or JSON, but not JSON lines such as an audit log."""
     if _YAML.match(head) or _WATCH.match(head):
         return True
     return _JSON.match(head) is not None and _AUDIT not in head.partition(b"\n")[0][:4096]

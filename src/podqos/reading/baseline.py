@@ -12,7 +12,7 @@ from podqos.reading.written_files import write_file
 
 
 def read_baseline(path: str) -> Baseline:
-    """Return what a baseline file holds."""
+    """Return the contents of a baseline file."""
     data = read_bytes(path)
     try:
         return msgspec.json.decode(data, type=Baseline)
@@ -29,7 +29,7 @@ def read_baseline(path: str) -> Baseline:
 
 
 def write_baseline(path: str, baseline: Baseline) -> None:
-    """Write a baseline file, in one step."""
+    """Write a baseline file atomically."""
     entries = b",\n".join(b"    " + msgspec.json.encode(entry) for entry in baseline.findings)
     head = f'{{\n  "apiVersion": "{baseline.api_version}",\n  "kind": "{baseline.kind}",\n  "findings": ['
     text = head.encode() + (b"\n" + entries + b"\n  " if entries else b"") + b"]\n}\n"

@@ -1,8 +1,7 @@
-"""What tells one state of files on disk from another.
+"""Fingerprints of files on disk, to notice changes.
 
-A ConfigMap is replaced by turning a symbolic link (``..data``) to another directory. So what is compared is what the
-paths lead to: file, size and time. Looking is cheap and works on every file system; being told (inotify) does not
-work on all.
+A ConfigMap is replaced by pointing a symbolic link (``..data``) to another directory. So the targets of paths are
+compared: file, size and time. Polling is cheap and works on every file system, unlike inotify.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ Signature = tuple[tuple[str, int, int, int], ...]
 
 
 def signature(paths: Iterable[str]) -> Signature:
-    """Return what tells one state of files and directories from another."""
+    """Return a fingerprint of files and directories."""
     return tuple(_state(path) for given in paths for path in (given, *_files(given)))
 
 

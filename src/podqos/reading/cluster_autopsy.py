@@ -1,4 +1,4 @@
-"""What a live cluster tells of deaths: its pods and events first, then the nodes on which something died."""
+"""What a live cluster knows about deaths: pods and events first, then the nodes on which something died."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from podqos.survival.autopsy.eviction_traces import event_sign, event_trace, sta
 from podqos.survival.autopsy.terminations import Evidence, terminations
 
 MOST_NODES = 20
-"""So many nodes are asked for their logs and what they measure."""
+"""The maximum number of nodes to query for logs and usage."""
 
 
 def scene_of_deaths(
     cluster: Cluster, namespace: str = "", pod: str = "", *, progress: Progress | None = None
 ) -> tuple[ClusterSnapshot, list[Log]]:
-    """Return what a cluster tells of deaths, or of that of one pod, and the logs of the nodes they were on.
+    """Return what a cluster knows about deaths, or about one pod's, and the logs of their nodes.
 
-    ``namespace`` empty: all. What may not be read is among the assumptions.
+    An empty ``namespace`` means all. Whatever podqos has no permission to read is listed among the assumptions.
     """
     part = Part(namespace=namespace, policies=False, workloads=False, usage=False, events=True)
     lines = list(snapshot_lines(cluster, part))[:-1]
@@ -76,7 +76,7 @@ def _nodes_of(found: ClusterSnapshot, name: str) -> dict[str, None]:
 
 
 def _around(cluster: Cluster, node: str) -> Iterator[bytes]:
-    """Yield the pods of a node in all namespaces, and what is told of the node itself."""
+    """Yield the pods of a node in all namespaces, and the events of the node itself."""
     wanted = (
         (resources.PODS, "", f"spec.nodeName={node}"),
         (resources.EVENTS, "default", f"involvedObject.kind=Node,involvedObject.name={node}"),

@@ -1,4 +1,4 @@
-"""Which part of a live cluster is read for an answer."""
+"""Which part of a live cluster an answer needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Part(Struct, frozen=True):
-    """Which part of a cluster is read; by default all of it."""
+    """Which part of a cluster to read; by default, all of it."""
 
     namespace: str = ""
     """Only pods and workloads of this namespace."""
@@ -17,18 +17,18 @@ class Part(Struct, frozen=True):
     pods: bool = True
     """The pods themselves."""
     policies: bool = True
-    """Also what decides about pods before they run."""
+    """Also policies and other objects that affect pods before they run."""
     workloads: bool = True
-    """Also what pods are made by."""
+    """Also the workloads that create pods."""
     usage: bool = True
-    """Also what the kubelets measured, and their settings."""
+    """Also usage measured by the kubelets, and their settings."""
     metrics: bool = False
-    """Of usage only what metrics.k8s.io says about pods: no kubelet is asked, which takes more rights."""
+    """Only usage from metrics.k8s.io: querying kubelets needs more permissions."""
     events: bool = False
-    """Also what components told of pods and nodes, which an API server keeps for an hour."""
+    """Also the events of pods and nodes, which an API server keeps for an hour."""
 
 
 EVERYTHING = Part()
-"""All that decisions rest on."""
+"""Everything that decisions depend on."""
 POLICIES = Part(pods=False, workloads=False, usage=False)
-"""The nodes, and what decides about pods."""
+"""The nodes, and the objects that affect pods."""

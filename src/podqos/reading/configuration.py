@@ -1,4 +1,4 @@
-"""Find ``.podqos.yaml`` near what is checked, and read it strictly.
+"""Find ``.podqos.yaml`` near the checked files, and read it strictly.
 
 A misspelt setting that is silently ignored is worse than none, so every unknown field is an error, with its line and
 the name that was probably meant.
@@ -31,15 +31,15 @@ class ReadConfiguration(Struct, frozen=True):
     configuration: Configuration = Configuration()
     path: str = ""
     problems: tuple[Problem, ...] = ()
-    """With any error, the configuration is not to be used."""
+    """With any error, the configuration must not be used."""
 
     @property
     def folder(self) -> str:
-        """The directory from which its paths count."""
+        """The directory that its paths are relative to."""
         return os.path.dirname(self.path)
 
     def resolve(self, path: str) -> str:
-        """Return a path of the file as seen from here."""
+        """Return a path of the configuration relative to the current directory."""
         return with_slashes(os.path.join(self.folder, path))
 
 
@@ -51,7 +51,7 @@ def relative_path(path: str, folder: str) -> str:
 
 
 def read_configuration(path: str) -> ReadConfiguration:
-    """Read a configuration file, with everything wrong about it."""
+    """Read a configuration file with all its problems."""
     from podqos.reading.strict_files import StrictFile
 
     read = StrictFile(path, Configuration)
@@ -99,7 +99,7 @@ def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
 
 
 def _old_names(configuration: Configuration) -> Iterator[_Nonsense]:
-    """Yield what has another name today and is still read."""
+    """Yield old names that are still supported."""
     options = configuration.options
     for name, resource, budget in (
         ("cpuBudget", "cpu", options.cpu_budget),

@@ -1,4 +1,4 @@
-"""What ``.podqos.yaml`` says to all commands; the rest of it is for ``check`` (``library.checking.configuration``)."""
+"""The part of ``.podqos.yaml`` that all commands use; the rest is for check (``library.checking.configuration``)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def find_configuration(paths: Iterable[str]) -> str | None:
 
 
 def configured_kinds(paths: Iterable[str]) -> dict[str, str]:
-    """Return the custom resources that hold pods, by the paths to their templates; ``check`` says what is wrong."""
+    """Return custom resources with pods and the paths to their templates; ``check`` reports what is wrong with them."""
     path = find_configuration(paths)
     data = b"" if path is None else read_bytes(path)
     if path is None or b"kinds" not in data:

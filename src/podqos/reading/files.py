@@ -1,4 +1,4 @@
-"""Opening files; finding them is the business of ``gathering``."""
+"""Opening files; ``gathering`` finds them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would change line
 
 
 class Rendering(Struct, frozen=True):
-    """What may be rendered; by default nothing."""
+    """What to render; by default, nothing."""
 
     render: bool = False
-    """Whether to render every kustomization and chart that is found."""
+    """Whether to render every kustomization and chart found."""
     directories: tuple[str, ...] = ()
-    """Those that are named."""
+    """The kustomizations and charts given by name."""
 
 
 NO_RENDERING = Rendering()
 
 
 def with_data(file: InputFile) -> InputFile:
-    """Return a file with what it holds; one that cannot be read stays as it is."""
+    """Return a file with its contents; an unreadable one is returned unchanged."""
     if file.data is None:
         with suppress(InputError):  # reading it will say why
             return InputFile(file.path, file.scope, read_bytes(file.path))
@@ -44,7 +44,7 @@ def with_data(file: InputFile) -> InputFile:
 
 
 def source_of(file: InputFile, kinds: Mapping[str, CustomKind] | None = None, reading: Reading | None = None) -> Source:
-    """Return a file, or a list of objects, that a command was given; one that cannot be opened holds but a problem.
+    """Return a file, or a list of objects, given to a command; one that cannot be opened holds only a problem.
 
     ``reading`` is what was read of it already.
     """
@@ -59,12 +59,12 @@ def source_of(file: InputFile, kinds: Mapping[str, CustomKind] | None = None, re
 
 
 def is_manifest(name: str) -> bool:
-    """Whether a file of a directory is looked at."""
+    """Whether a file in a directory is read."""
     return name.endswith(_SUFFIXES)
 
 
 def is_special(path: str) -> bool:
-    """Whether a file of a directory is a pipe, a socket or a device, whose reading may never end."""
+    """Whether a file in a directory is a pipe, a socket or a device, which might never end."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -73,7 +73,7 @@ def is_special(path: str) -> bool:
 
 
 def are_larger(files: Iterable[str], size: int) -> bool:
-    """Whether files together have at least so many bytes; one that cannot be read counts nothing."""
+    """Whether files together have at least this many bytes; unreadable ones do not count."""
     for file in files:
         with suppress(OSError):  # reading it will say why
             size -= os.stat(file).st_size
@@ -91,7 +91,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def _content(path: str) -> bytes:
-    """Return the content of a file. Most are small: making a Python file object would take longer than reading one."""
+    """Return the content of a file. Most are small: creating a file object would take longer than reading one."""
     parts = []
     descriptor = os.open(path, _TO_READ)
     try:

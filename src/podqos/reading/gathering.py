@@ -1,7 +1,7 @@
 """Finding the files that a command reads.
 
-A directory is walked; what has to be rendered first (``rendering``) is left out with a line that says how. Nothing is
-decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
+A directory is walked; whatever must be rendered first (``rendering``) is left out with a line that says how. Nothing is
+decided here. A file that cannot be read becomes a problem like any other, and the rest is still read.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _each_once(files: Iterable[InputFile]) -> list[InputFile]:
-    """Return files each once; one that is named and found in a directory as well was named."""
+    """Return every file once; one that was both named and found in a directory counts as named."""
     found: dict[str, InputFile] = {}
     for file in files:
         real = os.path.realpath(file.path) if file.data is None else file.path
@@ -87,7 +87,7 @@ def _each_once(files: Iterable[InputFile]) -> list[InputFile]:
 
 
 def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
-    """Return the files that are ``given``; without it standard input is read, unless a person sits there."""
+    """Return the files that are ``given``; without any, standard input is read, unless it is a terminal."""
     if not given and not rendering.directories:
         if sys.stdin.isatty():
             fix = (

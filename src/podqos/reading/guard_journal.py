@@ -1,4 +1,4 @@
-"""What a guard left on disk, read: its journal, and what logs and the API server tell of the same time."""
+"""A guard's journal on disk, and what logs and the API server say about the same time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OWN_EVICTION_US = 600 * SECOND_US
 
 
 def read_status(run: Path) -> GuardStatus | None:
-    """Return what a guard last said in its run directory; None where none has run."""
+    """Return the last status of a guard in its run directory; None if none has run."""
     try:
         return msgspec.json.decode((run / FILE).read_bytes(), type=GuardStatus)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -57,7 +57,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def entries_of(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a guard's journal; raises InputError for lines that are none."""
+    """Yield the entries of a guard's journal; raises InputError for invalid lines."""
     for file in files_of(path):
         try:
             with file.open("rb") as lines:
@@ -71,7 +71,7 @@ class _Known(Struct, frozen=True):
 
 
 def known_names(state: Path) -> dict[str, str]:
-    """Return the pods that a guard knew, by uid; none where it left nothing that can be read."""
+    """Return the pods that a guard knew, by uid; none if it left no readable file."""
     try:
         return msgspec.json.decode((state / KNOWN_PODS).read_bytes(), type=_Known).names
     except (OSError, msgspec.DecodeError):
@@ -84,7 +84,7 @@ def report_of(
     names: Mapping[str, str],
     assumptions: Iterable[Assumption] = (),
 ) -> GuardReport:
-    """Return the guard's decisions in journals against the deaths in them and in what logs and the API server tell.
+    """Compare the guard's decisions in journals with the deaths recorded there, in logs and by the API server.
 
     ``names`` are pods by uid, for kills in pods that the rest does not know. What happened before a journal begins is
     left out.
@@ -111,7 +111,7 @@ def _seen(journals: Iterable[Path]) -> tuple[dict[str, int], dict[str, list[int]
 
 
 class _Deaths:
-    """The deaths that logs and the API server tell of, and what had to be taken for granted about them."""
+    """The deaths that logs and the API server report, and what had to be assumed about them."""
 
     def __init__(
         self, told: Autopsies, names: Mapping[str, str], nodes: Mapping[str, int], own: Mapping[str, list[int]]
@@ -160,7 +160,7 @@ class _Deaths:
             )
 
     def _death(self, at: str, host: str, pod: str, by: By, level: OOMLevel | None = None) -> Death | None:
-        """Return a death on a node that has a journal, since that began."""
+        """Return a death on a node with a journal, after the journal begins."""
         node, time_us = self._node(host), self._time_us(at)
         if node is None or time_us is None:
             return None
@@ -170,7 +170,7 @@ class _Deaths:
         return Death(time_us, node, pod, by, level)
 
     def _is_own(self, death: Death) -> bool:
-        """Whether the guard itself evicted a pod: its status is told like the kubelet's."""
+        """Whether the guard itself evicted a pod: its status looks like the kubelet's."""
         return any(-SECOND_US <= death.time_us - each <= _OWN_EVICTION_US for each in self._own.get(death.pod, ()))
 
     def _node(self, name: str) -> str | None:
@@ -183,7 +183,7 @@ class _Deaths:
         return None
 
     def _time_us(self, at: str) -> int | None:
-        """Return a time in the journal's terms. One in whole seconds is taken for the end of that second."""
+        """Return a time in the journal's terms. A time in whole seconds counts as the end of that second."""
         if _SINCE_BOOT.fullmatch(at):
             if self._boot_us is None:
                 self._boot_us = (time.time_ns() - time.monotonic_ns()) // 1000

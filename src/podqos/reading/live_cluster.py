@@ -28,11 +28,11 @@ from podqos.reading.cluster_part import EVERYTHING, Part
 Answer = TypeVar("Answer")
 
 _MOST_TOLD = 6
-"""So many reasons why kubelets do not answer are told of one by one."""
+"""How many reasons for kubelets not answering are listed individually."""
 _NODES_NAMED = 3
-"""So many nodes that share a reason are named."""
+"""How many nodes that share a reason are named."""
 _AT_ONCE = 8
-"""So many kubelets are asked at a time, each by way of the API server."""
+"""How many kubelets are queried at a time, each through the API server."""
 
 ABOUT_PODS = (
     resources.NAMESPACES,
@@ -125,13 +125,13 @@ def _lines(cluster: Cluster, part: Part, progress: Progress | None, anonymizer: 
 
 
 def check_node(cluster: Cluster, part: Part, nodes: list[str]) -> None:
-    """Raise where the one node that is asked about is not there."""
+    """Raise if the requested node does not exist."""
     if part.node and part.node not in nodes:
         raise InputError(f"no such node: {part.node}", where=cluster.where, fix="`kubectl get nodes` lists the nodes")
 
 
 class _Ahead:
-    """Something that is asked for while other things are."""
+    """A request that runs in the background."""
 
     def __init__(self, ask: Callable[[], list[bytes]]) -> None:
         self._found: list[bytes] = []
@@ -166,7 +166,7 @@ class _Names(Struct, frozen=True):
 
 
 def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -> Iterator[bytes]:
-    """Yield lists that an answer can do without: what may not be read is assumed not to be there, and said."""
+    """Yield optional lists: those podqos has no permission to read are assumed to be empty, with a note."""
     for resource in wanted:
         namespace = part.namespace if resource.is_namespaced else ""
         try:
@@ -180,7 +180,7 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
 def list_lines(
     cluster: Cluster, resource: Resource[Any], namespace: str = "", *, selector: str = "", field_selector: str = ""
 ) -> Iterator[bytes]:
-    """Yield a list in the lines of a snapshot; raise where it may not be read."""
+    """Yield a list as lines of a snapshot; raise if reading it is forbidden."""
     has_begun = False
     for page in cluster.pages(resource, namespace, selector=selector, field_selector=field_selector):
         if page.is_first and has_begun:
@@ -193,7 +193,7 @@ def list_lines(
 
 
 def unread(resource: Resource[Any], error: Refused, verb: str = "list") -> Missing:
-    """Return that a list may not be read and is taken to be empty."""
+    """Return the assumption that a forbidden list is empty."""
     if isinstance(error, Forbidden) and error.user:
         assumed = Assumption(resource.plural, "none", f"permission of {error.user} to {verb} them")
     else:
@@ -209,7 +209,7 @@ def _missing(what: str, value: str, state_with: str) -> bytes:
 
 
 def _at_once(ask: Callable[[str], Answer], nodes: list[str]) -> Iterator[Answer]:
-    """Yield what is answered about nodes, in their order; several are asked at a time."""
+    """Yield the answers about nodes in order; several nodes are queried at a time."""
     if len(nodes) == 1:
         yield ask(nodes[0])
         return
@@ -221,7 +221,7 @@ def _at_once(ask: Callable[[str], Answer], nodes: list[str]) -> Iterator[Answer]
 
 
 def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
-    """Yield what kubelets say about usage and their settings, and where some do not what metrics.k8s.io says."""
+    """Yield usage and settings from the kubelets, and usage from metrics.k8s.io for those that do not answer."""
     kubelets = Kubelets(cluster)
 
     def ask(node: str) -> tuple[bytes | None, bytes | None, tuple[Assumption, ...]]:

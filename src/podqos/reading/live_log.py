@@ -1,7 +1,7 @@
-"""The kernel's log followed as it grows, and the OOMs in it as they happen.
+"""The kernel log as it grows, and the OOM kills in it as they happen.
 
-``/dev/kmsg`` needs the right to read it; journald, which keeps the same lines, may allow what the device does not. A
-pipe or a file can be followed, too. A report is over when the next one begins or its log falls silent.
+Reading ``/dev/kmsg`` needs permission; journald keeps the same lines and may allow what the device does not. A pipe or
+a file can be followed, too. A report ends when the next one begins or the log goes quiet.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from podqos.naming import stated_with
 from podqos.objects.files import STDIN
 
 SILENCE_SECONDS = 1.0
-"""After so long without a line a report has ended, whatever it lacks."""
+"""After this long without a line, a report has ended, complete or not."""
 _AFTER_KILL_SECONDS = 0.5
-"""What the reaper says comes within this."""
+"""The OOM reaper reports within this time."""
 _PATIENCE_SECONDS = 10.0
-"""A report without a kill waits so long where others go on writing."""
+"""A report without a kill waits this long while other lines keep coming."""
 _POLL_SECONDS = 0.1
 _PIECE_BYTES = 1 << 16
 _JOURNAL = ("journalctl", "--dmesg", "--follow", "--lines=0", "--output=json", "--no-pager")
@@ -45,21 +45,21 @@ class GrowingLog(Protocol):
     """A log that grows."""
 
     def wait(self, seconds: float) -> None:
-        """Return when there may be more, or after that time."""
+        """Return when there may be more lines, or after a timeout."""
 
     def lines(self) -> Iterator[str | int]:
-        """Yield the lines that have come, and the number of those that were lost."""
+        """Yield the lines that arrived, and the number of lost lines."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether the log has ended."""
 
     def dated(self, at: str) -> str:
-        """Return when something happened, as a date where the log only has seconds since the machine started."""
+        """Return when something happened, as a date even if the log only has seconds since boot."""
 
 
 def follow(log: GrowingLog, say: Callable[[str], None]) -> Iterator[OOMReport]:
-    """Yield OOM reports as they end; ``say`` is told in a line what was lost. Ctrl-C ends the log."""
+    """Yield OOM reports as they end; ``say`` gets a line about what was lost. Ctrl-C ends the log."""
     unwrapper, reader = Unwrapper(), OOMReader()
     with suppress(KeyboardInterrupt):
         yield from _until_over(log, unwrapper, reader, say)
@@ -102,7 +102,7 @@ def _dated(report: OOMReport, log: GrowingLog) -> OOMReport:
 
 @contextmanager
 def growing(path: str | None, say: Callable[[str], None]) -> Iterator[GrowingLog]:
-    """Open a log that grows: of this machine by default, or a file, a pipe, standard input."""
+    """Open a growing log: this machine's by default, or a file, a pipe, standard input."""
     if path is None:
         if sys.platform != "linux":
             raise HostError(f"only Linux has a kernel log of OOM kills; name a file: podqos autopsy {_LIVE_FILE}")
@@ -142,7 +142,7 @@ def _own_log(say: Callable[[str], None]) -> Iterator[GrowingLog]:
 
 @contextmanager
 def _journal(why_not: str) -> Iterator[GrowingLog]:
-    """Follow journald's copy of the kernel's log."""
+    """Follow journald's copy of the kernel log."""
     try:
         child = subprocess.Popen(  # noqa: S603 - nothing of the input
             _JOURNAL, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
@@ -207,7 +207,7 @@ class _Kernel:
 
 
 class _Lines:
-    """Bytes as they come, as lines; of one without end its beginning."""
+    """Splits bytes into lines as they arrive; an endless line is cut."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -266,7 +266,7 @@ class _Pipe:
 
 
 class _File:
-    """A file from its end on; one that takes its name is read from the beginning, and so is one that was emptied."""
+    """Follows a file from its end; a file that replaces it, or was truncated, is read from the beginning."""
 
     is_over = False
 

@@ -1,4 +1,4 @@
-"""Reading all files that hold objects, as one value."""
+"""Reading all files with objects into one value."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ if TYPE_CHECKING:
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 Given = str | os.PathLike[str] | Inputs
-"""The path of a file or directory, ``-``, or files that were found already."""
+"""The path of a file or directory, ``-``, or files already found."""
 
 
 class LoadRequest(Struct, frozen=True, kw_only=True):
-    """How files are read, and what else is known of their cluster."""
+    """How files are read, and what else is known about their cluster."""
 
     policies: Iterable[Given] = ()
-    """Files that tell what the cluster has: of them, only what decides about pods counts."""
+    """Files that describe the cluster: only objects that affect pods are used."""
     namespace: str | None = None
-    """That of objects which name none; None: as ``selection`` says, or else ``default``."""
+    """The namespace of objects without one; None: that of ``selection``, or ``default``."""
     doubles: Severity = Severity.WARNING
-    """How bad it is that a policy is given twice."""
+    """The severity of a policy that is defined twice."""
     stated: Iterable[PriorityClass | RuntimeClass] = ()
     """Classes of the cluster that are in no file."""
     rendering: Rendering | None = None
     """Which kustomizations and charts are rendered; None: none of them."""
     kinds: Mapping[str, str] | None = None
-    """Custom resources that hold pods, besides the well-known ones, each with the path to its template."""
+    """Custom resources with pods in addition to the well-known ones, each with the path to its template."""
     skips_services: bool = False
     """Services need not be parsed."""
     known: Mapping[InputFile, Source] | None = None
-    """Files that were read already."""
+    """Files that have been read already."""
     selection: Selection | None = None
-    """Which workloads an answer is about; None: all of them."""
+    """The workloads an answer covers; None: all of them."""
 
 
 class LoadOptions(TypedDict, total=False):
@@ -90,7 +90,7 @@ def load(*paths: Given, progress: Progress | None = None, **options: Unpack[Load
 
 
 def load_all(paths: Iterable[Given], request: LoadRequest, spread: Spread = one_by_one) -> Objects:
-    """Return what ``load`` does; ``spread`` may read files on several cores."""
+    """Do what ``load`` does; ``spread`` may read files on several cores."""
     found = _found(paths, request)
     sources = read_sources([file for file, _ in found.files], request, spread)
     taken = map(TakenFile, sources, (is_stored for _, is_stored in found.files))
@@ -105,7 +105,7 @@ def objects_of(
     problems: Iterable[Problem] = (),
     assumptions: tuple[Assumption, ...] = (),
 ) -> Objects:
-    """Return what files hold that were read."""
+    """Return the contents of files that have been read."""
     rules = ReadingRules(
         namespace=namespace_of(request.selection) if request.namespace is None else request.namespace,
         directory=with_slashes(os.getcwd()),
@@ -118,7 +118,7 @@ def objects_of(
 
 
 def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Spread = one_by_one) -> list[Source]:
-    """Return files with what was read of them.
+    """Return files with their contents.
 
     All are opened first: system calls between the steps of reading would slow these down.
     """
@@ -133,12 +133,12 @@ def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Sprea
 
 
 def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
-    """Return what a file holds; None where it cannot be opened, which its source reports."""
+    """Return the contents of a file; None if it cannot be opened, which its source reports."""
     return None if file.data is None else read(file.path, file.data, skips_services=skips_services)
 
 
 class _FoundFiles(Struct, frozen=True):
-    """The files to read, each with whether it tells what the cluster has already, and what is known about them."""
+    """The files to read, each with whether it describes the cluster, and what is known about them."""
 
     files: list[tuple[InputFile, bool]]
     problems: list[Problem]
@@ -146,7 +146,7 @@ class _FoundFiles(Struct, frozen=True):
 
 
 def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
-    """Return the files that are named, or found in directories; one that is named twice is one file."""
+    """Return the files that are named or found in directories, each once."""
     files: dict[str, tuple[InputFile, bool]] = {}
     problems: list[Problem] = []
     assumptions: tuple[Assumption, ...] = ()

@@ -1,4 +1,4 @@
-"""Opening logs: files, maybe gzipped, pipes, standard input, the kernel itself."""
+"""Opening logs: files, gzipped or not, pipes, standard input, the kernel itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import zlib
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from io import FileIO
@@ -27,7 +27,7 @@ _FREE_BYTES = 1 << 30
 
 
 _MOST_PACKED = 500
-"""Logs are packed to a tenth or, if they repeat themselves, a hundredth; zlib could pack zeroes to a thousandth."""
+"""Logs compress to a tenth or, if repetitive, a hundredth; zlib could compress zeros to a thousandth."""
 
 
 _MAGIC_BYTES = 8
@@ -43,7 +43,7 @@ _NO_LOGS = {
 
 
 class Log:
-    """A log that is read already as far as its beginning, such as standard input or a pipe."""
+    """A log whose beginning has been read already, such as standard input or a pipe."""
 
     def __init__(self, name: str, head: bytes, rest: LogStream | None = None) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class Log:
 
 
 class _Unpacked:
-    """A gzipped log, unpacked as it is read; one that unpacks to absurd sizes is refused."""
+    """A gzipped log, decompressed as it is read; a decompression bomb is rejected."""
 
     def __init__(self, packed: LogStream) -> None:
         self._packed = packed
@@ -112,12 +112,14 @@ def _plain(head: bytes, stream: LogStream) -> LogStream:
     """Return a log as text in UTF-8, by its beginning."""
     if head[:2] == _GZIP:
         return _Unpacked(stream)
+    if head.startswith(BOM_UTF8):
+        stream.read(len(BOM_UTF8))
     return _InUtf8(stream) if is_utf_16(head) else stream
 
 
 @contextmanager
 def opened(path: str | Log) -> Iterator[LogStream]:
-    """Open a log: a file, maybe gzipped, standard input, or ``/dev/kmsg`` as far as it has come."""
+    """Open a log: a file, gzipped or not, standard input, or ``/dev/kmsg`` up to now."""
     where = path.name if isinstance(path, Log) else path
     try:
         if isinstance(path, Log):
@@ -143,14 +145,14 @@ def opened(path: str | Log) -> Iterator[LogStream]:
 
 
 def _refuse(head: bytes, path: str) -> None:
-    """Raise for what is no text, and would look like a log without any kill."""
+    """Raise for input that is not text, and would look like a log without kills."""
     for magic, (what, fix) in _NO_LOGS.items():
         if head.startswith(magic):
             raise InputError(what, where=path, fix=fix.format(path=path))
 
 
 class _Records:
-    """``/dev/kmsg`` as far as it has come; a record per read."""
+    """``/dev/kmsg`` up to now; one record per read."""
 
     def __init__(self, path: str) -> None:
         from podqos.host.linux.kmsg import KernelRecords
@@ -164,5 +166,5 @@ class _Records:
         self._records.close()
 
     def read(self, _: int, /) -> bytes:
-        """Return a record; none where the next has not come yet."""
+        """Return a record; empty if there is no next one yet."""
         return self._records.read()

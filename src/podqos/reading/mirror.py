@@ -1,7 +1,7 @@
-"""A live cluster kept up to date by watching it, of which a snapshot can be had at any moment.
+"""A live cluster kept up to date by watching it, with a snapshot available at any moment.
 
-A follower (``cluster.following``) has the objects. Usage cannot be watched: the kubelets are asked when a snapshot is
-wanted and the figures are older than they may be.
+A follower (``cluster.following``) holds the objects. Usage cannot be watched: the kubelets are queried when a snapshot
+is requested and the figures are too old.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ class Mirror:
         """Why nothing can be mirrored: what cannot do without may not be watched."""
 
     def start(self) -> None:
-        """Begin to watch; what exists comes soon (``is_complete``)."""
+        """Start watching; existing objects arrive soon (``is_complete``)."""
         self._version = self._cluster.version().git_version
         self._follower.start(self._cluster)
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that exists has come."""
+        """Whether all existing objects have arrived."""
         return self._follower.is_complete
 
     @property
     def changes(self) -> int:
-        """How many changes have come so far."""
+        """How many changes have arrived so far."""
         return self._follower.changes
 
     @property
@@ -79,9 +79,9 @@ class Mirror:
         return sum(bool(kind.trouble) for kind in self._kinds)
 
     def snapshot(self, before: ClusterSnapshot | None = None) -> ClusterSnapshot:
-        """Return the cluster as it is now; usage is at most as old as it may be.
+        """Return the cluster as it is now; usage is at most as old as allowed.
 
-        What has not changed since ``before``, an earlier one, is not read again.
+        Objects that have not changed since ``before``, an earlier snapshot, are not read again.
         """
         with self._follower.lock:
             nodes = [each.metadata.name for each in self._nodes.objects.values()]

@@ -1,4 +1,4 @@
-"""What containers used over time, asked of Prometheus: memory, cpu, OOM kills and restarts, a series per container.
+"""Container usage over time from Prometheus: memory, CPU, OOM kills and restarts, one series per container.
 
 Memory samples are interval maxima, so that no peak between two is missed; cpu samples are interval averages. Plain
 metrics of cAdvisor and kube-state-metrics are asked for: no recording rules are needed. Two servers that scrape the
@@ -24,53 +24,53 @@ from podqos.wording import listed
 
 _LEAST_STEP_SECONDS = 60
 _MOST_SAMPLES = 2_100
-"""Of a series, about: seven days in steps of five minutes."""
+"""Samples of a series, approximately: seven days in steps of five minutes."""
 _LEAST_WINDOW_SECONDS = 300
-"""Holds two samples of a counter wherever they are taken at least every two minutes."""
+"""Contains two samples of a counter if it is scraped at least every two minutes."""
 _PART_SECONDS = 86_400
-"""Asked for at once: what Thanos and Mimir themselves cut queries into."""
+"""The time range of one query: Thanos and Mimir split longer ones into the same parts."""
 _MOST_NAMESPACES = 100
-"""Named in a query; beyond that all are asked about."""
+"""The most namespaces named in a query; with more, all are queried."""
 _MOST_WARNINGS = 5
 _MOST_NAMED = 5
 CLUSTER_LABEL = "cluster"
-"""Tells the clusters of a shared store apart, by convention."""
+"""The label that by convention distinguishes the clusters of a shared store."""
 _MATCHER = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*(?P<operator>=~|!~|!=|=)\s*(?P<value>.*)", re.ASCII | re.DOTALL)
 
 Progress = Callable[[int, int], None]
 
 
 class LabelMatcher(Struct, frozen=True):
-    """Which series are meant: ``cluster="prod"``."""
+    """A label matcher: ``cluster="prod"``."""
 
     name: str
     operator: str
     value: str
 
     def __str__(self) -> str:
-        """Return it as PromQL has it."""
+        """Return it as PromQL."""
         escaped = self.value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         return f'{self.name}{self.operator}"{escaped}"'
 
 
 class UsageQuery(Struct, frozen=True, kw_only=True):
-    """What to ask, and whom."""
+    """What to query."""
 
     access: PrometheusAccess
     start_seconds: float
-    """Since 1970."""
+    """Seconds since 1970."""
     end_seconds: float
     namespaces: Sequence[str] = ()
-    """Only pods of these; all if there are none."""
+    """Only pods of these namespaces; all if empty."""
     matchers: Sequence[LabelMatcher] = ()
     with_kills: bool = False
-    """Whether OOM kills and restarts are asked for, too."""
+    """Whether to query OOM kills and restarts as well."""
     timeout_seconds: float | None = None
-    """How long to wait for one answer."""
+    """How long to wait for one response."""
 
 
 class QueriedUsage(Struct, frozen=True):
-    """What Prometheus has. At least one of memory and cpu has samples."""
+    """Prometheus' samples. At least one of memory and CPU has some."""
 
     memory: tuple[PrometheusSeries, ...]
     cpu: tuple[PrometheusSeries, ...]
@@ -78,14 +78,14 @@ class QueriedUsage(Struct, frozen=True):
     oom_reasons: tuple[PrometheusSeries, ...] = ()
     restarts: tuple[PrometheusSeries, ...] = ()
     limits: tuple[PrometheusSeries, ...] = ()
-    """Of memory, as pods had them then."""
+    """Memory limits that the pods had at the time."""
     warnings: tuple[str, ...] = ()
-    """Prometheus' own, such as that data is missing."""
+    """Warnings of Prometheus, such as missing data."""
     with_kills: bool = False
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What is assumed because Prometheus has no samples of it, or not all."""
+        """What is assumed because Prometheus has no samples, or not all."""
         missing = [name for name, series in (("memory", self.memory), ("cpu", self.cpu)) if not series]
         assumptions = [
             Assumption(f"{name} usage", "not known: Prometheus has no samples", stated_with("usage"))
@@ -117,7 +117,7 @@ class QueriedUsage(Struct, frozen=True):
 
 
 def read_matcher(text: str) -> LabelMatcher:
-    """Read ``cluster=prod``, ``cluster=~prod-.*``, ``cluster!=dev`` or ``cluster!~dev-.*``; quotes may be there."""
+    """Read ``cluster=prod``, ``cluster=~prod-.*``, ``cluster!=dev`` or ``cluster!~dev-.*``, with or without quotes."""
     matched = _MATCHER.fullmatch(text.strip())
     if matched is None:
         raise InputError(f"{text!r} does not select series by a label", fix="write cluster=prod, or cluster=~'prod-.*'")
@@ -128,7 +128,7 @@ def read_matcher(text: str) -> LabelMatcher:
 
 
 def queried_usage(query: UsageQuery, progress: Progress | None = None) -> QueriedUsage:
-    """Ask; raises ``InputError`` where there are no samples at all."""
+    """Query; raises ``InputError`` if there are no samples at all."""
     asked = _time_range(query)
     queries = _queries(query, int(asked.step_seconds))
     results: dict[Measure, RangeAnswer] = {}
@@ -153,7 +153,7 @@ def queried_usage(query: UsageQuery, progress: Progress | None = None) -> Querie
 
 
 class _Report:
-    """Tells how far all queries are, given how far one is."""
+    """Reports the progress of all queries, given the progress of one."""
 
     def __init__(self, progress: Progress, before: int, total: int) -> None:
         self._progress, self._before, self._total = progress, before, total
@@ -172,7 +172,7 @@ def _patience(timeout_seconds: float | None) -> Patience:
 
 
 def _time_range(query: UsageQuery) -> TimeRange:
-    """Return when to ask about: at multiples of the step, which servers round to, and have in their caches."""
+    """Return the times to query: multiples of the step, which servers round to and cache."""
     seconds = query.end_seconds - query.start_seconds
     if seconds <= 0:
         raise InputError("the time range is empty", where=naming("prometheus"), fix="start earlier")
@@ -219,7 +219,7 @@ def _no_samples(query: UsageQuery) -> InputError:
 
 
 def _check_clusters(query: UsageQuery, answers: Iterable[RangeAnswer]) -> None:
-    """Refuse to mix pods of several clusters, unless it was said which."""
+    """Refuse to mix pods of several clusters unless one was selected."""
     if any(matcher.name == CLUSTER_LABEL for matcher in query.matchers):
         return
     clusters = {series.metric.get(CLUSTER_LABEL, "") for answer in answers for series in answer.series} - {""}
@@ -228,7 +228,7 @@ def _check_clusters(query: UsageQuery, answers: Iterable[RangeAnswer]) -> None:
 
 
 def _several_clusters(clusters: list[str]) -> InputError:
-    """Return that a store has several clusters, in which pods of one name are different pods."""
+    """Return the error that a store has several clusters, where pods of the same name are different pods."""
     named = listed([*clusters[:_MOST_NAMED], *(["…"] if len(clusters) > _MOST_NAMED else [])])
     fix = "choose one: " + naming("prometheus_label", f"{CLUSTER_LABEL}={clusters[0]}")
     what = f"Prometheus has samples of {len(clusters)} clusters: {named}"

@@ -1,9 +1,9 @@
-"""Directories whose manifests something else has to make first: kustomizations and Helm charts.
+"""Directories whose manifests must be rendered first: kustomizations and Helm charts.
 
-What stands in such a directory is not what runs: bases without their patches, patches without their bases, templates.
-So none of it is read. The directory is left out with the one command that renders it, and rendered only when asked:
-looking at a repository never runs anything. A ``kustomization.yaml`` is read for the files it names, which may stand in
-other directories: patches are never taken for workloads.
+The files of such a directory are not what runs: bases without their patches, patches without their bases, templates. So
+none of them is read. The directory is left out with the one command that renders it, and rendered only on request:
+reading a repository never runs anything. A ``kustomization.yaml`` is read for the files it names, which may be in other
+directories: patches are never mistaken for workloads.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _NAMED = ("patchesStrategicMerge", "transformers", "generators", "validators", "
 _IN_PATH = ("patches", "patchesJson6902", "replacements")
 _GENERATORS = ("configMapGenerator", "secretGenerator")
 RENDERED = "(rendered)"
-"""What stands in place of a file name where the text was rendered."""
+"""Replaces the file name of rendered text."""
 
 
 class Tool(Enum):
-    """What renders a directory: the commands that do, the first that is there is taken."""
+    """The commands that render a directory; the first one installed is used."""
 
     KUSTOMIZE = ("kustomization", ("kubectl", "kustomize"), ("kustomize", "build"))
     HELM = ("Helm chart", ("helm", "template"))
 
     def command(self, directory: str) -> list[str]:
-        """Return the first of the commands that can be run here, or would be."""
+        """Return the first command that is installed, or else the preferred one."""
         import shutil
 
         commands = self.value[1:]
@@ -57,11 +57,11 @@ class _Directory(Struct, frozen=True):
     path: str
     tool: Tool
     is_component: bool = False
-    """Whether it is a part of kustomizations that cannot be rendered alone."""
+    """Whether it is a kustomize component, which cannot be rendered alone."""
 
 
 class Rendered:
-    """Directories that were met and have to be rendered, and the files they claim."""
+    """Directories found that must be rendered, and the files they claim."""
 
     def __init__(self, render: bool) -> None:
         self._render = render
@@ -69,13 +69,13 @@ class Rendered:
         self._asked: dict[str, _Directory] = {}
         self._claimed: set[str] = set()
         self._parts: set[str] = set()
-        """Directories below a kustomization that it names files of: patches that it has no use for stand there, too."""
+        """Directories with files that a kustomization names: unused patches are found there, too."""
         self._used: set[str] = set()
-        """Directories that a kustomization takes in."""
+        """Directories that a kustomization includes."""
         self._problems: list[Problem] = []
 
     def takes(self, folder: str, folders: list[str], names: Collection[str]) -> bool:
-        """Whether a directory that is walked has to be rendered; of a chart, everything below goes with it."""
+        """Whether a walked directory must be rendered; a chart includes everything below it."""
         if _CHART in names:
             folders.clear()
             self._found(_Directory(folder, Tool.HELM))
@@ -89,7 +89,7 @@ class Rendered:
         return file is not None and self._kustomization(folder, file)
 
     def leaves_out(self, path: str) -> bool:
-        """Whether a file that was named has to be rendered: a kustomization, a patch beside one, a chart's template."""
+        """Whether a named file must be rendered: a kustomization, a patch next to one, a chart's template."""
         if path == STDIN:
             return False
         folder, name = os.path.split(path)
@@ -108,14 +108,14 @@ class Rendered:
         return False
 
     def claims(self, path: str) -> bool:
-        """Whether a file is a part of a kustomization in another directory."""
+        """Whether a file belongs to a kustomization in another directory."""
         if not self._claimed:
             return False
         real = os.path.realpath(path)
         return real in self._claimed or os.path.dirname(real) in self._parts
 
     def add(self, directory: str) -> None:
-        """Take a directory that is to be rendered."""
+        """Add a directory to render."""
         names = os.listdir(directory) if os.path.isdir(directory) else []
         if _CHART not in names and not set(_KUSTOMIZATIONS) & set(names):
             what = f"no kustomization.yaml or Chart.yaml in {directory}"
@@ -125,7 +125,7 @@ class Rendered:
         )
 
     def files(self) -> Iterator[InputFile]:
-        """Yield what is rendered; what another takes in is rendered with it."""
+        """Yield rendered manifests; a kustomization that another includes is rendered with that one."""
         for asked in self._asked.values():
             yield from self._run(asked, None)
         if self._render:
@@ -134,7 +134,7 @@ class Rendered:
                     yield from self._run(directory, os.path.abspath(directory.path))
 
     def problems(self) -> list[Problem]:
-        """Return what could not be rendered, and how to render what was left out."""
+        """Return which directories could not be rendered, and how to render those left out."""
         left = (
             []
             if self._render
@@ -164,7 +164,7 @@ class Rendered:
             self._directories.setdefault(os.path.realpath(directory.path), directory)
 
     def _kustomization(self, folder: str, file: str) -> bool:
-        """Take in a kustomization and what it names; False where the file is none."""
+        """Add a kustomization and the files it names; False if the file is not a kustomization."""
         value = _document(os.path.join(folder, file))
         if "fluxcd.io" in str(value.get("apiVersion", "")):
             return False  # Flux has a kind of this name
@@ -179,7 +179,7 @@ class Rendered:
 
     @staticmethod
     def _patches(folder: str, file: str) -> set[str]:
-        """Return the files that a kustomization names and that are no resources of it."""
+        """Return the files that a kustomization names other than its resources."""
         return set(_existing(folder, _patch_texts(_document(os.path.join(folder, file)))))
 
     def _run(self, directory: _Directory, scope: str | None) -> Iterator[InputFile]:
@@ -232,7 +232,7 @@ def _chart_of_templates(folder: str) -> str | None:
 
 
 def _common(paths: Iterable[str]) -> str:
-    """Return the directory that all are below; on Windows there is none for several drives."""
+    """Return the common parent directory; on Windows there is none across drives."""
     try:
         return relative(os.path.commonpath([os.path.abspath(path) for path in paths]))
     except ValueError:
@@ -244,7 +244,7 @@ def _normal(folder: str, path: str) -> str:
 
 
 def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
-    """Return which files of a tree, by their paths in it, have to be rendered first, and the directories to render."""
+    """Return which files of a tree, by their paths in it, must be rendered first, and the directories to render."""
     left_out: set[str] = set()
     directories: list[str] = []
     for name in texts:
@@ -266,7 +266,7 @@ def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
 
 
 def _document(path: str) -> dict[str, Plain]:
-    """Return what a kustomization says, as far as it can be read."""
+    """Return the contents of a kustomization, as far as it can be read."""
     try:
         return _value(path, read_bytes(path))
     except InputError:
@@ -304,7 +304,7 @@ def _patch_texts(value: dict[str, Plain]) -> Iterator[str]:
 
 
 def _texts(value: dict[str, Plain], fields: Collection[str]) -> Iterator[str]:
-    """Yield the names in fields; patches that are written out and addresses are none."""
+    """Yield the file names in fields, without inline patches and URLs."""
     for field in fields:
         items = value.get(field)
         for item in items if isinstance(items, list) else [items]:

@@ -1,8 +1,8 @@
 """Manifests of a version: a file, a directory, or ``REV:path`` in a git repository.
 
-git is asked, never imitated: what a revision means and which files it has is for git to say. A path with a colon in it
-that exists is a path. What has to be rendered needs files around it, so a revision is then checked out into a directory
-of its own; the repository, its index and its hooks are left alone.
+git is called, never imitated: it decides what a revision means and which files it has. An existing path with a colon in
+it is a path. Rendering needs the surrounding files, so a revision is then checked out into a directory of its own; the
+repository, its index and its hooks are not touched.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from podqos.reading.rendering import left_out_of_tree
 
 
 class ManifestText(Struct, frozen=True):
-    """A manifest that was read, and the name to report it under."""
+    """A manifest, and the name to report it under."""
 
     name: str
     data: bytes
     scope: str | None = None
-    """The directory that was walked to find it; None: it was named."""
+    """The directory that was walked to find it; None if it was named."""
 
 
 def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestText], list[Problem]]:
@@ -56,7 +56,7 @@ def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestT
 
 
 def path_in(argument: str) -> str:
-    """Return the path of a version: all of it, or what follows the revision."""
+    """Return the path of a version: the whole text, or what follows the revision."""
     return argument if _is_path(argument) else argument.partition(":")[2] or argument
 
 
@@ -79,7 +79,7 @@ def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], lis
 
 
 def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[Problem]]:
-    """Return what a revision holds, rendered in a checkout of all of it: bases may be anywhere."""
+    """Return the manifests of a revision, rendered in a full checkout, because bases may be anywhere."""
     import tempfile
 
     _kind_in(revision, path)
@@ -105,7 +105,7 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
 
 
 def _check_out(revision: str, top: str) -> None:
-    """Write the files of a revision below a directory, by an index of its own."""
+    """Write the files of a revision into a directory, with a separate index."""
     repository = _output("rev-parse", "--absolute-git-dir").decode().strip()
     own = {"GIT_DIR": repository, "GIT_WORK_TREE": top, "GIT_INDEX_FILE": f"{top.rstrip('/')}.index"}
     no_hooks = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.hooksPath", "GIT_CONFIG_VALUE_0": os.devnull}
@@ -114,7 +114,7 @@ def _check_out(revision: str, top: str) -> None:
 
 
 def _kind_in(revision: str, path: str) -> str:
-    """Return what a path is in a revision, ``blob`` or ``tree``, or raise an error where there is neither."""
+    """Return the type of a path in a revision, ``blob`` or ``tree``; raise if it does not exist."""
     where = f"{revision}:{path}"
     _check_revision(revision, where)
     kind = _git("cat-file", "-t", f"{revision}:{_from_top(path)}")
@@ -138,7 +138,7 @@ def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
 
 
 def _from_top(path: str) -> str:
-    """Return a path from the top of the repository, which is how git sees one unless it begins with a dot."""
+    """Return a path relative to the top of the repository, as git reads it unless it begins with a dot."""
     if path.partition("/")[0] in {".", ".."}:
         path = _output("rev-parse", "--show-prefix").decode().strip() + path
     normal = with_slashes(os.path.normpath(path)) if path else ""
@@ -160,7 +160,7 @@ def _check_revision(revision: str, where: str) -> None:
 
 
 def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
-    """Yield name and id of every manifest of a tree; links, submodules and hidden directories are left out."""
+    """Yield the name and id of every manifest of a tree, without links, submodules and hidden directories."""
     for entry in listing.split(b"\0"):
         about, _, raw_name = entry.partition(b"\t")
         name = os.fsdecode(raw_name)
@@ -171,7 +171,7 @@ def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _contents(ids: Iterable[str]) -> Iterator[bytes]:
-    """Yield the contents of many blobs, which one process reads."""
+    """Yield the contents of many blobs, read by one process."""
     wanted = "".join(f"{id_}\n" for id_ in ids)
     answer = _output("cat-file", "--batch", given=wanted.encode())
     start = 0

@@ -49,7 +49,7 @@ _NOT_RECREATED = frozenset({"Pod"})
 
 
 class InvalidScenario(InputError):
-    """A scenario that cannot be run; ``problems`` say everything that is wrong with it."""
+    """A scenario that cannot be run; ``problems`` lists everything wrong with it."""
 
     def __init__(self, path: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -59,11 +59,11 @@ class InvalidScenario(InputError):
 
 
 class ScenarioReading(Struct, frozen=True):
-    """A scenario file with all that it refers to."""
+    """A scenario file with everything it refers to."""
 
     path: str
     scenario: Scenario | None
-    """None where something is wrong."""
+    """None if something is wrong."""
     problems: tuple[Problem, ...]
     looked_at: tuple[str, ...] = ()
     """The files and directories on disk that it is made of."""
@@ -96,7 +96,7 @@ def read_scenario(path: str, variation: Variation | None = None) -> ScenarioRead
 
 
 def read_given_scenario(name: str, given: Mapping[str, bytes], variation: Variation | None = None) -> ScenarioReading:
-    """Read one of the files that are given; what it refers to is looked for among them, and nowhere else."""
+    """Read one of the given files; files it refers to are looked up among these only."""
     return _read(name, given[name], _Given(given), variation or Variation())
 
 
@@ -113,7 +113,7 @@ def _read(path: str, data: bytes, files: _Disk | _Given, variation: Variation) -
 
 
 def place_of(path: str, pod: str | None) -> str:
-    """Return where a scenario says what a pod (``namespace/name``) wants: the file, with line and column if it does."""
+    """Return where a scenario states the demand of a pod (``namespace/name``): the file, with line and column."""
     path = scenario_path(path)
     if path == STDIN or pod is None:
         return path
@@ -132,7 +132,7 @@ def place_of(path: str, pod: str | None) -> str:
 
 
 def scenario_path(path: str) -> str:
-    """Return the file that is meant: one here, or one that comes with podqos."""
+    """Return the scenario's file: an existing one, or a built-in one."""
     if path == STDIN or os.path.isfile(path) or has_folder(path):
         return path
     from podqos.reading.shipped_scenarios import shipped_scenario
@@ -141,7 +141,7 @@ def scenario_path(path: str) -> str:
 
 
 def _how_to_find(path: str, error: InputError) -> str:
-    """Return what to do about a file that is not there: perhaps the name of a built-in scenario was meant."""
+    """Return how to fix a missing file: perhaps a built-in scenario was meant."""
     if os.path.exists(path):
         return error.fix
     from podqos.reading.shipped_scenarios import closest_scenario, shipped_scenario
@@ -155,7 +155,7 @@ def _how_to_find(path: str, error: InputError) -> str:
 
 
 class _Disk:
-    """What a scenario refers to is on this machine."""
+    """The files of a scenario are on this machine."""
 
     missing = "no such file or directory"
     fix = "paths are relative to the scenario"
@@ -176,9 +176,9 @@ class _Disk:
 
 
 class _Given:
-    """What a scenario refers to is among files that were given, each with a name, perhaps with directories."""
+    """The files of a scenario are among given files, each with a name, perhaps with directories."""
 
-    missing = "not among the files given"
+    missing = "not among the given files"
     fix = "give it together with the scenario"
 
     def __init__(self, files: Mapping[str, bytes]) -> None:
@@ -197,7 +197,7 @@ class _Given:
         return self._files[found[0]]
 
     def _found(self, path: str) -> list[str]:
-        """Return the file of this path, or those in the directory; files given one by one have lost theirs."""
+        """Return the file of this path, or those in the directory; files given one by one have no directory."""
         if path in self._files:
             return [path]
         within = sorted(name for name in self._files if name.startswith(f"{path}/"))
@@ -206,7 +206,7 @@ class _Given:
 
 
 class _Fetched:
-    """What a scenario refers to, relative to its file."""
+    """The files a scenario refers to, relative to it."""
 
     def __init__(
         self, file: FileReading, document: ScenarioDocument, files: _Disk | _Given, variation: Variation
@@ -267,7 +267,7 @@ class _Fetched:
         return workloads
 
     def _sources(self) -> list[Source]:
-        """Return the manifests, each once; a path without any is reported."""
+        """Return the manifests, each once; report a path without manifests."""
         files: dict[str, InputFile] = {}
         for index, name in enumerate(self._spec.manifests):
             path = self._path(name)

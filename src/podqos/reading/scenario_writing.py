@@ -1,6 +1,6 @@
-"""Scenarios that are made, not written: the parts that all of them have, and the files they are kept in.
+"""Generated scenarios: their common parts, and the files they are kept in.
 
-Pods are written as the API server has stored them, so that nothing admits them again.
+Pods are written as stored by the API server, so that they are not admitted again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podqos.naming import hint, naming
 from podqos.sim.scenario_format.document import API_VERSION, KIND
 
 Part = dict[str, object]
-"""A part of a document, in its own words."""
+"""A part of a document."""
 
 
 def scenario_text(name: str, spec: Part) -> str:
@@ -36,7 +36,7 @@ def manifests_text(manifests: Iterable[Part]) -> str:
 
 
 def pod_manifest(pod: Pod, metadata: ObjectMeta, *, keeps_node: bool = False) -> Part:
-    """Return a pod as the API server would show it; one that ``keeps_node`` is replaced on its node, if at all."""
+    """Return a pod as the API server shows it; with ``keeps_node`` it is only ever replaced on the same node."""
     spec = pod.spec if keeps_node else replace(pod.spec, node_name="")
     made = manifest("v1", "Pod", {"metadata": metadata, "spec": spec})
     if pod.spec.resources == NO_RESOURCES:
@@ -48,7 +48,7 @@ def pod_manifest(pod: Pod, metadata: ObjectMeta, *, keeps_node: bool = False) ->
 
 
 def manifest(api_version: str, kind: str, value: object) -> Part:
-    """Return an object with what is stated of it, without what is empty."""
+    """Return an object without empty fields."""
     stated = _stated(plain(value))
     assert isinstance(stated, dict)
     return {"apiVersion": api_version, "kind": kind, **stated}
@@ -69,18 +69,18 @@ def node_part(name: str, node: Node | None, capacity: ResourceList) -> Part:
 
 
 def seconds_text(time_us: int) -> str:
-    """Return a time as a scenario has it."""
+    """Return a time as written in a scenario."""
     whole, rest = divmod(time_us, SECOND_US)
     return f"{whole}.{rest:06}".rstrip("0") + "s" if rest else f"{whole}s"
 
 
 def plain(value: object) -> object:
-    """Return a value as dictionaries, lists and texts."""
+    """Return a value as dictionaries, lists and strings."""
     return msgspec.to_builtins(value, enc_hook=_amount)
 
 
 def write_files(files: Mapping[str, str], folder: str = "") -> None:
-    """Write all files of a new scenario, the first last: what is interrupted is none. None is overwritten."""
+    """Write all files of a new scenario, the scenario itself last: interruption leaves none. Never overwrite."""
     paths = {os.path.join(folder, path): text for path, text in files.items()}
     for path in paths:
         if os.path.exists(path):

@@ -1,4 +1,4 @@
-"""Where the example scenarios are: in the source tree while developing, inside the package once installed.
+"""Where the built-in scenarios are: in the source tree while developing, inside the package once installed.
 
 The wheel carries ``scenarios/`` as ``podqos/scenarios/`` (``force-include`` in pyproject.toml), because ``podqos demo``
 has to work without the repository.
@@ -38,7 +38,7 @@ def shipped_scenarios() -> list[str]:
 
 
 def shipped_scenario(name: str) -> str | None:
-    """Return the file of the scenario ``name``, which may be an earlier name; None where there is none of that name."""
+    """Return the file of the scenario ``name``, which may be an earlier name, or None."""
     name = FORMER_NAMES.get(name, name)
     return str(_home() / f"{name}.yaml") if name in shipped_scenarios() else None
 

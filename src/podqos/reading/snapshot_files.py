@@ -1,4 +1,4 @@
-"""The file that a snapshot of a cluster is kept in: JSON lines, gzipped if its name ends so."""
+"""The file of a cluster snapshot: JSON lines, gzipped if the name ends in ``.gz``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_snapshot(path: str) -> ClusterSnapshot:
 
 
 def write_snapshot(lines: Iterable[bytes], path: str) -> int:
-    """Write the lines of a snapshot into a file, whole or not at all, and return how many there are."""
+    """Write the lines of a snapshot to a file atomically, and return their number."""
     counted = _Counted(lines)
     chunks = (line + b"\n" for line in counted)
     write_chunks(path, _gzipped(chunks) if path.endswith(".gz") else chunks)

@@ -26,7 +26,7 @@ class SpilledJournal(GeneratedJournal):
         self._end = self._length = 0
 
     def add(self, journal: bytes, entries: int) -> None:
-        """Put the journal of a shard aside."""
+        """Store the journal of a shard."""
         try:
             self._file.seek(self._end)
             self._file.write(journal)

@@ -1,4 +1,4 @@
-"""podqos's own files, configuration and baseline: read strictly, everything wrong with its line and column."""
+"""podqos' own files, configuration and baseline, read strictly: every problem has its line and column."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ def _document(path: str) -> Document | None:
 
 
 def _translated(error: msgspec.ValidationError) -> tuple[FieldPath, str]:
-    """Return path and words of what only the conversion sees: what is missing, and numbers out of range."""
+    """Return the path and message of errors that only the conversion sees: missing fields, and numbers out of range."""
     text, _, path = str(error).partition(" - at ")
     return parse_path(path.strip("`").removeprefix("$")), text[:1].lower() + text[1:].replace("`", '"')

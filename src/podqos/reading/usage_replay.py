@@ -1,4 +1,4 @@
-"""``scenario from-usage``: a scenario in which the recorded pods run again, each with what it used.
+"""``scenario from-usage``: a scenario that replays the recorded pods with their usage.
 
 Every recorded pod becomes a Pod of its own, with the name it had, the spec of the workload that it belongs to, and the
 node that it was on, if that is known. It comes with its first sample and goes after its last one. No controller
@@ -81,21 +81,21 @@ class UsageFile(Struct, frozen=True):
 
 
 class ReplayOptions(Struct, frozen=True, kw_only=True):
-    """What the files do not say."""
+    """Settings that are not in the files."""
 
     name: str
     node_count: int | None = None
-    """How many nodes there are, if it is not known which pod was where."""
+    """Number of nodes, if the pods' nodes are unknown."""
     node_capacity: ResourceList = {}
     tolerance: Fraction = Fraction(0)
-    """How far a curve may be off, as a part of its highest value."""
+    """How far a curve may be off, as a fraction of its maximum."""
 
 
 class Replay(Struct, frozen=True):
-    """A scenario and what was made of the samples."""
+    """A scenario, and which samples were used."""
 
     files: Mapping[str, str]
-    """By path: their text. The first is the scenario."""
+    """The files' texts by path. The first is the scenario."""
     told: Replayed
 
 
@@ -128,7 +128,7 @@ class _Pod(Struct, frozen=True):
 def replay(
     objects: Objects, usage: Iterable[UsageFile], options: ReplayOptions, queried: QueriedUsage | None = None
 ) -> Replay:
-    """Return a scenario of recorded usage and manifests; raises ``InputError`` where no pod can be run."""
+    """Return a scenario of recorded usage and manifests; raises ``InputError`` if no pod can run."""
     recorded = RecordedUsage()
     for file in usage:
         stem = os.path.splitext(os.path.basename(file.path))[0]
@@ -140,7 +140,7 @@ def replay(
 
 
 class _ReplayMaker:
-    """A scenario in the making."""
+    """Builds a scenario."""
 
     def __init__(self, objects: Objects, recorded: RecordedUsage, options: ReplayOptions) -> None:
         self._objects = objects
@@ -204,7 +204,7 @@ class _ReplayMaker:
         return Replay({**scenario, **files}, told)
 
     def _matched(self, recorded: RecordedPod) -> _Pod | None:
-        """Return a pod with the workload that it belongs to; None if it has none."""
+        """Return a pod with its workload, or None."""
         identity = owner_of(recorded.key, self._specs) if _NAME.fullmatch(recorded.name) else None
         if identity is None or not _names_so(identity, recorded.name):
             self._unmatched[recorded.key] = "no workload in the manifests has such pods"
@@ -299,7 +299,7 @@ class _ReplayMaker:
 
 
 def _names_so(identity: Identity, pod: str) -> bool:
-    """Whether a controller gives its pods such names; of a kind that is not known, any that begins with its own."""
+    """Whether a controller gives its pods such names; for an unknown kind, any name that begins with its own."""
     suffix = _SUFFIXES.get(identity.kind)
     return suffix is None or pod == identity.name or suffix.fullmatch(pod.removeprefix(identity.name)) is not None
 

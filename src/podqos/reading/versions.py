@@ -1,4 +1,4 @@
-"""One version of manifests: a file, a directory, a revision of a git repository, or what a cluster has."""
+"""One version of manifests: a file, a directory, a revision of a git repository, or a cluster."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class VersionRequest(Struct, frozen=True, kw_only=True):
-    """What a version of manifests stands beside, and how it is read."""
+    """What surrounds a version of manifests, and how it is read."""
 
     cluster: Inputs | None = None
-    """What a cluster has."""
+    """The cluster's objects."""
     namespace: str = "default"
-    """That of objects which name none."""
+    """The namespace of objects without one."""
     policies: Sequence[str] = ()
-    """Files of which only the policies count."""
+    """Files whose policies are used, and nothing else."""
     beside: Sequence[str] = ()
-    """Files of workloads that run beside it."""
+    """Files of workloads that run alongside it."""
     stated: Sequence[PriorityClass | RuntimeClass] = ()
     """Classes of the cluster that are in no file."""
     kinds: Mapping[str, str] | None = None
-    """Custom resources that hold pods, each with the path to its template."""
+    """Custom resources with pods, each with the path to its template."""
     render: bool = False
     """Whether kustomizations and charts are rendered."""
 

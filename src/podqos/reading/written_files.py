@@ -1,4 +1,4 @@
-"""Write files atomically: whole or not at all, even when interrupted."""
+"""Write files atomically: completely or not at all, even when interrupted."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_server_that_is_killed_takes_its_workers_with_it():
         (["missing.yaml"], "missing.yaml"),
         (["-"], "standard input"),
         (["--html", "page.html"], "no SOURCE to save"),
-        (["--listen", "nowhere"], "'nowhere' is no address"),
+        (["--listen", "nowhere"], "'nowhere' is not a valid address"),
         (["race", "--all-namespaces"], "cannot be combined"),
         (["--state-dir", "/nowhere"], "no node is running"),
     ],

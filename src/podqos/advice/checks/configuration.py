@@ -23,7 +23,7 @@ from podqos.policy.model import Globs, Policy, PolicySpec, policy_of, says
 class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """Findings to ignore: those that match every field given."""
 
-    reason: Annotated[str, Meta(min_length=1, description="why, for readers of the file a year from now")]
+    reason: Annotated[str, Meta(min_length=1, description="the reason, for whoever reads this file in a year")]
     checks: Annotated[Globs, says("ids or names: PQ101, PQ4*, accidental-burstable")] = ()
     objects: Annotated[Globs, says("Kind/name: Deployment/web-*, */log-collector")] = ()
     namespaces: Annotated[Globs, says("namespaces: sandbox-*")] = ()

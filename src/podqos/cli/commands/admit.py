@@ -141,21 +141,21 @@ def _print(tally: AdmissionTally, admitting: AdmissionRun, arguments: argparse.N
 
 
 class AdmissionTally:
-    """What was found over all files."""
+    """The totals of all files."""
 
     def __init__(self) -> None:
         self._workloads = 0
         self._findings = 0
 
     def counting(self, reports: Iterable[AdmissionReport]) -> Iterator[AdmissionReport]:
-        """Pass the reports on and count what is in them."""
+        """Pass the reports on and count them."""
         for item in reports:
             self._workloads += 1
             self._findings += item.is_finding
             yield item
 
     def close(self, objects: Objects, errors: int) -> int:
-        """Say in a line what was left out, and return the exit code."""
+        """Print in one line what was left out, and return the exit code."""
         found = self._workloads
         in_vain = (
             other for other in objects.others if not (other.is_stored or other.is_policy or other.source.cluster)

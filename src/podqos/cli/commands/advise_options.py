@@ -1,4 +1,4 @@
-"""The options of ``podqos advise``: what it aims at, what it is tried on, where it is written, and a node."""
+"""The options of ``podqos advise``: its goal, the nodes it is tested on, where it is written, and kubelet settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PRICE_EXAMPLE = "cpu=0.032,memory=0.004"
 
 
 def add_trial_options(parser: argparse.ArgumentParser) -> None:
-    """Declare what advice aims at and is tried on."""
+    """Declare the goal of advice and the nodes it is tested on."""
     trial = parser.add_argument_group("testing the advice")
     about = "advise every workload, even without a description or usage: make it Guaranteed, as cheap as usage "
     trial.add_argument("--goal", choices=GOALS, help=f"{about}allows, or as safe as possible")
@@ -38,7 +38,7 @@ def add_writing_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _prices(text: str, option: str) -> tuple[float, float]:
-    """Read ``cpu=0.032,memory=0.004``: of a core, and of a GiB."""
+    """Read ``cpu=0.032,memory=0.004``: the prices of a core and of a GiB."""
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, amount = part.strip().partition("=")

@@ -128,7 +128,7 @@ def _warn(report: AdviceReport) -> None:
 
 
 def _apply_to(paths: list[str], objects: Objects, report: AdviceReport) -> int:
-    """Write the advice into manifests, say what changed, and return how many could not be written."""
+    """Write the advice into manifests, print what changed, and return how many could not be written."""
     read = {os.path.realpath(source.path): source.path for source in objects.sources if source.path != STDIN}
     sources = []
     for path in paths:
@@ -156,7 +156,7 @@ def _apply_to(paths: list[str], objects: Objects, report: AdviceReport) -> int:
 
 
 def _say_classes(report: AdviceReport) -> None:
-    """Say which priority classes the advised workloads need."""
+    """Print which priority classes the advised workloads need."""
     if report.priority_classes:
         names = listed([priority_class.name for priority_class in report.priority_classes])
         print(f"create these priority classes first: {names} (-o manifests prints them)", file=sys.stderr)

@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot | None) -> Iterator[str]:
-    """Yield the pods that anything is known of."""
+    """Yield all known pods."""
     yield from (fated_pod.key for fated_pod in fated_pods(objects, cluster))
     yield from (eviction.pod for eviction in report.evictions)
     yield from (kill.pod for kill in report.kills)
@@ -141,13 +141,13 @@ def _markdown(report: Autopsies, _: Style) -> list[str]:
 
 
 def _known(arguments: argparse.Namespace) -> ClusterSnapshot | Objects | None:
-    """Return the snapshot or the objects of the files that the options name; None: they name none."""
+    """Return the snapshot or the objects of the files that the options name, or None."""
     cluster = cluster_of(arguments)
     return objects_of(arguments, Inputs([]), None) if cluster is None else cluster
 
 
 def _pod_argument(arguments: argparse.Namespace) -> str:
-    """Take a name where files could be for that of a pod, and return it; empty: there is none."""
+    """Treat an argument that is not a file as the name of a pod, and return it; empty if there is none."""
     names_cluster = arguments_name_cluster(arguments)
     found = []
     for given in arguments.logs:
@@ -156,7 +156,7 @@ def _pod_argument(arguments: argparse.Namespace) -> str:
         if named is not None and (names_cluster or given.startswith(("pod/", "pods/")) or "." not in given):
             found.append((given, named[1]))
     if len(found) > 1:
-        raise InvalidOption(f"two pods: {found[0][0]} and {found[1][0]}", fix="name one")
+        raise InvalidOption(f"two pods: {found[0][0]} and {found[1][0]}", fix="give one")
     if not found:
         return ""
     arguments.logs = [log for log in arguments.logs if log != found[0][0]]

@@ -112,7 +112,7 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
 
 
 def _refuse_beside_scenario(arguments: argparse.Namespace) -> None:
-    """Refuse what a scenario states itself."""
+    """Reject options that a scenario states itself."""
     for name in _OF_NODES:
         if getattr(arguments, name):
             given = option(Field(name))
@@ -121,14 +121,14 @@ def _refuse_beside_scenario(arguments: argparse.Namespace) -> None:
 
 
 def _place(arguments: argparse.Namespace, pod: str | None) -> str:
-    """Return where it is said what a pod, or all of them, use."""
+    """Return where the usage of a pod, or of all pods, is stated."""
     if arguments.scenario is not None:
         return place_of(arguments.scenario, pod)
     return arguments.usage or arguments.stats or arguments.snapshot or ""
 
 
 def _is_node(arguments: argparse.Namespace) -> bool:
-    """Whether what stands in the place of a scenario is the name of a node, of a cluster that can be asked."""
+    """Whether the argument is not a scenario but the name of a node in a reachable cluster."""
     if not is_node_name(arguments.scenario) or shipped_scenario(arguments.scenario) is not None:
         return False
     if arguments_name_cluster(arguments):
@@ -143,7 +143,7 @@ def _is_node(arguments: argparse.Namespace) -> bool:
 
 
 def _is_manifests(path: str) -> bool:
-    """Whether what stands in the place of a scenario is manifests, as for `podqos rank`."""
+    """Whether the argument is not a scenario but manifests, as for `podqos rank`."""
     if not os.path.isfile(path):
         return os.path.isdir(path) or path == STDIN
     return b"podqos.dev/" not in read_bytes(path) or b"Scenario" not in read_bytes(path)

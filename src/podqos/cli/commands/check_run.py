@@ -58,7 +58,7 @@ _OF_SCORES = ("table", "json", "yaml", "name")
 
 
 class CheckRun:
-    """The command at work."""
+    """One run of the command."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
@@ -110,7 +110,7 @@ class CheckRun:
         return inputs.only(InputFile(name, data=read_bytes(STDIN)) if file.path == STDIN else file for file in others)
 
     def _want_scores(self) -> None:
-        """See that ``--all`` can be done; without anything else it is about the cluster."""
+        """Validate ``--all``, which without files is about the live cluster."""
         arguments = self._arguments
         if arguments.output not in _OF_SCORES:
             fix = f"use one of {', '.join(_OF_SCORES)}"
@@ -129,7 +129,7 @@ class CheckRun:
             return 2
         if arguments.write_baseline and self._baseline_path is None:
             raise InvalidOption(
-                "no file to write the baseline to", where="--write-baseline", fix="name it with --baseline FILE"
+                "no file to write the baseline to", where="--write-baseline", fix="give it with --baseline FILE"
             )
         checked = self._checked()
         if arguments.write_baseline:
@@ -146,7 +146,7 @@ class CheckRun:
         return self._end(checked)
 
     def _end(self, checked: Checked) -> int:
-        """Say what else there is to say, and return the exit code."""
+        """Print stale baseline entries and problems, and return the exit code."""
         self._tell_stale(checked.stale)
         if print_problems(checked.problems):
             return 2
@@ -245,7 +245,7 @@ class CheckRun:
         )
 
     def _without_own_files(self, files: list[InputFile]) -> list[InputFile]:
-        """Leave out what a directory of manifests holds for podqos itself."""
+        """Leave out podqos' own files in a directory of manifests."""
         baseline = self._baseline_path and os.path.realpath(self._baseline_path)
         return [
             file
@@ -261,7 +261,7 @@ class CheckRun:
         return None if stated is None else self._config.resolve(stated)
 
     def _write_baseline(self, checked: Checked) -> int:
-        """Write what is to be known from now on; entries about objects that were not checked stay."""
+        """Write the new baseline; entries about objects that were not checked stay."""
         path = self._baseline_path
         assert path is not None
         if print_problems(checked.problems):
@@ -294,7 +294,7 @@ class CheckRun:
         emit(checked.report, self._arguments, lines, names=_names)
 
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
-        """Say which entries of the baseline are no longer needed."""
+        """Print which baseline entries are no longer needed."""
         for entry in stale[:_STALE_SHOWN]:
             print(f"{self._baseline_path}: {_described(entry)} is no longer found", file=sys.stderr)
         if stale:
@@ -307,14 +307,14 @@ def _namespace_names(whole: NamespaceScores) -> Iterator[str]:
 
 
 def _names(report: CheckReport) -> Iterator[str]:
-    """Yield the objects that something is found about."""
+    """Yield the objects with findings."""
     return (object_name(item.kind, item.name) for item in report.items)
 
 
 def _lines(
     report: CheckReport, style: Style, output: str, checked: Checked, *, verbose: bool, was_fixed: bool
 ) -> Iterable[str]:
-    """Return the report as people, CI servers and code scanners read it."""
+    """Return the report in the format for people, CI servers or code scanners."""
     match output:
         case "github":
             from podqos.report.check.github import github

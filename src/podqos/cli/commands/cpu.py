@@ -63,7 +63,7 @@ def _cores(text: str, option: str) -> Fraction:
 
 
 def _node_cores(cluster: ClusterSnapshot | None, node: str | None, kubelet: Kubelet | None) -> Fraction | None:
-    """Return the cores of a node of the cluster; where its kubelet's reservations are not known, those for pods."""
+    """Return the cores of a node; only the allocatable ones if its kubelet's reservations are unknown."""
     if cluster is None or node not in cluster.nodes:
         return None
     status = cluster.nodes[node].status

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from podqos.cli.main import EXIT_OK
+from podqos.cli.main import EXIT_OK, program_name
 from podqos.cli.terminal import add_colour_option, help_columns, style_for
 from podqos.controls import one_line
 from podqos.errors import HostError
@@ -30,9 +30,9 @@ UNDERSIZED = "accidental-burstable-undersized"
 FIXED = "accidental-burstable-fixed"
 
 _OWN_FILES = {
-    "podqos check .": "what is wrong with the manifests here, and the fix",
-    "podqos explain .": "the QoS class of each pod, and why",
-    "podqos rank .": "which pods are evicted and OOM-killed first",
+    "check .": "what is wrong with the manifests here, and the fix",
+    "explain .": "the QoS class of each pod, and why",
+    "rank .": "which pods are evicted and OOM-killed first",
 }
 
 
@@ -57,18 +57,22 @@ def run(arguments: argparse.Namespace) -> int:
     manifest = _from_here(folder / "accidental" / "article-service.yaml")
     accident, undersized, fixed = (simulate(load_scenario(name)) for name in (ACCIDENT, UNDERSIZED, FIXED))
     options = ExplainOptions(node_memory_bytes=accident.report.nodes[0].memory_bytes)
+    finding = check(load(manifest)).items[0]
     incident = story.Incident(
         platform=explain(load(str(folder / "platform")), options),
-        finding=check(load(manifest)).items[0],
+        finding=finding,
         accident=accident.report,
         undersized=undersized.report,
         fixed=fixed.report,
+        peak_bytes=story.peak_bytes(accident.scenario, finding),
     )
+    program = program_name()
+    _print(_path_lines(style), end="")
     _print(story.platform_lines(incident, style))
-    _print(story.finding_part(incident, f"podqos check {_quoted(manifest)}", style))
-    _print(story.accident_lines(incident, f"podqos simulate {ACCIDENT}", style))
-    _print(story.undersized_lines(incident, f"podqos simulate {UNDERSIZED}", style))
-    _print(story.fixed_lines(incident, f"podqos simulate {FIXED}", style))
+    _print(story.finding_part(incident, f"{program} check {_quoted(manifest)}", style))
+    _print(story.accident_lines(incident, f"{program} simulate {ACCIDENT}", style))
+    _print(story.undersized_lines(incident, f"{program} simulate {UNDERSIZED}", style))
+    _print(story.fixed_lines(incident, f"{program} simulate {FIXED}", style))
     _print(story.outcome_lines(incident, style))
     _print([*_page_lines(accident, style), *_own_files(style)], end="")
     return EXIT_OK
@@ -93,15 +97,30 @@ def _page_lines(accident: Run, style: Style) -> list[str]:
             write_file(path, page)
     except (HostError, OSError) as error:
         return wrapped(f"The page was not written: {error}", style, "")
-    return [f"Explore it: {Path(path).as_uri()}", f"Or live:    podqos ui {ACCIDENT}"]
+    return [f"Explore it: {Path(path).as_uri()}", f"Or live:    {program_name()} ui {ACCIDENT}"]
 
 
 def _own_files(style: Style) -> list[str]:
-    width = max(map(len, _OWN_FILES)) + 2
+    commands = {f"{program_name()} {command}": about for command, about in _OWN_FILES.items()}
+    width = max(map(len, commands)) + 2
     lines = ["On your own files:"]
-    for command, about in _OWN_FILES.items():
+    for command, about in commands.items():
         lines += wrapped(about, style, " " * (width + 2), f"  {command:{width}}")
     return lines
+
+
+def _path_lines(style: Style) -> list[str]:
+    """Return what makes the shell find the commands that follow, if it would not."""
+    from shutil import which
+
+    program = os.path.abspath(sys.argv[0])
+    known = which("podqos")
+    if os.path.splitext(os.path.basename(program))[0] != "podqos" or (known and os.path.samefile(known, program)):
+        return []
+    folder = os.path.dirname(program)
+    comment = "  # so that this shell finds podqos"
+    setting = f'set "PATH={folder};%PATH%"' if os.name == "nt" else f"export PATH={_quoted(folder)}:$PATH{comment}"
+    return [style.faint(f"$ {setting}"), ""]
 
 
 def _from_here(path: Path) -> str:

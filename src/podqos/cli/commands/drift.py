@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _against_cluster(arguments: argparse.Namespace) -> ClusterSnapshot | None:
-    """Return the cluster that takes the place of the version before; None where there are two versions."""
+    """Return the cluster that serves as the old version; None if two versions are given."""
     given = [each for each in (arguments.old, arguments.new, arguments.file) if each is not None]
     cluster = cluster_of(arguments, Part(usage=False))
     if len(given) != (2 if cluster is None else 1):

@@ -156,7 +156,7 @@ def _print(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
 
 
 def _choose_cases(arguments: argparse.Namespace) -> None:
-    """Make the pods of the table of cases the input."""
+    """Use the built-in example pods as input."""
     from podqos.reading.shipped_scenarios import scenario_dir
 
     if arguments.files or arguments.kustomize or arguments_name_cluster(arguments):
@@ -193,7 +193,7 @@ def _print_text(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
 
 
 def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.Namespace) -> int:
-    """Say in a line each what was assumed and what was left out, and return the exit code."""
+    """Print what was assumed and what was left out, one line each, and return the exit code."""
     explained = files.explained
     found = sum(explained.classes.values())
     say_left_out(found, explained.neighbours)
@@ -219,7 +219,7 @@ def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.
 
 
 def _say_assumptions(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
-    """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""
+    """Print what was assumed; classes and scores alone do not depend on kubelet settings."""
     output = arguments.output
     shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
     say_assumptions([assumption for assumption in files.assumptions if shows_cgroups or assumption != KUBELET_SETTINGS])

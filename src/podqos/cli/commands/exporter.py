@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until it is interrupted, or print manifests, and return the exit code."""
+    """Serve until interrupted, or print manifests, and return the exit code."""
     if arguments.action == "manifests":
         settings = settings_of(arguments)
         return print_manifests(settings, exporter_objects(settings), arguments.output)

@@ -1,7 +1,7 @@
-"""``podqos check --fix`` and ``--diff``: show the changes, write them, and report what became of each finding.
+"""``podqos check --fix`` and ``--diff``: show the changes, write them, and report the outcome for each finding.
 
-What to write is decided by ``advice.fixing``. A file is written as a whole or not at all; one that cannot be written
-does not keep the others from it. The text of standard input goes to standard output.
+``advice.fixing`` decides what to write. A file is written whole or not at all. If one cannot be written, the others
+still are. The text of standard input goes to standard output.
 """
 
 from __future__ import annotations

@@ -100,4 +100,4 @@ def _victims(report: ForecastReport) -> Iterator[str]:
 
 
 def _share(text: str, option: str) -> Fraction:
-    return positive_number(text.removesuffix("%"), option, "above 0 %, up to 100 %", "99", most=100) / 100
+    return positive_number(text.removesuffix("%"), option, "percentage above 0, up to 100", "99", most=100) / 100

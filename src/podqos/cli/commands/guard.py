@@ -126,7 +126,7 @@ def _cluster(arguments: argparse.Namespace) -> Cluster:
 
 @cache
 def _say_once(text: str) -> None:
-    """Say it unless it was said: settings are asked for every few minutes."""
+    """Print a message once: settings are queried every few minutes."""
     _say(text)
 
 

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the help that is asked for, and return the exit code."""
+    """Print the requested help, and return the exit code."""
     if arguments.man:
         from podqos.cli.manual import manual
 

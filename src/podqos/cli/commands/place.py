@@ -116,7 +116,7 @@ def _files(arguments: argparse.Namespace) -> Inputs:
 
 
 def _hint(questions: int) -> None:
-    """Suggest what makes a long run fast."""
+    """Suggest how to speed up a long run."""
     if questions > _LONG_WAIT and find_spec("numpy") is None:
         print("this may take a while; numpy makes it fast: pip install 'podqos[fleet]'", file=sys.stderr)
 

@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for, and return the exit code."""
+    """Run the action, and return the exit code."""
     match arguments.action:
         case "init":
             return _init(arguments.name)

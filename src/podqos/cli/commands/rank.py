@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
     node_argument(arguments)
     if arguments.watch and not arguments_name_cluster(arguments):
-        raise InvalidOption("files do not change", where="--watch", fix="name a node of a live cluster")
+        raise InvalidOption("files do not change", where="--watch", fix="give a node of a live cluster")
     return answered(arguments, lambda: node_part(arguments), lambda: _rank(arguments))
 
 

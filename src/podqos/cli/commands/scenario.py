@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
-    """Declare the name of the scenario that is written."""
+    """Declare the name of the new scenario."""
     parser.add_argument("name", metavar="NAME", help="write NAME.yaml and a directory NAME next to it")
 
 
@@ -85,7 +85,7 @@ def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do what is asked for, and return the exit code."""
+    """Run the subcommand, and return the exit code."""
     match arguments.action:
         case "validate":
             return _validate(arguments.files)

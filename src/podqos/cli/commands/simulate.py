@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _say_displaced(done: Run, what_if: Sequence[str]) -> None:
-    """Say which pods have no node where what is tried takes from what pods may request."""
+    """Print which pods no longer fit when a what-if lowers allocatable."""
     withheld = takes_from_allocatable(map(parse_assignment, what_if))
     if not withheld:
         return
@@ -173,7 +173,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
 
 
 def _engine(arguments: argparse.Namespace) -> str | None:
-    """Return where to simulate nodes apart; --jobs alone means here."""
+    """Return where to simulate nodes in parallel; --jobs alone means this machine."""
     if arguments.engine is None and arguments.jobs != PER_CORE:
         return "processes"
     engine: str | None = arguments.engine

@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _node(arguments: argparse.Namespace) -> NodeCapacities | None:
-    """Return the node of a cluster that is named; None where a file or flags are given."""
+    """Return the given node of a cluster; None if a file or flags are given."""
     name = arguments.given
     if name is None or not is_node_name(name):
         if arguments_name_cluster(arguments):

@@ -122,7 +122,7 @@ def _ready(arguments: argparse.Namespace, address: str) -> None:
 
 
 def _started(arguments: argparse.Namespace) -> Started:
-    """Return what to show to begin with."""
+    """Return what the page shows at first."""
     from podqos.web.ui.feeds import ClusterFeed, FilesFeed, GuardFeed, NodeFeed
     from podqos.web.ui.serving import Started
 

@@ -105,7 +105,7 @@ def _duration(text: str, option: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve, or do what else is asked for, and return the exit code."""
+    """Serve, or run the given action, and return the exit code."""
     match arguments.action:
         case "test":
             return _test(arguments)
@@ -235,13 +235,13 @@ def _deciding(arguments: argparse.Namespace) -> tuple[CheckOptions, FailOn]:
 
 
 def _refuse_standard_input(policies: Sequence[str]) -> None:
-    """Refuse what can be read only once: these policies are read again."""
+    """Reject standard input, which can be read only once: policies are read again when they change."""
     if "-" in policies:
         raise InvalidOption("standard input can be read only once", where="--policy", fix="give a file")
 
 
 def certificate_files(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return the files of the certificate that the options name, and of its key."""
+    """Return the files of the certificate and its key."""
     given, key = arguments.certificate, arguments.key
     if given is None:
         fix = "create one with `podqos webhook certificate certs` and give that directory"

@@ -1,4 +1,4 @@
-"""``podqos eval admission``: what a running API server makes of a pod."""
+"""``podqos eval admission``: what a running API server does to a pod."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _admitted(pod: Pod) -> dict[str, object]:
 
 
 def refused(refusal: Refusal) -> dict[str, object]:
-    """Return a refusal."""
+    """Return a rejection."""
     result: dict[str, object] = {"allowed": False, "code": int(refusal.code), "error": refusal.message}
     if refusal.fields:
         result["fields"] = list(refusal.fields)

@@ -62,7 +62,7 @@ def _lines(arguments: argparse.Namespace) -> Iterator[bytes]:
 
 
 def _time_us(line: bytes) -> int:
-    """Return when something was written; a line that cannot be read is of any time."""
+    """Return when a line was written; an unreadable line matches any time."""
     from podqos.agent.journal import decode
     from podqos.errors import InputError
 

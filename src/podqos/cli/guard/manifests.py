@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print them."""
+    """Print the manifests."""
     from podqos.web.guard_installation import GuardInstallation, guard_objects
 
     path = arguments.kubelet_config

@@ -19,13 +19,13 @@ def add_state_option(parser: options.Parser) -> None:
 
 
 def add_run_option(parser: options.Parser) -> None:
-    """Declare where a guard says how it is."""
+    """Declare the directory of a guard's status."""
     about = f"directory of its status and of evictions in progress; a tmpfs (default: {RUN})"
     parser.add_argument("--run", metavar="DIR", dest="run_dir", default=RUN, help=about)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Declare them."""
+    """Declare the options."""
     what = parser.add_argument_group("what it does")
     mode = what.add_mutually_exclusive_group()
     about = "journal decisions but evict nothing (the default)"
@@ -65,7 +65,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _most(text: str, option: str) -> tuple[int, int]:
-    """Read how many evictions there may be, and within which time."""
+    """Read a maximum number of evictions per time."""
     number, slash, time = text.partition("/")
     if not slash or not number.isdecimal() or len(number) > 9 or not int(number):
         raise InvalidOption(f"{text!r} is not a valid rate", where=option, fix="for example 3/5m")

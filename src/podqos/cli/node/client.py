@@ -31,7 +31,7 @@ def add_state_dir_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_pod_arguments(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
-    """Declare the pod a command is about; ``pod_named`` says where it lacks, if the parser does not."""
+    """Declare the pod argument; ``pod_named`` raises if it is missing and the parser does not."""
     parser.add_argument("pod", metavar="[NAMESPACE/]POD", nargs=None if is_required else "?", help="the pod")
     parser.add_argument(
         "-n", "--namespace", metavar="NAME", default="default", help="the pod's namespace (default: default)"
@@ -47,7 +47,7 @@ def add_lines_options(parser: argparse.ArgumentParser, following: str) -> None:
 def print_lines(
     arguments: argparse.Namespace, *segments: str, shown: Callable[[bytes], bytes] = bytes, **query: object
 ) -> None:
-    """Print the lines of an answer as they come."""
+    """Print the lines of a response as they arrive."""
     if arguments.tail is not None and arguments.tail < 0:
         raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
     target = path(*segments, **query, tailLines=arguments.tail, follow=arguments.follow)
@@ -59,7 +59,7 @@ def print_lines(
 
 
 def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return namespace and name of the pod argument."""
+    """Return the namespace and name of the pod argument."""
     if arguments.pod is None:
         raise InvalidOption("no pod given", fix="write POD or NAMESPACE/POD")
     namespace, slash, name = arguments.pod.partition("/")
@@ -100,7 +100,7 @@ class NodeClient:
             raise HostError(what) from error
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
-        """Yield the lines of an answer as they come, with newlines."""
+        """Yield the lines of a response as they arrive, with newlines."""
         with self._answered("GET", target, None if is_endless else _PATIENCE_SECONDS) as response:
             while line := response.readline():
                 yield line

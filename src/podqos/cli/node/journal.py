@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def in_words(line: bytes) -> bytes:
-    """Return a line of the journal for people; one that cannot be read, as it is."""
+    """Return a journal line for people; an unreadable line stays as it is."""
     from podqos.agent.journal import decode
     from podqos.words.journal import line as words
 
@@ -55,7 +55,7 @@ def in_words(line: bytes) -> bytes:
 
 
 def since_option(text: str | None) -> int | None:
-    """Return a time, given as a timestamp or as a duration ago; None: none is given."""
+    """Return a time given as a timestamp or as a duration ago, or None."""
     if text is None:
         return None
     try:

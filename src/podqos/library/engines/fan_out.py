@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, Generic, NoReturn, TypeVar
 
 from podqos.errors import HostError
+from podqos.library.engines.carrying import carried
 from podqos.objects.spreading import Progress
 
 Task = TypeVar("Task")
@@ -301,19 +302,6 @@ def _end_with(parent: int) -> None:
 
     signal.signal(signal.SIGALRM, check)
     signal.setitimer(signal.ITIMER_REAL, _ORPHAN_CHECK_SECONDS, _ORPHAN_CHECK_SECONDS)
-
-
-def carried(error: Exception) -> Exception:
-    """Return an error that arrives in the parent, with a note of where it was raised, which is not pickled."""
-    import pickle
-    import traceback
-
-    error.add_note("".join(traceback.format_tb(error.__traceback__)))
-    try:
-        pickle.loads(pickle.dumps(error, pickle.HIGHEST_PROTOCOL))  # noqa: S301 - our own
-    except Exception:  # noqa: BLE001 - whatever it is that such an error does
-        return RuntimeError("".join(traceback.format_exception(error)))
-    return error
 
 
 def _send(descriptor: int, value: object) -> None:

@@ -106,7 +106,7 @@ def main() -> None:
     import os
     import signal
 
-    from podqos.library.engines.fan_out import carried
+    from podqos.library.engines.carrying import carried
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
     answers = os.fdopen(os.dup(1), "wb")

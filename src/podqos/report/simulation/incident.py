@@ -19,6 +19,7 @@ from podqos.report.check.table import finding_lines
 from podqos.report.explain.lines import asked
 from podqos.report.simulation.timeline import kill_title, seconds
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import WorkloadSummary
 from podqos.wording import counted, mebibytes
 
@@ -37,6 +38,8 @@ class Incident(Struct, frozen=True):
     """With limits equal to the requests."""
     fixed: RunView
     """With request and limit sized from usage."""
+    peak_bytes: int
+    """The most memory that the container of the finding uses on all three days."""
 
     @property
     def service(self) -> str:
@@ -52,6 +55,17 @@ class Incident(Struct, frozen=True):
     def jobs(self) -> WorkloadSummary:
         """Those with which it shares the node."""
         return next(row for row in self.accident.summary.workloads if row.workload != self.service)
+
+
+def peak_bytes(scenario: Scenario, finding: FindingReport) -> int:
+    """Return the most memory that the container of a finding wants in a scenario."""
+    return max(
+        size_bytes
+        for workload in scenario.workloads
+        if (workload.namespace, workload.name) == (finding.namespace, finding.name)
+        for demands in workload.demands
+        for _, size_bytes in demands[finding.container or ""].anon_bytes.knots
+    )
 
 
 def platform_lines(incident: Incident, style: Style) -> list[str]:
@@ -108,17 +122,17 @@ def undersized_lines(incident: Incident, command: str, style: Style) -> list[str
     for kill in run.kills:
         alike.setdefault((kill.pod, kill.container), []).append(kill)
     for kills in alike.values():
-        lines += _kill_lines(kills[0], _repeated(kills), style)
+        lines += _kill_lines(kills[0], _repeated(kills, incident), style)
     return lines
 
 
 def fixed_lines(incident: Incident, command: str, style: Style) -> list[str]:
     """Return what a size from measurements does, and what it costs."""
     limit = _limit(incident, incident.fixed) or 0
-    used = _used(incident)
+    peak = incident.peak_bytes
     text = (
-        f"The same day with request and limit sized from usage: {mebibytes(limit)}, {limit * 100 // used - 100}% above "
-        f"the {mebibytes(used)} that {incident.finding.container} uses. The price is room on the node:"
+        f"The same day with request and limit sized from usage: {mebibytes(limit)}, {limit * 100 // peak - 100}% above "
+        f"the {mebibytes(peak)} that {incident.finding.container} uses. The price is room on the node:"
     )
     waiting = [event for event in incident.fixed.events if event.kind is Kind.PENDING]
     lines = [*_chapter(5, text, style), _command(command, style)]
@@ -140,7 +154,7 @@ def outcome_lines(incident: Incident, style: Style) -> list[str]:
                 _outcome(_row(run, jobs.workload)),
             )
         )
-    headers = (f"{incident.finding.container} limit", incident.finding.name, _name(jobs))
+    headers = ("memory limit", incident.finding.name, _name(jobs))
     return columns([header.upper() for header in headers], rows, style, _INDENT)
 
 
@@ -161,18 +175,12 @@ def _kill_lines(kill: Kill, reasons: Iterable[str], style: Style) -> Iterator[st
         yield from wrapped(reason, style, below)
 
 
-def _repeated(kills: Sequence[Kill]) -> Iterator[str]:
+def _repeated(kills: Sequence[Kill], incident: Incident) -> Iterator[str]:
     """Yield how often a container is killed, and what it lacks."""
     because = kills[0].because
     if isinstance(because, OOMKill):
-        wanted, limit = mebibytes(because.limit_bytes + because.denied_bytes), mebibytes(because.limit_bytes)
+        wanted, limit = mebibytes(incident.peak_bytes), mebibytes(because.limit_bytes)
         yield f"{counted(len(kills), 'OOM kill')}: it needs {wanted}, its limit is {limit}."
-
-
-def _used(incident: Incident) -> int:
-    """Return what the container uses: what it had at its limit, and what it was denied."""
-    because = next(kill.because for kill in incident.undersized.kills if isinstance(kill.because, OOMKill))
-    return because.limit_bytes + because.denied_bytes
 
 
 def _limit(incident: Incident, run: RunView) -> int | None:

@@ -9,7 +9,7 @@ story that the kubelet looked, and came too late. A container at its own limit h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -37,7 +37,7 @@ from podqos.sim.node.alarms import Alarms
 from podqos.sim.node.pods import DemandOf, SimContainer
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
-from podqos.sim.node.would_evict import MemoryRequests, would_evict
+from podqos.sim.node.would_evict import NOTHING_DENIED, MemoryRequests, would_evict
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
 
 _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
@@ -268,18 +268,28 @@ class SimNode:
         state = self.driver.state
         return is_idle(state) and not (state.restarts or state.manager.conditions or self.alarms.are_raised)
 
-    def would_evict(self, at_us: int | None = None) -> WouldEvict | None:
-        """Return which pod the kubelet would evict for memory if it looked now, or at another time."""
+    def would_evict(self, at_us: int | None = None, *, denied: Mapping[str, int] = NOTHING_DENIED) -> WouldEvict | None:
+        """Return which pod the kubelet would evict for memory if it looked now, or at another time.
+
+        ``denied`` is what containers, by path, ask for at this moment and do not get: no usage includes it.
+        """
         columns = self._columns
         with nullcontext() if columns is None else columns.in_view(self.world.working_set, self.now_us):
-            return self._would_evict(self.now_us if at_us is None else at_us)
+            return self._would_evict(self.now_us if at_us is None else at_us, denied)
 
-    def _would_evict(self, now_us: int) -> WouldEvict | None:
+    def _would_evict(self, now_us: int, denied: Mapping[str, int]) -> WouldEvict | None:
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
         pods = self.world.pods.values()
-        is_short = is_memory_short(eviction.thresholds, self.world.memory_signals())
-        return would_evict(pods, now_us, ranking, threshold_met=is_short)
+        signals = self.world.memory_signals()
+        if not denied:
+            is_short = is_memory_short(eviction.thresholds, signals)
+            return would_evict(pods, now_us, ranking, threshold_met=is_short)
+        total = sum(denied.values())
+        signals = {signal: replace(left, available=left.available + total) for signal, left in signals.items()}
+        by_pod = {pod.uid: sum(denied.get(container.path, 0) for container in pod.running) for pod in pods}
+        is_short = is_memory_short(eviction.thresholds, signals)
+        return would_evict(pods, now_us, ranking, threshold_met=is_short, denied=by_pod)
 
     # ---- when the agent is woken -------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from podqos.agent.events import Event
@@ -35,8 +36,8 @@ class WorldOwner(Protocol):
     def memory_request(self, pod: Pod) -> Quantity:
         """Return the request that usage is compared with when pods are ranked."""
 
-    def would_evict(self) -> WouldEvict | None:
-        """Return which pod the kubelet would evict now."""
+    def would_evict(self, *, denied: Mapping[str, int]) -> WouldEvict | None:
+        """Return which pod the kubelet would evict now; containers, by path, do not get what is denied to them."""
 
     def report(self, event: Event) -> None:
         """Take an event that a command led to later."""

@@ -340,7 +340,7 @@ def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMom
     pods = tuple(
         PodUsage(
             pod.pod,
-            pod_stats(pod, now_us),
+            _stats(pod, now_us, sum(lacking.get(container.path, 0) for container in pod.running)),
             tuple(_container(container, now_us, lacking.get(container.path, 0)) for container in pod.running),
         )
         for pod in world.pods.values()
@@ -363,6 +363,15 @@ def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMom
         withheld,
         now_us,
     )
+
+
+def _stats(pod: SimPod, now_us: int, cut_bytes: int) -> PodStats:
+    """Return the figures of a pod without what it wanted at last and did not get."""
+    stats = pod_stats(pod, now_us)
+    memory = stats.memory
+    if not cut_bytes or memory is None or memory.working_set_bytes is None:
+        return stats
+    return replace(stats, memory=replace(memory, working_set_bytes=memory.working_set_bytes - cut_bytes))
 
 
 def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:

@@ -40,7 +40,7 @@ from podqos.sim.engine.gauge import GaugeMark
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
-from podqos.sim.node.oom_kill import next_kill, unwritten
+from podqos.sim.node.oom_kill import cuts, next_kill, unwritten
 from podqos.sim.node.owner import WorldOwner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.resources import NodeResources
@@ -264,7 +264,8 @@ class NodeWorld(NodeResources):
         while group.excess_bytes(now_us) > 0:
             if self.before_kill is not None:
                 self.before_kill(group, now_us)
-            killed = next_kill(self.memory, group, now_us, self.owner.would_evict())
+            denied = cuts(self.memory.members(group), group, now_us)
+            killed = next_kill(self.memory, group, now_us, self.owner.would_evict(denied=denied))
             if killed is None:
                 if group.parent is None:
                     self.owner.lost(now_us)

@@ -6,7 +6,8 @@ requests and priorities instead; a property test holds the two equal.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 
 from podqos.agent.reasons import WouldEvict
 from podqos.eviction.ranking import Policy, Ranking, rank
@@ -19,6 +20,8 @@ from podqos.model.resources import MEMORY
 from podqos.model.stats import MemoryStats, PodStats
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.pods import SimPod
+
+NOTHING_DENIED: Mapping[str, int] = MappingProxyType({})
 
 
 class MemoryRequests:
@@ -36,11 +39,27 @@ class MemoryRequests:
         return known[1]
 
 
-def would_evict(pods: Collection[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
-    """Return the first of ``pods`` (in the order of their admission) that may be evicted, if any."""
+def would_evict(
+    pods: Collection[SimPod],
+    time_us: int,
+    ranking: Ranking,
+    *,
+    threshold_met: bool,
+    denied: Mapping[str, int] = NOTHING_DENIED,
+) -> WouldEvict | None:
+    """Return the first of ``pods`` (in the order of their admission) that may be evicted, if any.
+
+    ``denied`` is what pods, by uid, ask for at this moment and do not get.
+    """
     policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
-    if policy is not Policy.KUBELET:
-        return _by_ranking([pod for pod in pods if not pod.is_gone], time_us, ranking, threshold_met=threshold_met)
+    if policy is not Policy.KUBELET or denied:
+        stats = {
+            pod.uid: PodStats(
+                memory=MemoryStats(working_set_bytes=pod.working_set_bytes(time_us) - denied.get(pod.uid, 0))
+            )
+            for pod in pods
+        }
+        return _by_ranking([pod for pod in pods if not pod.is_gone], stats, ranking, threshold_met=threshold_met)
     # Pods over their request come first: if there are two of them, the others need not be considered.
     over = [
         pod
@@ -97,9 +116,9 @@ def _first_difference(one: tuple[object, ...], other: tuple[object, ...]) -> Ran
     return RankKey.INPUT_ORDER
 
 
-def _by_ranking(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
-    pods = list(pods)
-    stats = {pod.uid: PodStats(memory=MemoryStats(working_set_bytes=pod.working_set_bytes(time_us))) for pod in pods}
+def _by_ranking(
+    pods: Iterable[SimPod], stats: Mapping[str, PodStats], ranking: Ranking, *, threshold_met: bool
+) -> WouldEvict | None:
     ranked = rank((pod.pod for pod in pods), stats, ranking)
     for place, entry in enumerate(ranked):
         if entry.spared is None:

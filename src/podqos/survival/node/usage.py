@@ -106,7 +106,10 @@ def _container(row: UsageRow, pod: Pod) -> str | None:
         if row.is_listed and row.container:
             return None
         what = f"{pod.key} has no container {row.container}" if row.container else f"{pod.key} has several containers"
-        raise InputError(what, where=row.where, fix=f"container is one of {', '.join(names)}")
+        fix = f"container is one of {', '.join(names)}"
+        if row.is_listed:
+            fix = f"state each: `kubectl top pods --containers` does; {fix}"
+        raise InputError(what, where=row.where, fix=fix)
     return row.container
 
 

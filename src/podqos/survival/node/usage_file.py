@@ -30,9 +30,9 @@ from podqos.errors import InputError, InvalidQuantity
 from podqos.manifest.decode import convert
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import Plain
-from podqos.manifest.samples import PrometheusSeries, SampleRow, is_bare_top, is_top, read_amount
+from podqos.manifest.samples import PrometheusSeries, SampleRow, is_bare_top, is_top, read_amount, read_matrix
 from podqos.manifest.times import read_time
-from podqos.manifest.usage_tables import is_measured, is_usage_table, read_usage_table
+from podqos.manifest.usage_tables import is_measured, is_usage_table, read_usage_table, table_text
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import MINUTE_US
 
@@ -57,6 +57,7 @@ class UsageRow(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
 
 
 COLUMNS = tuple(name for name in UsageRow.__struct_encode_fields__ if name not in {"where", "isListed"})
+_COLUMNS = f"write a list of rows, or CSV with the columns {', '.join(COLUMNS)}"
 _COUNTS = ("processes", "inodes")
 _READ = (*COLUMNS, "time", "namespace")
 _MEMORY_METRICS = ("", "container_memory_working_set_bytes", "container_memory_usage_bytes", "container_memory_rss")
@@ -70,15 +71,19 @@ _MOST_PROCESSES = 100_000
 
 def read_usage(source: str, data: bytes) -> tuple[UsageRow, ...]:
     """Read a usage file: a table in any of the forms that there are, otherwise YAML or JSON."""
-    data = data.removeprefix(_BYTE_ORDER_MARK)
-    text = data.decode(errors="replace")
+    text = table_text(data)
+    if not text.strip():
+        raise InputError("it is empty", where=source, fix=_COLUMNS)
     if not is_usage_table(text):
-        return tuple(_yaml_rows(source, data))
-    table = read_usage_table(source, data, _READ)
+        return tuple(_yaml_rows(source, data.removeprefix(_BYTE_ORDER_MARK)))
+    is_answer = text.lstrip().startswith("{") and " =>" not in text.partition("\n")[0]
+    table = read_matrix(source, text, takes_moment=True).series if is_answer else read_usage_table(source, data, _READ)
     if isinstance(table, tuple):
         return _newest(_series_rows(source, table))
     is_list = is_top(text) or is_bare_top(text)
     rows = [_table_row(row, is_list=is_list) for row in table]
+    if not rows:
+        raise InputError("there are no rows below the heading", where=source, fix="leave it out to assume usage")
     return (
         _newest(rows) if is_list or any(time_us is not None for time_us, _ in rows) else tuple(row for _, row in rows)
     )
@@ -176,8 +181,7 @@ def _yaml_rows(source: str, data: bytes) -> Iterator[UsageRow]:
     for document in plain_documents(source, data):
         rows = document.value
         if not isinstance(rows, list):
-            fix = f"write a list of rows, or CSV with the columns {', '.join(COLUMNS)}"
-            raise InputError("not a usage file", where=source, fix=fix)
+            raise InputError("not a usage file", where=source, fix=_COLUMNS)
         for index, fields in enumerate(rows):
             line, _ = document.locate((index,))
             yield usage_row(fields, f"{source}:{line}")

@@ -20,7 +20,7 @@ from podqos.web.ui.source_files import read_given
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
-_OOM_SCORE_ADJ = "500"
+_OOM_SCORE_ADJ = b"500"
 _MOST_BYTES = 8 << 30
 _TOLD_SECONDS = 0.1
 
@@ -71,7 +71,7 @@ def _be_modest() -> None:
     from resource import RLIMIT_AS, getrlimit, setrlimit
 
     os.nice(_NICENESS)
-    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+    with suppress(OSError), open("/proc/self/oom_score_adj", "wb") as file:
         file.write(_OOM_SCORE_ADJ)
     most = getrlimit(RLIMIT_AS)[1]
     with suppress(OSError, ValueError):  # macOS may refuse
