@@ -38,6 +38,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def ordinal(place: int) -> str:
+    """Return a place in an order: ``1st``, ``2nd``, ``11th``."""
+    teens = place % 100 in {11, 12, 13}
+    return f"{place}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(place % 10, 'th')}"
+
+
 def mebibytes(count: int) -> str:
     """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``, ``8.0Ei``; beyond that ``9.0e999``."""
     if count == 0:

@@ -89,7 +89,7 @@ def test_no_memory_limit_is_lowered_to_please_a_limit_range_and_the_number_to_lo
     (finding,) = found(pod(BURST) + limit_range("max: {memory: 512Mi}"))
     assert not finding.patch.is_complete
     assert finding.patch.refuted.endswith(
-        "are not offered: c0 may use 2Gi of memory now, and nothing shows that 512Mi is enough"
+        "are not offered: c0 may use 2Gi of memory now, and there is no evidence that 512Mi is enough"
     )
     assert finding.patch.look_up == "the peak memory usage of c0 (now: kubectl top pod --containers)"
 
@@ -187,4 +187,6 @@ def test_no_fix_lowers_the_memory_limit_that_a_limit_range_fills_in():
     text = pod(FULL, "{requests: {cpu: 1, memory: 64Mi}}") + limit_range("default: {cpu: 1, memory: 512Mi}")
     (finding,) = [each for each in found(text) if each.check == "PQ101"]
     assert not finding.patch.is_complete
-    assert finding.patch.refuted.endswith("c1 may use 512Mi of memory now, and nothing shows that 64Mi is enough")
+    assert finding.patch.refuted.endswith(
+        "c1 may use 512Mi of memory now, and there is no evidence that 64Mi is enough"
+    )

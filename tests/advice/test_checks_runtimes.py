@@ -148,7 +148,7 @@ def test_the_container_is_killed_alone_at_its_own_limit(capsys):
     (item,) = items(capsys, env("JAVA_OPTS", "-Xmx4g"))
 
     assert item["effects"]["effect"] == "limit"
-    assert item["consequence"].startswith("the kernel kills the container at its own memory limit")
+    assert item["consequence"].startswith("the container is OOM-killed at its own memory limit")
 
 
 def test_windows_line_ends_and_a_mark_hide_nothing(capsys):

@@ -217,7 +217,7 @@ def test_a_unit_that_does_not_show_what_was_meant_is_named_and_left_alone(resour
 @pytest.mark.parametrize(
     ("resources", "why"),
     [
-        ('{limits: {memory: "900000000000000000000"}}', "more than a machine has"),
+        ('{limits: {memory: "900000000000000000000"}}', "more than any machine has"),
         ("{limits: {cpu: 1n}}", "too little for a container"),
     ],
 )

@@ -66,9 +66,7 @@ def test_the_finding_names_who_is_sized_and_what_to_look_up():
     (finding,) = (each for each in check_text(pod(BURST, "{}")) if each.check == "PQ121")
 
     assert finding.container == "c1"
-    assert finding.facts.sentence("c1").startswith(
-        "c1 has no requests and no limits of cpu and memory, while c0 requests"
-    )
+    assert finding.facts.sentence("c1").startswith("c1 has no CPU and memory requests or limits, while c0 requests")
     assert "kubectl top pod --containers" in finding.patch.text
     assert not finding.patch.edits
 

@@ -92,9 +92,7 @@ def test_a_template_is_judged_with_the_defaults_of_its_namespaces_limit_range():
     assert decision.qos_class is QOSClass.GUARANTEED
     [step] = decision.drift
     assert (step.class_before, step.class_after) == (QOSClass.BEST_EFFORT, QOSClass.GUARANTEED)
-    assert (
-        response(decision).warnings[0].startswith("the pods will be Guaranteed, not BestEffort: the LimitRange bounds")
-    )
+    assert response(decision).warnings[0].startswith("the pods will be Guaranteed, not BestEffort: LimitRange bounds")
 
 
 def test_a_deployment_is_told_at_once_that_its_pods_will_be_refused():
@@ -103,7 +101,7 @@ def test_a_deployment_is_told_at_once_that_its_pods_will_be_refused():
     assert decision.allowed
     assert "PQ203" not in {each.check for each in decision.findings}  # said already
     assert "maximum memory usage per Container is 512Mi" in decision.refusal.message
-    assert response(decision).warnings[0].startswith("the pods will be refused: ")
+    assert response(decision).warnings[0].startswith("the pods will be rejected: ")
 
 
 def test_an_update_counts_only_where_template_or_labels_change():

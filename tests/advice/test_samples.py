@@ -85,7 +85,7 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
         pytest.param(b"pod,memory\nweb,lots\n", "u:2: ", id="amount"),
         pytest.param(b"pod,memory\nweb,-1\n", "below zero", id="negative"),
         pytest.param(b"pod,memory\nweb\n", "more or fewer columns", id="columns"),
-        pytest.param(b"pod,memory\n,1Gi\n", "names no pod", id="no-pod"),
+        pytest.param(b"pod,memory\n,1Gi\n", "the row has no pod", id="no-pod"),
         pytest.param(b"pod,memory\n", "no samples", id="empty"),
         pytest.param(b"", "no samples", id="nothing"),
         pytest.param(b"{", "not JSON", id="broken"),
@@ -94,8 +94,8 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
         pytest.param(prometheus(kind="vector"), "the result is a vector", id="instant-query"),
         pytest.param(b'{"status": "error", "error": "bad"}', "Prometheus returned error: bad", id="prometheus-error"),
         pytest.param(prometheus(series("up", [])), "unknown metric up", id="metric"),
-        pytest.param(prometheus(series("", [(0, "NaN")])), "no samples in it", id="nan"),
-        pytest.param(prometheus(series("", [], pod="")), "no label pod", id="no-label"),
+        pytest.param(prometheus(series("", [(0, "NaN")])), "no samples", id="nan"),
+        pytest.param(prometheus(series("", [], pod="")), "no pod label", id="no-label"),
     ],
 )
 def test_what_cannot_be_read_is_refused_at_its_place(text, message):

@@ -15,7 +15,7 @@ from agreement.questions.growth import shows_timeline, simulate
 from agreement.questions.pods import CLASSES, check, cpu, drift, prints_blast
 from agreement.questions.room import place, thresholds
 
-_NUMBERS = {"no": 0, "one": 1}
+_NUMBERS = {"no": 0, "No": 0, "one": 1}
 
 
 def _number(text: str) -> int:
@@ -42,12 +42,12 @@ def _simulate(asking: Asking) -> None:
         return
     text = asking.text(*simulate(asking, 0))
     rows = table(text, "WORKLOAD", "CLASS")
-    found = re.search(r"^The kernel killed (\S+) containers?, the kubelet evicted (\S+) pods?", text, re.MULTILINE)
+    found = re.search(r"^(\S+) OOM kills?, (\S+) evictions?;", text, re.MULTILINE)
     assert found, text.splitlines()[:2]
     killed, evicted = map(_number, found.groups())
-    assert killed == _sum(rows, "OOM KILLS") == len(re.findall(r"◆ .* killed by the kernel", text))
+    assert killed == _sum(rows, "OOM KILLS") == len(re.findall(r"◆ .* OOM-killed", text))
     assert evicted == _sum(rows, "EVICTED") == len(re.findall(r"● .* evicted by the kubelet", text))
-    unaffected = re.search(r"(\d+) of (\d+) pods? (?:was|were) unaffected", text)
+    unaffected = re.search(r"(\d+) of (\d+) pods? unaffected", text)
     if unaffected:
         shares = [row["UNAFFECTED"].split("/") for row in rows]
         assert int(unaffected[1]) == sum(int(one) for one, _ in shares)
@@ -89,7 +89,7 @@ def _check(asking: Asking) -> None:
 def _cpu(asking: Asking) -> None:
     text = asking.text(*cpu(asking))
     found = re.match(
-        r"All pods together want ([\d.,]+) cores?; (\S+) (?:is|are) available, ([\d.]+) (?:is|are) used", text
+        r"The pods want ([\d.,]+) cores? in total; (\S+) (?:is|are) available, ([\d.]+) (?:is|are) used", text
     )
     assert found, text.partition("\n")[0]
     rows = [row for row in table(text, "POD", "CLASS") if "/" in row["POD"]]

@@ -116,8 +116,8 @@ def test_runs_are_still_there_when_the_page_is_loaded_again(visit, serve):
     assert page.url == run
     page.evaluate("location.hash = '#/run'")
     expect(page).to_have_url(run)
-    page.get_by_text("Run it with other values").click()
-    page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
+    page.get_by_text("Change values, run it again and compare").click()
+    page.get_by_label("One change per line").fill("requests.memory@pod3=6Gi")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     page.reload()
@@ -210,7 +210,7 @@ def test_a_guard_is_shown_with_its_mode_what_holds_it_back_and_its_decisions(vis
     expect(card).to_contain_text("shadow: it decides and writes down, and evicts nothing")
     decision = card.locator("details", has_text="report-builder-0 would have been evicted").first
     decision.locator("summary").click()
-    expect(decision).to_contain_text("the first of 31 in the kubelet's order")
+    expect(decision).to_contain_text("the first of 31 in the eviction order")
     guard.tell(tomorrow, enforce=True, held_back="stop file", stop_file=True)
     expect(card).to_contain_text("Guard: evictions blocked")
     expect(card).to_contain_text("the stop file is there")

@@ -40,7 +40,7 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
     expect(cgroups).to_contain_text("/kubepods.slice/kubepods-burstable.slice")
     expect(cgroups.locator("tr", has_text="memory.max").first).to_contain_text("10737418240")
     places = _card(page, "Kill orders")
-    expect(places).to_contain_text("priority 0, the next 100000")
+    expect(places).to_contain_text("priority 0, next 100000")
     expect(places).to_contain_text("the next one is killed first only if it uses 933.8Mi more")
 
 

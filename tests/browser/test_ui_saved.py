@@ -46,8 +46,8 @@ def _opened(opened, name, route):
         return opened.open(route)
     page = opened.open("#/run")
     expect(page.locator(".kill")).to_have_count(1)
-    page.get_by_text("Run it with other values").click()
-    page.get_by_label("One change a line").fill("requests.memory@pod3=6Gi")
+    page.get_by_text("Change values, run it again and compare").click()
+    page.get_by_label("One change per line").fill("requests.memory@pod3=6Gi")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".sides .charts svg")).to_have_count(2)
     return page

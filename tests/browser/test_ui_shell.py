@@ -141,7 +141,7 @@ def test_a_file_that_podqos_does_not_read_is_told_with_its_name_once(visit, empt
     page = opened.open()
     page.keyboard.press("o")
     image = {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}
-    told = opened.toast("^photo.png: no text")
+    told = opened.toast("^photo.png: a binary file")
     page.get_by_label("Files").set_input_files(image)
     told()
     expect(page.locator(".state h2")).to_have_text("Nothing is open yet")

@@ -179,10 +179,10 @@ def test_threshold_interval_and_growth_move_the_curve(visit, shop):
     rate = page.get_by_label("Growth")
     rate.focus()
     page.keyboard.press("End")
-    expect(page.locator(".headline")).to_contain_text("At 8Gi/s")
+    expect(page.locator(".headline")).to_contain_text("grows by 8Gi/s")
     box = page.locator(".curve svg").bounding_box()
     page.mouse.click(box["x"] + 60, box["y"] + box["height"] / 2)
-    expect(page.locator(".headline")).not_to_contain_text("At 8Gi/s")
+    expect(page.locator(".headline")).not_to_contain_text("grows by 8Gi/s")
 
 
 def test_the_threshold_that_is_needed_can_be_tried(visit, shop):
@@ -239,10 +239,10 @@ def test_a_scenario_is_run_played_and_compared_with_other_values(visit, scenario
     stopped = cursor.input_value()
     page.keyboard.press("ArrowLeft")
     expect(cursor).not_to_have_value(stopped)
-    page.get_by_text("Run it with other values").click()
+    page.get_by_text("Change values, run it again and compare").click()
     page.get_by_label("One of 3").select_option("default/pod3")
     page.get_by_label("Memory request", exact=True).fill("6Gi")
-    expect(page.get_by_label("One change a line")).to_have_value("requests.memory@default/pod3=6Gi")
+    expect(page.get_by_label("One change per line")).to_have_value("requests.memory@default/pod3=6Gi")
     expect(page.get_by_label("the command", exact=True)).to_contain_text("--what-if requests.memory@default/pod3=6Gi")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.locator("h1")).to_have_text("Compare")
@@ -286,8 +286,8 @@ def test_who_leaves_before_a_run_has_begun_is_not_called_back(visit, scenario, v
 def test_controls_show_what_the_lines_say_and_keys_in_them_leave_the_cursor(visit, scenario):
     page = visit(scenario).open("#/run")
     expect(page.locator(".kill")).to_have_count(1)
-    page.get_by_text("Run it with other values").click()
-    lines = page.get_by_label("One change a line")
+    page.get_by_text("Change values, run it again and compare").click()
+    lines = page.get_by_label("One change per line")
     lines.fill("kubelet.evictionHard.memory.available=1Gi\nspec.duration=90s")
     threshold = page.get_by_label("Hard threshold (memory.available)", exact=True)
     expect(threshold).to_have_value("1Gi")
@@ -304,8 +304,8 @@ def test_controls_show_what_the_lines_say_and_keys_in_them_leave_the_cursor(visi
 
 def test_a_change_that_makes_no_sense_is_said(visit, scenario):
     page = visit(scenario).open("#/run")
-    page.get_by_text("Run it with other values").click()
-    page.get_by_label("One change a line").fill("limits.memory@nothing=1Gi")
+    page.get_by_text("Change values, run it again and compare").click()
+    page.get_by_label("One change per line").fill("limits.memory@nothing=1Gi")
     page.get_by_role("button", name="Run and compare").click()
     expect(page.locator(".state.failed")).to_contain_text("the scenario has no workload nothing")
 

@@ -70,7 +70,7 @@ def visit(window, race):
 
 def test_it_tells_the_outcome_and_marks_every_kill(visit):
     headline = visit.page.locator(".headline").inner_text()
-    assert headline == "The kernel killed 2 containers, the kubelet evicted no pods; 7 of 9 pods were unaffected."
+    assert headline == "2 OOM kills, no evictions; 7 of 9 pods unaffected."
     assert visit.page.locator(".marks .mark").count() == 2
     assert visit.page.title() == "race – podqos"
 
@@ -80,7 +80,7 @@ def test_victims_are_named_in_the_picture_with_the_reason(visit):
         "log-collector-worker-1",
         "analytics-pipeline-0",
     ]
-    assert visit.page.locator(".marks .cause").all_text_contents() == ["the machine's 64.0Gi used up"] * 2
+    assert visit.page.locator(".marks .cause").all_text_contents() == ["all 64.0Gi of the machine used"] * 2
 
 
 def test_a_picture_of_a_part_says_so_and_shows_all_when_asked(visit):
@@ -204,7 +204,7 @@ def test_the_limit_of_all_pods_meets_the_stack_where_the_kernel_kills(window, tm
     path = _scenario_page(tmp_path)
     opened = Visit(window, path)
     page = opened.page
-    assert page.locator(".marks .cause").first.text_content() == "the limit of all pods, 6Gi, reached"
+    assert page.locator(".marks .cause").first.text_content() == "limit of all pods, 6Gi, reached"
     limit, stack = (
         page.locator(f".panel.memory {each}").last.get_attribute("d") for each in (".threshold.pods", ".band")
     )

@@ -95,7 +95,7 @@ class TestTheLimitRangeTrap:
         assert "DaemonSet monitoring/log-collector  BestEffort → Burstable" in out
         assert (
             "! LimitRanger                BestEffort → Burstable: "
-            "the LimitRange default-limits filled in requests and limits"
+            "LimitRange default-limits set default requests and limits"
         ) in out
         assert "collector limits: cpu 1, memory 512Mi (default of LimitRange default-limits)" in out
 
@@ -147,9 +147,11 @@ class TestTheOverride:
     def test_okd_39_is_refused_by_the_limit_range(self, capsys, file):
         code, out, _ = admit(capsys, "-f", file("all.yaml", *self.OBJECTS), "--override-profile", "okd-3.9")
         assert code == 1
-        assert "! ClusterResourceOverride    Guaranteed → Burstable: the ClusterResourceOverride set requests" in out
         assert (
-            '! LimitRanger (validating)   refused, 403 Forbidden: pods "bare" is forbidden: '
+            "! ClusterResourceOverride    Guaranteed → Burstable: the ClusterResourceOverride set its requests" in out
+        )
+        assert (
+            '! LimitRanger (validating)   rejected, 403 Forbidden: pods "bare" is forbidden: '
             "minimum cpu usage per Container is 1, but request is 200m"
         ) in out
 
@@ -259,7 +261,7 @@ def test_two_limit_ranges_that_default_the_same_are_a_warning(capsys, file):
         ("limits", "cpu", ["1", "2"]),
         ("requests", "cpu", ["1", "2"]),
     ]
-    assert "which one a pod gets is not defined" in admit(capsys, "-f", path)[1]
+    assert "which one applies is undefined" in admit(capsys, "-f", path)[1]
 
 
 # ---- options -----------------------------------------------------------------------------------------------------
@@ -347,7 +349,7 @@ class TestDecodingAtEveryDepth:
         code, out, err = admit(capsys, "-f", path)
         assert (code, err) == (1, "")
         assert (
-            "! Decoding                   refused, 400 Bad Request: "
+            "! Decoding                   rejected, 400 Bad Request: "
             'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal number into '
             "Go struct field EnvVar.spec.template.spec.containers.env.value of type string"
         ) in out
@@ -386,12 +388,12 @@ class TestWhatIsNotJudged:
         path = file("bare.yaml", self.POD)
         code, out, _ = admit(capsys, "-f", path)
         assert code == 0
-        assert "  not judged                 spec: serviceAccountName; spec.volumes[0]: rbd\n" in out
+        assert "  not evaluated              spec: serviceAccountName; spec.volumes[0]: rbd\n" in out
         assert items(capsys, "-f", path)[0]["notJudged"] == [*self.FIELDS]
 
     def test_table_and_csv_say_so(self, capsys, file):
         path = file("bare.yaml", self.POD)
-        assert "allowed; 2 fields not judged" in admit(capsys, "-f", path, "-o", "table")[1]
+        assert "allowed; 2 fields not evaluated" in admit(capsys, "-f", path, "-o", "table")[1]
         (row,) = csv.DictReader(io.StringIO(admit(capsys, "-f", path, "-o", "csv")[1]))
         assert row["not_judged"] == "spec.serviceAccountName spec.volumes[0].rbd"
 
@@ -489,7 +491,7 @@ def test_what_is_in_a_file_comes_in_its_order(capsys, file):
 def test_the_limit_range_trap_of_the_platform_is_named(capsys):
     collector, trap = PLATFORM / "platform/log-collector.yaml", PLATFORM / "accidental/limit-range.yaml"
     assert main(["admit", "-f", str(collector), "--policies", str(trap)]) == 1
-    assert "the LimitRange default-limits filled in requests and limits" in capsys.readouterr().out
+    assert "LimitRange default-limits set default requests and limits" in capsys.readouterr().out
 
 
 # ---- bad input ---------------------------------------------------------------------------------------------------

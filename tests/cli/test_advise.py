@@ -121,7 +121,7 @@ def test_the_text_says_why_and_what_follows(capsys, incident, described):
     assert code == 0
     told = out.partition("Deployment production/article-service\n")[2].partition("\n\n")[0]
     assert "Burstable → Guaranteed, priority 0 → 1000000 (latency-critical)" in told
-    assert "as article-service of the matrix" in told
+    assert "like article-service in the matrix" in told
     assert "users wait for it" in told
     assert "CronJob batch/content-generator is now evicted before it (lower priority)" in told
 
@@ -232,7 +232,7 @@ def test_amounts_that_nobody_knows_are_named(capsys, tmp_path):
     described = tmp_path / "d.yaml"
     described.write_text("{name: new, latencySensitive: true}\n")
     _, out, err = advise(capsys, "--describe", described)
-    assert "Guaranteed is not reached" in out
+    assert "Guaranteed is not achieved" in out
     assert "nothing was measured" in out
     _, _, err = advise(capsys, "--describe", described, "-o", "manifests")
     assert "Deployment default/new: choose the requests and limits of new" in err

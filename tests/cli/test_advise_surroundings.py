@@ -81,7 +81,7 @@ def test_runtime_settings_are_lowered_together_with_the_limit(advise):
     assert container["resources"]["limits"] == {"memory": "1115Mi"}
     assert container["command"] == ["java", "-Xmx836m", "-jar", "app.jar"]
     assert container["env"] == [{"name": "GOMEMLIMIT", "value": "1003MiB"}]
-    assert "-Xmx3g → -Xmx836m: Java has to leave room" in advise(WEB)
+    assert "-Xmx3g → -Xmx836m: Java needs to leave room" in advise(WEB)
 
 
 @pytest.mark.parametrize("output", [("-o", "manifests"), ("--patch", "kubectl")], ids=["manifests", "kubectl"])
@@ -103,14 +103,14 @@ def test_an_autoscaler_in_percent_of_the_request_makes_more_replicas_of_a_smalle
 def test_a_limit_range_holds_sizes_and_is_named(advise):
     out = advise(WEB + LIMITED)
     assert "cpu 1 / – → 300m / –" in out
-    assert "requests.cpu is 300m and not 240m: LimitRange shop/limits allows at least that" in out
+    assert "requests.cpu is 300m instead of 240m: LimitRange shop/limits allows at least this" in out
 
 
 def test_a_quota_that_has_not_enough_left_is_named(advise):
-    """4 pods of 1Gi more each, and 2Gi are left."""
+    """4 pods of 1Gi more each, and 2Gi is left."""
     out = advise(WEB + QUOTA, memory_mib=4600)
     assert "ResourceQuota shop/team is too small: " in out
-    assert "2Gi are left" in out
+    assert "2Gi is left" in out
 
 
 def test_the_need_is_explained_in_one_line(advise):

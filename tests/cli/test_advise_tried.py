@@ -123,7 +123,7 @@ def test_what_the_api_server_would_refuse_is_not_advised(capsys, tmp_path):
     manifest.write_text(f"{WEB}---\n{LIMITED}")
     samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 2100, 200)])
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples)
-    assert "not advised: the API server would refuse it: " in out
+    assert "not advised: the API server would reject it: " in out
     assert "maximum memory usage per Container is 2Gi" in out
     _, out, _ = advise(capsys, "-f", manifest, "--usage", samples, "-o", "json")
     (workload,) = json.loads(out)["workloads"]
@@ -217,7 +217,7 @@ def test_making_everything_guaranteed_is_one_command_without_usage(capsys, tmp_p
     _, out, _ = advise(capsys, *arguments)
     told = " ".join(out.split())
     assert "3 pods of Deployment shop/web would be pending." in told
-    assert "No amounts are known for Deployment shop/plain" in told
+    assert "No requests or usage known for Deployment shop/plain" in told
     assert "new CPU limit, required for Guaranteed: throttled above 1" in told
 
 
@@ -274,7 +274,7 @@ def test_a_daemon_set_is_not_advised_best_effort_without_its_caveat(capsys, tmp_
     described = tmp_path / "d.yaml"
     described.write_text("{name: agent, latencySensitive: No, restartCost: none, burstPattern: N/A}\n")
     _, out, _ = advise(capsys, "-f", manifest, "--describe", described)
-    assert "as a DaemonSet it is evicted first on every node" in out
+    assert "as a BestEffort DaemonSet it is evicted first on every node" in out
 
 
 # ---- outputs -----------------------------------------------------------------------------------------------------

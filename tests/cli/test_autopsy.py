@@ -41,7 +41,7 @@ def test_the_verdict_comes_first(capsys, log):
     code, out, err = autopsy(capsys, log)
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "2 OOMs: 2 as the rule says"
+    assert lines[0] == "2 OOM kills: 2 by the rule"
     assert lines[2] == "The machine ran out of memory: java (main) [x] (pid 102) was killed."
     assert "A container reached its limit: python3 (pid 7) was killed." in lines
     assert "  next      sh (pid 8), 100,000 pages (390.6Mi) behind" in lines
@@ -104,7 +104,7 @@ def test_a_log_that_comes_line_by_line_is_read_the_same():
 def test_a_line_without_end_does_not_hide_what_follows(capsys, tmp_path):
     path = tmp_path / "long.log"
     path.write_text("x" * 3_000_000 + "\n" + LOG)
-    assert autopsy(capsys, path)[1].startswith("2 OOMs")
+    assert autopsy(capsys, path)[1].startswith("2 OOM kills")
 
 
 def test_names_cannot_draw_on_the_terminal(capsys, tmp_path):
@@ -118,7 +118,7 @@ def test_names_cannot_draw_on_the_terminal(capsys, tmp_path):
 def test_a_log_without_kills_is_no_error(capsys, tmp_path):
     path = tmp_path / "kern.log"
     path.write_text("all is well\n")
-    assert autopsy(capsys, path) == (0, "No OOM kill and no eviction found.\n", "")
+    assert autopsy(capsys, path) == (0, "No OOM kills and no evictions found.\n", "")
 
 
 @pytest.mark.parametrize(

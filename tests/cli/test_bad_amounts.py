@@ -184,7 +184,7 @@ CASES = {
     "limit-above-a-limit-range": pod(
         "cpu: 1, memory: 4Gi",
         "memory: 4Gi",
-        says="web may use 4Gi of memory now, and nothing shows that 2Gi is enough",
+        says="web may use 4Gi of memory now, and there is no evidence that 2Gi is enough",
         beside=LIMIT_RANGE.replace("RULE", "max: {memory: 2Gi}"),
     ),
     "zero": pod("cpu: 0, memory: 1Gi", "cpu: 0, memory: 1Gi", ("{cpu: 0, memory", "{memory")),

@@ -35,7 +35,7 @@ def test_the_pipeline_of_the_race_takes_the_log_collector_with_it(capsys):
 def test_where_nobody_harms_others_it_says_so(capsys):
     code, out, _ = _blast(capsys, *NODE)
     assert code == 0
-    assert "no pod takes others down" in out
+    assert "none takes others down" in out
 
 
 def test_json_lists_the_most_dangerous_first_with_who_dies_when_and_by_whom(capsys):

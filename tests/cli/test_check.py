@@ -313,7 +313,8 @@ def test_the_verdict_names_who_is_evicted_first_of_those_that_are_compared(capsy
     write(f"{BURSTABLE}---\n{other}")
     _, out, _ = check(capsys, "web.yaml")
     assert out.splitlines()[0].startswith(
-        "Deployment production/article-service is evicted and killed first when all pods use what they may, because "
+        "Deployment production/article-service is evicted and OOM-killed first when every pod is at its memory limit, "
+        "because "
     )
     _, out, _ = check(capsys, "web.yaml", "-o", "json")
     firsts = {item["effects"]["firstEvicted"] for item in json.loads(out)["items"] if item["severity"] == "warning"}
@@ -782,7 +783,10 @@ def test_where_the_kubelet_evicts_no_pod_the_one_that_the_kernel_kills_is_named(
     (tmp_path / "kubelet.yaml").write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
     main(["check", str(tmp_path)])
     said = capsys.readouterr().out
-    assert "the kernel kills kube-system/agent first, where the kubelet would evict no pod\n" in said
+    assert (
+        "the kernel kills kube-system/agent first when every pod is at its memory limit; "
+        "the kubelet would evict no pod\n" in said
+    )
 
 
 def test_a_headline_about_who_dies_first_says_what_it_assumes_about_usage(capsys, tmp_path):
@@ -791,7 +795,7 @@ def test_a_headline_about_who_dies_first_says_what_it_assumes_about_usage(capsys
     (tmp_path / "pods.yaml").write_text(f"{best_effort}---\n{NODE_CRITICAL}")
     main(["check", str(tmp_path)])
     headline = capsys.readouterr().out.partition("\n")[0]
-    assert "first when all pods use what they may" in headline
+    assert "first when every pod is at its memory limit" in headline
 
 
 def test_the_kernels_victim_is_that_of_rank_where_a_kubelet_limits_all_pods_together(capsys, tmp_path):

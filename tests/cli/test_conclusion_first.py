@@ -28,11 +28,11 @@ WEB = ACCIDENTAL / "article-service.yaml"
         (["drift", ACCIDENTAL / "article-service-fixed.yaml", WEB], 0, "1 workload is worse off (1 downgraded)."),
         (["drift", WEB, ACCIDENTAL / "article-service-fixed.yaml"], 0, "No workload is worse off (1 upgraded)."),
         (["thresholds"], 1, "  memory.available: 100Mi is too low"),
-        (["cpu", WEB, "--cores", "14"], 0, "All pods together want "),
+        (["cpu", WEB, "--cores", "14"], 0, "The pods want "),
         (
             ["simulate", "race"],
             1,
-            "The kernel killed 2 containers, the kubelet evicted no pods; 7 of 9 pods were unaffected.",
+            "2 OOM kills, no evictions; 7 of 9 pods unaffected.",
         ),
         (["place", WEB, "--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi,pods=9"], 0, "1 of 1 "),
     ],

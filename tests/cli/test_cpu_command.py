@@ -180,7 +180,7 @@ def test_table_has_a_line_per_pod_and_one_for_all(capsys):
         line.split()[:2] == ["production/article-service-0", "Guaranteed"] and line.split()[-1] == "–" for line in lines
     )
     assert (
-        lines[0] == "All pods together want 44.00 cores; 14 are available, 14.00 are used. A CPU shortage kills no pod."
+        lines[0] == "The pods want 44.00 cores in total; 14 are available, 14.00 are used. A CPU shortage kills no pod."
     )
 
 

@@ -116,7 +116,7 @@ def test_the_incident_is_seen_before_it_happens(capsys, before, after):
 def test_no_difference_is_exit_code_0(capsys, before):
     code, out, _ = drift(capsys, before, before)
     assert code == 0
-    assert out.startswith("No class, score or place changed for any of 8 workloads.")
+    assert out.startswith("No workload changed class, score or place in a kill order (8 compared).")
 
 
 def test_the_way_back_shifts_the_others_and_says_so(capsys, before, after):
@@ -370,7 +370,7 @@ def test_a_change_of_resources_says_how_running_pods_get_it(tmp_path, capsys):
     assert main(command) == 0
     assert "running pods can be resized in place, without a restart" in capsys.readouterr().out
     assert main([*command, "--kubernetes-version", "1.33"]) == 0
-    assert "needs new pods: the API server refuses a resize" in capsys.readouterr().out
+    assert "needs new pods: the API server rejects a resize" in capsys.readouterr().out
 
 
 # ---- what has to be rendered ---------------------------------------------------------------------------------------

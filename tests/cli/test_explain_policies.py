@@ -74,7 +74,7 @@ def test_the_limit_range_trap_shows_both_classes_and_names_the_policy(explain):
     assert (code, err) == (0, "")
     assert "Pod default/web  Burstable" in out
     assert "app limits: cpu 1, memory 1Gi (default of LimitRange defaults)" in out
-    assert "as written it would be BestEffort; the LimitRange defaults filled in requests and limits" in out
+    assert "as written it would be BestEffort; LimitRange defaults set default requests and limits" in out
     assert "512Mi / 1Gi" in out
 
 
@@ -181,7 +181,7 @@ def test_outputs_say_once_what_is_taken_of_classes_that_are_not_in_the_input(exp
 def test_a_quota_is_named_and_not_charged(explain):
     files = {"a.yaml": pod("a"), "b.yaml": pod("b"), "quota.yaml": QUOTA}
     code, out, _ = explain(files, "-o", "json")
-    note = "ResourceQuota compute is not charged: podqos admit charges the pods of all files in order"
+    note = "ResourceQuota compute is not charged here; podqos admit charges all pods in order"
     assert (code, [item["notes"] for item in json.loads(out)["items"]]) == (0, [[note], [note]])
 
 
@@ -189,14 +189,14 @@ def test_the_override_acts_where_the_namespace_takes_part_and_is_named_where_not
     guaranteed = pod().replace("image: app", "image: app, resources: {limits: {cpu: 1, memory: 1Gi}}")
     item = only(explain({"pod.yaml": guaranteed, "override.yaml": OVERRIDE}, "-o", "json"))
     assert item["qosClass"] == "Guaranteed"
-    assert item["notes"][-1].startswith("ClusterResourceOverride cluster is not applied: namespace default has not")
+    assert item["notes"][-1].startswith("ClusterResourceOverride cluster does not apply: namespace default has not")
     namespace = f'apiVersion: v1\nkind: Namespace\nmetadata: {{name: default, labels: {{{LABEL}: "true"}}}}\n'
     item = only(explain({"namespace.yaml": namespace}, "-o", "json"))
     assert (item["qosClass"], item["containers"][0]["requests"]["memory"]) == ("Burstable", "512Mi")
     (note,) = item["notes"]
     assert note == (
         "as written it would be Burstable, too; limits were copied to missing requests: Guaranteed; "
-        "the ClusterResourceOverride set requests: Burstable"
+        "the ClusterResourceOverride set its requests: Burstable"
     )
 
 

@@ -30,7 +30,7 @@ def test_the_table_says_who_acts_first_how_likely_and_what_would_be_needed(capsy
     assert code == 0
     assert "monitoring/log-collector (collector) grows by 2Mi/s" in out
     assert "the kernel kills monitoring/log-collector" in out
-    assert "To be first 99 % of the time the kubelet needs evictionHard memory.available<" in out
+    assert "For the kubelet to act first 99 % of the time, set evictionHard memory.available<" in out
     assert "1Mi/s    100 %" in out
 
 
@@ -42,8 +42,8 @@ def test_thresholds_that_would_be_met_after_memory_ran_out_are_not_listed(capsys
     )
     options = ["--growing", "log-collector", "--rate", "50Mi/s", "--config", str(config)]
     _, out, _ = _forecast(capsys, *options)
-    race = next(line for line in out.splitlines() if "All pods together reach what they may use" in line)
-    assert "; allocatableMemory.available (hard) is below 500Mi after" in race
+    race = next(line for line in out.splitlines() if "The pods together reach their limit" in line)
+    assert "; allocatableMemory.available (hard) falls below 500Mi after" in race
     assert "memory.available (hard) is below 500Mi" not in race.replace("allocatableMemory.available", "")
 
 
@@ -53,7 +53,7 @@ def test_a_kubelet_without_a_memory_threshold_is_called_that(capsys, tmp_path):
         "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {nodefs.available: 10%}\n"
     )
     _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "50Mi/s", "--config", str(config))
-    assert "; there is no memory threshold." in out
+    assert "; no memory threshold is set." in out
 
 
 def test_what_is_recommended_makes_the_kubelet_win(capsys, tmp_path):
@@ -77,9 +77,9 @@ def test_what_is_recommended_makes_the_kubelet_win(capsys, tmp_path):
 
 def test_an_impractical_threshold_is_called_that_with_what_to_do_instead(capsys):
     _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "1Gi/s", "--rate", "4Gi/s")
-    assert "memory.available<10463Mi, which is impractical: it leaves pods less than they request. It takes" in out
-    assert " from allocatable; batch/content-generator-1 no longer fits. Instead, give" in out
-    assert "No evictionHard makes the kubelet first 99 % of the time: growth this fast takes all memory" in out
+    assert "memory.available<10463Mi, which is impractical: pods request more than it leaves. This reduces" in out
+    assert "; batch/content-generator-1 no longer fits. Instead, give" in out
+    assert "No evictionHard lets the kubelet act first 99 % of the time: at this rate memory runs out between" in out
 
 
 def test_the_limit_to_set_instead_does_what_is_said_and_displaces_no_pod(capsys, tmp_path):

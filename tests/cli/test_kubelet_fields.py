@@ -289,7 +289,7 @@ def test_feature_gates_that_nothing_reads_are_named_unless_they_are_about_someth
 def test_a_misspelt_feature_gate_is_named_with_the_one_that_was_meant():
     ignored = ignored_settings({"featureGates": {"MemoryQos": True}})
     assert ignored.gates == (IgnoredGate("MemoryQos", "MemoryQoS"),)
-    assert ignored_words(ignored) == "featureGates.MemoryQos is not read: did you mean MemoryQoS?"
+    assert ignored_words(ignored) == "featureGates.MemoryQos is unknown: did you mean MemoryQoS?"
 
 
 def test_a_setting_whose_gate_is_off_is_named():
@@ -392,7 +392,7 @@ def test_flags_are_named_like_fields_in_the_words_of_their_file(folder, capsys):
     assert main(["thresholds", "-f", str(path), "--node-memory", "16Gi"]) == 0
     assert capsys.readouterr().err == (
         f"{path}: warning: kubeletArguments: ignored (not modelled): memory-manager-policy; "
-        "ignored, they do not affect pods: node-labels; "
+        "ignored (no effect on pods): node-labels; "
         "qos-reserved has no effect without featureGates.QOSReserved: true (since 1.11)\n"
         "assumed: rules for kubeletArguments (OpenShift 3): those of Kubernetes 1.36 "
         "(--kubernetes-version 1.9 for OKD 3.9)\n"

@@ -100,7 +100,7 @@ def test_every_command_has_memory_pressure_repel_the_same_pods(tmp_path, capsys,
     pressure = {each["condition"]: each for each in json.loads(capsys.readouterr().out)["pressure"]}
     is_by_class = version == "1.11"
     assert ("MemoryPressure repels BestEffort pods, Disk- and PIDPressure every pod" in text) is is_by_class
-    assert ("pressure of any kind repels every pod without its toleration" in text) is not is_by_class
+    assert ("pressure of any kind repels every pod that doesn't tolerate it" in text) is not is_by_class
     assert pressure["MemoryPressure"]["repels"] == ("BestEffort" if is_by_class else "WithoutToleration")
 
 
@@ -121,7 +121,7 @@ def test_the_kubelets_own_admission_looks_at_the_class(tmp_path, capsys, version
 def test_thresholds_says_what_the_kubelets_own_admission_rejects(capsys):
     main(["thresholds", "--node-memory", "64Gi"])
     text = capsys.readouterr().out
-    assert "MemoryPressure rejects BestEffort pods without its toleration, Disk- and PIDPressure all but" in text
+    assert "MemoryPressure rejects BestEffort pods that don't tolerate it, Disk- and PIDPressure all but" in text
     main(["thresholds", "--node-memory", "64Gi", "--kubernetes-version", "1.10"])
     assert "MemoryPressure rejects BestEffort pods, Disk- and PIDPressure all but" in capsys.readouterr().out
 

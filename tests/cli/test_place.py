@@ -111,7 +111,7 @@ def test_json_shows_the_score_of_every_node_by_plugin_and_which_are_equally_good
 def test_verbose_text_shows_scores_and_that_the_scheduler_picks_at_random(place):
     out = place(deployment("web", "1"), options=[*NODES, "-v"])[1]
     assert "node-1: 354 (NodeResourcesFit 86, NodeResourcesBalancedAllocation 68, PodTopologySpread 200)" in out
-    assert "2 nodes equally good; the real scheduler picks among these at random" in out
+    assert "2 nodes equally good; the real scheduler picks one at random" in out
     assert "Scores" not in place(deployment("web", "1"))[1]
 
 
@@ -273,9 +273,7 @@ def test_limits_over_the_budget_are_a_finding_with_those_behind_it(place, budget
     web["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "4", "memory": "1Gi"}
     got, out, _ = place(web, options=[*NODES, "--cpu-budget", budget])
     assert got == code
-    assert ("node-1: cpu limits over budget; furthest beyond their requests: production/web-0 by 3" in out) is bool(
-        code
-    )
+    assert ("node-1: cpu limits over budget; furthest above their requests: production/web-0 by 3" in out) is bool(code)
 
 
 def test_pods_that_wait_for_each_other_are_told(place):

@@ -66,12 +66,12 @@ def expecting(text: str) -> str:
 @pytest.mark.parametrize(
     ("action", "fail_on", "code", "verdict"),
     [
-        ("Deny", "deny", 1, "1 object: 1 would be refused."),
+        ("Deny", "deny", 1, "1 object: 1 would be rejected."),
         ("Warn", "deny", 0, "1 object: 1 warned about."),
         ("Warn", "warn", 1, "1 object: 1 warned about."),
         ("Audit", "warn", 0, "1 object: 1 recorded."),
         ("Audit", "audit", 1, "1 object: 1 recorded."),
-        ("Deny", "never", 0, "1 object: 1 would be refused."),
+        ("Deny", "never", 0, "1 object: 1 would be rejected."),
     ],
 )
 def test_the_verdict_comes_first_and_decides_the_exit_code(capsys, action, fail_on, code, verdict):
@@ -88,13 +88,13 @@ def test_what_violates_nothing_passes(capsys):
     write(POLICY % "Deny", "policy.yaml")
     write((POD % "").replace("limits: {cpu: 1}", "limits: {memory: 1Gi}"), "pod.yaml")
     code, out, _ = policy_test(capsys, "policy.yaml", "pod.yaml")
-    assert (code, out) == (0, "1 object: none violates anything.\n")
+    assert (code, out) == (0, "1 object: no violations.\n")
 
 
 def test_the_example_does_what_its_tests_expect(capsys):
     code, out, err = policy_test(capsys, "-f", str(EXAMPLE / "policy.yaml"), "-f", str(EXAMPLE / "pods"))
     assert code == 0
-    assert out.startswith("all 8 expectations met; 8 objects: 4 would be refused, 1 warned about, 2 exempt.\n")
+    assert out.startswith("all 8 expectations met; 8 objects: 4 would be rejected, 1 warned about, 2 exempt.\n")
     assert "labels of" not in err
 
 
@@ -368,7 +368,7 @@ def test_an_injected_sidecar_is_judged_with_the_pod_and_shown_at_it(capsys):
     assert 'container "istio-proxy" has cpu request 100m and cpu limit 2' in out
     assert "  pod.yaml:4:1: Deny" in out
     found = run(capsys, "check", "policy.yaml", "pod.yaml", "--inject", "istio", "--only", "PQ701")[1]
-    assert "fix  choose what the injected containers request and are limited to" in found
+    assert "fix  set requests and limits for the injected containers" in found
 
 
 def test_a_ratio_of_a_policy_takes_the_place_of_the_usual_one(capsys):

@@ -53,7 +53,7 @@ def test_what_cel_cannot_say_is_said(capsys, shop):
     Path(shop).write_text(POLICY + "  budgets:\n  - {name: memory, resource: memory, limits: 1.2}\n")
     code, text, said = cel(capsys, "-f", shop)
     assert code == 0
-    for words in ('judges budget "memory"', "objects of kind Rollout: only Kubernetes' own pods"):
+    for words in ('checks budget "memory"', "objects of kind Rollout: only Kubernetes' own pods"):
         assert words in said
         assert words in text.replace("\n#   ", " ")
     _, listed, _ = cel(capsys, "-f", shop, "-o", "json")
@@ -64,10 +64,10 @@ def test_what_cel_cannot_say_is_said(capsys, shop):
 
 def test_comments_say_which_rule_an_object_is_of_and_what_becomes_of_violations(capsys):
     _, text, _ = cel(capsys, "-f", EXAMPLE)
-    assert "# Rule stated-class: pods that violate it are refused.\n" in text
+    assert "# Rule stated-class: pods that violate it are rejected.\n" in text
     assert "# Rule stated-class: workloads whose pods would violate it are warned about.\n" in text
     _, text, _ = cel(capsys, "-f", EXAMPLE, "--workloads", "Deny")
-    assert "# Rule stated-class: workloads whose pods would violate it are refused.\n" in text
+    assert "# Rule stated-class: workloads whose pods would violate it are rejected.\n" in text
 
 
 def test_the_policy_of_the_configuration_is_printed_too(capsys, shop):
@@ -76,7 +76,7 @@ def test_the_policy_of_the_configuration_is_printed_too(capsys, shop):
     Path("pod.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")
     code, text, _ = cel(capsys, "-f", ".")
     assert code == 0
-    assert "Rule keep: pods that violate it are refused" in text
+    assert "Rule keep: pods that violate it are rejected" in text
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ def test_table_shows_both_orders_and_what_they_disagree_about(capsys, usage):
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == "monitoring/log-collector is evicted first and OOM-killed first."
-    assert lines[2] == "Evicted by the kubelet, first to last: memory.available, hard, policy kubelet"
-    assert "Killed by the kernel, first to last, when the machine is out of memory" in lines
+    assert lines[2] == "Eviction order (kubelet), first to last: memory.available, hard, policy kubelet"
+    assert "OOM kill order (kernel), first to last, when the machine runs out of memory" in lines
     assert "The orders disagree about 7 pairs of pods:" in lines
     assert any("2 × 3Gi" in line and "937" in line for line in lines)
     assert (
@@ -202,7 +202,7 @@ def test_with_a_limit_for_all_pods_the_kernel_kills_there_first(capsys, snapshot
     whole = json.loads(rank(capsys, "--snapshot", snapshot, "--pods-memory", "13Gi", "-o", "json")[1])
     assert whole["node"]["oomCgroup"] == "/kubepods.slice"
     assert whole["node"]["oomTotalBytes"] == 13 << 30
-    assert "/kubepods.slice is out of memory" in rank(capsys, "--snapshot", snapshot, "--pods-memory", "13Gi")[1]
+    assert "/kubepods.slice runs out of memory" in rank(capsys, "--snapshot", snapshot, "--pods-memory", "13Gi")[1]
 
 
 # ---- pods that have not started ----------------------------------------------------------------------------------
@@ -300,9 +300,9 @@ def test_a_container_in_back_off_has_no_process_and_its_pod_uses_what_the_others
         ("shop/ended", "job", "Error"),
     }
     table = rank(capsys, *given)[1]
-    assert "because its node says CrashLoopBackOff: main of shop/half and shop/down." in table
-    assert "because its node says Error: job of shop/ended." in table
-    assert "nothing runs" in table
+    assert "because the node reports CrashLoopBackOff: main of shop/half and shop/down." in table
+    assert "because the node reports Error: job of shop/ended." in table
+    assert "not running" in table
     assert "?" not in table
 
 
@@ -573,14 +573,14 @@ def test_what_saves_the_first_of_each_order_is_listed_with_yaml_first_costs_and_
     more = found["kubelet", "request more"]
     assert more["edits"] == ["spec.containers[0].resources.requests.memory: 507Mi   # was 128Mi"]
     assert (more["saves"], more["instead"]) == (True, ["shop/modest"])
-    assert more["costs"] == ["379Mi of memory more requested on the node, which has room"]
+    assert more["costs"] == ["379Mi more memory requested on the node, which has room"]
     guaranteed = found["kubelet", "limits equal to requests"]
     assert "spec.containers[0].resources.limits.memory: 600Mi   # was 512Mi" in guaranteed["edits"]
-    assert "a CPU limit that was not there: it is throttled above it" in guaranteed["costs"]
+    assert "a new CPU limit, above which it is throttled" in guaranteed["costs"]
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "4Gi"]
     out = rank(capsys, *given)[1]
-    assert "What saves shop/hungry, the first to be evicted by the kubelet" in out
-    assert "request 507Mi of memory → place 2 of 2 in the kubelet's order; shop/modest is evicted instead" in out
+    assert "What saves shop/hungry, the first to be evicted" in out
+    assert "request 507Mi of memory → 2nd of 2 in the eviction order; shop/modest is evicted instead" in out
 
 
 def test_a_remedy_that_a_limit_range_forbids_does_not_save(capsys, tmp_path):
@@ -593,7 +593,7 @@ def test_a_remedy_that_a_limit_range_forbids_does_not_save(capsys, tmp_path):
     )
     guaranteed = found["kubelet", "limits equal to requests"]
     assert not guaranteed["saves"]
-    assert "the API server refuses it: " in guaranteed["effect"]
+    assert "the API server rejects it: " in guaranteed["effect"]
     assert "maximum memory usage per Container is 512Mi" in guaranteed["effect"]
     assert found["kubelet", "request more"]["saves"], "507Mi is within the bound"
 
@@ -602,7 +602,7 @@ def test_a_remedy_for_which_the_node_has_no_room_does_not_save(capsys, tmp_path)
     found = remedies(capsys, tmp_path, HUNGRY, "--node-memory", "860Mi")
     assert not found["kubelet", "limits equal to requests"]["saves"]
     assert (
-        "but it does not fit: the node's pods would request 856Mi of 760Mi memory"
+        "but it does not fit: pods on the node would request 856Mi of 760Mi memory"
         in (found["kubelet", "limits equal to requests"]["effect"])
     )
 

@@ -192,7 +192,7 @@ def test_that_the_orders_disagree_about_others_is_said(capsys):
     line = ("rank", "pods.yaml", "--usage", "usage.csv", "--node-memory", "64Gi")
     assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line)[1]
     assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line, "--name", "heap")[1]
-    assert "The orders disagree about other pods only.\n" in podqos(capsys, *line, "--name", "small")[1]
+    assert "The orders disagree only about other pods.\n" in podqos(capsys, *line, "--name", "small")[1]
 
 
 def test_the_others_have_their_share_of_the_cpu(capsys):

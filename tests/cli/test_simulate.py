@@ -75,9 +75,9 @@ def test_the_race_in_the_terminal_names_who_was_killed_by_whom_and_who_came_thro
     code, out, err = run(capsys, "race")
     assert code == 0
     assert not err
-    assert "◆ log-collector-worker-1 (collector) killed by the kernel (BestEffort)  kernel's #1" in out
-    assert "◆ analytics-pipeline-0 killed by the kernel (Burstable)" in out
-    assert "The kernel killed 2 containers, the kubelet evicted no pods; 7 of 9 pods were unaffected." in out
+    assert "◆ log-collector-worker-1 (collector) OOM-killed (BestEffort)  OOM kill order #1" in out
+    assert "◆ analytics-pipeline-0 OOM-killed (Burstable)" in out
+    assert "2 OOM kills, no evictions; 7 of 9 pods unaffected." in out
 
 
 def test_jsonl_is_the_journal_byte_for_byte(capsysbinary):
@@ -110,7 +110,7 @@ def test_csv_has_a_line_per_workload(capsys):
 def test_a_run_can_be_cut_short_and_its_seed_changed(capsys):
     _, out, _ = run(capsys, "race", "--until", "1500ms", "--seed", "7")
     assert "race  1.500 s · seed 7" in out
-    assert "The kernel killed 1 container," in out
+    assert "1 OOM kill," in out
 
 
 def test_the_checkers_find_nothing(capsys):
@@ -225,18 +225,17 @@ def test_what_spares_the_pod_of_disk_pressure_for_a_moment_only_is_not_said_to_s
     """It requests 8Gi and uses 51Gi; web is 1Gi below its request. With more, web goes, and 11 s later it goes."""
     _, out, _ = run(capsys, "disk-pressure", "--color", "never")
     (first,) = [line for line in out.splitlines() if "report-tidy-0 evicted by the kubelet" in line]
-    assert first.endswith("(Burstable)  kubelet's #1")
-    assert "the first of 2 in the kubelet's order" in out
+    assert first.endswith("(Burstable)  eviction order #1")
+    assert "the first of 2 in the eviction order" in out
     (saved,) = [line.strip() for line in out.splitlines() if "saved by" in line]
     assert saved == (
-        "saved by: use 45057Mi less disk → place 2 of 2 in the kubelet's order; "
-        "default/web-tidy-0 would have been first"
+        "saved by: use 45057Mi less disk → 2nd of 2 in the eviction order; default/web-tidy-0 would have been first"
     )
     _, out, _ = run(capsys, "disk-pressure", "-o", "json")
     (kill,) = msgspec.json.decode(out, type=RunView).kills
     assert not kill.savings[0].saves
     assert kill.savings[0].change == "Request 53249Mi of ephemeral-storage"
-    assert kill.savings[0].effect.endswith("but it dies all the same, 2 min 11 s into the run")
+    assert kill.savings[0].effect.endswith("but it still dies, 2 min 11 s into the run")
 
 
 def test_disk_pressure_again_with_what_spares_the_pod_evicts_the_other_and_then_the_pod(capsys, tmp_path):

@@ -56,42 +56,42 @@ CASES = [
         f"{{containers: [{APP}]}}",
         "demand: {memory: 10Mi, exits: {after: 0s, code: 1}}",
         ("interrupted", 60.0, 0.0),
-        "1 of 2 pods were unaffected, 1 was interrupted.",
+        "1 of 2 pods unaffected, 1 interrupted.",
     ),
     tried(
         "fails for good",
         f"{{restartPolicy: Never, containers: [{APP}]}}",
         "demand: {memory: 10Mi, exits: {after: 10s, code: 1}}",
         ("interrupted", 50.0, 0.0),
-        "1 of 2 pods were unaffected, 1 was interrupted.",
+        "1 of 2 pods unaffected, 1 interrupted.",
     ),
     tried(
         "ends well",
         f"{{restartPolicy: OnFailure, containers: [{APP}]}}",
         "demand: {memory: 10Mi, exits: {after: 10s, code: 0}}",
         ("untouched", 0.0, 0.0),
-        "2 of 2 pods were unaffected.",
+        "2 of 2 pods unaffected.",
     ),
     tried(
         "pending to the end",
         "{containers: [{name: app, image: x, resources: {requests: {memory: 64Gi}}}]}",
         "demand: {memory: 10Mi}",
         ("never_ran", 60.0, 0.0),
-        "1 of 2 pods were unaffected, 1 never ran.",
+        "1 of 2 pods unaffected, 1 never ran.",
     ),
     tried(
         "does not get past its init container",
         f"{{initContainers: [{{name: setup, image: x}}], containers: [{APP}]}}",
         "containers: {setup: {exits: {after: 1s, code: 3}}}",
         ("never_ran", 59.0, 0.0),
-        "1 of 2 pods were unaffected, 1 never ran.",
+        "1 of 2 pods unaffected, 1 never ran.",
     ),
     tried(
         "two containers short of CPU for the same 5 s",
         f"{{containers: [{TWO}]}}",
         "containers: {one: {cpu: 90m + 100m at 5s - 100m at 10s}, two: {cpu: 90m + 100m at 5s - 100m at 10s}}",
         ("throttled", 0.0, 5.0),
-        "1 of 2 pods were unaffected, 1 was short of CPU.",
+        "1 of 2 pods unaffected, 1 short of CPU.",
     ),
 ]
 
@@ -114,10 +114,10 @@ def test_a_pod_is_unaffected_only_if_it_ran_all_the_time_as_it_wanted(tmp_path, 
 def test_a_container_that_asks_for_more_than_its_limit_frees_only_what_it_had(tmp_path, capsys):
     limited = "{containers: [{name: app, image: x, resources: {limits: {memory: 128Mi}}}]}"
     text = simulate(tmp_path, capsys, limited, "demand: {memory: 100Mi + 1436Mi at 5s}")
-    used = "The kernel found a process of app using 128Mi"
+    used = "The kernel chose a process of app using 128Mi"
     at = next(index for index, line in enumerate(text.splitlines()) if used in line)
     following = [line.strip() for line in text.splitlines()[at + 1 : at + 3]]
-    assert following == ["It freed 128Mi.", "It had asked for 1408Mi more, which it never got."]
+    assert following == ["This freed 128Mi.", "It wanted 1408Mi more and never got it."]
 
 
 @pytest.mark.parametrize(
@@ -151,11 +151,11 @@ def test_a_description_given_with_the_changes_is_printed(capsys):
 def test_a_pod_that_is_refused_processes_is_not_unaffected(capsys):
     assert main(["simulate", "pid-exhaustion"]) == 0
     out = capsys.readouterr().out
-    assert "2 of 4 pods were unaffected, 1 was interrupted, 1 was refused processes or disk." in out.splitlines()[1]
+    assert "2 of 4 pods unaffected, 1 interrupted, 1 denied processes or disk space." in out.splitlines()[1]
     heading, row = (
         next(line for line in out.splitlines() if line.startswith(start)) for start in ("WORKLOAD", LIMITED)
     )
-    assert heading.split()[-1] == "REFUSED"
+    assert heading.split()[-1] == "DENIED"
     assert (row.split()[3], row.split()[-1]) == ("0/1", "1")
 
 

@@ -197,7 +197,7 @@ def test_a_soft_threshold_that_no_reservation_covers_is_wrong(capsys, tmp_path):
     (tmp_path / "kubelet.yaml").write_text(CONFIGURATION)
     warnings = json.loads(thresholds(capsys, "-f", tmp_path / "kubelet.yaml", "-o", "json")[1])["warnings"]
     assert [warning["kind"] for warning in warnings] == ["SoftNotCovered"]
-    assert "63Gi together, but meet the soft threshold at 62Gi: add 2Gi to systemReserved" in warnings[0]["text"]
+    assert "63Gi, but cross the soft threshold at 62Gi: add 2Gi to systemReserved" in warnings[0]["text"]
     (tmp_path / "kubelet.yaml").write_text(CONFIGURATION + "systemReserved: {memory: 3Gi}\n")
     assert not json.loads(thresholds(capsys, "-f", tmp_path / "kubelet.yaml", "-o", "json")[1])["warnings"]
 
@@ -251,12 +251,12 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, op
         pytest.param((), "so only the kernel acts", id="none"),
         pytest.param(
             ("--eviction-soft", "memory.available<2Gi", "--eviction-soft-grace-period", "memory.available=30s"),
-            "so only the soft one acts before the kernel",
+            "so only the soft threshold acts before the kernel",
             id="soft",
         ),
     ],
 )
 def test_without_a_hard_threshold_the_soft_one_is_what_acts_before_the_kernel(capsys, soft, actor):
     _, out, _ = thresholds(capsys, "--eviction-hard", "nodefs.available<10%", *soft)
-    assert f"there is no hard threshold for memory, {actor} (" in out
-    assert ("The kubelet is sure to act before the kernel" in out) == bool(soft)
+    assert f"no hard threshold for memory, {actor} (" in out
+    assert ("The kubelet always acts before the kernel" in out) == bool(soft)

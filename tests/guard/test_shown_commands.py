@@ -62,10 +62,11 @@ def test_an_explanation_has_threshold_figures_rival_and_what_would_have_saved_it
     assert code == 0
     assert "2026-11-16 19:46:07.000 UTC, node worker-1: shop/batch-7 would have been evicted (shadow)" in text
     assert "The guard saw allocatableMemory.available 280Mi < 300Mi (hard)." in text
-    assert "It uses 512Mi over its request of 100Mi, priority 0: the first of 12 in the kubelet's order." in text
-    assert "shop/web-2 was next; it ranked lower because this pod exceeds its request by more." in text
+    assert "It uses 512Mi over its request of 100Mi, priority 0: the first of 12 in the eviction order." in text
+    assert "Ranked ahead of shop/web-2: this pod exceeds its request by more." in text
     assert (
-        "What would have saved it: request 512Mi of memory for main (then shop/web-2 goes); a priority of 1000." in text
+        "What would have saved it: request 512Mi of memory for main (shop/web-2 is evicted instead); "
+        "a priority of 1000." in text
     )
     assert "the kernel killed it; the guard would have evicted it 400 ms before" in text
 
@@ -207,23 +208,23 @@ def test_a_status_says_mode_limits_knowledge_and_speed(capsys, tmp_path):
     assert facts["mode"] == "enforces"
     assert facts["pods"] == "110 known; 92 may be evicted; 1 not: critical priority; 1 not: static pod"
     assert facts["rate limit"] == "1 of 3 evictions within 5 min 0 s"
-    assert facts["evictions"].endswith("crossing to kill 6.0 ms in the median, 30 ms at the 99th percentile")
+    assert facts["evictions"].endswith("crossing to kill: median 6.0 ms, p99 30 ms")
     assert "0.10 % of a core" in facts["uses"]
-    assert "memory.available  hard  100Mi      500Mi      400Mi  2Gi" in out
+    assert "memory.available  hard  100Mi      500Mi      400Mi     2Gi" in out
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"held_back": "shadow", "enforce": False}, "shadow: it decides and writes down"),
+        ({"held_back": "shadow", "enforce": False}, "shadow: it decides and logs"),
         ({"held_back": "stop file", "stop_file": True}, "on: the stop file"),
         ({"held_back": "node annotation", "node_annotation": True}, "the annotation podqos.dev/guard: off"),
-        ({"held_back": "rate limit"}, "it has evicted as many pods as it may"),
+        ({"held_back": "rate limit"}, "the rate limit is reached"),
         ({"held_back": "something new"}, "evicts nothing: something new"),
         ({"api": ApiStatus("connection refused", 1)}, "away: connection refused"),
-        ({"api": ApiStatus()}, "no pod is known yet"),
-        ({"unprotected": ("oom_score_adj: not allowed",)}, "not allowed here: oom_score_adj"),
-        ({"unknown_cgroups": 2}, "2 cgroups of pods that the API server does not know, left alone"),
+        ({"api": ApiStatus()}, "no pods known yet"),
+        ({"unprotected": ("oom_score_adj: not allowed",)}, "not protected: oom_score_adj"),
+        ({"unknown_cgroups": 2}, "2 cgroups of pods unknown to the API server, left alone"),
         ({"signals": (SignalStatus(Signal.MEMORY, 100 * MIB, 60 * MIB, 2048 * MIB, hard=True),)}, "−40Mi"),
     ],
 )
@@ -238,7 +239,7 @@ def test_a_guard_that_has_gone_quiet_is_not_taken_for_alive(capsys, tmp_path):
     code, out, _ = printed(capsys, "status", "--run", said(tmp_path, old))
 
     assert code == 3
-    assert out.startswith("This guard has ended or is stuck: it said this 3 min")
+    assert out.startswith("This guard has stopped or is stuck: its last update was 3 min")
 
 
 def test_a_status_as_json_is_what_the_guard_wrote(capsys, tmp_path):

@@ -359,7 +359,7 @@ def test_a_line_that_is_no_entry_is_named(capsys, tmp_path):
 def test_a_quiet_time_is_said(capsys, tmp_path):
     _, out, _ = printed(capsys, "--state", written(tmp_path, watching()))
 
-    assert "Neither kernel nor kubelet ended a pod in this time." in out
+    assert "No OOM kills and no evictions by the kubelet in this time." in out
 
 
 def test_the_name_of_a_pod_outlives_it(tmp_path):

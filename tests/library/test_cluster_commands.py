@@ -391,7 +391,7 @@ def test_a_watched_terminal_is_drawn_again_from_the_top_and_never_scrolls(served
         lines = re.sub(rb"\x1b\[[0-9;]*m", b"", frame).decode().split("\x1b[K\r\n")
         assert lines.pop() == "\x1b[J"
         assert len(lines) == 8
-        assert lines[-1].endswith("more; make the window taller")
+        assert lines[-1].endswith("more; enlarge the window")
         assert max(map(len, lines)) <= 60
 
 

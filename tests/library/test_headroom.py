@@ -107,7 +107,7 @@ def test_without_a_threshold_the_kubelet_never_evicts_and_rank_says_so(tmp_path,
     assert main(["rank", "-f", str(pods), "--kubelet-config", str(config), "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["node"]["headroom"] is None
     assert main(["rank", "-f", str(pods), "--kubelet-config", str(config)]) == 0
-    assert "The kubelet has no threshold of memory and never evicts." in capsys.readouterr().out
+    assert "No memory threshold is set: the kubelet never evicts for memory." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("seed", range(40))

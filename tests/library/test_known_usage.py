@@ -134,7 +134,7 @@ def test_a_recommendation_counts_where_nothing_was_measured(objects, capsys):
     assert advised(json.loads(out), "Deployment shop/web")["memoryBytes"]["most"] == 400 * MI
 
     _, out, _ = podqos(capsys, "advise", "-f", "web.yaml")
-    assert "based on what a VerticalPodAutoscaler recommends, not on what was measured" in out
+    assert "based on a VerticalPodAutoscaler's recommendation, not measurements" in out
     assert "used:" not in out
     assert "samples" not in out.replace("no samples", "")
 

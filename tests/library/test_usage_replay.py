@@ -235,7 +235,7 @@ BAD = {
     "nothing that matches": ("time,pod,memory\n0,dns-1,1Mi\n", "none of the recorded pods"),
     "wrong unit": (f"time,pod,memory\n{TUESDAY},{FIRST},1\n{TUESDAY * 40},{FIRST},1\n", "span 2,2"),
     "a metric": (matrix((labels("up"), [(TUESDAY, "1")])), "usage.csv: result[0]: unknown metric up"),
-    "no pod": (matrix(({"__name__": MEMORY}, [(TUESDAY, "1")])), "the series has no label pod"),
+    "no pod": (matrix(({"__name__": MEMORY}, [(TUESDAY, "1")])), "the series has no pod label"),
     "a vector": ('{"status": "success", "data": {"resultType": "vector", "result": []}}', "the result is a vector"),
     "an error": ('{"status": "error", "error": "too many"}', "Prometheus returned error: too many"),
 }

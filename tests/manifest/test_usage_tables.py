@@ -87,7 +87,7 @@ BAD = {
     "a short row": ('"Time","shop/a/app","shop/b/app"\n2026-11-10,1\n', "u:2: the row has more or fewer columns"),
     "no value": (f'"Series";"Time"\n"{{{LABELS}}}";"2026-11-10"\n', "u:1: the column Value is missing"),
     "a broken promtool line": ('{pod="a"} =>\n1 @[5]\nnonsense\n', "u:3: not a valid sample"),
-    "mixed times": ("time,pod,memory\n2026-11-10,a,1\n60,a,2\n", "u:3: dates and times from the start are mixed"),
+    "mixed times": ("time,pod,memory\n2026-11-10,a,1\n60,a,2\n", "u:3: absolute and relative times are mixed"),
 }
 
 

@@ -103,14 +103,14 @@ KILLED = Kill(
     pod=LOGS.key,
     qos_class=LOGS.qos_class,
     container="main",
-    title="logs (main) killed by the kernel",
+    title="logs (main) OOM-killed",
     reasons=("The machine had no memory left of 8Gi.",),
     because=None,
     kernel_place=1,
     kubelet_place=2,
     would_evict=BATCH.key,
     savings=(Saving("Use 300Mi less", "ns/batch would have been killed instead", True),),
-    cause="the machine's 8Gi used up",
+    cause="all 8Gi of the machine used",
 )
 EVICTED = Kill(
     time_us=10_000_000,

@@ -73,28 +73,28 @@ def test_a_reason_names_the_policy_behind_it():
             pod(container()),
             {"limit_ranges": (TRAP,)},
             Step.LIMIT_RANGER,
-            "the LimitRange default-limits filled in requests and limits",
+            "LimitRange default-limits set default requests and limits",
             id="limit-range",
         ),
         pytest.param(
             pod(container(requests="cpu=1,memory=512Mi")),
             {"limit_ranges": (TRAP,)},
             Step.LIMIT_RANGER,
-            "the LimitRange default-limits filled in limits",
+            "LimitRange default-limits set default limits",
             id="limits-only",
         ),
         pytest.param(
             pod(container()),
             {"limit_ranges": (limit_range("a", default="cpu=1"), limit_range("b", default_request="memory=1Gi"))},
             Step.LIMIT_RANGER,
-            "the LimitRanges a and b filled in requests and limits",
+            "LimitRanges a and b set default requests and limits",
             id="two-limit-ranges",
         ),
         pytest.param(
             pod(container(requests="cpu=1,memory=1Gi", limits="cpu=1,memory=1Gi")),
             {"override": ClusterResourceOverride(cpu_request_to_limit_percent=50)},
             Step.CLUSTER_RESOURCE_OVERRIDE,
-            "the ClusterResourceOverride set requests",
+            "the ClusterResourceOverride set its requests",
             id="override",
         ),
         pytest.param(
@@ -208,7 +208,7 @@ class TestValue:
 class TestText:
     def test_steps_that_change_nothing_share_a_line_in_their_order(self):
         lines = text(admitted(pod(container("app")), limit_ranges=(TRAP,)), PLAIN)
-        drift = "BestEffort → Burstable: the LimitRange default-limits filled in requests and limits"
+        drift = "BestEffort → Burstable: LimitRange default-limits set default requests and limits"
         assert lines[:5] == [
             "Deployment shop/web  BestEffort → Burstable",
             "  passed                     Defaulting, NamespaceLifecycle",
@@ -221,11 +221,11 @@ class TestText:
     def test_a_refusal_is_the_last_step_with_its_places(self):
         given = pod(container(limits="cpu=3"))
         lines = text(admitted(given, limit_ranges=(limit_range("lr", max="cpu=2"),)), PLAIN)
-        assert lines[0] == "Deployment shop/web  Burstable → refused"
+        assert lines[0] == "Deployment shop/web  Burstable → rejected"
         message = 'pods "web" is forbidden: maximum cpu usage per Container is 2, but limit is 3'
         stored = "the Deployment itself is stored; its controller keeps trying and reports FailedCreate"
         assert lines[-4:] == [
-            f"! LimitRanger (validating)   refused, 403 Forbidden: {message}",
+            f"! LimitRanger (validating)   rejected, 403 Forbidden: {message}",
             f"{INDENT}web.yaml:53:1: spec.template.spec.containers[0].resources.limits.cpu",
             f"  note                       {stored}",
             "",
@@ -236,7 +236,7 @@ class TestText:
         assert lines[0] == "Deployment shop/web × 3  BestEffort"
         message = 'pods "web" is forbidden: exceeded quota: quota, requested: pods=1, used: pods=2, limited: pods=2'
         quota_lines = [line for line in lines if "ResourceQuota" in line]
-        assert quota_lines == [f"! ResourceQuota              refused, 403 Forbidden: {message}"]
+        assert quota_lines == [f"! ResourceQuota              rejected, 403 Forbidden: {message}"]
         assert "  outcome                    2 of 3 pods allowed" in lines
 
     def test_a_warning_where_the_order_of_limit_ranges_decides(self):
@@ -256,7 +256,7 @@ def test_the_table_has_a_line_per_workload():
     assert first.split() == ["shop", "Deployment/web", "BestEffort", "Burstable", "LimitRanger", "allowed"]
     assert second.split()[:5] == ["shop", "Deployment/web", "BestEffort", "–", "–"]
     assert second.endswith(
-        'refused by Priority, 403 Forbidden: pods "web" is forbidden: no PriorityClass with name high was found'
+        'rejected by Priority, 403 Forbidden: pods "web" is forbidden: no PriorityClass with name high was found'
     )
 
 

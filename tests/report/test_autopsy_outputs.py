@@ -99,9 +99,9 @@ def test_of_many_deaths_who_died_how_often_comes_first_and_the_last_in_full():
         for line in machine([(900 + pid, 0, 90_000, 1, 0, 0, "hog")], kill=killed(900 + pid, "hog"))
     ]
     told = text(autopsies([*lines, *cgroup([(7, 0, 9, 1, 0, 0, "web")], 7, "web")]), NARROW)
-    assert told[0] == "31 OOMs: 31 as the rule says"
+    assert told[0] == "31 OOM kills: 31 by the rule"
     assert re.match(r"  DIED +WHO +BY +CAUSE +LAST", told[1])
-    assert re.match(r"  30 +hog +kernel +its own use", told[2])
+    assert re.match(r"  30 +hog +kernel +its own usage", told[2])
     assert re.match(r"  1 +pod 11111111-2222-3333-4444-555555555555 +kernel +its own limit", told[3])
     assert [line for line in told if "killed." in line] == ["A container reached its limit: web (pid 7) was killed."]
     assert sum("was killed." in line for line in text(autopsies(lines), NARROW, verbose=True)) == 30
@@ -118,7 +118,7 @@ def test_a_post_mortem_has_timeline_cause_ranking_and_fix():
         "### Ranking",
         "## Assumed",
     ]
-    assert "| `Jan 5 15:19:27` | `node-1` | `java (main) [x]` | kernel | its own use |" in told
+    assert "| `Jan 5 15:19:27` | `node-1` | `java (main) [x]` | kernel | its own usage |" in told
     assert "| 1 | `java (main) [x]` | 102 | 150,300 | 587.1Mi | 0 | **killed** |" in told
 
 
@@ -179,15 +179,15 @@ def test_the_next_one_died_too_where_the_group_was_killed():
     (alone,), (together,) = autopsies(lines).kills, autopsies([*lines, *both]).kills
     assert of_kill(alone).next.startswith("small (pid 8), ")
     assert of_kill(alone).next.endswith(" behind")
-    assert of_kill(together).next == f"{of_kill(alone).next}; it died, too"
+    assert of_kill(together).next == f"{of_kill(alone).next}; it died as well"
 
 
 @pytest.mark.parametrize(
     ("last", "what"),
     [
-        ("Out of memory: Kill process 102 (java) score 570 or sacrifice child", "was chosen, and the log ends before"),
-        ("Out of memory and no killable processes...", "the kernel found no process that it may kill."),
-        ("something else", "no kill is told."),
+        ("Out of memory: Kill process 102 (java) score 570 or sacrifice child", "was chosen; the log ends before"),
+        ("Out of memory and no killable processes...", "the kernel found no killable process."),
+        ("something else", "no kill in the log."),
     ],
 )
 def test_what_happened_is_told_where_no_kill_is(last, what):

@@ -127,9 +127,9 @@ def test_what_many_share_is_said_once_with_the_places():
 
 
 _CAUSED = replace(PLAIN, facts=NearlyGuaranteed(in_order=("web",), spoilers=()))
-_SO = ", because its own amounts keep it from being Guaranteed"
+_SO = ", because its own requests and limits keep it from being Guaranteed"
 _ALSO = "; one container keeps the pod from being Guaranteed"
-_SHORT = "when all pods use what they may"
+_SHORT = "when every pod is at its memory limit"
 _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web")
 
 
@@ -141,7 +141,7 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
         (
             replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=False),
             Fate.FIRST,
-            f"{{}} is evicted and killed first {_SHORT}{_SO}",
+            f"{{}} is evicted and OOM-killed first {_SHORT}{_SO}",
         ),
         (
             replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=True),
@@ -151,9 +151,9 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
         (
             replace(_BOTH_FIRST, evicted_first_anyway=True, killed_first_anyway=True),
             Fate.FIRST,
-            f"{{}} is evicted and killed first {_SHORT}{_ALSO}",
+            f"{{}} is evicted and OOM-killed first {_SHORT}{_ALSO}",
         ),
-        (_BOTH_FIRST, Fate.FIRST, f"{{}} is evicted and killed first {_SHORT}{_ALSO}"),
+        (_BOTH_FIRST, Fate.FIRST, f"{{}} is evicted and OOM-killed first {_SHORT}{_ALSO}"),
         (
             Consequence(Effect.ORDER, _LOW, _HIGH, "shop/db", evicted_first_anyway=False),
             Fate.EARLIER,
@@ -162,7 +162,7 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
         (
             Consequence(Effect.ORDER, _LOW, killed_before="shop/db"),
             Fate.EARLIER,
-            f"{{}} is killed before shop/db {_SHORT}{_ALSO}",
+            f"{{}} is OOM-killed before shop/db {_SHORT}{_ALSO}",
         ),
         (
             Consequence(Effect.STANDING, _LOW, _HIGH),

@@ -50,23 +50,23 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
         ),
         (
             "PQ204",
-            "the default memory limit can be that of small 512Mi or team 2Gi",
-            "choose which LimitRange gives the default: small or team (spec.limits)",
+            "the default memory limit can come from small 512Mi or team 2Gi",
+            "choose which LimitRange sets the default: small or team (spec.limits)",
         ),
         (
             "PQ404",
             (
                 "at 50Mi/s the kernel kills before the kubelet evicts in 80% of cases (memory.available 100Mi, checked "
-                "every 10 s); with 500Mi the kubelet always evicts first, with 825Mi even while the system uses all "
-                "that is reserved for it"
+                "every 10 s); with 500Mi the kubelet always evicts first, with 825Mi even if the system uses its "
+                "whole reservation"
             ),
             "evictionHard[memory.available]: 825Mi (was 100Mi)",
         ),
         ("PQ116", "web has a cpu limit of zero", "remove spec.containers[0].resources.limits.cpu"),
-        ("PQ408", "enforceNodeAllocatable does not name pods", "enforceNodeAllocatable: [pods] (was none)"),
+        ("PQ408", "enforceNodeAllocatable does not include pods", "enforceNodeAllocatable: [pods] (was none)"),
         (
             "PQ502",
-            "limits add up to 12Gi of memory, 1.50× the 8Gi allocatable on the node (budget 1.2×); most by web",
+            "limits add up to 12Gi of memory, 1.50× the 8Gi allocatable on the node (budget 1.2×); largest: web",
             "choose whose limits to lower, or add nodes",
         ),
     ],
@@ -85,10 +85,9 @@ def test_what_follows_alone_and_beside_others():
 
     place = (
         "Burstable, oom_score_adj 999 (envoy-sidecar), evicted once it uses more than it requests; "
-        "otherwise Guaranteed, oom_score_adj -997"
+        "once fixed, Guaranteed, oom_score_adj -997"
     )
     assert consequence(alone) == place
     assert consequence(beside) == (
-        "because of this, when memory runs short and all pods use what they may, the kubelet evicts it before batch; "
-        f"{place}"
+        f"because of this, the kubelet evicts it before batch when every pod is at its memory limit; {place}"
     )

@@ -89,7 +89,7 @@ PRESSURE = UnderPressure(
     grace_period_seconds=1,
 )
 
-WHY_EVICTED = "9Gi of 4130Mi requested, priority 100000; before monitoring/debug by lower priority"
+WHY_EVICTED = "uses 9Gi, requests 4130Mi, priority 100000; ahead of monitoring/debug: lower priority"
 
 CASES = {
     "thresholds met": (
@@ -106,7 +106,7 @@ CASES = {
     "no threshold": (
         Kind.OBSERVED,
         NothingToDo(6 * GI),
-        "kubelet checked memory: 6Gi available, no threshold of memory to act on",
+        "kubelet checked memory: 6Gi available, no memory threshold set",
     ),
     "condition": (
         Kind.CONDITION_CHANGED,
@@ -136,20 +136,20 @@ CASES = {
     "too little left": (
         Kind.REJECTED,
         TooLittleLeft("cpu", 500, 3800, 4000),
-        "web rejected: requests 500m cpu; 3800m of 4000m are already requested",
+        "web rejected: requests 500m cpu; 3800m of 4000m already requested",
     ),
     "promised": (
         Kind.STARTED,
         Promised(QOSClass.GUARANTEED, {"main": -997, "side": -997}),
         "web started: Guaranteed, oom_score_adj −997",
     ),
-    "waited": (Kind.WAIT_TIMED_OUT, WaitedTooLong(30), "web is still not cleaned up: after 30 s"),
+    "waited": (Kind.WAIT_TIMED_OUT, WaitedTooLong(30), "web not cleaned up yet: after 30 s"),
     "exited": (Kind.EXITED, ExitedWith(137, oom_killed=True), "web exited: OOMKilled"),
     "restarted": (Kind.RESTARTED, RestartedAfter(137, 2, 10, True), "web restarted: restart 2 after 10 s of back-off"),
     "oom": (
         Kind.OOM_KILLED,
         KILL,
-        "web killed by the kernel: the machine out of memory; badness 64.2Gi = 250Mi + 1000 ‰",
+        "web OOM-killed: the machine out of memory; badness 64.2Gi = 250Mi + 1000 ‰",
     ),
     "throttled": (
         Kind.THROTTLED,
@@ -164,37 +164,37 @@ CASES = {
     "full volume": (
         Kind.REFUSED,
         LimitReached("emptyDir.cache.bytes", 60 << 20, 50 << 20),
-        "web wants 60Mi emptyDir.cache.bytes, the limit is 50Mi",
+        "web wants 60Mi emptyDir.cache.bytes, limit 50Mi",
     ),
-    "limit": (Kind.REFUSED, LimitReached("pids", 500, 400), "web wants 500 pids, the limit is 400"),
+    "limit": (Kind.REFUSED, LimitReached("pids", 500, 400), "web wants 500 pids, limit 400"),
     "placed": (Kind.PLACED, PlacedOn(("ns/low",)), "web placed: displaces ns/low"),
     "preempted": (
         Kind.PREEMPTED,
         PreemptedFor("ns/high", 1, 9),
-        "web preempted: makes room for ns/high with priority 9, its own is 1",
+        "web preempted: makes room for ns/high (priority 9 vs 1)",
     ),
     "preempted against its budget": (
         Kind.PREEMPTED,
         PreemptedFor("ns/high", 1, 9, breaks_budget=True),
         (
-            "web preempted: makes room for ns/high with priority 9, its own is 1; its PodDisruptionBudget does not "
-            "allow that, but nothing else helps"
+            "web preempted: makes room for ns/high (priority 9 vs 1); this violates its "
+            "PodDisruptionBudget, but no other pod would make enough room"
         ),
     ),
     "room for a critical pod": (
         Kind.PREEMPTED,
         RoomForCritical("ns/high", {"cpu": 500, "memory": 200 << 20}, QOSClass.BURSTABLE),
-        "web preempted: makes room for the critical pod ns/high, which lacks 500m cpu and 200Mi memory",
+        "web preempted: makes room for critical pod ns/high, which needs 500m more cpu and 200Mi more memory",
     ),
     "replaced": (
         Kind.REPLACED,
         ReplacementFor("ns/old", "Evicted"),
-        "web created by its controller: for ns/old, Evicted",
+        "web created by its controller: replaces ns/old (Evicted)",
     ),
     "replaced after a back-off": (
         Kind.REPLACED,
         ReplacementFor("ns/old", "Evicted", 16),
-        "web created by its controller: for ns/old, Evicted, after 16 s of back-off",
+        "web created by its controller: replaces ns/old (Evicted), after 16 s of back-off",
     ),
     "no place and why": (
         Kind.PENDING,
@@ -216,7 +216,7 @@ CASES = {
     "a guard's eviction": (
         Kind.REPORTED,
         EvictionReport("Evicted", noticed_us=1_000_000, killed_us=1_007_300),
-        "web reported to the API server: Evicted, killed 7.3 ms after the crossing",
+        "web reported to the API server: Evicted, killed 7.3 ms after the threshold was crossed",
     ),
     "an eviction that was refused": (
         Kind.REPORTED,
@@ -231,7 +231,7 @@ CASES = {
     "nothing would have saved it": (
         Kind.EXPLAINED,
         WouldHaveSaved(),
-        "web would have been saved by: no change of the pod alone",
+        "web would have been saved by: nothing in the pod alone",
     ),
     "seen evicted": (
         Kind.EVICTED,
@@ -241,7 +241,7 @@ CASES = {
     "no node": (
         Kind.PENDING,
         NoPlace(bound_to="worker-1"),
-        "web waits for a node: it is bound to worker-1, which is not there",
+        "web waits for a node: it is bound to worker-1, which doesn't exist",
     ),
     "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a node: 0/3 nodes are available"),
 }
@@ -275,8 +275,8 @@ def test_a_container_is_named_where_its_pod_does_not_say_it():
 def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would_have_evicted():
     assert reasons(_entry(Kind.OOM_KILLED, KILL)) == (
         "The machine used up its 64Gi.",
-        "The kernel found a process of ns/web using 250Mi with oom_score_adj 1000: badness 64.2Gi, the highest.",
-        "2 processes died as a whole and freed 250Mi.",
+        "The kernel chose a process of ns/web using 250Mi with oom_score_adj 1000: badness 64.2Gi, the highest.",
+        "2 processes died as a group, freeing 250Mi.",
         "The runner-up was batch/analytics with 64Gi: a margin of 250Mi.",
         f"At that moment the kubelet would have evicted batch/analytics ({WHY_EVICTED}).",
     )
@@ -285,30 +285,26 @@ def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would
 def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
     assert reasons(_entry(Kind.EVICTED, PRESSURE)) == (
         "The kubelet saw memory.available 90Mi < 100Mi (hard).",
-        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 that the kubelet may evict.",
-        "Ranked before it, but never evicted: kube-system/proxy.",
-        "ns/next was next; it ranked lower because this pod has a lower priority.",
+        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 that may be evicted.",
+        "Ranked before it but never evicted: kube-system/proxy.",
+        "Ranked ahead of ns/next: this pod has a lower priority.",
         "Its grace period was 1 s.",
     )
 
 
 def test_of_two_pods_within_their_requests_the_first_is_closer_to_its_own_and_exceeds_nothing():
     within = replace(PRESSURE, usage=900 * MI, over_request=False, before_next_by=RankKey.EXCESS)
-    assert "ns/next was next; it ranked lower because this pod is closer to its request." in reasons(
-        _entry(Kind.EVICTED, within)
-    )
+    assert "Ranked ahead of ns/next: this pod is closer to its request." in reasons(_entry(Kind.EVICTED, within))
     over = replace(PRESSURE, before_next_by=RankKey.EXCESS)
-    assert "ns/next was next; it ranked lower because this pod exceeds its request by more." in reasons(
-        _entry(Kind.EVICTED, over)
-    )
+    assert "Ranked ahead of ns/next: this pod exceeds its request by more." in reasons(_entry(Kind.EVICTED, over))
 
 
 @pytest.mark.parametrize(
     ("because", "expected"),
     [
-        (KILL, "the machine's 64Gi used up"),
-        (replace(KILL, level=OOMLevel.CONTAINER, limit_bytes=512 * MI), "its limit of 512Mi reached"),
-        (replace(KILL, level=OOMLevel.KUBEPODS, limit_bytes=60 * GI), "the limit of all pods, 60Gi, reached"),
+        (KILL, "all 64Gi of the machine used"),
+        (replace(KILL, level=OOMLevel.CONTAINER, limit_bytes=512 * MI), "limit of 512Mi reached"),
+        (replace(KILL, level=OOMLevel.KUBEPODS, limit_bytes=60 * GI), "limit of all pods, 60Gi, reached"),
         (PRESSURE, "memory.available 90Mi < 100Mi"),
         (LocalStorageExceeded(LocalStorageLimit.EMPTY_DIR, "cache", 2 * GI, GI), "emptydirfs.limit cache: 2Gi of 1Gi"),
     ],

@@ -68,8 +68,8 @@ def test_a_status_names_every_figure_that_matters():
     for line in (
         "node          n, podqos 1, up 1 min 30 s",
         "memory        128Mi of 512Mi in use, 384Mi available, a share of this machine",
-        "pressure      memory 12.5 % (all: 0.0 %) of the last 10 s spent waiting, machine-wide",
-        "fast path     on: the kernel watches /podqos at 412Mi; the last victim was held after 1.2 ms",
+        "pressure      memory 12.5 % (all: 0.0 %) of the last 10 s stalled, machine-wide",
+        "fast path     on: the kernel watches /podqos at 412Mi; the last victim was frozen after 1.2 ms",
         "next evicted  default/big: uses 80Mi, 16Mi above its request, priority 0",
         "next killed   no pod",
         "memory    512Mi     412Mi        103Mi (25 %)",

@@ -214,7 +214,7 @@ def test_a_limit_of_the_pods_own_has_no_place_in_an_order_and_is_raised_to_save_
     assert (kill.pod, kill.kubelet_place) == ("default/writer", None)
     assert kill.savings[0].change.startswith("An ephemeral-storage limit of ")
     assert kill.savings[0].change.endswith(" for main")
-    assert kill.savings[0].effect == "in the same run no other pod died instead"
+    assert kill.savings[0].effect == "replayed, no other pod dies instead"
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------
@@ -263,5 +263,5 @@ def test_a_request_with_which_another_workload_finds_no_node_says_so():
     kill = view.kills[0]
     (saving,) = [each for each in kill.savings if each.kind == "request more"]
     assert kill.pod == "default/web"
-    assert "default/late finds no node then" in saving.effect
+    assert "then no node has room for default/late" in saving.effect
     assert saving.saves

@@ -38,7 +38,7 @@ def test_every_kill_has_a_numbered_mark_in_the_shape_of_who_did_it():
 
 def test_every_victim_is_named_with_the_reason():
     texts = _texts(run_svg(RUN, NODE))
-    for pod, cause in (("logs", "the machine's 8Gi used up"), ("batch", "memory.available 90Mi < 100Mi")):
+    for pod, cause in (("logs", "all 8Gi of the machine used"), ("batch", "memory.available 90Mi < 100Mi")):
         assert texts[texts.index(cause) - 1] == pod
 
 
@@ -78,15 +78,15 @@ def test_pods_of_the_same_name_are_told_apart_by_their_namespaces():
 
 def test_a_picture_of_a_part_says_so():
     long, early = replace(RUN, end_us=100_000_000), replace(NODE, drawn_until_us=15_400_000)
-    assert "only the first 15.4 s of 100 s are drawn" in _texts(run_svg(long, early))
-    assert not any("are drawn" in words for words in _texts(run_svg(RUN, NODE)))
+    assert "only the first 15.4 s of 100 s are shown" in _texts(run_svg(long, early))
+    assert not any("are shown" in words for words in _texts(run_svg(RUN, NODE)))
 
 
 def test_nodes_lie_below_each_other_over_the_same_time():
     early, late = replace(NODE, drawn_until_us=10_000_000), replace(NODE, name="other", drawn_until_us=15_000_000)
     texts = _texts(run_svg(RUN, early, late))
     assert [texts.index(name) for name in ("node", "other")] == sorted(texts.index(name) for name in ("node", "other"))
-    assert "only the first 15.0 s of 20 s are drawn" in texts
+    assert "only the first 15.0 s of 20 s are shown" in texts
     assert texts.count("14 s") == 2, "each has the whole axis"
 
 
@@ -115,7 +115,7 @@ def test_a_picture_does_not_end_before_the_story(kills, ends, until):
 
 def test_victims_that_are_not_marked_are_counted():
     later = event(15_000_000, Kind.EVICTED, "web evicted by the kubelet", RUN.pods[0])
-    assert "later victims that are not marked: 1" in _texts(run_svg(replace(RUN, events=(*RUN.events, later)), NODE))
+    assert "later victims not marked: 1" in _texts(run_svg(replace(RUN, events=(*RUN.events, later)), NODE))
     assert not any("not marked" in words for words in _texts(run_svg(RUN, NODE)))
 
 

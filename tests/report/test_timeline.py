@@ -29,17 +29,17 @@ def _line(text, lines):
 
 def test_who_was_killed_by_whom_when_and_at_which_place():
     lines = _lines()
-    kernel = _line("logs (main) killed by the kernel", lines)
+    kernel = _line("logs (main) OOM-killed", lines)
     assert "1.000 s" in kernel
     assert "◆" in kernel
     assert "(BestEffort)" in kernel
-    assert "kernel's #1, kubelet's #2" in kernel
+    assert "OOM kill order #1, eviction order #2" in kernel
     assert "●" in _line("batch evicted by the kubelet", lines)
 
 
 def test_a_kill_is_followed_by_its_reasons_and_by_what_would_have_saved_the_pod():
     lines = [line.strip() for line in _lines()]
-    at = next(index for index, line in enumerate(lines) if "killed by the kernel (" in line)
+    at = next(index for index, line in enumerate(lines) if "OOM-killed (" in line)
     assert lines[at + 1 : at + 3] == [
         "The machine had no memory left of 8Gi.",
         "saved by: use 300Mi less → ns/batch would have been killed instead",
@@ -55,7 +55,7 @@ def test_where_nothing_saves_a_pod_that_is_not_said_of_what_does_not():
 
 def test_memory_is_told_once_a_time_and_at_a_kill_as_it_was_just_before():
     lines = _lines()
-    assert "nothing left" in _line("killed by the kernel (", lines)
+    assert "nothing left" in _line("OOM-killed (", lines)
     assert "90Mi left" in _line("MemoryPressure begins", lines)
     assert "left" not in _line("evicted by the kubelet (", lines)
 
@@ -126,7 +126,7 @@ def test_colour_changes_nothing_but_colour():
 
 def test_a_node_without_a_recording_still_tells_what_happened():
     bare = replace(NODE, times_us=(), available_bytes=(), free_bytes=(), system_bytes=(), pods=())
-    assert "killed by the kernel" in "\n".join(_lines(replace(RUN, nodes=(bare,))))
+    assert "OOM-killed" in "\n".join(_lines(replace(RUN, nodes=(bare,))))
 
 
 @pytest.mark.parametrize(

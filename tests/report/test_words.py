@@ -55,7 +55,7 @@ def container(name: str, requests: str = "", limits: str = "") -> Container:
         ),
         pytest.param(
             PodSpec(containers=(container("a", "cpu=1"),), resources=ResourceRequirements()),
-            "spec.resources is present and sets neither cpu nor memory, so the containers do not count",
+            "spec.resources is present but sets neither cpu nor memory, and it overrides the containers",
             id="empty pod level",
         ),
         pytest.param(

@@ -512,7 +512,7 @@ def test_a_volume_in_memory_that_is_written_at_once_holds_what_fitted():
     done = run(replace(once, pod=two_containers(once.pod)), grows)
     assert killed(done) == [(5.0, "default/a", "container", 20), (17.2, "default/b", "node", 920)]
     first = next(entry for entry in done.entries if entry.kind == "OOMKilled")
-    assert "80Mi that it wrote into volumes in memory stay with the pod." in reasons(first)
+    assert "80Mi in memory-backed volumes stays with the pod." in reasons(first)
 
 
 def test_swap_does_not_keep_a_container_alive_whose_volume_in_memory_takes_all_of_its_limit():
@@ -768,7 +768,7 @@ def test_a_pod_that_made_room_for_a_critical_one_is_replaced_and_the_journal_say
     replaced = bound("a", "memory=900Mi", kind="Deployment", recreate=True)
     done = run(replaced, critical())
     (entry,) = (entry for entry in done.entries if entry.kind == "Preempted")
-    assert line(entry) == "a-0 preempted: makes room for the critical pod default/critical, which lacks 200Mi memory"
+    assert line(entry) == "a-0 preempted: makes room for critical pod default/critical, which needs 200Mi more memory"
     (again,) = (entry for entry in done.entries if entry.kind == "Replaced")
     assert (again.time_us, again.because.why) == (11 * SECOND_US, "Preempting")
 

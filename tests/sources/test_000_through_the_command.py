@@ -48,14 +48,12 @@ def test_a_sum_of_0_is_not_exempt_and_one_above_1000_not_sure_to_die_and_rank_sa
     out = ranked("pod1,2Gi\npod2,2Gi\npod3,2Gi\n")
 
     assert (
-        "The kernel never kills at oom_score_adj -1000. Otherwise it kills the highest badness, however low that is."
+        "The kernel never kills at oom_score_adj -1000. Among the rest it kills the highest badness, however low."
         in out
     )
 
 
 def test_places_that_differ_between_equal_pods_are_not_passed_over(ranked):
     """Within their requests both are equal to the kubelet; the kernel tells them apart."""
-    assert ranked().splitlines()[-1] == (
-        "Both orders agree; places differ only between pods that are equal to one of the two."
-    )
+    assert ranked().splitlines()[-1] == ("Both orders agree; places differ only between pods that tie in one of them.")
     assert ranked("pod1,2Gi\npod2,2Gi\npod3,2Gi\n").splitlines()[-1] == "Both orders agree."

@@ -155,18 +155,15 @@ def verbose(tmp_path, capsys):
         "--cpu-period 100000 limit 500m",
         "--cpu-quota 50000 limit 500m",
         "--cpu-shares 512 request 500m",
-        "--cpuset-cpus – no Kubernetes counterpart: it shares the CPUs that no container has to itself",
+        "--cpuset-cpus – no Kubernetes counterpart: it uses the shared CPU pool",
         "--cpuset-mems – no Kubernetes counterpart: all NUMA nodes may be used",
-        "--oom-kill-disable – Kubernetes counts on the OOM killer; gone since cgroup v2, which has no such file",
+        "--oom-kill-disable – Kubernetes relies on the OOM killer; cgroup v2 has no such file",
         "--oom-score-adj 900 the container's oom_score_adj",
-        "--kernel-memory – gone since Linux 5.16, Docker 23.0, podman 4.0",
+        "--kernel-memory – removed in Linux 5.16, Docker 23.0, podman 4.0",
         "--memory 2147483648 limit 2Gi",
         "--memory-reservation – no Kubernetes counterpart: requests reach the kernel only with MemoryQoS",
         "--memory-swap 2147483648 no swap",
-        (
-            "--memory-swappiness – the kubelet leaves the node's swappiness alone; "
-            "gone since cgroup v2, which has no such file"
-        ),
+        ("--memory-swappiness – the kubelet leaves the node's swappiness alone; cgroup v2 has no such file"),
     ],
     ids=lambda line: line.partition(" ")[0],
 )

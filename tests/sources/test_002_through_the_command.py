@@ -239,7 +239,7 @@ def test_a_word_that_the_matrix_does_not_have_is_refused_with_the_nearest(run, t
     code, _, err = run("advise", "pods.yaml", "--describe", "matrix.yaml")
 
     assert code == 2
-    assert err.endswith("restartCost: 'Hihg' is none of none, low, medium, high (write high)\n")
+    assert err.endswith("restartCost: 'Hihg' is not one of none, low, medium, high (write high)\n")
 
 
 # The manifests indented, and otherwise as printed: no images, and a Deployment without selector and labels.
@@ -328,7 +328,7 @@ def test_admit_rejects_a_manifest_without_images(command, manifest):
     code, out, _ = command("admit", manifest)
 
     assert code == 1
-    assert "refused, 422 Invalid" in out
+    assert "rejected, 422 Invalid" in out
     assert "containers[0].image: Required value" in out
 
 
@@ -341,7 +341,7 @@ def test_the_two_lines_of_the_fix_are_what_drift_shows_between_slow_and_fast(run
     assert code == 0
     assert "Burstable → Guaranteed  999 (envoy-sidecar) → -997" in out
     assert "  envoy-sidecar: limits.cpu none → 100m\n  envoy-sidecar: limits.memory none → 128Mi\n" in out
-    assert "the API server refuses a resize (Pod QOS Class may not change as a result of resizing)" in out
+    assert "the API server rejects a resize (Pod QOS Class may not change as a result of resizing)" in out
 
 
 # The timeline of a memory pressure event: every time of the document, which counts in GB what is GiB here.
@@ -377,7 +377,7 @@ def test_32_cores_wanted_affect_everybody_who_bursts_and_nobody_twice(run):
     code, out, _ = run("simulate", "cpu-burst")
 
     assert code == 0
-    assert "6 of 22 pods were unaffected" in out
+    assert "6 of 22 pods unaffected" in out
     rows = {line.split()[0]: line.split() for line in out.splitlines() if line.startswith(("wide/", "narrow/"))}
     assert {name: row[3] for name, row in rows.items()} == {
         **dict.fromkeys(("wide/analytics", "wide/indexer", "narrow/analytics", "narrow/indexer"), "0/4"),
@@ -421,7 +421,7 @@ def test_with_the_default_threshold_of_100mi_the_kernel_is_first_says_every_comm
     growing = ("--growing", "log-collector", "--rate", "50Mi/s", "--kubelet-config", "kubelet.yaml")
     _, forecast, _ = run("forecast", "pods.yaml", "--usage", "usage.csv", *growing, *node)
 
-    assert "The kernel acts before the kubelet, however slowly memory grows" in thresholds
+    assert "The kernel always acts before the kubelet, at any growth rate" in thresholds
     assert "the kernel always kills before the kubelet evicts" in check
     assert "with 825Mi the kubelet always evicts first" in check
     assert "100 %  the kernel kills default/log-collector" in forecast

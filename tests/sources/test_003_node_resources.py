@@ -232,7 +232,7 @@ def test_a_soft_threshold_without_its_grace_period_keeps_the_node_from_starting(
 def test_the_transition_period_is_read_as_the_document_writes_it(podqos, period):
     code, out, _ = podqos("thresholds", "-f", "node.yaml", "--node-memory", "16Gi", node=OSCILLATION.format(period))
     assert code == 0
-    assert f"pressure is reported for {'1m30s' if period == '90s' else period} after it ends" in out
+    assert f"pressure stays reported for {'1m30s' if period == '90s' else period} after it ends" in out
 
 
 @pytest.mark.parametrize("grace", ["0", "45"])
@@ -266,7 +266,7 @@ def test_allocatable_and_whether_it_stays_clear_of_the_soft_threshold(podqos, ku
     allocatable = out.partition("HARD EVICTION\n")[2].splitlines()[:2]
     shown = [re.sub(r"(\d)[MG]i", r"\1", line.partition("  ")[2].strip()) for line in allocatable]
     assert [line.removeprefix("until soft").strip() for line in shown] == lines
-    assert ("but meet the soft threshold" in out) == (system == "2")
+    assert ("but cross the soft threshold" in out) == (system == "2")
 
 
 def test_everything_about_a_node_fits_one_screen(podqos):
@@ -314,7 +314,7 @@ def test_a_scenarios_node_is_configured_by_its_node_config(podqos, kubelet):
     assert "not enough memory" in out
     *ignored, rules = sorted(err.splitlines())
     assert ignored == (
-        ["node.yaml: warning: kubeletArguments: ignored, they do not affect pods: node-labels"]
+        ["node.yaml: warning: kubeletArguments: ignored (no effect on pods): node-labels"]
         if kubelet == "node.yaml"
         else []
     )
@@ -325,7 +325,7 @@ def test_check_finds_and_mends_what_is_wrong_with_a_node_config(podqos):
     together = RESERVED + HARD.partition("\n")[2] + SOFT.partition("\n")[2]
     code, out, _ = podqos("check", "node.yaml", node=together)
     assert code == 1
-    assert out.count("inodesFree is kept above 100Mi, 104,857,600 inodes") == 4
+    assert out.count("inodesFree must stay above 100Mi, 104,857,600 inodes") == 4
     # Which share was meant is for a person to say.
     together = together.replace("inodesFree<100Mi", "inodesFree<5%", 2).replace("inodesFree<100Mi", "inodesFree<10%")
     code, out, _ = podqos("check", "node.yaml", node=together)
@@ -413,8 +413,8 @@ def test_the_override_is_applied_in_every_shape(podqos, override, namespace, pro
 
 
 NOT_APPLIED = {
-    "current, no label": (OPERATOR, _namespace(), f"it lacks the label {LABEL}=true"),
-    "current, no namespace": (OPERATOR, "", f"it lacks the label {LABEL}=true"),
+    "current, no label": (OPERATOR, _namespace(), f"the namespace lacks the label {LABEL}=true"),
+    "current, no namespace": (OPERATOR, "", f"the namespace lacks the label {LABEL}=true"),
     "okd-3.9, annotation": (OVERRIDE, _namespace("annotations", ANNOTATION, "false"), f"the annotation {ANNOTATION}"),
 }
 
@@ -446,7 +446,7 @@ def test_overridden_requests_decide_where_a_pod_runs(podqos):
 def test_containers_need_limits_to_be_overridden(podqos):
     bare = POD.replace("{limits: {memory: 1Gi}}", "{}")
     _, out, _ = podqos("admit", "-f", "all.yaml", all=f"{bare}---\n{OVERRIDE}")
-    assert "but changes nothing: it works from limits" in out
+    assert "but changes nothing: limits are missing" in out
 
 
 @pytest.mark.parametrize("command", ["admit", "place"])

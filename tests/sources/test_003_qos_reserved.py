@@ -181,8 +181,8 @@ def test_thresholds_shows_from_what_the_ceilings_are_taken(folder, capsys):
     _kubelet(folder, "50%", RESERVED + "systemReserved: {memory: 1Gi}\n")
     assert main(["thresholds", "-f", "kubelet.yaml", "--node-memory", "16Gi"]) == 0
     out = capsys.readouterr().out
-    assert "  Burstable   15Gi less 50% of what Guaranteed pods request\n" in out
-    assert "  BestEffort  that less 50% of what Burstable pods request\n" in out
+    assert "  Burstable   15Gi minus 50% of what Guaranteed pods request\n" in out
+    assert "  BestEffort  that minus 50% of what Burstable pods request\n" in out
     assert main(["thresholds", "-f", "kubelet.yaml", "--node-memory", "16Gi", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["qosReserved"] == {"memoryPercent": 50, "podsMemory": 15 * GI}
 

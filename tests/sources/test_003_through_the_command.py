@@ -56,7 +56,7 @@ def test_the_soft_thresholds_of_disks_as_printed_come_after_the_hard_defaults(co
     _, out, _ = command(name, SOFT)
 
     wrong = {
-        "thresholds": r"(\S+): the hard threshold \(\S+\) is met before the soft one",
+        "thresholds": r"(\S+): the hard threshold \(\S+\) is crossed before the soft one",
         "check": r"the soft threshold of (\S+), \S+, is not above",
     }
     assert re.findall(wrong[name], out) == ["nodefs.available", "imagefs.available"]
@@ -65,7 +65,7 @@ def test_the_soft_thresholds_of_disks_as_printed_come_after_the_hard_defaults(co
 def test_a_filesystem_of_known_size_decides_which_threshold_comes_first(command):
     _, out, _ = command("thresholds", SOFT, "--nodefs-capacity", "2Gi", "--imagefs-capacity", "400Mi")
 
-    assert "is met before the soft one" not in out
+    assert "is crossed before the soft one" not in out
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_qos_reserved_as_printed_has_ceilings_in_its_version_and_nothing_says_ot
     code, out, err = command("thresholds", QOS_RESERVED, "--node-memory", "16Gi", "--kubernetes-version", "1.9")
 
     assert (code, err) == (0, "")
-    assert "  Burstable   16Gi less 50% of what Guaranteed pods request\n" in out
+    assert "  Burstable   16Gi minus 50% of what Guaranteed pods request\n" in out
 
 
 def test_qos_reserved_without_its_gate_has_no_effect_today_and_that_is_said(command):
@@ -137,7 +137,7 @@ def test_thresholds_says_when_the_scheduler_sees_pressure(command, text, within)
     ("version", "repelled"),
     [
         ("1.9", "MemoryPressure repels BestEffort pods, Disk- and PIDPressure every pod"),
-        ("1.36", "pressure of any kind repels every pod without its toleration"),
+        ("1.36", "pressure of any kind repels every pod that doesn't tolerate it"),
     ],
 )
 def test_thresholds_and_place_agree_about_whom_memory_pressure_repels(command, version, repelled):
@@ -187,7 +187,7 @@ def test_the_shipped_scenario_of_daemons_over_their_reservation_kills_pods_withi
     out = capsys.readouterr().out
 
     assert "within its request of" in out
-    assert "killed by the kernel" in out
+    assert "OOM-killed" in out
 
 
 # A file in OKD's notation, and settings with which no kubelet starts, in every command that reads them.

@@ -216,7 +216,7 @@ def test_examples_as_bare_lists_of_containers_are_explained_and_said(command, fr
     assert said == (
         "example.yaml:1:1: warning: no kind: treated as Pod example (add apiVersion: v1, kind: Pod and spec:)\n"
     )
-    assert item["notes"][0] == "the text names no kind: read as a Pod"
+    assert item["notes"][0] == "no kind given: read as a Pod"
 
 
 @pytest.mark.parametrize("component", ["kubelet", "kube-proxy"])

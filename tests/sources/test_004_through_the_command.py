@@ -97,7 +97,7 @@ def test_the_text_says_the_tree_once_and_what_it_assumes(capsys, tmp_path):
     out = capsys.readouterr().out
     assert out.count("Above the pods") == 1
     assert "Above the pods: all 3 pods on one node of 64Gi, one of each workload" in out
-    assert "the requests of the class, 250m" in out
+    assert "requests of the class: 250m" in out
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_text_says_below_which_mounts_the_directories_are(capsys, tmp_path, 
     """The document asks `mount | grep cgroup` for it, and lists what is below."""
     (tmp_path / "pods.yaml").write_text(PODS)
     main(["explain", "-v", "-f", str(tmp_path / "pods.yaml"), "--cgroup", version])
-    assert f"  All of these are directories below {below}.\n" in capsys.readouterr().out
+    assert f"  These are all directories under {below}.\n" in capsys.readouterr().out
 
 
 def test_reservations_lower_the_ceiling_of_all_pods(explain):
@@ -127,7 +127,7 @@ def test_without_cgroups_per_qos_there_is_no_level_above_the_containers(explain,
     assert whole["node"]["cgroups"] == []
     assert {cgroup["level"] for item in whole["items"] for cgroup in item["cgroups"]} == {"sandbox", "container"}
     main(["explain", "-v", "-f", str(tmp_path / "pods.yaml"), "--kubelet-config", str(tmp_path / "kubelet.yaml")])
-    assert "cgroupsPerQOS: false the kubelet makes no cgroups" in capsys.readouterr().out
+    assert "cgroupsPerQOS: false, the kubelet creates no cgroups" in capsys.readouterr().out
 
 
 def test_memory_qos_protects_requests_at_every_level(explain):
@@ -226,7 +226,7 @@ def test_every_pod_counts_once_whatever_else_a_list_of_the_cluster_holds(capsys,
     main(["explain", "-v", "-f", str(tmp_path / "list.json"), "--node-memory", "64Gi"])
     out = capsys.readouterr().out
     assert "all 2 pods on one node of 64Gi (they run on 2), one of each workload" in out
-    assert "the requests of the class, 2" in out
+    assert "requests of the class: 2" in out
 
 
 # The document's five examples: as printed, where every item of the list lacks its dash, and with the dashes. They have

@@ -25,7 +25,7 @@ def test_question_1_turned_round_by_usage():
     """A Burstable pod that is further over its request than the BestEffort one uses altogether goes first."""
     found = orders(snapshot(using(POD1, "4Gi"), using(POD2, "10Gi"), using(POD3, "2Gi"), memory_bytes=16 * GI))
     assert evicted(found) == ["pod2", "pod3", "pod1"]  # 8 GiB over against 2 GiB over
-    assert killed(found) == ["pod2", "pod3", "pod1"]  # oom_score_adj 875 and 10 GiB against 1000 and 2 GiB
+    assert killed(found) == ["pod2", "pod3", "pod1"]  # oom_score_adj 875 and 10 GiB vs 1000 and 2 GiB
 
 
 def test_question_2_pod2_asks_for_more_than_is_left():

@@ -1,4 +1,4 @@
-// The page of `podqos autopsy`: who died, why, who stood where in the ranking, what held the memory, what would have helped.
+// The page of `podqos autopsy`: the victims, the reasons, the ranking, what used the memory, and what would have helped.
 
 import { h } from "./dom";
 import { about, bytes, count, plural } from "./format";

@@ -1,4 +1,4 @@
-// When the node reported pressure, and when each pod ran.
+// Node conditions and the lifetimes of pods.
 
 import { s } from "./dom";
 import { time } from "./format";

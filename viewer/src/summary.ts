@@ -1,4 +1,4 @@
-// How it ended: figures at the top, a row per workload, and the journal in words.
+// The outcome of a run: tiles, a row per workload, and the journal in words.
 
 import { h } from "./dom";
 import { CAUSES, count, duration, plural, time } from "./format";

@@ -1,4 +1,4 @@
-// How wide a text is, and how it is made to fit: in a drawing nothing wraps by itself.
+// The width of texts, and fitting them: SVG text does not wrap.
 
 const context = document.createElement("canvas").getContext("2d");
 

@@ -1,1 +1,1 @@
-"""Pure. The node agent both worlds run: what it hears, what it asks for, what it writes down."""
+"""Pure. The node agent that every world runs: its events, commands and journal."""

@@ -1,10 +1,10 @@
-"""Whether a node takes a pod that was bound to it: pressure first, then what is left.
+"""Whether a node admits a pod that was bound to it: first node pressure, then free resources.
 
-The scheduler has asked the same questions before, with older figures; a static pod it never saw. Extended resources the
-node does not list are not asked for: they may be the cluster's as a whole.
+The scheduler has checked the same before, with older data, and has never seen static pods. Extended resources that the
+node does not list are not checked: they may belong to the cluster as a whole.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (Admit), pkg/kubelet/lifecycle/predicate.go. Node
-affinity and host ports are not asked here. For a critical pod others are preempted (``critical``).
+affinity and host ports are not checked here. For a critical pod, others are preempted (``critical``).
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from podqos.placement.fit import lacking
 
 
 class KubeletRefusal(Struct, frozen=True, gc=False):
-    """Why not, in the words of the kubelet and as data."""
+    """Why a pod is rejected, in the kubelet's words and as data."""
 
     reason: str
     message: str
     because: NotAdmitted | TooLittleLeft
     lacking: Mapping[str, int] = {}
-    """If that is all: how much more there would have to be of what."""
+    """If nothing else is wrong: how much of each resource is missing."""
 
 
 def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[str, int]) -> KubeletRefusal | None:
-    """Return why the node does not take a pod that requests so much (``PodPlan.requests``); None if it does."""
+    """Return why the node rejects a pod with these requests (``PodPlan.requests``); None if it admits the pod."""
     answer = admit(pod, state.manager.conditions, config.profile)
     if not answer.admit:
         return KubeletRefusal(answer.reason, answer.message, NotAdmitted(answer.rule, answer.message))
     missing = _too_little_left(config, state, requests)
     if not missing:
         return None
-    first = missing[0]  # the kubelet names no other
+    first = missing[0]  # the kubelet names only the first
     message = (
         f"Node didn't have enough resource: {first.resource}, "
         f"requested: {first.requested}, used: {first.used}, capacity: {first.capacity}"
@@ -49,7 +49,7 @@ def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[
 
 
 def without_victims(refused: KubeletRefusal, lacking: Mapping[str, int]) -> KubeletRefusal:
-    """Return why a critical pod is not taken: what would lack if all went that may be preempted."""
+    """Return why a critical pod is rejected: what would be missing even if all preemptable pods were gone."""
     what = "".join(f"(res: {name}, q: {amount}), " for name, amount in lacking.items())
     message = (
         "Unexpected error while attempting to recover from admission failure: preemption: error finding a set of pods "

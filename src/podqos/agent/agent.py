@@ -1,8 +1,8 @@
 """The node agent: ``(config, state, now, event) → (state, commands, journal entries)``.
 
 It has no side effects. A world (``ports``) carries out its commands and reports the results; the simulator and a real
-node run the same agent. It admits pods and gives them their cgroups (``pods``), and it watches the node and
-evicts (``eviction_loop``), it restarts what ends (``containers``); this module only passes events on.
+node run the same agent. It admits pods and assigns their cgroups (``pods``), watches the node and evicts
+(``eviction_loop``), and restarts containers (``containers``); this module only dispatches events.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from podqos.qos.cgroup import tier_cgroups
 
 
 def start(config: AgentConfig, now_us: int, first_pass_us: int | None = None) -> AgentStep:
-    """Set up a node: its cgroups, and the first pass of the eviction loop, by default at once."""
+    """Set up a node: its cgroups and the first pass of the eviction loop, by default immediately."""
     turn = Turn(config, AgentState(loop=Resting(now_us if first_pass_us is None else first_pass_us)), now_us)
     turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups, config.profile)))
     return turn.step()
 
 
 def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) -> AgentStep:
-    """Answer one event. ``now_us`` never goes back."""
+    """Handle one event. ``now_us`` never decreases."""
     turn = Turn(config, state, now_us)
     match event:
         case Woken():
@@ -76,10 +76,10 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
 
 
 def skip_idle_passes(config: AgentConfig, state: AgentState, until_us: int | None) -> AgentState:
-    """Return the state as if all passes before ``until_us`` had been run and had seen nothing.
+    """Return the state as if all passes before ``until_us`` had run and seen nothing.
 
-    For worlds that know when nothing happens. A pass that takes back a condition is not skipped: with None as the time,
-    all before the next of those are.
+    For worlds that know when nothing happens. A pass that clears a condition is not skipped: if the time is None, all
+    passes before the next of those are.
     """
     loop = state.loop
     assert isinstance(loop, Resting)
@@ -95,13 +95,13 @@ def skip_idle_passes(config: AgentConfig, state: AgentState, until_us: int | Non
 
 
 def is_idle(state: AgentState) -> bool:
-    """Whether the eviction loop rests and remembers no threshold: a pass that sees nothing changes nothing now."""
+    """Whether the eviction loop is resting and remembers no threshold: a pass that sees nothing changes nothing."""
     manager = state.manager
     return isinstance(state.loop, Resting) and not (manager.thresholds_met or manager.first_observed_us)
 
 
 def idle_until_us(config: AgentConfig, state: AgentState) -> int | None:
-    """Return from when on a pass that sees nothing takes back a condition; None where there is none to take back."""
+    """Return from when on a pass that sees nothing clears a condition; None if there is none to clear."""
     last_us, period_ns = state.manager.last_observed_us, config.eviction.pressure_transition_period_ns
     first_us = min((last_us[condition] for condition in state.manager.conditions), default=None)
     return None if first_us is None else first_us - (-period_ns // MICROSECOND_NS)

@@ -1,7 +1,7 @@
-"""What the agent asks a world to do, in this order.
+"""The agent's commands to a world, in this order.
 
-Evictions and clean-ups are the eviction manager's own commands (``eviction.commands``), passed on as they are. A
-world carries out a command and reports the result as an event; no command waits for another.
+Evictions and clean-ups are the eviction manager's own commands (``eviction.commands``), passed on unchanged. A world
+carries out a command and reports the result as an event; no command waits for another.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from podqos.qos.cgroup import Cgroup
 
 
 class CreateCgroup(Struct, frozen=True, gc=False):
-    """Make a cgroup of the kubelet's and write its files."""
+    """Create one of the kubelet's cgroups and write its files."""
 
     cgroup: Cgroup
 
 
 class UpdateCgroup(Struct, frozen=True, gc=False):
-    """Write the files of a cgroup that is there already."""
+    """Write the files of an existing cgroup."""
 
     cgroup: Cgroup
 
@@ -34,7 +34,7 @@ class RemoveCgroup(Struct, frozen=True, gc=False):
 
 
 class ContainerPlan(Struct, frozen=True, gc=False):
-    """How one container is to run."""
+    """How to run one container."""
 
     name: str
     cgroup: Cgroup
@@ -42,19 +42,19 @@ class ContainerPlan(Struct, frozen=True, gc=False):
 
 
 class StartPod(Struct, frozen=True, gc=False):
-    """Run a pod's first containers, each in a cgroup of its own; the answer is ``PodStarted``."""
+    """Start a pod's first containers, each in its own cgroup; the answer is ``PodStarted``."""
 
     pod: Pod
     sandbox: Cgroup
     containers: tuple[ContainerPlan, ...]
-    """All of them, unless init containers have to end before the others."""
+    """All of them, unless init containers must finish first."""
 
 
 class StartContainer(Struct, frozen=True, gc=False):
-    """Run one more container of a pod that runs: its turn has come, or it ended and is due again.
+    """Start one more container of a running pod: its turn has come, or it is restarted.
 
-    The answer is ``ContainerStarted``. A container that ended left its cgroup behind empty or not at all; the one of
-    the plan is made anew if need be.
+    The answer is ``ContainerStarted``. A container that ended leaves an empty cgroup or none; the planned one is
+    created again if needed.
     """
 
     pod: Pod
@@ -63,14 +63,14 @@ class StartContainer(Struct, frozen=True, gc=False):
 
 
 class KillContainer(Struct, frozen=True, gc=False):
-    """End a container at once; the answer is ``ContainerExited``."""
+    """Kill a container; the answer is ``ContainerExited``."""
 
     pod: Pod
     container: str
 
 
 class StopPod(Struct, frozen=True, gc=False):
-    """End a pod that was deleted, or of which nothing is left to run.
+    """Stop a pod that was deleted or has nothing left to run.
 
     The answer is ``PodStopped``, at the latest after the grace period.
     """
@@ -80,7 +80,7 @@ class StopPod(Struct, frozen=True, gc=False):
 
 
 class PreemptPod(Struct, frozen=True, gc=False):
-    """End a pod to make room for a critical one: it becomes ``Failed`` with reason ``Preempting``.
+    """Stop a pod to make room for a critical one: it becomes ``Failed`` with reason ``Preempting``.
 
     The answer is ``PodStopped``, at the latest after the grace period.
     """
@@ -91,7 +91,7 @@ class PreemptPod(Struct, frozen=True, gc=False):
 
 
 class HoldPod(Struct, frozen=True, gc=False):
-    """Stop a pod from growing, and kill it as soon as it tries to; ``EvictPod`` follows. There is no answer to it."""
+    """Stop a pod from growing, and kill it as soon as it tries to; ``EvictPod`` follows. It has no answer."""
 
     pod: Pod
 
@@ -105,35 +105,35 @@ class RejectPod(Struct, frozen=True, gc=False):
 
 
 class SetCondition(Struct, frozen=True, gc=False):
-    """Report a condition of the node."""
+    """Report a node condition."""
 
     condition: NodeCondition
     holds: bool
 
 
 class LookAtNode(Struct, frozen=True, gc=False):
-    """Take the figures of node and pods; the answer is ``Observed``."""
+    """Read the statistics of node and pods; the answer is ``Observed``."""
 
     is_urgent: bool = False
-    """Whether only memory has to be fresh, because there is no time for more."""
+    """Whether only memory must be fresh, because there is no time for more."""
 
 
 class MemoryLevel(Struct, frozen=True, gc=False):
-    """An amount of memory that may run out."""
+    """A level of available memory."""
 
     signal: Signal
     below_bytes: int
     """The level is crossed when less than this is available."""
     tell_if_below: bool = False
-    """Whether to tell also if that is so already; the kernel itself tells of crossings only."""
+    """Whether to notify also if the level is already crossed; the kernel itself only reports crossings."""
 
 
 class WatchMemory(Struct, frozen=True, gc=False):
-    """Tell (``MemoryNotified``) when memory crosses one of these levels; those asked for before count no more."""
+    """Notify (``MemoryNotified``) when memory crosses one of these levels; they replace earlier ones."""
 
     levels: tuple[MemoryLevel, ...] = ()
     through_cache: bool = False
-    """Whether to see what page cache hides from a level of usage; otherwise the kernel alone tells, as a kubelet."""
+    """Whether to detect what page cache hides from a usage level; otherwise only the kernel notifies."""
 
 
 Command = (

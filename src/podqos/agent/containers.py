@@ -1,15 +1,15 @@
-"""The life of a pod's containers: in which order they start, and what happens when one ends.
+"""The life of a pod's containers: the order in which they start, and what happens when one ends.
 
-Init containers run one after the other and have to end well; sidecars among them keep running; then come the regular
-ones, side by side. What ends is restarted as the pod's ``restartPolicy`` says: the first time at once, then after 10 s,
-20 s … 300 s, counted from its end; all that is forgotten after 10 minutes of running. When no regular container
-is left to run the pod has come to its end. A restart rule may start the whole pod again (``restart_rules``): all other
-containers are killed without grace, then all start as at the beginning, without back-off.
+Init containers run one after the other and must succeed; sidecars among them keep running; then the regular containers
+run side by side. Containers that end are restarted according to the pod's ``restartPolicy``: first immediately, then
+after 10 s, 20 s … 300 s, counted from the end; 10 minutes of running reset that. When no regular container is left to
+run, the pod is finished. A restart rule may restart the whole pod (``restart_rules``): all other containers are killed
+without a grace period, then all start as at the beginning, without back-off.
 
 Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
 kuberuntime_container.go (computeInitContainerActions), pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted),
 client-go/util/flowcontrol/backoff.go (IsInBackOffSince, Next), pkg/kubelet/kubelet.go (newCrashLoopBackOff).
-A restart that is due happens then; upstream's own timers may come later.
+A restart happens when it is due; upstream's own timers may be later.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
 
 def begun(pod: Pod, plans: Sequence[ContainerPlan]) -> tuple[ContainerRecord, ...]:
-    """Return the containers of a pod that starts now; ``plans`` are in the order of the pod's lists, regular first."""
+    """Return the containers of a pod that starts now; ``plans`` are in the pod's order, regular ones first."""
     spec = pod.spec
     regular, init = len(spec.containers), len(spec.init_containers)
     records = [
@@ -51,12 +51,12 @@ def begun(pod: Pod, plans: Sequence[ContainerPlan]) -> tuple[ContainerRecord, ..
 
 
 def plans_in(record: PodRecord, stage: ContainerStage) -> tuple[ContainerPlan, ...]:
-    """Return how the containers in a stage are to run."""
+    """Return how to run the containers in a stage."""
     return tuple(container.plan for container in record.containers if container.stage is stage)
 
 
 def all_started(record: PodRecord) -> PodRecord:
-    """Return a pod that runs, with its first containers."""
+    """Return a running pod with its first containers."""
     return replace(
         record,
         stage=Stage.RUNNING,
@@ -70,7 +70,7 @@ def all_started(record: PodRecord) -> PodRecord:
 
 
 def started(turn: Turn, uid: str, name: str) -> None:
-    """Note that a container runs, for the first time or again."""
+    """Record that a container runs, for the first time or again."""
     record = turn.state.pods.get(uid)
     index = None if record is None else _index(record, name)
     if record is None or index is None:
@@ -95,7 +95,7 @@ def started(turn: Turn, uid: str, name: str) -> None:
 
 
 def remember(turn: Turn, uid: str, known: Mapping[str, Remembered]) -> None:
-    """Give the containers of an adopted pod back what is known of them."""
+    """Restore what is known about the containers of an adopted pod."""
     record = turn.state.pods[uid]
     turn.put(
         replace(
@@ -129,7 +129,7 @@ def _remembered(container: ContainerRecord, known: Remembered) -> ContainerRecor
 
 
 def exited(turn: Turn, event: ContainerExited) -> Phase | None:
-    """Handle the end of a container; return the phase of its pod if that has ended, too."""
+    """Handle the end of a container; return the phase of its pod if the pod has ended, too."""
     record = turn.state.pods.get(event.uid)
     index = None if record is None else _index(record, event.container)
     if record is None or index is None or not record.is_active or record.containers[index].stage not in _ALIVE:
@@ -167,7 +167,7 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
 
 
 def _exit(turn: Turn, record: PodRecord, ended: ContainerRecord, event: ContainerExited) -> ExitedWith:
-    """Return how a container ended, and whether it is started again."""
+    """Return how a container ended, and whether it is restarted."""
     profile = turn.config.profile
     return ExitedWith(
         event.exit_code,
@@ -183,7 +183,7 @@ def _exit(turn: Turn, record: PodRecord, ended: ContainerRecord, event: Containe
 
 
 def woken(turn: Turn) -> None:
-    """Restart the containers whose time has come."""
+    """Restart the containers that are due."""
     due = [restart for restart in turn.state.restarts if restart.wake_us <= turn.now_us]
     if not due:
         return
@@ -226,7 +226,7 @@ def _restart(turn: Turn, record: PodRecord, index: int, container: ContainerReco
 
 
 def _restart_all(turn: Turn, record: PodRecord) -> None:
-    """Kill what still runs of a pod, to start it all over again."""
+    """Kill the remaining containers of a pod, to restart the whole pod."""
     uid = record.pod.metadata.uid
     turn.change(restarts=tuple(restart for restart in turn.state.restarts if restart.uid != uid))
     for container in record.containers:
@@ -236,7 +236,7 @@ def _restart_all(turn: Turn, record: PodRecord) -> None:
 
 
 def _go_on_restarting(turn: Turn, record: PodRecord) -> None:
-    """Start a pod all over again as soon as nothing of it runs; ephemeral containers are left alone."""
+    """Restart a whole pod once nothing of it runs; ephemeral containers are left alone."""
     if any(container.stage in _ALIVE for container in record.containers if container.role is not Role.EPHEMERAL):
         turn.put(record)
         return
@@ -256,7 +256,7 @@ def _go_on_restarting(turn: Turn, record: PodRecord) -> None:
 
 
 def _go_on(turn: Turn, record: PodRecord) -> None:
-    """Start what an init container kept waiting."""
+    """Start the containers that an init container kept waiting."""
     after = tuple(_advanced(record.containers))
     turn.put(replace(record, containers=after))
     for before, now in zip(record.containers, after, strict=True):
@@ -265,7 +265,7 @@ def _go_on(turn: Turn, record: PodRecord) -> None:
 
 
 def _advanced(containers: Sequence[ContainerRecord]) -> Iterator[ContainerRecord]:
-    """Yield the containers, with those starting that may: up to the first init container that has not ended."""
+    """Yield the containers, starting those that may: up to the first init container that has not finished."""
     blocked = False
     for container in containers:
         waits = container.stage is ContainerStage.WAITING
@@ -274,7 +274,7 @@ def _advanced(containers: Sequence[ContainerRecord]) -> Iterator[ContainerRecord
 
 
 def _phase(record: PodRecord) -> Phase | None:
-    """Return how a pod ends of which a container ended for good; None if others are to run."""
+    """Return how a pod ends after the final end of a container; None if others still run."""
     if any(_failed_to_begin(container) for container in record.containers):
         return Phase.FAILED
     regular = [container for container in record.containers if container.role is Role.REGULAR]

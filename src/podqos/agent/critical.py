@@ -1,9 +1,9 @@
-"""Which pods the kubelet preempts so that it can admit a critical pod for which too little is left.
+"""Which pods the kubelet preempts in order to admit a critical pod when resources are short.
 
 It frees requests, not memory in use: as few Guaranteed pods as possible, then as few Burstable, then as few BestEffort.
-Within a class the pod goes first that leaves the least of what lacks, then the one that requests less. Pods that are
-critical themselves go only for one of higher priority. Of equals, the kubelet takes whichever comes last in a list
-without order; here that is the one admitted last.
+Within a class, it prefers the pod that leaves the smallest shortfall, then the one that requests less. Critical pods
+are only preempted for one of higher priority. Among equals, the kubelet takes whichever comes last in an unordered
+list; here that is the one admitted last.
 
 Source: Kubernetes v1.36 pkg/kubelet/preemption/preemption.go, pkg/kubelet/types/pod_update.go (Preemptable),
 pkg/api/v1/resource/helpers.go (GetResourceRequest).
@@ -22,11 +22,11 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY, is_pod_level
 
 Lacking = Mapping[str, int]
-"""By resource, in the scheduler's units: how much more there would have to be."""
+"""The shortfall by resource, in the scheduler's units."""
 
 
 class NoVictims(Exception):
-    """Preempting every pod that may be preempted would not be enough; ``lacking`` is what would still lack."""
+    """Preempting all preemptable pods would not be enough; ``lacking`` is the remaining shortfall."""
 
     def __init__(self, lacking: Lacking) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class NoVictims(Exception):
 
 
 def victims(preemptor: Pod, pods: Iterable[Pod], lacking: Lacking, config: AgentConfig) -> tuple[Pod, ...]:
-    """Return which of the active pods are preempted for a critical pod, in that order; raises ``NoVictims``."""
+    """Return which active pods are preempted for a critical pod, in order; raises ``NoVictims``."""
     by_class: dict[QOSClass, list[Pod]] = {qos_class: [] for qos_class in QOSClass}
     for pod in pods:
         if _may_preempt(preemptor, pod):
@@ -53,7 +53,7 @@ def victims(preemptor: Pod, pods: Iterable[Pod], lacking: Lacking, config: Agent
 
 
 def request(pod: Pod, resource: str, profile: Profile) -> int:
-    """Return what a pod would free: with pod-level resources nothing of its containers', and overhead of no request."""
+    """Return what a pod would free: with pod-level resources, not its containers', no overhead without a request."""
     if resource == PODS:
         return 1
     if profile.pod_level_resources and pod_level_is_set(pod) and not is_pod_level(resource):
@@ -72,14 +72,14 @@ def _may_preempt(preemptor: Pod, pod: Pod) -> bool:
 
 
 def _without(lacking: Lacking, pods: Iterable[Pod], profile: Profile) -> dict[str, int]:
-    """Return what lacks if these pods go."""
+    """Return the shortfall after these pods are gone."""
     pods = tuple(pods)
     left = {name: amount - sum(request(pod, name, profile) for pod in pods) for name, amount in lacking.items()}
     return {name: amount for name, amount in left.items() if amount > 0}
 
 
 def _nearest(pods: Sequence[Pod], lacking: Lacking, profile: Profile) -> list[Pod]:
-    """Return pods that free together what lacks; one after the other, the one nearest to that."""
+    """Return pods that together free enough; one after the other, the one that comes closest."""
     chosen: list[Pod] = []
     left = list(pods)
     while lacking:
@@ -96,7 +96,7 @@ def _nearest(pods: Sequence[Pod], lacking: Lacking, profile: Profile) -> list[Po
 
 
 def _distance(pod: Pod, lacking: Lacking, profile: Profile) -> float:
-    """Return how much of what lacks a pod leaves: the sum of the squares of the parts."""
+    """Return how much of the shortfall a pod leaves: the sum of the squared fractions."""
     missing = ((amount, amount - request(pod, name, profile)) for name, amount in lacking.items())
     return sum((left / amount) ** 2 for amount, left in missing if left > 0)
 

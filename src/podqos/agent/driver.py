@@ -38,10 +38,10 @@ class World(Protocol):
     """A node, simulated or real."""
 
     def summary(self, *, is_urgent: bool = False) -> Summary:
-        """Return the figures of node and pods, as fresh as the world has them; urgently, memory is enough."""
+        """Return the statistics of node and pods, as fresh as possible; if urgent, memory is enough."""
 
     def carry_out(self, command: Command) -> Sequence[Event]:
-        """Do what is asked; return what is known to have come of it already."""
+        """Carry out a command; return the events that are already known."""
 
 
 class Driver:
@@ -54,24 +54,24 @@ class Driver:
         self._write = write
 
     def start(self, now_us: int, first_pass_us: int | None = None) -> None:
-        """Set up the node; the agent is to be woken for its first pass, by default at once."""
+        """Set up the node; schedule the agent's first pass, by default immediately."""
         self._carry_on(now_us, start(self.config, now_us, first_pass_us))
 
     def skip_idle_passes(self, until_us: int) -> None:
-        """Leave out the passes before a time, if the agent is idle; the world knows that they would see nothing."""
+        """Skip the passes before a time, if the agent is idle; the world knows that they would see nothing."""
         wake_us = self.state.loop.wake_us
         if wake_us is not None and wake_us < until_us and is_idle(self.state):
             self.state = skip_idle_passes(self.config, self.state, until_us)
 
     @property
     def due_us(self) -> int | None:
-        """When the first pass of an idle agent comes that does something even if it sees nothing."""
+        """When an idle agent's first pass comes that does something even if it sees nothing."""
         if idle_until_us(self.config, self.state) is None:
             return None
         return skip_idle_passes(self.config, self.state, None).loop.wake_us
 
     def deliver(self, now_us: int, event: Event) -> None:
-        """Let the agent hear of something, and do what it asks for until it asks for nothing more."""
+        """Deliver an event to the agent, and carry out its commands until there are no more."""
         self._carry_on(now_us, handle(self.config, self.state, now_us, event))
 
     @property

@@ -14,16 +14,16 @@ from podqos.model.pod import Pod
 
 
 class PodBound(Struct, frozen=True, gc=False):
-    """A pod, as the API server stored it, is to run on this node."""
+    """A pod, as stored by the API server, was bound to this node."""
 
     pod: Pod
 
 
 class Remembered(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What is known of a container from before the agent was started again."""
+    """What is known about a container from before a restart of the agent."""
 
     stage: str = ""
-    """As ``ContainerStage`` has it; empty if nothing is known."""
+    """A ``ContainerStage``; empty if unknown."""
     restarts: int = 0
     back_off_seconds: int = 0
     restarted_us: int = 0
@@ -31,11 +31,11 @@ class Remembered(Struct, frozen=True, gc=False, omit_defaults=True):
     exit_code: int = 0
     oom_killed: bool = False
     due_us: int = 0
-    """When a restart that was put off is due."""
+    """When a delayed restart is due."""
 
 
 class PodAdopted(Struct, frozen=True, gc=False):
-    """A pod of before runs already: the agent was started again and found it."""
+    """A pod was already running when the agent restarted."""
 
     pod: Pod
     containers: Mapping[str, Remembered] = {}
@@ -43,7 +43,7 @@ class PodAdopted(Struct, frozen=True, gc=False):
 
 
 class PodDeleted(Struct, frozen=True, gc=False):
-    """A pod is to be deleted."""
+    """A pod was deleted."""
 
     uid: str
 
@@ -62,16 +62,16 @@ class ContainerStarted(Struct, frozen=True, gc=False):
 
 
 class ContainerExited(Struct, frozen=True, gc=False):
-    """A container has ended that was not asked to stop."""
+    """A container ended without being asked to."""
 
     uid: str
     container: str
     exit_code: int
     oom_killed: bool = False
     finished_us: int | None = None
-    """When it ended, where that is known to be earlier than now."""
+    """When it ended, if known to be earlier than now."""
     is_lost: bool = False
-    """It ended because what kept it did: it is restarted at once, and its back-off stays as it is."""
+    """It ended together with its runtime: it is restarted immediately, and its back-off is unchanged."""
 
 
 class PodStopped(Struct, frozen=True, gc=False):
@@ -93,14 +93,15 @@ class Observed(Struct, frozen=True, gc=False):
 
 
 class MemoryNotified(Struct, frozen=True, gc=False):
-    """The kernel says that memory has crossed a level (``WatchMemory``); a world need not have such a signal.
+    """The kernel reports that memory has crossed a level (``WatchMemory``); not every world has such a signal.
 
-    It may come for nothing: the kernel counts page cache, too. The agent looks at once instead of at its next pass.
+    It may be a false alarm, because the kernel counts page cache, too. The agent checks at once instead of at its next
+    pass.
     """
 
 
 class Woken(Struct, frozen=True, gc=False):
-    """The time has come that the agent asked for (``wake_us``). Too early it does nothing."""
+    """The time that the agent asked for (``wake_us``) has come. If it is too early, nothing happens."""
 
 
 Event = (

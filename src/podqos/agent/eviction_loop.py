@@ -1,8 +1,8 @@
-"""The kubelet's eviction loop: look, decide, evict, wait, look again.
+"""The kubelet's eviction loop: check, decide, evict, wait, check again.
 
-Between two passes lie ten seconds, unless a pod was evicted: then the loop waits for it to be gone and looks again
-within a second. What happens between two passes is in ``memory``, the decisions themselves are ``eviction.manager``'s.
-A kubelet that is notified during an eviction begins a second pass beside the first; here it waits for its next one.
+Passes are ten seconds apart, unless a pod was evicted: then the loop waits for it to be gone and checks again within a
+second. ``memory`` has what happens between two passes, ``eviction.manager`` the decisions themselves. A kubelet that is
+notified during an eviction starts a second pass in parallel; here, that waits for the next pass.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (Start, waitForPodsCleanup), pkg/kubelet/
 pod_workers.go (killPodNow: how long an eviction waits for the containers to end).
@@ -42,11 +42,11 @@ from podqos.model.time_units import SECOND_US
 
 CLEAN_UP_POLL_SECONDS = 1
 LOOK_AGAIN_US = 1000
-"""How soon the fast path looks again: the figures have to be newer than those that led to the eviction."""
+"""How soon the fast path checks again: statistics must be newer than those that led to the eviction."""
 
 
 def woken(turn: Turn) -> None:
-    """Go on where time was waited for."""
+    """Continue after a wait."""
     loop = turn.state.loop
     if loop.wake_us is None or turn.now_us < loop.wake_us:
         return
@@ -68,7 +68,7 @@ def woken(turn: Turn) -> None:
 
 
 def notified(turn: Turn) -> None:
-    """Look at once, unless a pod is going already: what that frees has to be seen first."""
+    """Check at once, unless a pod is already being evicted: its freed memory must be visible first."""
     loop = turn.state.loop
     if isinstance(loop, Resting):
         is_kubelet = turn.config.notification is MemoryNotification.KUBELET
@@ -77,7 +77,7 @@ def notified(turn: Turn) -> None:
 
 
 def observed(turn: Turn, observation: Observation) -> None:
-    """Decide on what was seen: the first phase of a pass, or the one after a clean-up."""
+    """Decide on an observation: the first phase of a pass, or the one after a clean-up."""
     loop = turn.state.loop
     if isinstance(loop, Looking):
         before = turn.state.manager
@@ -100,14 +100,14 @@ def observed(turn: Turn, observation: Observation) -> None:
 
 
 def stopped(turn: Turn, uid: str) -> None:
-    """Go on when the pod in question has stopped."""
+    """Continue when the pod in question has stopped."""
     loop = turn.state.loop
     if isinstance(loop, Evicting) and loop.current.pod.metadata.uid == uid:
         _after_stop(turn, loop)
 
 
 def cleaned_up(turn: Turn, uid: str) -> None:
-    """Look again at the next tick once nothing is left of those that were evicted."""
+    """Check again at the next tick, once nothing is left of the evicted pods."""
     loop = turn.state.loop
     if not isinstance(loop, AwaitingCleanUp) or uid not in loop.remaining:
         return
@@ -152,7 +152,7 @@ def _rest(turn: Turn, resume_us: int | None) -> None:
 
 
 def _evict(turn: Turn, evictions: tuple[EvictPod, ...], evicted: tuple[str, ...], resume_us: int | None) -> None:
-    """End the first of the pods that is still there; upstream ends one after the other."""
+    """Evict the first of the pods that still exists; upstream evicts one after the other."""
     there = [eviction for eviction in evictions if _is_active(turn, eviction)]
     if not there:
         _await_clean_up(turn, evicted, resume_us)
@@ -177,7 +177,7 @@ def _is_active(turn: Turn, eviction: EvictPod) -> bool:
 
 
 def _await_clean_up(turn: Turn, evicted: tuple[str, ...], resume_us: int | None) -> None:
-    """Wait until nothing is left of the pods; a kubelet that was notified does not, its own loop goes on."""
+    """Wait until nothing is left of the pods; a notified kubelet does not wait, its own loop continues."""
     if resume_us is not None:
         _rest(turn, resume_us)
         return
@@ -190,7 +190,7 @@ def _await_clean_up(turn: Turn, evicted: tuple[str, ...], resume_us: int | None)
 
 
 def _look_again(turn: Turn, since_us: int) -> None:
-    """Look again after an eviction: a kubelet at the next tick, the fast path as soon as there are new figures."""
+    """Check again after an eviction: a kubelet at the next tick, the fast path as soon as there are new statistics."""
     if turn.config.notification is MemoryNotification.FAST_PATH:
         turn.change(loop=Resting(turn.now_us + LOOK_AGAIN_US))
     else:
@@ -198,7 +198,7 @@ def _look_again(turn: Turn, since_us: int) -> None:
 
 
 def _next_poll_us(since_us: int, now_us: int) -> int:
-    """Return when the loop next asks whether a pod is gone: every second, for the first time after one."""
+    """Return when the loop next checks whether a pod is gone: every second, the first time after one."""
     period_us = CLEAN_UP_POLL_SECONDS * SECOND_US
     polls = max(1, -(-(now_us - since_us) // period_us))
     return since_us + polls * period_us
@@ -208,7 +208,7 @@ def _next_poll_us(since_us: int, now_us: int) -> int:
 
 
 def _report(turn: Turn, before: ManagerState, after: ManagerState, observation: Observation) -> None:
-    """Note thresholds and conditions, where they changed; quiet passes leave no trace."""
+    """Record changes of thresholds and conditions; quiet passes leave no trace."""
     if before.first_observed_us.keys() != after.first_observed_us.keys():
         turn.note(Kind.OBSERVED, because=ThresholdsMet(tuple(_figures(after, observation))))
     for condition in sorted({*before.conditions, *after.conditions}):

@@ -1,4 +1,4 @@
-"""What a running guard says about itself."""
+"""The status of a running guard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STALE_US = 20 * SECOND_US
 
 
 class SignalStatus(Struct, frozen=True, rename="camel"):
-    """A threshold, and how far it is."""
+    """A threshold, and the available amount."""
 
     signal: Signal
     threshold: int
@@ -30,24 +30,24 @@ class ExcludedPod(Struct, frozen=True, rename="camel"):
 
 
 class ApiStatus(Struct, frozen=True, rename="camel"):
-    """How well the API server is known."""
+    """The connection to the API server."""
 
     trouble: str = ""
     synced_us: int | None = None
-    """When what is known of pods was last as the server has it."""
+    """When the known pods were last complete and current."""
     from_disk: bool = False
-    """Whether that was an earlier guard's knowledge."""
+    """Whether that was in an earlier guard's lifetime."""
 
 
 class RateLimit(Struct, frozen=True, rename="camel"):
-    """How many evictions there may be, and how many there were."""
+    """The allowed number of evictions, and how many there were."""
 
     most: int
     within_us: int
     recent: int
-    """Within that time."""
+    """Within this time."""
     cool_down_until_us: int | None = None
-    """Before then there is no other."""
+    """No further eviction before then."""
 
 
 class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
@@ -60,7 +60,7 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     updated_us: int
     enforce: bool
     held_back: str
-    """Why it evicts nothing for now; empty where it would."""
+    """Why it evicts nothing at the moment; empty if it would."""
     kubepods: str
     cgroup: str
     signals: tuple[SignalStatus, ...] = ()
@@ -70,23 +70,23 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     """Those of them that may be evicted."""
     excluded: tuple[ExcludedPod, ...] = ()
     unknown_cgroups: int = 0
-    """Cgroups of pods that the API server does not know: never touched."""
+    """Pod cgroups without a pod in the API server; never touched."""
     api: ApiStatus = ApiStatus()
     evictions: int = 0
     """Since it started."""
     limit: RateLimit | None = None
     stop_file: bool = False
-    """Whether the file that switches it off is there."""
+    """Whether the file that switches it off exists."""
     node_annotation: bool = False
     """Whether the node's annotation switches it off."""
     unprotected: tuple[str, ...] = ()
-    """What of its own protection the machine does not allow."""
+    """Which of its own protections the machine does not allow."""
     reactions_us: tuple[int, ...] = ()
-    """Of the last evictions: from the kernel's signal to the kill."""
+    """Reaction times of the latest evictions: from the kernel's notification to the kill."""
     notes: tuple[str, ...] = ()
     cpu_seconds: float = 0.0
     rss_bytes: int = 0
 
     def is_stale(self, now_us: int) -> bool:
-        """Whether the guard has said nothing for so long that it has ended, or is stuck."""
+        """Whether the status is so old that the guard has stopped or hangs."""
         return now_us - self.updated_us > _STALE_US

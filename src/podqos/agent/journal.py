@@ -1,8 +1,8 @@
 """The journal: what was seen, decided and done, one JSON line each, the same from every world.
 
-A timeline, a picture, a comparison of two runs and an autopsy are all readings of a journal. The same entries give
-the same bytes; entries of one node stand in the order in which things happened, and journals of several nodes are
-merged by time, then by name of the node.
+A timeline, a picture, a comparison of two runs and an autopsy are all derived from a journal. The same entries give the
+same bytes. Entries of one node are in order of occurrence, and journals of several nodes are merged by time, then by
+the name of the node.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     ADMITTED = "Admitted"
     REJECTED = "Rejected"
     ADOPTED = "Adopted"
-    """It ran already when the agent was started again."""
+    """It was already running when the agent restarted."""
     STARTED = "Started"
     EXITED = "Exited"
     RESTARTED = "Restarted"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
     RECLAIMED = "Reclaimed"
     EVICTED = "Evicted"
     WOULD_EVICT = "WouldEvict"
-    """The agent only shadows the node: it would have evicted this pod."""
+    """The agent is in shadow mode: it would have evicted this pod."""
     OOM_KILLED = "OOMKilled"
     THROTTLED = "Throttled"
     STOPPED = "Stopped"
@@ -46,15 +46,15 @@ class Kind(StrEnum):
     PREEMPTED = "Preempted"
     DELETED = "Deleted"
     REPLACED = "Replaced"
-    """A controller made a new pod for one that is gone."""
+    """A controller created a new pod for one that is gone."""
     PENDING = "Pending"
     REFUSED = "Refused"
-    """The kernel had no more process ids, or no more disk."""
+    """The kernel ran out of process IDs or disk space."""
     LOST = "Lost"
     WATCHING = "Watching"
-    """The guard began to watch, does so in another mode, or ended."""
+    """The guard started watching, changed its mode, or stopped."""
     REPORTED = "Reported"
-    """What came of an eviction that the guard had decided on."""
+    """The outcome of an eviction by the guard."""
     EXPLAINED = "Explained"
     """What would have saved the pod that was, or would have been, evicted a moment before."""
 
@@ -68,7 +68,7 @@ class By(StrEnum):
     CONTROLLER = "controller"
     USER = "user"
     GUARD = "guard"
-    """podqos beside a kubelet."""
+    """podqos, running next to a kubelet."""
 
 
 class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -90,12 +90,12 @@ _decoder = msgspec.json.Decoder(Entry)
 
 def encode(entries: Iterable[Entry]) -> bytes:
     """Return entries as JSON lines."""
-    # Given anything but a list, msgspec (0.22) keeps the iterator for ever.
+    # Given anything but a list, msgspec (0.22) keeps the iterator forever.
     return _encoder.encode_lines(list(entries))
 
 
 def decode(data: bytes | Iterable[bytes], source: str = "journal") -> Iterator[Entry]:
-    """Read JSON lines, at once or one by one; ``source`` is the name to report bad ones under."""
+    """Read JSON lines, at once or one by one; ``source`` is the name for error messages."""
     for number, line in enumerate(data.splitlines() if isinstance(data, bytes) else data, start=1):
         if line.strip():
             try:
@@ -106,9 +106,9 @@ def decode(data: bytes | Iterable[bytes], source: str = "journal") -> Iterator[E
 
 
 in_order = attrgetter("time_us", "node")
-"""The order of a journal: by time, then by name of the node; entries of one node stay in the order of writing."""
+"""The order of a journal: by time, then by node name; entries of one node stay in the order of writing."""
 
 
 def merged(journals: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
-    """Return the entries of several nodes as one journal; each of them must be in order."""
+    """Return the entries of several nodes as one journal; each of them must be sorted."""
     return merge(*journals, key=in_order)

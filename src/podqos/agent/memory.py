@@ -1,13 +1,13 @@
 """Memory shortage: what it means, and when the agent is notified of it between two passes.
 
-The kernel can notify that memory has crossed a level. Who listens differs:
+The kernel can notify when memory crosses a level. Who listens differs:
 
-- a kubelet listens with ``kernelMemcgNotification``, on cgroup v1 only: on v2 its notifier is a stub that never fires.
-  It sets one level per memory threshold, hard or soft, at a pass, at most every ten seconds; a crossing makes it look
-  at once, and its regular passes come when they would have come anyway.
-- podqos' fast path listens on either version, for hard thresholds. Page cache does not blind it: where usage alone does
-  not tell, memory is looked at as often as the fastest growth needs. It stops the growth of a victim before it is
-  terminated (``HoldPod``), and looks again at once when the victim is gone.
+- a kubelet listens with ``kernelMemcgNotification``, on cgroup v1 only: on v2, its notifier is a stub that never fires.
+  It sets one level per memory threshold, hard or soft, in a pass, at most every ten seconds. A crossing makes it check
+  at once, and its regular passes stay on schedule.
+- podqos' fast path listens on either version, for hard thresholds. Page cache does not blind it: where usage alone
+  is not enough, memory is polled as often as the fastest growth requires. It stops the growth of a victim before it is
+  terminated (``HoldPod``), and checks again as soon as the victim is gone.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/memory_threshold_notifier_others.go, threshold_notifier_linux.go
 (NewCgroupNotifier), eviction_manager.go (Start, synchronize).
@@ -29,12 +29,12 @@ from podqos.qos.cgroup_settings import CgroupVersion
 
 MEMORY_SIGNALS = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
 REFRESH_SECONDS = 10
-"""The least time between two settings of a kubelet's levels (notifierRefreshInterval)."""
+"""Minimum time between two updates of a kubelet's levels (notifierRefreshInterval)."""
 FASTEST_BYTES_PER_SECOND = 8 << 30
-"""No growth is expected to be faster; one core clears memory at about seven GiB a second."""
+"""The fastest expected growth; one core clears memory at about seven GiB per second."""
 LEAST_LOOK_SECONDS = 0.002
 IDLE_LOOK_SECONDS = 0.01
-"""The least while nothing changes, or of a shortage that the agent knows of: it may end, and begin again."""
+"""The minimum while nothing changes, or in a shortage that the agent knows of: it may end and start again."""
 
 
 def memory_notification(
@@ -49,12 +49,12 @@ def memory_notification(
 
 
 def is_memory_short(thresholds: Iterable[Threshold], observed: Observations) -> bool:
-    """Whether a threshold of memory is met."""
+    """Whether a memory threshold is crossed."""
     return bool(thresholds_met(_of_memory(thresholds), observed))
 
 
 def is_for_memory_now(eviction: EvictPod) -> bool:
-    """Whether a pod goes because a hard threshold of memory is met."""
+    """Whether a pod is evicted because a hard memory threshold is crossed."""
     because = eviction.because
     return (
         isinstance(because, ReclaimTarget) and because.threshold.signal in MEMORY_SIGNALS and because.threshold.is_hard
@@ -62,21 +62,21 @@ def is_for_memory_now(eviction: EvictPod) -> bool:
 
 
 def look_again_seconds(beyond_bytes: int) -> float:
-    """Return when to look at memory again, with so much available beyond the threshold: before it can be gone."""
+    """Return when to check memory again, with this much available above the threshold: before it can be gone."""
     if beyond_bytes < 0:
         return IDLE_LOOK_SECONDS
     return max(LEAST_LOOK_SECONDS, min(beyond_bytes / FASTEST_BYTES_PER_SECOND, MONITORING_INTERVAL_SECONDS))
 
 
 def kubelet_levels(config: AgentConfig, manager: ManagerState) -> WatchMemory:
-    """Return what a kubelet listens for: every memory threshold. Levels already crossed are not notified."""
+    """Return what a kubelet listens for: every memory threshold. Levels that are already crossed do not notify."""
     return WatchMemory(tuple(_levels(_of_memory(_thresholds(config, manager)), manager.last_signals)))
 
 
 def fast_path_levels(config: AgentConfig, manager: ManagerState) -> WatchMemory:
     """Return what the fast path listens for: the first hard threshold of each signal.
 
-    One that is met without the agent having seen it is notified at once.
+    One that is crossed without the agent having seen it notifies at once.
     """
     hard = [threshold for threshold in _of_memory(_thresholds(config, manager)) if threshold.is_hard]
     known = {threshold.signal for threshold in manager.first_observed_us if threshold.is_hard}

@@ -1,7 +1,7 @@
-"""What a pod gets on a node, computed once per spec: replicas differ in their names only.
+"""What a pod gets on a node, computed once per spec: replicas only differ in their names.
 
-A cache without decisions: the answers come from ``qos`` and ``placement``. Worlds with many pods or many equal nodes
-share one (``AgentConfig.plans``); without it everything is computed every time.
+A cache without decisions: the answers come from ``qos`` and ``placement``. Worlds with many pods or many identical
+nodes share one (``AgentConfig.plans``); without it, everything is computed every time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class PodPlan(Struct, frozen=True):
     """What all pods with a spec get."""
 
     pod: Pod
-    """One of them: while it is kept no other spec can take its place in memory."""
+    """One of them: while it is referenced, no other spec can have its id in memory."""
     qos_class: QOSClass
     requests: Mapping[str, int]
-    """Thousandths of cpu, whole units of everything else."""
+    """Millicores for CPU, whole units for everything else."""
     tier: TierRequests
     """What it adds to the cgroup of its class."""
     contents: tuple[CgroupContent, ...]
@@ -41,20 +41,20 @@ class PodPlan(Struct, frozen=True):
 
 
 class PodPlans:
-    """The plans of one kind of node."""
+    """The plans for one kind of node."""
 
     def __init__(self, cgroups: CgroupSettings, profile: Profile, allocatable: ResourceList) -> None:
         self._cgroups = cgroups
         self._profile = profile
         self.allocatable: Mapping[str, int] = counted(allocatable)
-        """What pods may request together, in the units of ``PodPlan.requests``."""
+        """What pods may request in total, in the units of ``PodPlan.requests``."""
         self._pods: dict[tuple[int, int, int], PodPlan] = {}
         self._tiers: dict[TierRequests, tuple[Cgroup, ...]] = {}
         self._changed: dict[tuple[TierRequests, TierRequests], tuple[Cgroup, ...]] = {}
 
     def of(self, pod: Pod) -> PodPlan:
         """Return what a pod gets."""
-        # All of a pod that matters here; its labels and its names do not.
+        # Everything about a pod that matters here; labels and names do not.
         key = id(pod.spec), id(pod.metadata.annotations), id(pod.status)
         plan = self._pods.get(key)
         if plan is None:
@@ -64,7 +64,7 @@ class PodPlans:
         return plan
 
     def changed_tiers(self, before: TierRequests, after: TierRequests) -> tuple[Cgroup, ...]:
-        """Return the cgroups of the classes that change with what all pods request together."""
+        """Return the class cgroups that change with the total of requests."""
         known = self._changed.get((before, after))
         if known is None:
             if len(self._changed) >= _MOST_KEPT:

@@ -1,10 +1,10 @@
 """The life of a pod on a node: admitted or rejected, started in its cgroups, stopped, removed.
 
-A critical pod for which too little is left is admitted when others have made room (``critical``); as in the kubelet,
-whose loop waits for that, no pod comes or is deleted meanwhile.
+A critical pod that does not fit is admitted when others have made room (``critical``). As in the kubelet, whose loop
+waits for that, no pod is added or deleted meanwhile.
 
-Whenever pods come or go, the cgroups of the classes are written again, because they hold sums over all pods. Upstream
-does so when a pod comes and once a minute; here also when one goes.
+Whenever pods come or go, the class cgroups are rewritten, because they hold sums over all pods. Upstream does so when a
+pod is added and once a minute; here also when one is removed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level, located
 from podqos.qos.cgroup_paths import cgroup_uid
 
-# Of a pod that does not say (pkg/apis/core/v1/defaults.go).
+# For a pod that does not set it (pkg/apis/core/v1/defaults.go).
 _DEFAULT_GRACE_SECONDS = 30
 _LEAST_STOP_TIMEOUT_SECONDS = 10
 _WANTED = (Stage.STARTING, Stage.RUNNING)
 
 
 def bind(turn: Turn, pod: Pod) -> None:
-    """Take a pod in, or turn it away."""
+    """Admit or reject a pod."""
     config, uid = turn.config, pod.metadata.uid
     assert uid, f"pod {pod.key} has no uid"
     if uid in turn.state.pods or _has_to_wait(turn, PodBound(pod)):
@@ -66,7 +66,7 @@ def bind(turn: Turn, pod: Pod) -> None:
 
 
 def adopt(turn: Turn, event: PodAdopted) -> None:
-    """Take over a pod that runs: nothing is asked or started, only its cgroups are written again."""
+    """Adopt a running pod: nothing is checked or started, only its cgroups are rewritten."""
     pod = event.pod
     if pod.metadata.uid in turn.state.pods:
         return
@@ -79,7 +79,7 @@ def adopt(turn: Turn, event: PodAdopted) -> None:
 
 
 def started(turn: Turn, uid: str) -> None:
-    """Note that a pod's containers run."""
+    """Record that a pod's containers run."""
     record = turn.state.pods.get(uid)
     if record is not None and record.stage is Stage.STARTING:
         turn.note(Kind.STARTED, pod=record.pod.key, because=turn.config.plan_of(record.pod).promised)
@@ -87,7 +87,7 @@ def started(turn: Turn, uid: str) -> None:
 
 
 def delete(turn: Turn, uid: str) -> None:
-    """Stop a pod with the time it asked for itself."""
+    """Stop a pod with its own grace period."""
     record = turn.state.pods.get(uid)
     if _has_to_wait(turn, PodDeleted(uid)) or record is None or record.stage not in _WANTED:
         return
@@ -96,7 +96,7 @@ def delete(turn: Turn, uid: str) -> None:
 
 
 def finish(turn: Turn, uid: str, phase: Phase) -> None:
-    """Stop a pod of which nothing is left to run; its sidecars may still do."""
+    """Stop a pod that has nothing left to run; sidecars may still run."""
     record = turn.state.pods[uid]
     turn.note(Kind(phase.value), pod=record.pod.key, by=None)
     turn.ask(StopPod(record.pod, _grace_seconds(record.pod)))
@@ -104,12 +104,12 @@ def finish(turn: Turn, uid: str, phase: Phase) -> None:
 
 
 def evicting(turn: Turn, uid: str) -> None:
-    """Note that a pod is being evicted."""
+    """Record that a pod is being evicted."""
     turn.put(replace(turn.state.pods[uid], stage=Stage.STOPPING))
 
 
 def stopped(turn: Turn, uid: str) -> None:
-    """Take back what a pod held, and remove its cgroup."""
+    """Release a pod's resources, and remove its cgroup."""
     record = turn.state.pods.get(uid)
     if record is None or not record.is_active:
         return
@@ -122,7 +122,7 @@ def stopped(turn: Turn, uid: str) -> None:
 
 
 def cleaned_up(turn: Turn, uid: str) -> None:
-    """Forget a pod of which nothing is left."""
+    """Forget a pod that is completely gone."""
     record = turn.state.pods.get(uid)
     if record is None:
         return
@@ -133,7 +133,7 @@ def cleaned_up(turn: Turn, uid: str) -> None:
 
 
 def woken(turn: Turn) -> None:
-    """Go on with a preemption that has been waited for long enough."""
+    """Continue a preemption after the maximum wait."""
     preempting = turn.state.preempting
     if preempting is not None and turn.now_us >= preempting.wake_us:
         pod = turn.state.pods[preempting.victims[0]].pod
@@ -142,19 +142,19 @@ def woken(turn: Turn) -> None:
 
 
 def made_room(turn: Turn, uid: str) -> None:
-    """Go on with a preemption when the pod that it waits for has stopped."""
+    """Continue a preemption when the pod it waits for has stopped."""
     preempting = turn.state.preempting
     if preempting is not None and preempting.victims[0] == uid:
         _preempt(turn, replace(preempting, victims=preempting.victims[1:]))
 
 
 def stop_timeout_seconds(grace_period_seconds: int) -> int:
-    """Return how long the kubelet waits for a pod that it kills before it goes on."""
+    """Return how long the kubelet waits for a pod that it kills."""
     return max(_LEAST_STOP_TIMEOUT_SECONDS, grace_period_seconds + grace_period_seconds // 2)
 
 
 def _preempt(turn: Turn, preempting: Preempting) -> None:
-    """Stop the next pod that makes room for a critical one; after the last admit that one, and hear of others."""
+    """Stop the next pod to make room for a critical one; after the last, admit that one and process queued events."""
     there = [uid for uid in preempting.victims if uid in turn.state.pods and turn.state.pods[uid].is_active]
     pod = preempting.pod
     if not there:
@@ -178,7 +178,7 @@ def _preempt(turn: Turn, preempting: Preempting) -> None:
 
 
 def _has_to_wait(turn: Turn, event: PodBound | PodDeleted) -> bool:
-    """Keep what is heard while room is made for a critical pod: the kubelet does nothing else meanwhile."""
+    """Queue events while room is made for a critical pod: the kubelet does nothing else meanwhile."""
     preempting = turn.state.preempting
     if preempting is not None:
         turn.change(preempting=replace(preempting, unheard=(*preempting.unheard, event)))
@@ -198,7 +198,7 @@ def _start(turn: Turn, pod: Pod, plan: PodPlan) -> None:
 
 
 def _recorded(turn: Turn, pod: Pod, plan: PodPlan) -> tuple[PodRecord, tuple[Cgroup, ...], Cgroup]:
-    """Return a pod that is to start, its own cgroup if it has one, and that of its sandbox."""
+    """Return a starting pod, its own cgroup if it has one, and that of its sandbox."""
     cgroups = located(plan.contents, cgroup_uid(pod), plan.qos_class, turn.config.cgroups)
     at = next(index for index, cgroup in enumerate(cgroups) if cgroup.level is Level.SANDBOX)
     own, sandbox, runtime = cgroups[:at], cgroups[at], cgroups[at + 1 :]
@@ -217,7 +217,7 @@ def _recorded(turn: Turn, pod: Pod, plan: PodPlan) -> tuple[PodRecord, tuple[Cgr
 
 
 def _count(turn: Turn, record: PodRecord, sign: int) -> None:
-    """Count a pod in (1) or out (−1), and write the cgroups of the classes if that changed them."""
+    """Add a pod (1) or remove it (−1), and rewrite the class cgroups if that changed them."""
     state = turn.state
     requested = dict(state.requested)
     for name, amount in record.requests.items():

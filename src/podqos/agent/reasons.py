@@ -1,7 +1,7 @@
 """Why things happened, as kept in a journal: one value per kind of reason, distinguished by ``type``.
 
-Amounts are plain numbers (bytes, inodes, processes; cpu in thousandths), so that a journal can be read without podqos.
-A world with decisions of its own, such as kernel kills, adds its reasons here and to ``Because``.
+Amounts are plain numbers (bytes, inodes, processes, millicores), so that a journal can be read without podqos. A world
+with decisions of its own, such as kernel kills, adds its reasons here and to ``Because``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Reason(Struct, frozen=True, gc=False, tag=True, rename="camel", omit_defau
 
 
 class ThresholdFigures(Struct, frozen=True, gc=False, rename="camel"):
-    """A threshold at a moment."""
+    """The state of a threshold."""
 
     signal: Signal
     threshold: int
@@ -32,29 +32,29 @@ class ThresholdFigures(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ThresholdsMet(Reason, frozen=True):
-    """The thresholds that are met; none when the last has cleared."""
+    """The crossed thresholds; none after the last has cleared."""
 
     met: tuple[ThresholdFigures, ...] = ()
 
 
 class NothingToDo(Reason, frozen=True):
-    """What a pass of the eviction loop saw that found no threshold met and had nothing to take back."""
+    """What an eviction check saw that found no threshold crossed and nothing to clear."""
 
     available: int
     """``memory.available``, in bytes."""
     thresholds: tuple[ThresholdFigures, ...] = ()
-    """The thresholds of memory, none of which was met."""
+    """The memory thresholds, none of which was crossed."""
 
 
 class ConditionStatus(Reason, frozen=True):
-    """A condition the node began or ceased to report."""
+    """A condition that the node started or stopped reporting."""
 
     condition: NodeCondition
     holds: bool
 
 
 class CleanUpGain(Reason, frozen=True):
-    """What a clean-up of the node was for, and what it gained."""
+    """The purpose of a node clean-up, and how much it freed."""
 
     what: tuple[CleanUp, ...]
     signal: Signal
@@ -64,7 +64,7 @@ class CleanUpGain(Reason, frozen=True):
 
 
 class UnderPressure(Reason, frozen=True):
-    """The place in the ranking for which a pod was evicted."""
+    """The ranking that led to the eviction of a pod."""
 
     signal: Signal
     threshold: int
@@ -77,20 +77,20 @@ class UnderPressure(Reason, frozen=True):
     priority: int
     has_statistics: bool
     candidates: int
-    """How many pods could have been evicted."""
+    """The number of pods that could have been evicted."""
     spared: tuple[str, ...] = ()
-    """Pods that rank before it and must not be evicted."""
+    """Pods that rank before it but must not be evicted."""
     next_pod: str | None = None
     """The next pod in the ranking."""
     before_next_by: RankKey | None = None
     grace_period_seconds: int = 0
     message: str = ""
     held_back: str = ""
-    """Why it was decided and not done; empty where it was done."""
+    """Why the decision was not carried out; empty if it was."""
 
 
 class LocalStorageExceeded(Reason, frozen=True):
-    """A limit of local storage, of the pod's own, that it exceeded."""
+    """One of the pod's own limits for local storage, which it exceeded."""
 
     limit_kind: LocalStorageLimit
     name: str
@@ -99,7 +99,7 @@ class LocalStorageExceeded(Reason, frozen=True):
     grace_period_seconds: int = 0
     message: str = ""
     held_back: str = ""
-    """Likewise."""
+    """Why the decision was not carried out; empty if it was."""
 
 
 class NotAdmitted(Reason, frozen=True):
@@ -110,7 +110,7 @@ class NotAdmitted(Reason, frozen=True):
 
 
 class TooLittleLeft(Reason, frozen=True):
-    """The resource of which the node has too little left for a pod."""
+    """The resource that is too short on the node for a pod."""
 
     resource: str
     requested: int
@@ -119,7 +119,7 @@ class TooLittleLeft(Reason, frozen=True):
 
 
 class Promised(Reason, frozen=True):
-    """What a pod starts with: its class, and how that reaches the kernel."""
+    """What a pod starts with: its class, and its effect on the kernel."""
 
     qos_class: QOSClass
     oom_score_adj: dict[str, int]
@@ -131,24 +131,24 @@ class ExitedWith(Reason, frozen=True):
     exit_code: int
     oom_killed: bool = False
     finished_us: int | None = None
-    """When it ended, where the kubelet noticed later."""
+    """When it ended, if the kubelet noticed later."""
     restarts: bool = False
-    """Whether the kubelet starts it again, now or after a back-off."""
+    """Whether the kubelet restarts it, now or after a back-off."""
 
 
 class RestartedAfter(Reason, frozen=True):
-    """What a container was restarted after, and how long that was put off."""
+    """Why a container was restarted, and after which delay."""
 
     exit_code: int
     restarts: int
     back_off_seconds: int
     oom_killed: bool = False
     with_all: bool = False
-    """Whether a restart rule started all containers of the pod again."""
+    """Whether a restart rule restarted all containers of the pod."""
 
 
 class OOMLevel(StrEnum):
-    """Which level of the cgroup tree ran out of memory."""
+    """The level of the cgroup tree that ran out of memory."""
 
     CONTAINER = "container"
     POD = "pod"
@@ -159,7 +159,7 @@ class OOMLevel(StrEnum):
 
 
 class WouldEvict(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """The pod that the kubelet would have evicted for memory at the moment of a kill, had it looked, and why."""
+    """The pod that the kubelet would have evicted for memory at the moment of a kill, had it checked, and why."""
 
     pod: str
     usage: int
@@ -169,18 +169,18 @@ class WouldEvict(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tr
     next_pod: str | None = None
     before_next_by: RankKey | None = None
     threshold_met: bool = False
-    """Whether it would have evicted at all: a memory threshold was met at that moment."""
+    """Whether it would have evicted at all: a memory threshold was crossed at that moment."""
 
 
 class OOMKill(Reason, frozen=True):
-    """Why the kernel chose a process, and who died with it."""
+    """Why the kernel selected a process, and what died with it."""
 
     level: OOMLevel
     domain: str
-    """The cgroup that ran out; ``/`` for the machine."""
+    """The cgroup that ran out of memory; ``/`` for the machine."""
     limit_bytes: int
     total_pages: int
-    """What thousandths of ``oom_score_adj`` are of."""
+    """The base of the thousandths in ``oom_score_adj``."""
     oom_score_adj: int
     used_pages: int
     points: int
@@ -189,40 +189,40 @@ class OOMKill(Reason, frozen=True):
     """The container died as a whole (``memory.oom.group``)."""
     freed_bytes: int = 0
     kept_bytes: int = 0
-    """What the container wrote into volumes in memory, which stays with its pod."""
+    """What the container wrote into memory-backed volumes, which stays with its pod."""
     runner_up_pod: str | None = None
     runner_up_container: str | None = None
     runner_up_points: int | None = None
     margin_bytes: int | None = None
-    """By how much more memory the runner-up would have died instead."""
+    """How much more memory the runner-up would have needed to die instead."""
     would_evict: WouldEvict | None = None
     denied_bytes: int = 0
-    """What the container asked for at that moment and did not get."""
+    """The container's unmet demand at that moment."""
     container_lives: bool = False
-    """Whether the container keeps running: one of its processes was killed, and not the first."""
+    """Whether the container keeps running: a process other than its first was killed."""
 
 
 class ThrottledBy(StrEnum):
-    """What keeps a container from the CPU time it wants."""
+    """What keeps a container from the CPU time it demands."""
 
     QUOTA = "quota"
     CONTENTION = "contention"
     NOTHING = "nothing"
-    """It gets again all it wants."""
+    """It gets all it demands again."""
 
 
 class CPUThrottled(Reason, frozen=True):
-    """What a container wants of the CPU and what it gets."""
+    """A container's CPU demand, and what it gets."""
 
     wanted_milli: int
     granted_milli: int
     throttled_by: ThrottledBy = field(name="by")
     pod_limit: bool = False
-    """Whether it is the limit of its pod that all containers together have used up."""
+    """Whether the pod's limit, shared by all its containers, is used up."""
 
 
 class LimitReached(Reason, frozen=True):
-    """Something other than memory that a container was refused because there is no more of it."""
+    """Something other than memory that a container was denied because it ran out."""
 
     resource: str
     wanted: int
@@ -230,93 +230,93 @@ class LimitReached(Reason, frozen=True):
 
 
 class PlacedOn(Reason, frozen=True):
-    """How a pod came to its node."""
+    """How a pod was placed on its node."""
 
     displaced: tuple[str, ...] = ()
 
 
 class PreemptedFor(Reason, frozen=True):
-    """The pod that another was preempted for."""
+    """The pod that another one was preempted for."""
 
     preemptor: str
     priority: int
     preemptor_priority: int
     breaks_budget: bool = False
-    """Whether a PodDisruptionBudget allowed no more pods to go: the scheduler heeds it only where it has a choice."""
+    """Whether this violates a PodDisruptionBudget: the scheduler only respects it if it has a choice."""
 
 
 class RoomForCritical(Reason, frozen=True):
-    """The critical pod that the kubelet preempted another for when it admitted it."""
+    """The critical pod for whose admission the kubelet preempted another one."""
 
     preemptor: str
     lacking: dict[str, int]
-    """By resource: how much more of it the pod requests than was left. Thousandths of cpu."""
+    """By resource: how much more the pod requests than was left. CPU in millicores."""
     qos_class: QOSClass
-    """Of the pod that goes: as few of the higher classes as possible."""
+    """The class of the preempted pod: as few of the higher classes as possible."""
 
 
 class ReplacementFor(Reason, frozen=True):
-    """Which pod a controller made a new one for."""
+    """The pod that a controller replaced with a new one."""
 
     pod: str
     why: str
     back_off_seconds: int = 0
-    """How long the DaemonSet controller left the failed pod alone first."""
+    """How long the DaemonSet controller waited before replacing the failed pod."""
 
 
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """How many nodes refuse a pod for the same reason."""
+    """How many nodes reject a pod for the same reason."""
 
     reason: str
     """The name of the reason in ``placement.reasons``."""
     nodes: int
     what: str = ""
-    """The resource, taint or label that it is about."""
+    """The resource, taint or label in question."""
 
 
 class NoPlace(Reason, frozen=True):
-    """A pod that fits nowhere for now."""
+    """A pod that does not fit on any node for now."""
 
     message: str = ""
-    """In the words of a scheduler, where one has spoken."""
+    """In the scheduler's words, if there is a message."""
     nodes: int = 0
     refusing: tuple[NodesRefusing, ...] = ()
-    """All that the first filter that refuses a node says, the most common reason first."""
+    """The reasons of the first filter that rejects each node, the most common first."""
     bound_to: str = ""
-    """The node that it is bound to, and that is not there."""
+    """The node that it is bound to but that does not exist."""
 
 
 class WaitedTooLong(Reason, frozen=True):
-    """For how long the agent waited before it went on."""
+    """How long the agent waited before it continued."""
 
     seconds: int
 
 
 class GuardMode(Reason, frozen=True):
-    """How a guard watches from now on."""
+    """The guard's mode from now on."""
 
     enforce: bool
-    """Whether it was told to evict."""
+    """Whether it evicts."""
     held_back: str = ""
-    """Why it evicts no pod for now."""
+    """Why it evicts nothing at the moment."""
     ended: bool = False
 
 
 class EvictionReport(Reason, frozen=True):
-    """What came of a guard's eviction, and when what was done: times are those of the journal."""
+    """The outcome of a guard's eviction, with times in the journal's clock."""
 
     outcome: str
     """``guard.eviction.Outcome``."""
     why: str = ""
     noticed_us: int | None = None
-    """When the shortage was noticed: the kernel's signal, or the look that found it."""
+    """When the shortage was noticed: the kernel's notification, or the check that found it."""
     decided_us: int | None = None
     held_us: int | None = None
     killed_us: int | None = None
     gone_us: int | None = None
     answered_us: int | None = None
     major_faults: int | None = None
-    """Of the guard, between the decision and the kill."""
+    """Major page faults of the guard between the decision and the kill."""
 
 
 class PodSaving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -328,17 +328,17 @@ class PodSaving(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tru
     amount: int | None = None
     container: str | None = None
     instead: str | None = None
-    """The pod that would have been evicted; None: none."""
+    """The pod that would have been evicted instead; None: none."""
 
 
 class WouldHaveSaved(Reason, frozen=True):
-    """What would have saved a pod; nothing where no change of the pod would."""
+    """What would have saved a pod; empty if no change to the pod would."""
 
     savings: tuple[PodSaving, ...] = ()
 
 
 class SeenEvicted(Reason, frozen=True):
-    """What the API server says of a pod that a kubelet evicted."""
+    """What the API server says about a pod that a kubelet evicted."""
 
     reason: str
     message: str = ""
@@ -373,7 +373,7 @@ Because = (
 
 
 def cause_of(because: Because | None) -> str | None:
-    """Return what a pod was killed or evicted for: the level out of memory, the signal, or the pod's own limit."""
+    """Return why a pod was killed or evicted: the level out of memory, the signal, or the pod's own limit."""
     match because:
         case OOMKill(level=cause) | UnderPressure(signal=cause) | LocalStorageExceeded(limit_kind=cause):
             return cause.value

@@ -1,8 +1,7 @@
-"""Whether a container that ended runs again: its own restart policy and rules, then those of its pod.
+"""Whether a container that ended is restarted: its own restart policy and rules, then those of its pod.
 
-A rule is about exit codes, and the first that matches counts: it restarts the container whatever the policy says, or
-the whole pod (KEP-5307, since 1.35; KEP-5532, since 1.36). Before, only the pod has a policy, and what it does not say
-is ``Always``.
+A rule matches exit codes, and the first match counts: it restarts the container whatever the policy says, or the whole
+pod (KEP-5307, since 1.35; KEP-5532, since 1.36). Before that, only the pod has a policy; the default is ``Always``.
 
 Source: Kubernetes v1.37.0-rc.1 pkg/api/v1/pod/util.go (ContainerShouldRestart, FindMatchingContainerRestartRule),
 pkg/kubelet/kuberuntime/kuberuntime_container.go (computeInitContainerActions); the same in v1.36.
@@ -18,14 +17,14 @@ _RESTART = "Restart"
 
 
 def restarts_all(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
-    """Whether a rule starts the whole pod again."""
+    """Whether a rule restarts the whole pod."""
     if not profile.restart_all_containers:
         return False
     return _matching_action(_container(pod, ended), ended.exit_code) == RESTART_ALL_CONTAINERS
 
 
 def is_restarted(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
-    """Whether a container that ended runs again by itself."""
+    """Whether a container that ended is restarted by itself."""
     match ended.role:
         case Role.SIDECAR:
             return True
@@ -39,12 +38,12 @@ def is_restarted(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
         if _matching_action(container, ended.exit_code) == _RESTART:
             return True
         policy = container.restart_policy
-    # To an init container that failed, Always and OnFailure are the same.
+    # For a failed init container, Always and OnFailure are the same.
     return policy == "Always" or (policy == "OnFailure" and ended.exit_code != 0)
 
 
 def _matching_action(container: Container, exit_code: int) -> str:
-    """Return the action of the first rule that an exit code meets; empty if none does."""
+    """Return the action of the first rule that matches an exit code; empty if none does."""
     for rule in container.restart_policy_rules:
         codes = rule.exit_codes
         if codes is not None and (exit_code in codes.values) == (codes.operator == "In"):

@@ -37,31 +37,31 @@ LONGEST_BACK_OFF_SECONDS = 300
 
 
 class MemoryNotification(StrEnum):
-    """Who gets memory notifications from the kernel (``memory``)."""
+    """Who receives memory notifications from the kernel (``memory``)."""
 
     OFF = "off"
-    """No one: the loop looks every ten seconds."""
+    """No one: the loop checks every ten seconds."""
     KUBELET = "kubelet"
     """The kubelet, with ``kernelMemcgNotification`` on cgroup v1."""
     FAST_PATH = "fast path"
-    """podqos' own agent, which also keeps a victim from growing and looks again when it is gone."""
+    """podqos' own agent, which also keeps a victim from growing and checks again when it is gone."""
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
-    """One node: its name, what it has, and its kubelet's settings."""
+    """One node: its name, its resources, and its kubelet's settings."""
 
     node: str
     cgroups: CgroupSettings
     eviction: ManagerConfig
     allocatable: ResourceList
-    """What pods may request together."""
+    """What pods may request in total."""
     max_pods: int = DEFAULT_MAX_PODS
     longest_back_off_seconds: int = LONGEST_BACK_OFF_SECONDS
-    """``crashLoopBackOff.maxContainerRestartPeriod``: the most that the restart of a container is put off."""
+    """``crashLoopBackOff.maxContainerRestartPeriod``: the maximum delay of a container restart."""
     shadow: bool = False
     """Decide and journal evictions, but do not carry them out."""
     held_back: str = ""
-    """Why that is so, for the journal."""
+    """The reason for that, for the journal."""
     notification: MemoryNotification = MemoryNotification.OFF
     profile: Profile = LATEST
     plans: PodPlans | None = None
@@ -77,12 +77,12 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
         return self.known_plans.of(pod)
 
     def changed_tiers(self, before: TierRequests, after: TierRequests) -> tuple[Cgroup, ...]:
-        """Return the cgroups of the classes that change with what all pods request together."""
+        """Return the class cgroups that change with the total of requests."""
         return self.known_plans.changed_tiers(before, after)
 
 
 class Stage(StrEnum):
-    """How far a pod's life has come."""
+    """The stage of a pod's life."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -91,28 +91,28 @@ class Stage(StrEnum):
 
 
 class Phase(StrEnum):
-    """How a pod ended that was not asked to stop."""
+    """How a pod ended by itself."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
 
 
 class Role(StrEnum):
-    """What a container is to its pod."""
+    """The role of a container in its pod."""
 
     INIT = "init"
-    """Has to end well before those after it start."""
+    """Must succeed before the next ones start."""
     SIDECAR = "sidecar"
-    """An init container that keeps running beside the others."""
+    """An init container that keeps running alongside the others."""
     REGULAR = "regular"
     EPHEMERAL = "ephemeral"
 
 
 class ContainerStage(StrEnum):
-    """How far a container's life has come."""
+    """The stage of a container's life."""
 
     WAITING = "waiting"
-    """For init containers before it."""
+    """For earlier init containers."""
     STARTING = "starting"
     RUNNING = "running"
     BACKING_OFF = "backing off"
@@ -127,13 +127,13 @@ class ContainerRecord(Struct, frozen=True, gc=False):
     stage: ContainerStage = ContainerStage.WAITING
     restarts: int = 0
     back_off_seconds: int = 0
-    """How long the next restart is put off, counted from the end of the container; 0 before the first."""
+    """The delay of the next restart, counted from the end of the container; 0 before the first."""
     restarted_us: int = 0
-    """When that was last made longer."""
+    """When the delay was last increased."""
     waited_seconds: int = 0
-    """How long the last restart was put off."""
+    """The delay of the last restart."""
     exit_code: int = 0
-    """Of its last end."""
+    """Exit code of its last run."""
     oom_killed: bool = False
     restarted_with_all: bool = False
     """Whether its last restart was that of the whole pod."""
@@ -145,28 +145,28 @@ class PodRecord(Struct, frozen=True, gc=False):
     pod: Pod
     stage: Stage
     requests: Mapping[str, int]
-    """Thousandths of cpu, whole units of everything else."""
+    """Millicores for CPU, whole units for everything else."""
     tier: TierRequests
     """What it adds to the cgroup of its class."""
     cgroup_path: str | None
-    """None where the kubelet makes no cgroups for pods."""
+    """None if the kubelet creates no pod cgroups."""
     containers: tuple[ContainerRecord, ...] = ()
-    """In the order in which they start: init containers and sidecars, regular, ephemeral."""
+    """In starting order: init containers and sidecars, regular, ephemeral."""
     phase: Phase | None = None
-    """Set when it came to its own end."""
+    """Set when it ended by itself."""
     is_preempted: bool = False
-    """Whether it makes room for a critical pod."""
+    """Whether it is stopped to make room for a critical pod."""
     is_restarting: bool = False
-    """Whether its containers are killed to be started all over again."""
+    """Whether its containers are being killed for a restart of the whole pod."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it still holds what it requested, and could be evicted."""
+        """Whether it still holds its requests, and could be evicted."""
         return self.stage is not Stage.STOPPED
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs with all containers that should."""
+        """Whether it runs with all its containers."""
         lasting = (container.stage for container in self.containers if container.role in {Role.REGULAR, Role.SIDECAR})
         return self.stage is Stage.RUNNING and all(stage is ContainerStage.RUNNING for stage in lasting)
 
@@ -178,15 +178,15 @@ class Resting(Struct, frozen=True, gc=False):
 
 
 class Looking(Struct, frozen=True, gc=False):
-    """Figures have been asked for."""
+    """Statistics were requested."""
 
     wake_us: None = None
     resume_us: int | None = None
-    """When the regular pass comes that this one does not put off: a kubelet's that was notified."""
+    """The time of the next regular pass, which a notified kubelet does not postpone."""
 
 
 class CleaningUp(Struct, frozen=True, gc=False):
-    """The node is being cleaned up and will be looked at again."""
+    """The node is being cleaned up and will be checked again."""
 
     first_phase: Pass
     wake_us: None = None
@@ -199,13 +199,13 @@ class Evicting(Struct, frozen=True, gc=False):
     current: EvictPod
     waiting: tuple[EvictPod, ...]
     evicted: tuple[str, ...]
-    """The uids of this pass, the current one included."""
+    """The uids of this pass, including the current one."""
     wake_us: int
     resume_us: int | None = None
 
 
 class AwaitingCleanUp(Struct, frozen=True, gc=False):
-    """All have stopped; what is left of them is being removed."""
+    """All have stopped; their remains are being removed."""
 
     remaining: tuple[str, ...]
     since_us: int
@@ -216,7 +216,7 @@ Loop = Resting | Looking | CleaningUp | Evicting | AwaitingCleanUp
 
 
 class Restart(Struct, frozen=True, gc=False, order=True):
-    """A container that is due again, in the order of time."""
+    """A container that is due for a restart, in order of time."""
 
     wake_us: int
     uid: str
@@ -224,14 +224,14 @@ class Restart(Struct, frozen=True, gc=False, order=True):
 
 
 class Preempting(Struct, frozen=True, gc=False):
-    """A critical pod waits for others to make room, one after the other. The kubelet hears of no pod until then."""
+    """A critical pod waits for others to make room, one after the other. The kubelet handles no other pod meanwhile."""
 
     pod: Pod
     lacking: Mapping[str, int]
     victims: tuple[str, ...]
-    """The uids of those to go, the first of which is being stopped."""
+    """The uids of the pods to preempt; the first is being stopped."""
     wake_us: int
-    """Until when that is waited for."""
+    """The end of the wait for it."""
     unheard: tuple[PodBound | PodDeleted, ...] = ()
 
 
@@ -239,22 +239,22 @@ class AgentState(Struct, frozen=True, gc=False):
     """The state of an agent."""
 
     pods: Mapping[str, PodRecord] = {}
-    """By uid, in the order of admission."""
+    """By uid, in order of admission."""
     requested: Mapping[str, int] = {}
-    """What the active pods request together."""
+    """The total requests of active pods."""
     tiers: TierRequests = TierRequests()
     """The same by class."""
     manager: ManagerState = ManagerState()
     loop: Loop = Resting(0)
     restarts: tuple[Restart, ...] = ()
-    """Those that are put off, next first."""
+    """Delayed restarts, next first."""
     preempting: Preempting | None = None
     watched_us: int | None = None
-    """When a kubelet last set the levels it is notified of."""
+    """When a kubelet last set its notification levels."""
 
     @property
     def wake_us(self) -> int | None:
-        """When the agent wants to be woken next: by the eviction loop, or otherwise."""
+        """When the agent wants to be woken next, by the eviction loop or otherwise."""
         own, other = self.loop.wake_us, self.wake_besides_us
         return own if other is None or (own is not None and own < other) else other
 
@@ -268,12 +268,12 @@ class AgentState(Struct, frozen=True, gc=False):
 
     @property
     def active_pods(self) -> tuple[Pod, ...]:
-        """The pods that the eviction manager considers, in the order of admission."""
+        """The pods that the eviction manager considers, in order of admission."""
         return tuple(record.pod for record in self.pods.values() if record.is_active)
 
 
 class AgentStep(Struct, frozen=True, gc=False):
-    """What one event led to."""
+    """The result of one event."""
 
     state: AgentState
     commands: tuple[Command, ...] = ()

@@ -1,4 +1,4 @@
-"""One event being handled: where its commands and journal entries are collected, and the only place state changes."""
+"""The handling of one event: collects its commands and journal entries. The only place where state changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.agent.state import AgentConfig, AgentState, AgentStep, PodRecord
 
 
 class Turn:
-    """What the agent knows and has decided so far about one event."""
+    """What the agent knows and has decided so far while handling one event."""
 
     __slots__ = ("_commands", "_entries", "config", "now_us", "state")
 
@@ -23,15 +23,15 @@ class Turn:
         self._entries: list[Entry] = []
 
     def change(self, **fields: object) -> None:
-        """Change what the agent remembers."""
+        """Change the agent's state."""
         self.state = replace(self.state, **fields)
 
     def put(self, record: PodRecord) -> None:
-        """Remember a pod as it is now."""
+        """Store a pod's new state."""
         self.change(pods={**self.state.pods, record.pod.metadata.uid: record})
 
     def ask(self, *commands: Command) -> None:
-        """Ask the world for something."""
+        """Issue a command to the world."""
         self._commands += commands
 
     def note(
@@ -43,9 +43,9 @@ class Turn:
         because: Because | None = None,
         by: By | None = By.KUBELET,
     ) -> None:
-        """Write something down; ``by`` is None for what happened by itself."""
+        """Write a journal entry; ``by`` is None for what happened by itself."""
         self._entries.append(Entry(self.now_us, self.config.node, kind, pod, container, by, because))
 
     def step(self) -> AgentStep:
-        """Return what the event led to."""
+        """Return the result of the event."""
         return AgentStep(self.state, tuple(self._commands), tuple(self._entries))

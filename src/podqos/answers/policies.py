@@ -177,13 +177,13 @@ class PolicyReport(Listing[JudgedObject], Struct, frozen=True, rename="camel"):
 def verdict(summary: PolicySummary, budgets: int) -> str:
     """Return all of it in one sentence."""
     counts = (
-        (summary.denied, "would be refused"),
+        (summary.denied, "would be rejected"),
         (summary.warned, "warned about"),
         (summary.audited, "recorded"),
         (summary.exempt, "exempt"),
     )
     parts = [f"{count:,} {words}" for count, words in counts if count]
-    text = f"{counted(summary.objects, 'object')}: {', '.join(parts) or 'none violates anything'}"
+    text = f"{counted(summary.objects, 'object')}: {', '.join(parts) or 'no violations'}"
     if budgets:
         text += f"; {counted(budgets, 'budget')} exceeded"
     if summary.unmet:

@@ -10,9 +10,7 @@ from podqos.advice.checks.finding import Consequence, Effect, FindingSeverity, P
 from podqos.answers.findings import CheckVerdict, Fate, FindingReport
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.wording import counted
-from podqos.words.consequences import when_evicted
-
-_SHORT = "when all pods use what they may"
+from podqos.words.consequences import AT_THE_LIMITS, when_evicted
 
 
 def badness(item: FindingReport) -> tuple[bool, int, int, int, str, int, int, str]:
@@ -118,7 +116,7 @@ def _ways_first(item: FindingReport) -> dict[str, bool]:
     key = item.subject.partition(" ")[2]
     ways = (
         ("evicted", found.first_evicted, found.evicted_first_anyway),
-        ("killed", found.first_killed, found.killed_first_anyway),
+        ("OOM-killed", found.first_killed, found.killed_first_anyway),
     )
     return {way: anyway is False for way, first, anyway in ways if first == key}
 
@@ -141,13 +139,13 @@ def _outcome(item: FindingReport) -> _Outcome:
     ways = _ways_first(item)
     caused = [way for way, is_caused in ways.items() if is_caused] if has_cause else []
     if ways:
-        return _Outcome(Fate.FIRST, f"{' and '.join(caused or ways)} first {_SHORT}", is_cause=bool(caused))
+        return _Outcome(Fate.FIRST, f"{' and '.join(caused or ways)} first {AT_THE_LIMITS}", is_cause=bool(caused))
     if found.effect is Effect.DISK:
         return _Outcome(Fate.DISK, "among the first to be evicted when the disk fills up")
     earlier = _earlier(found)
     if earlier:
         was_compared = found.evicted_first_anyway is not None
-        return _Outcome(Fate.EARLIER, f"{earlier} {_SHORT}", is_cause=has_cause and was_compared)
+        return _Outcome(Fate.EARLIER, f"{earlier} {AT_THE_LIMITS}", is_cause=has_cause and was_compared)
     now = found.now
     if now is None or now.is_spared or now.qos_class is QOSClass.GUARANTEED or found.effect is Effect.NONE:
         return _Outcome(Fate.NONE)
@@ -164,6 +162,6 @@ def _is_by_class(now: PodStanding, repaired: PodStanding | None) -> bool:
 def _earlier(found: Consequence) -> str:
     evicted, killed = found.evicted_before, found.killed_before
     if evicted is not None and evicted == killed:
-        return f"evicted and killed before {evicted}"
-    ways = (("evicted", evicted), ("killed", killed))
+        return f"evicted and OOM-killed before {evicted}"
+    ways = (("evicted", evicted), ("OOM-killed", killed))
     return " and ".join(f"{way} before {other}" for way, other in ways if other is not None)

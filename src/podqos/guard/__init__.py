@@ -1,6 +1,6 @@
-"""Edge. Beside a kubelet: the same agent takes the kubelet's own decision with fresh figures, and acts in milliseconds.
+"""Edge. Runs next to a kubelet: makes the kubelet's eviction decision with fresh statistics, within milliseconds.
 
-``running`` is the loop; ``world`` the third world of the agent, over the cgroups that the kubelet made (``tree``) and
-the pods that the API server knows (``known_pods``). ``eviction`` (pure) is what is done to one pod, step by step, so
-that Kubernetes understands it; ``acting`` does it, ``intents`` remembers it over a ``kill -9``.
+``running`` is the loop. ``world`` is the agent's third world, built from the kubelet's cgroups (``tree``) and the API
+server's pods (``known_pods``). ``eviction`` (pure) evicts one pod step by step, in a way that Kubernetes understands;
+``acting`` carries the steps out, ``intents`` preserves them across a ``kill -9``.
 """

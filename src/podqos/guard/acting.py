@@ -1,13 +1,13 @@
-"""Carries out evictions (``eviction``): holds, tells, kills, ends what starts, lets go. On the loop; it never waits.
+"""Carries out evictions (``eviction``): freeze, report, kill, kill restarts, thaw. Runs on the loop and never blocks.
 
-- **Hold**: the freezer stops the whole pod where it is, so that nothing in it allocates, forks or runs away. A lower
-  memory limit would do, too, but it would have to be put back, and the limit is the kubelet's to change at any time.
-  In version 1 what is frozen does not die, so it is thawed by the call that killed. What cannot be held is killed.
-- **Kill**: the processes whose memory is charged to a container's cgroup, each seen there again between the opening of
-  its pidfd and the signal; never the sandbox, whose end would lose the pod its reason. Version 2 has ``cgroup.kill``.
-- The pod is known by the uid in its cgroup's name, the server's by the uid in the request: never by a name alone.
-- Nothing is written to a disk, and nothing told, between the decision and the kill: intents are on a tmpfs, notes wait
-  for the loop's next turn.
+- **Hold**: the freezer stops the whole pod, so that nothing in it allocates, forks or escapes. A lower memory limit
+  would work, too, but it would have to be restored, and the kubelet may change the limit at any time. In cgroup v1,
+  frozen processes do not die, so the call that kills also thaws. What cannot be frozen is killed.
+- **Kill**: the processes whose memory is charged to a container's cgroup. Each is verified to be there between opening
+  its pidfd and the signal. Never the sandbox: without it, the pod would lose its reason. v2 has ``cgroup.kill``.
+- A pod is identified by the uid in its cgroup's name, and in requests by its uid: never by its name alone.
+- Nothing is written to disk or reported between the decision and the kill: intents are on a tmpfs, and notes wait for
+  the next turn of the loop.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from podqos.host.linux.memory_release import release_memory
 from podqos.qos.cgroup_paths import CgroupLevel, place_of
 
 LATE_SECONDS = 30.0
-"""A guard that comes back later than this does not begin to kill for what it had decided."""
+"""A guard that restarts later than this does not start killing for an old decision."""
 _REFUSALS = frozenset({401, 403, 422})
 _FALLING_POLL_SECONDS = 0.02
 _FIRST_POLL_SECONDS, _POLL_SECONDS, _LONG_POLL_SECONDS, _STUCK_POLL_SECONDS = 0.001, 0.01, 0.1, 1.0
@@ -77,45 +77,45 @@ class Did(StrEnum):
     """A step of an eviction, for the journal."""
 
     TAKEN_UP = "TakenUp"
-    """An earlier guard had begun it."""
+    """An earlier guard started it."""
     HELD = "Held"
     SENT = "Sent"
     KILLED = "Killed"
     GONE = "Gone"
-    """No process of its containers is left."""
+    """None of its containers has a process left."""
     ENDED = "Ended"
-    """What had started in it since."""
+    """Processes that started since then were killed."""
     ANSWERED = "Answered"
-    """By the server, or not; the text says what."""
+    """The server answered, or failed to; the text has the answer."""
     FAILED = "Failed"
-    """Something that should have been done was not; the text says what."""
+    """A step failed; the text says which."""
     OVER = "Over"
-    """Nothing is left to do."""
+    """The eviction is over."""
 
 
 class Noted(Struct, frozen=True):
-    """What was done to a victim."""
+    """A step that was carried out."""
 
     what: Did
     seconds: float
-    """Since it was decided."""
+    """Since the decision."""
     count: int = 0
-    """Of processes."""
+    """Number of processes."""
     text: str = ""
     outcome: EvictionOutcome | None = None
 
 
 class _OpenEviction:
-    """One eviction under way."""
+    """An eviction in progress."""
 
     def __init__(self, intent: Intent) -> None:
         self.intent = intent
         self.watched_until = 0.0
-        """Until when whatever starts is ended; 0 where nothing is watched."""
+        """Until when restarted processes are killed; 0 if nothing is watched."""
         self.watched_seconds = 0.0
-        """For how long: since the kill, and again since the server has answered."""
+        """For how long: since the kill, and again since the server's answer."""
         self.is_refused = False
-        """Whether the server's last answer was a no: it may stay so, and a pod is not kept down for that."""
+        """Whether the server's last answer was a rejection: it may be permanent, and must not keep a pod down."""
         self.poll_seconds = _FIRST_POLL_SECONDS
 
     @property
@@ -128,18 +128,18 @@ class _OpenEviction:
 
 
 class Instruments(Struct, frozen=True):
-    """What evictions are carried out with, besides the pods' cgroups."""
+    """What evictions need besides the pods' cgroups."""
 
     sender: Sender
-    """Tells the API server."""
+    """Sends requests to the API server."""
     intents: Intents
-    """Keep on file what is about to be done."""
+    """Saves each step before it is carried out."""
     lifeline: Lifeline | None = None
-    """Thaws what is held if the guard is killed."""
+    """Thaws frozen pods if the guard is killed."""
 
 
 class Evictor:
-    """Evicts pods of one node."""
+    """Evicts the pods of one node."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Evictor:
         tell: Callable[[GuardVictim, Noted], None],
         is_falling: Callable[[], bool],
     ) -> None:
-        """``tell`` hears every step, in a later turn of the loop; ``is_falling``: memory is short in spite of holds."""
+        """``tell`` receives every step, in a later turn of the loop; ``is_falling``: whether memory still falls."""
         self._loop, self._cgroups = loop, cgroups
         self._sender, self._intents, self._lifeline = instruments.sender, instruments.intents, instruments.lifeline
         self._kill_when, self._tell, self._is_falling = kill_when, tell, is_falling
@@ -162,18 +162,18 @@ class Evictor:
 
     @property
     def busy(self) -> Mapping[str, GuardVictim]:
-        """The pods whose eviction is under way, by uid."""
+        """The pods that are being evicted, by uid."""
         return {uid: running.victim for uid, running in self._running.items()}
 
     def evict(self, victim: GuardVictim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
-        """Evict a pod now; one whose eviction is under way is killed again if it came back."""
+        """Evict a pod now; a pod that is already being evicted is killed again if it came back."""
         running = self._running.get(victim.uid)
         if running is not None and not running.eviction.is_soft:
             self._follow(running, StillFalling())
             return
         if why_not := self._why_not(victim.uid, pod.path):
             raise HostError(f"{why_not}: refusing to touch it")
-        # Who cannot be told is killed only if holding is not enough: the kubelet would restart it.
+        # If the server cannot be reached, kill only if freezing is not enough: the kubelet would restart the pod.
         kill_when = self._kill_when if self._sender.is_reachable else KillWhen.ANSWER
         eviction, actions = begin(victim, kill_when)
         running = _OpenEviction(Intent(eviction, time.monotonic(), pod.path, tuple(known_ids)))
@@ -184,7 +184,7 @@ class Evictor:
         self._go(running, eviction, actions)
 
     def evict_through_api(self, victim: GuardVictim, grace_seconds: int, for_seconds: float = 60.0) -> None:
-        """Ask the server to evict a pod, which honours disruption budgets, again and again for some time."""
+        """Ask the server to evict a pod, with retries; it honours disruption budgets."""
         if victim.uid in self._running:
             return
         eviction, actions = begin_softly(victim, grace_seconds)
@@ -193,16 +193,16 @@ class Evictor:
         self._go(running, eviction, actions)
 
     def seen(self, uid: str, phase: str, reason: str) -> None:
-        """Hear what the server shows of a pod: a reason that a kubelet has lost is told again."""
+        """Check a pod as the server shows it: if a kubelet has overwritten the reason, send it again."""
         running = self._running.get(uid)
         if running is not None and phase == PHASE and not reason:
             self._follow(running, ReasonLost())
 
     def take_up(self) -> None:
-        """Go on with what a guard that was killed had begun."""
+        """Continue the evictions of a guard that was killed."""
         for intent in self._intents.left():
             victim = intent.eviction.victim
-            is_ours = not self._why_not(victim.uid, intent.cgroup)  # if not, the server is told all the same
+            is_ours = not self._why_not(victim.uid, intent.cgroup)  # otherwise, the server is still informed
             running = _OpenEviction(replace(intent, spared_ids=None, cgroup=intent.cgroup if is_ours else ""))
             self._running[victim.uid] = running
             self._note(running, Did.TAKEN_UP)
@@ -212,7 +212,7 @@ class Evictor:
             self._go(running, *taken_up(intent.eviction, is_late=is_late))
 
     def close(self) -> None:
-        """Stop, and hold nothing any more; what is not over is taken up by the next guard."""
+        """Stop and thaw everything; the next guard continues unfinished evictions."""
         self._hand_over()
         for running in self._running.values():
             self._let_go(running)
@@ -223,7 +223,7 @@ class Evictor:
     # ---- steps -----------------------------------------------------------------------------------------------------
 
     def _go(self, running: _OpenEviction, eviction: Eviction, actions: Iterable[Action]) -> None:
-        """Write down where an eviction is, then do what comes next."""
+        """Save the state of an eviction, then carry out its next actions."""
         self._keep(running, replace(running.intent, eviction=eviction))
         for action in actions:
             self._do(running, action)
@@ -238,7 +238,7 @@ class Evictor:
             self._go(running, eviction, actions)
 
     def _if_still(self, running: _OpenEviction, event: Event) -> None:
-        """Follow an event that comes later, if this is still the pod's eviction."""
+        """Handle a later event, if this is still the pod's eviction."""
         if self._running.get(running.victim.uid) is running:
             self._follow(running, event)
 
@@ -251,7 +251,7 @@ class Evictor:
                 self._stop_growth(running)
             case SendPatch():
                 try:
-                    # The kill is first by a millisecond: the sender's thread would take turns with it.
+                    # The kill goes out a millisecond earlier: otherwise, the sender's thread would compete with it.
                     self._follow(running, EvictionSent())
                 finally:
                     self._sender.patch(running.eviction, lambda reply: self._hear(running, reply))
@@ -314,12 +314,12 @@ class Evictor:
         self._loop.call_after(ANSWER_SECONDS, lambda: self._look_at_held(running))
 
     def _look_at_held(self, running: _OpenEviction) -> None:
-        """Kill what is held without an answer, where that is not enough or takes too long."""
+        """Kill a frozen pod without waiting for an answer, if freezing is not enough or takes too long."""
         eviction = running.eviction
         is_held = self._running.get(eviction.victim.uid) is running and eviction.outcome is None
         if not is_held or eviction.has_killed or eviction.is_dropping:
             return
-        # First, as whatever fails below must not leave it held.
+        # First, so that a failure below does not leave it frozen.
         self._loop.call_after(_FALLING_POLL_SECONDS, lambda: self._look_at_held(running))
         if time.monotonic() - running.intent.begun_at > HELD_SECONDS or self._is_falling():
             self._follow(running, StillFalling())
@@ -340,14 +340,15 @@ class Evictor:
         self._loop.call_after(0, lambda: self._free([cgroup.path for cgroup in there]))
 
     def _free(self, paths: Iterable[str]) -> None:
-        """Free what the killed hold: they do so themselves, but only as fast as their pod is given a core."""
+        """Free the memory of killed processes: they do so themselves, but only as fast as their pod gets CPU time."""
         pids = {pid for path in paths for pid in self._cgroups.charged(path)}
         self._freeing.run(lambda: release_memory(pids), lambda _: None)
 
     def _watch(self, running: _OpenEviction) -> None:
-        """See that its processes end, and end what starts, for as long as that may be.
+        """Watch until its processes end, and kill restarted ones for as long as needed.
 
-        A kubelet restarts what ends until it hears of the eviction: there is no end while the server says nothing.
+        A kubelet restarts containers until it learns of the eviction, so there is no end while the server does not
+        answer.
         """
         if self._running.get(running.victim.uid) is not running:
             return
@@ -371,9 +372,9 @@ class Evictor:
                 self._end(running)
 
     def _look(self, running: _OpenEviction) -> list[ContainerCgroup]:
-        """Return the pod's containers as they are now, without its sandbox; once that is known, whatever else there is.
+        """Return the pod's current containers without its sandbox; once the sandbox is known, everything else.
 
-        Whatever starts later is no sandbox, although the server does not know it yet.
+        Processes that start later are never the sandbox, even if the server does not know them yet.
         """
         intent = running.intent
         if not intent.cgroup:
@@ -387,7 +388,7 @@ class Evictor:
         return [container for container in pod.containers if container.id not in intent.spared_ids]
 
     def _nothing_runs(self, eviction: Eviction, path: str) -> Eviction:
-        """Return what comes of an eviction of a pod without processes; in version 1 they may be out of sight."""
+        """Return the outcome of evicting a pod without processes; in cgroup v1, they may be invisible."""
         if self._cgroups.pids(path) and not self._cgroups.charged(path):
             why = "its processes are not visible: the guard needs the host's PID namespace"
             return replace(eviction, outcome=EvictionOutcome.REFUSED, refusal=why)
@@ -401,7 +402,7 @@ class Evictor:
                 self._lifeline.let_go(path)
 
     def _why_not(self, uid: str, path: str) -> str:
-        """Return why a cgroup must not be touched for a pod; empty where it is the pod's own."""
+        """Return why a cgroup must not be touched for a pod; empty if it is the pod's own."""
         place = place_of(path)
         if place.level is not CgroupLevel.POD or place.pod_uid != uid or not path.startswith(f"{self._cgroups.own}/"):
             return f"cgroup {path} is not the cgroup of pod {uid} below {self._cgroups.own}"

@@ -1,7 +1,7 @@
-"""What keeps a guard from evicting: shadow mode, two switches, a refusal of the server, a rate limit, a cool-down.
+"""What keeps a guard from evicting: shadow mode, two switches, a rejection by the server, a rate limit, a cool-down.
 
-Decisions are made and written down all the same, with the reason why they are not carried out. Evictions of an earlier
-guard count: one that is restarted again and again is held to the same rate.
+Decisions are still made and recorded, with the reason why they are not carried out. Evictions of earlier guards count:
+a guard that restarts repeatedly is held to the same rate.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class HeldBack(StrEnum):
 
 
 class Brakes:
-    """Decides whether decisions are carried out. Times are the journal's."""
+    """Decides whether evictions are carried out. Times are the journal's."""
 
     def __init__(
         self, settings: GuardSettings, is_switched_off: Callable[[], bool], evicted_us: Iterable[int] = ()
     ) -> None:
-        """``evicted_us``: when pods were evicted before."""
+        """``evicted_us``: times of earlier evictions."""
         self._settings, self._is_switched_off = settings, is_switched_off
         self._evicted_us = deque(sorted(evicted_us))
         self.refused_until_us = 0
-        """Until when the server is taken to refuse evictions."""
+        """Until when the server is assumed to reject evictions."""
 
     @property
     def has_stop_file(self) -> bool:
-        """Whether the file that switches the guard off is there."""
+        """Whether the file that switches the guard off exists."""
         return (self._settings.run / STOP_FILE).exists()
 
     def evicted(self, now_us: int) -> None:
@@ -53,7 +53,7 @@ class Brakes:
         self._evicted_us.append(now_us)
 
     def held_back(self, now_us: int) -> HeldBack | None:
-        """Return why nothing is evicted now; None where it would be."""
+        """Return why nothing is evicted now; None if it would be."""
         settings = self._settings
         if not settings.enforce:
             return HeldBack.SHADOW
@@ -72,7 +72,7 @@ class Brakes:
         return None
 
     def free_again_us(self, now_us: int) -> int | None:
-        """Return when a rate limit or a cool-down ends; None where it is none of these."""
+        """Return when a rate limit or a cool-down ends; None if neither is active."""
         match self.held_back(now_us):
             case HeldBack.COOL_DOWN:
                 return self._evicted_us[-1] + self._settings.cool_down_us
@@ -82,7 +82,7 @@ class Brakes:
                 return None
 
     def limit(self, now_us: int) -> RateLimit:
-        """Return how many evictions there may be, and were."""
+        """Return the allowed number of evictions, and how many there were."""
         settings = self._settings
         recent = sum(each > now_us - settings.most_within_us for each in self._evicted_us)
         cool_us = self._evicted_us[-1] + settings.cool_down_us if self._evicted_us else 0
@@ -90,7 +90,7 @@ class Brakes:
 
 
 def earlier_evictions(journal: Path, since_us: int) -> Iterator[int]:
-    """Yield when guards evicted pods, by the end of their journal."""
+    """Yield the times of evictions at the end of the journal."""
     try:
         with journal.open("rb") as stream:
             stream.seek(max(0, journal.stat().st_size - _TAIL_BYTES))

@@ -1,7 +1,6 @@
-"""What the agent decides, as the guard writes it down; and what follows from it apart from the eviction itself.
+"""The agent's decisions as the guard records them, and their consequences apart from the eviction itself.
 
-Nothing is written while the agent decides: a disk that is busy, as it is when memory is short, is not waited for
-before a kill.
+Nothing is written while the agent decides: a kill never waits for a disk, which is busy when memory is short.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from podqos.guard.world import GuardWorld
 from podqos.host.linux.loop import Timer
 from podqos.host.shell.agent_thread import AgentThread
 
-# What agents note of pods that come and go is the kubelet's doing.
+# The agent's entries about pods that come and go are the kubelet's doing.
 _NOT_OURS = frozenset({Kind.ADOPTED, Kind.STOPPED, Kind.CLEANED_UP})
 
 
 class Decisions:
-    """Takes what the agent notes."""
+    """Receives the agent's journal entries."""
 
     def __init__(
         self,
@@ -34,23 +33,23 @@ class Decisions:
         thread: AgentThread,
         look_again: Callable[[], None],
     ) -> None:
-        """``look_again`` is called when a decision that was held back can be carried out."""
+        """``look_again`` is called when a blocked decision can be carried out."""
         self._world, self._brakes, self._explaining = world, brakes, explaining
         self._thread, self._look_again = thread, look_again
         self.evictions = 0
-        """How many there were, of this guard."""
+        """The number of decisions of this guard."""
         self._entries: deque[Entry] = deque()
-        """What is yet to be written."""
+        """Entries that are not written yet."""
         self._decided: list[Decided] = []
         self._before, self._now_us = AgentState(), 0
         self._again: Timer | None = None
 
     def begin(self, before: AgentState, now_us: int) -> None:
-        """Begin with an event: with what the agent knew before it, and when."""
+        """Start handling an event: the agent's state before it, and the time."""
         self._before, self._now_us = before, now_us
 
     def take(self, entry: Entry) -> None:
-        """Take what the agent notes: as the guard's, and without what is the kubelet's doing."""
+        """Receive the agent's entries, marked as the guard's and without those about the kubelet's own work."""
         if entry.kind in _NOT_OURS and not self._is_of_victim(entry):
             return
         own = replace(entry, by=By.GUARD) if entry.by is By.KUBELET else entry
@@ -63,7 +62,7 @@ class Decisions:
         self._entries.append(own)
 
     def settle(self, write: Callable[[Entry], object]) -> None:
-        """Write what was noted; look again when a decision can be carried out, and explain every one."""
+        """Write the entries; schedule another look for blocked decisions, and explain each decision."""
         while self._entries:
             write(self._entries.popleft())
         decided, self._decided = self._decided, []

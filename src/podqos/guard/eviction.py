@@ -1,15 +1,15 @@
-"""Pure: how one pod is evicted beside a kubelet, step by step, so that Kubernetes understands what happened.
+"""Pure: evicts one pod next to a kubelet, step by step, in a way that Kubernetes understands.
 
-A kubelet tears a pod down when its status is patched to ``Failed`` *and* an annotation changes in the same request; a
-status alone is put back within seconds, and a container that is killed before the patch is restarted. So: stop the
-growth, send one patch, kill the containers at the same moment (or once the server has answered), and end for a while
-whatever still starts. What the server says decides the rest. An eviction that has begun to kill is never given up: it
-asks again until the server has the status, because a kill without its reason is what the guard is there to prevent.
+A kubelet tears a pod down when its status is patched to ``Failed`` *and* an annotation changes in the same request. A
+status alone is reverted within seconds, and a container killed before the patch is restarted. So: stop the growth, send
+one patch, kill the containers at the same moment (or once the server has answered), and for a while kill whatever still
+starts. The server's answer decides the rest. Once killing has begun, an eviction is never abandoned: it retries until
+the server has the status, because a kill without a reason is what the guard exists to prevent.
 
-For a soft threshold there is time: the server is asked to evict by its own rules, and nothing is held or killed.
+A soft threshold leaves time: the server is asked to evict by its own rules, and nothing is frozen or killed.
 
-``(eviction, event) → (eviction, actions)``: nothing here does anything, and every step can be taken up by a guard that
-was killed and started again (``taken_up``).
+``(eviction, event) → (eviction, actions)``: nothing here has side effects, and a restarted guard can continue at any
+step (``taken_up``).
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 ANSWER_SECONDS = 0.05
-"""How long the growth alone is stopped while the server says nothing."""
+"""How long a pod is only frozen while the server does not answer."""
 HELD_SECONDS = 10.0
-"""How long it is stopped at most: what is frozen answers no probe, and the kubelet cannot end it either."""
+"""How long it is frozen at most: a frozen pod fails its probes, and the kubelet cannot stop it, either."""
 WATCHED_SECONDS = 2.0
-"""For how long whatever starts in the pod is ended, once the server has answered: the kubelet may not have heard yet,
-and its first restart comes after 0.2 to 1.3 seconds."""
+"""How long restarted containers are killed after the server's answer: the kubelet may not know yet, and its first
+restart comes after 0.2 to 1.3 seconds.
+"""
 MOST_REPAIRS = 3
-"""A kubelet that begins to tear a pod down shows it without a reason at first, and restores that in the end from the
-pod as it knew it. If it has to begin again, it knows the pod without one: told again in time, it has it."""
+"""A kubelet that tears a pod down first reports it without a reason, and restores the reason later from its own copy of
+the pod. If it has to start over, its copy has no reason: sending the status again in time fixes that.
+"""
 MOST_EVENT_FAILURES = 12
-"""So often, over some minutes, an Event is posted that is not allowed: someone may see to that."""
+"""Number of retries, over some minutes, for an Event that is forbidden: someone may grant the permission."""
 FIRST_PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 30.0
 _OK, _MULTIPLE = 200, 300
@@ -42,81 +44,81 @@ class KillWhen(StrEnum):
     """When the containers are killed."""
 
     PATCH = "patch"
-    """At the moment the patch is sent."""
+    """When the patch is sent."""
     ANSWER = "answer"
-    """When the server has taken it; where it says nothing and memory goes on falling, then."""
+    """When the server has accepted it, or, without an answer, when memory keeps falling."""
 
 
 class EvictionOutcome(StrEnum):
-    """What came of an eviction."""
+    """The outcome of an eviction."""
 
     EVICTED = "Evicted"
     """The server has the status, or evicts the pod itself."""
     GONE = "Gone"
-    """The server no longer had the pod, or nothing of it ran."""
+    """The server no longer had the pod, or it had no processes."""
     REPLACED = "Replaced"
-    """The server had another pod of that name; it was left alone."""
+    """The server had another pod of that name, which was left alone."""
     REFUSED = "Refused"
     """The server did not allow it; nothing was killed."""
     DROPPED = "Dropped"
-    """The guard was away for too long after deciding; nothing was killed."""
+    """The guard was down for too long after the decision; nothing was killed."""
 
 
 class GuardVictim(Struct, frozen=True):
-    """The pod, and what the server is told."""
+    """The pod, and what is reported to the server."""
 
     namespace: str
     name: str
     uid: str
     message: str
-    """The kubelet's words."""
+    """In the kubelet's words."""
     decided_at: str
     """RFC 3339."""
     generation: int = 0
-    """Of its spec, as last seen; 0 is not known."""
+    """The last known generation of its spec; 0 if unknown."""
     threshold: str = ""
     node: str = ""
     annotations: dict[str, str] = {}
-    """Of the Event: the kubelet's, and why."""
+    """Annotations of the Event: the kubelet's, and the reason."""
 
 
 class Eviction(Struct, frozen=True, omit_defaults=True):
-    """How far an eviction is; written down at every step."""
+    """The state of an eviction, saved at every step."""
 
     victim: GuardVictim
     kill_when: KillWhen = KillWhen.PATCH
     grace_seconds: int | None = None
-    """Where the server is asked to evict it: how long its containers get."""
+    """The grace period of its containers, if the server evicts it."""
     has_killed: bool = False
     """Whether killing has begun, or is about to."""
     is_gone: bool = False
-    """Whether no container's process is left."""
+    """Whether its containers have no process left."""
     is_dropping: bool = False
-    """Whether it only has to be found out if the server had been told."""
+    """Whether it only remains to find out if the server was informed."""
     has_event: bool = False
     """Whether the server has the Event, or never will."""
     event_refusal: str = ""
     """Why it never will."""
     refusal: str = ""
-    """Why the server did not want the patch, as it last said."""
+    """The server's last reason for rejecting the patch."""
     repairs: int = 0
-    """How often the status was sent again because the kubelet had lost the reason."""
+    """How often the status was sent again because the kubelet had overwritten the reason."""
     failures: int = 0
     outcome: EvictionOutcome | None = None
 
     @property
     def is_soft(self) -> bool:
-        """Whether the server is asked to evict it, by its own rules."""
+        """Whether the server evicts it by its own rules."""
         return self.grace_seconds is not None
 
     @property
     def needs_event(self) -> bool:
-        """Whether an Event is still to be posted: for everything that was killed."""
+        """Whether an Event must still be posted: for everything that was killed."""
         return not self.has_event and (self.has_killed or self.outcome is EvictionOutcome.EVICTED)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the eviction is over."""
         return self.outcome is not None and not self.needs_event and (self.is_gone or not self.has_killed)
 
 
@@ -124,18 +126,18 @@ class Eviction(Struct, frozen=True, omit_defaults=True):
 
 
 class EvictionSent(Struct, frozen=True):
-    """The request is on its way."""
+    """The request was sent."""
 
 
 class EvictionAnswered(Struct, frozen=True):
-    """The server answered it."""
+    """The server answered the request."""
 
     status: int
     message: str = ""
 
 
 class Unanswered(Struct, frozen=True):
-    """No answer came to whatever was asked, or no connection: asked again later."""
+    """A request got no answer, or no connection; it is retried later."""
 
     why: str = ""
 
@@ -146,18 +148,18 @@ class Looked(Struct, frozen=True):
     uid: str | None
     """None: no pod."""
     is_told: bool = False
-    """Whether it has what the guard wanted to tell it."""
+    """Whether it already has the guard's status."""
 
 
 class EventAnswered(Struct, frozen=True):
-    """The server answered to the Event."""
+    """The server answered the Event."""
 
     status: int
     message: str = ""
 
 
 class StillFalling(Struct, frozen=True):
-    """Memory goes on falling although this pod's growth is stopped; or it was chosen once more."""
+    """Memory keeps falling although this pod is frozen, or the pod was selected again."""
 
 
 class ProcessesGone(Struct, frozen=True):
@@ -165,7 +167,7 @@ class ProcessesGone(Struct, frozen=True):
 
 
 class PauseOver(Struct, frozen=True):
-    """It is time to ask again."""
+    """It is time to retry."""
 
 
 class ReasonLost(Struct, frozen=True):
@@ -173,7 +175,7 @@ class ReasonLost(Struct, frozen=True):
 
 
 class TimeOver(Struct, frozen=True):
-    """The server has had its time to evict the pod by its own rules."""
+    """The server's time to evict the pod by its own rules is over."""
 
 
 Event = (
@@ -194,15 +196,15 @@ Event = (
 
 
 class StopGrowth(Struct, frozen=True):
-    """Keep the pod from taking more memory."""
+    """Stop the pod from using more memory."""
 
 
 class SendPatch(Struct, frozen=True):
-    """Tell the server: status and annotation in one request, with the uid."""
+    """Report to the server: status and annotation in one request, with the uid."""
 
 
 class SendAgain(Struct, frozen=True):
-    """Tell the server once more what it knew already, with another annotation; whatever it says to that."""
+    """Report again what the server already knew, with a new annotation, regardless of the answer."""
 
 
 class SendEviction(Struct, frozen=True):
@@ -210,25 +212,25 @@ class SendEviction(Struct, frozen=True):
 
 
 class LookAgain(Struct, frozen=True):
-    """See what the server has under that name."""
+    """Read what the server has under that name."""
 
 
 class KillContainers(Struct, frozen=True):
-    """Kill the processes of its containers, not the sandbox; and whatever starts until some time after the answer."""
+    """Kill the processes of its containers, not the sandbox, and restarted ones until some time after the answer."""
 
     then_for_seconds: float = WATCHED_SECONDS
 
 
 class LetGo(Struct, frozen=True):
-    """Undo what stopped the growth, so that processes can die or go on."""
+    """Thaw the pod, so that its processes can die or continue."""
 
 
 class PostEvent(Struct, frozen=True):
-    """Record the eviction as the kubelet does, under a name of its own: twice is once."""
+    """Record the eviction as the kubelet does, under a fixed name, so that posting it twice is harmless."""
 
 
 class Pause(Struct, frozen=True):
-    """Come back with ``PauseOver``."""
+    """Schedule ``PauseOver``."""
 
     seconds: float
 
@@ -238,19 +240,19 @@ Step = tuple[Eviction, Sequence[Action]]
 
 
 def begin(victim: GuardVictim, kill_when: KillWhen) -> Step:
-    """Begin: the growth is stopped first, because it goes on while the server is asked."""
+    """Start: stop the growth first, because it continues while the server is asked."""
     return Eviction(victim, kill_when), (StopGrowth(), SendPatch())
 
 
 def begin_softly(victim: GuardVictim, grace_seconds: int) -> Step:
-    """Begin where there is time."""
+    """Start an eviction through the API."""
     return Eviction(victim, grace_seconds=grace_seconds), (SendEviction(),)
 
 
 def taken_up(eviction: Eviction, *, is_late: bool = False) -> Step:
-    """Go on with what an earlier guard had begun; the server is asked again, which changes nothing if it knows.
+    """Continue an earlier guard's eviction; the server is asked again, which is harmless if it knows.
 
-    ``is_late``: too long ago to begin to kill for it. The server may know all the same.
+    ``is_late``: too old to start killing for it. The server may still know about it.
     """
     if eviction.is_over:
         return eviction, (LetGo(),)
@@ -264,7 +266,7 @@ def taken_up(eviction: Eviction, *, is_late: bool = False) -> Step:
 
 
 def follow(eviction: Eviction, event: Event) -> Step:
-    """Answer one event."""
+    """Handle one event."""
     match event:
         case EvictionSent():
             return _killing(eviction) if eviction.kill_when is KillWhen.PATCH else (eviction, ())
@@ -292,7 +294,7 @@ def follow(eviction: Eviction, event: Event) -> Step:
 
 
 def _due(eviction: Eviction) -> tuple[Action, ...]:
-    """Return what the server has yet to be asked or told."""
+    """Return the requests that are still due."""
     if eviction.outcome is not None:
         return (PostEvent(),) if eviction.needs_event else ()
     if eviction.is_dropping:
@@ -306,7 +308,7 @@ def _answered(eviction: Eviction, status: int, message: str) -> Step:
     if _OK <= status < _MULTIPLE:
         return _over(replace(eviction, refusal=""), EvictionOutcome.EVICTED)
     if status in {_NOT_FOUND, _CONFLICT, _UNPROCESSABLE}:
-        # Another pod of that name, a policy that does not allow it, or someone else was faster.
+        # Another pod of that name, a policy that forbids it, or someone else was faster.
         return replace(eviction, refusal=message if status == _UNPROCESSABLE else ""), (LookAgain(),)
     if status in {_UNAUTHORIZED, _FORBIDDEN} and not eviction.has_killed:
         return _over(replace(eviction, refusal=message), EvictionOutcome.REFUSED)
@@ -317,7 +319,7 @@ def _looked(eviction: Eviction, uid: str | None, *, is_told: bool) -> Step:
     if eviction.outcome is not None:
         return eviction, ()
     if uid != eviction.victim.uid or is_told:
-        # What is killed is chosen by the uid in its cgroup, never by its name.
+        # Processes are killed by the uid in their cgroup, never by name.
         outcome = (
             EvictionOutcome.GONE
             if uid is None
@@ -334,7 +336,7 @@ def _looked(eviction: Eviction, uid: str | None, *, is_told: bool) -> Step:
 
 
 def _over(eviction: Eviction, outcome: EvictionOutcome) -> Step:
-    """Go by the server's last word, but for the Event. What it no longer has is killed all the same."""
+    """Follow the server's last answer, except for the Event. A pod that it no longer has is still killed."""
     known = replace(eviction, outcome=outcome, failures=0)
     if outcome in {EvictionOutcome.REFUSED, EvictionOutcome.DROPPED}:
         return known, (LetGo(),)
@@ -343,13 +345,13 @@ def _over(eviction: Eviction, outcome: EvictionOutcome) -> Step:
 
 
 def _again(eviction: Eviction, *, at_once: bool = False) -> Step:
-    """Ask again, less and less often; what was not killed yet stays held."""
+    """Retry with increasing intervals; a pod that was not killed yet stays frozen."""
     pause = 0.0 if at_once and not eviction.failures else FIRST_PAUSE_SECONDS * 2 ** min(eviction.failures, 20)
     return replace(eviction, failures=eviction.failures + 1), (Pause(min(pause, LONGEST_PAUSE_SECONDS)),)
 
 
 def _killing(eviction: Eviction) -> Step:
-    """Kill, unless that is done or must not be."""
+    """Kill, unless that is done or not allowed."""
     is_spared = eviction.is_soft or eviction.is_dropping or bool(eviction.refusal)
     if eviction.has_killed or is_spared:
         return eviction, ()
@@ -357,7 +359,7 @@ def _killing(eviction: Eviction) -> Step:
 
 
 def _event_answered(eviction: Eviction, status: int, message: str) -> Step:
-    """Ask again for an Event, unless it is there, or never will be: its namespace goes, or it is not allowed."""
+    """Retry the Event, unless it exists or never will: its namespace is terminating, or it is forbidden."""
     if _OK <= status < _MULTIPLE or status == _CONFLICT:
         return replace(eviction, has_event=True), ()
     is_forbidden = status == _FORBIDDEN and (

@@ -1,7 +1,7 @@
-"""What comes of decisions: evictions are carried out (``acting``), and what came of each is written down.
+"""The evictions of a guard: carried out by ``acting``, with their outcomes recorded.
 
-Whether the server would take an eviction at all is asked beforehand, without any effect, and again now and then: a
-guard without the right to evict says so before memory is short.
+A server-side dry run checks in advance, and periodically, whether the server would accept an eviction: a guard without
+the permission reports that before memory is short.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _REACTIONS_KEPT = 1000
 
 
 class Evictions:
-    """Hears what comes of evictions."""
+    """Receives the progress of evictions."""
 
     def __init__(
         self,
@@ -46,23 +46,23 @@ class Evictions:
         self._deliver, self._journal = deliver, journal
         self.acting: Evictor | None = None
         self.reactions_us: deque[int] = deque(maxlen=_REACTIONS_KEPT)
-        """Of the last evictions: from the kernel's signal to the kill."""
+        """Reaction times of the latest evictions: from the kernel's notification to the kill."""
 
     def carry_out_with(self, acting: Evictor) -> None:
-        """Finish what an earlier guard had begun, and have evictions carried out."""
+        """Continue an earlier guard's evictions, and carry out new ones."""
         self._world.acting = self.acting = acting
         acting.take_up()
         self._world.evicted |= acting.busy.keys()
 
     def seen(self, known: Mapping[str, GuardedPod]) -> None:
-        """Hear at once what the server says of victims: a kubelet may have lost the reason."""
+        """Check victims as the server shows them: a kubelet may have overwritten the reason."""
         acting = self.acting
         for uid in () if acting is None else acting.busy:
             if acting is not None and uid in known:
                 acting.seen(uid, known[uid].status.phase, known[uid].status.reason)
 
     def told(self, victim: GuardVictim, noted: Noted) -> None:
-        """Hear how far an eviction is."""
+        """Receive the progress of an eviction."""
         since_us = round(noted.seconds * 1e6)
         begun = GuardReaction(f"{victim.namespace}/{victim.name}", self._now_us() - since_us)  # by another guard
         reaction = self._world.reactions.setdefault(victim.uid, begun)
@@ -87,7 +87,7 @@ class Evictions:
                 pass
 
     def _over(self, victim: GuardVictim, reaction: GuardReaction, noted: Noted) -> None:
-        """Write down what came of an eviction; a pod that is still there is a candidate again."""
+        """Record the outcome of an eviction; a pod that still exists is a candidate again."""
         self._deliver(PodStopped(victim.uid))
         del self._world.reactions[victim.uid]
         because = EvictionReport(
@@ -113,7 +113,7 @@ class Evictions:
     # ---- beforehand ----------------------------------------------------------------------------------------------
 
     def rehearse(self, loop: Loop, sender: Sender) -> None:
-        """Ask whether the server would take an eviction, now and from then on."""
+        """Check now and periodically whether the server would accept an eviction."""
         pod = next((pod.pod for pod in self._world.pods.values() if not pod.pod.is_critical), None)
         if pod is not None:
             sender.rehearse(self._world.victim(pod, "dry run: podqos guard may evict this pod"), self._rehearsed)

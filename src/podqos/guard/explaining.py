@@ -1,6 +1,6 @@
-"""What would have saved a pod that the guard chose: the same pass made again with one change.
+"""What would have saved a pod that the guard selected: the same pass, repeated with one change.
 
-That takes longer than a reaction may: it is done a moment later, on another thread.
+That takes longer than a reaction may, so it is done a moment later, in another thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AGAIN_US = 60_000_000
 
 
 class Decided(Struct, frozen=True):
-    """An eviction that was decided, with all that the agent knew."""
+    """A decided eviction, with everything the agent knew."""
 
     entry: Entry
     before: AgentState
@@ -31,14 +31,14 @@ class Decided(Struct, frozen=True):
 
 
 class DecisionExplainer:
-    """Writes down what would have saved pods; of one that is chosen again and again in shadow, now and then."""
+    """Records what would have saved pods; for a pod selected repeatedly in shadow mode, only from time to time."""
 
     def __init__(self, config: ManagerConfig, thread: AgentThread, background: Background, journal: Journal) -> None:
         self._config, self._thread, self._background, self._journal = config, thread, background, journal
         self._last_us: dict[str, int] = {}
 
     def explain(self, decided: Decided, observation: Observation) -> None:
-        """Explain a decision on these figures, a moment later."""
+        """Explain a decision from these statistics, a moment later."""
         pod, now_us = decided.entry.pod or "", decided.now_us
         self._last_us = {each: us for each, us in self._last_us.items() if us > now_us - _AGAIN_US}
         if pod in self._last_us and decided.entry.kind is not Kind.EVICTED:

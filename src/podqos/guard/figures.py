@@ -1,8 +1,8 @@
-"""The figures of a kubelet's node, in the format of its ``/stats/summary``, without asking it.
+"""The statistics of a kubelet's node, in the format of its ``/stats/summary``, without asking the kubelet.
 
-Memory of the machine, of all pods and of each pod is read from the kernel on every call; that is a fraction of a
-millisecond for a hundred pods, where a kubelet's own figures are up to ten seconds old. Process ids come with the
-regular look. Disks are left to the kubelet (``settings``).
+Memory of the machine, of all pods and of each pod is read from the kernel on every call. That takes a fraction of a
+millisecond for a hundred pods; a kubelet's own statistics are up to ten seconds old. Process IDs are read with the
+regular check. Disks are left to the kubelet (``settings``).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class WatchedContainer(Struct, frozen=True):
     name: str
     cgroup: str
     pid: None = None
-    """Not known."""
+    """Unknown."""
 
 
 class WatchedPod:
-    """A pod of which the API server knows, with the cgroup that the kubelet made for it."""
+    """A pod that the API server knows, with its cgroup."""
 
     __slots__ = ("cgroup", "containers", "pod", "stats")
 
@@ -45,24 +45,24 @@ class WatchedPod:
         self.pod = pod
         self.cgroup = tree.path
         self.containers: Mapping[str, str] = {}
-        """Their cgroups by id; the sandbox is one of them."""
+        """Cgroups by id, including the sandbox."""
         metadata = pod.metadata
         self.stats = PodStats(PodReference(metadata.name, metadata.namespace, metadata.uid))
-        """Of the last look."""
+        """As of the last check."""
         self.found(tree)
 
     def found(self, tree: PodCgroup) -> None:
-        """Take in which containers there are now."""
+        """Update the containers."""
         self.containers = {container.id: container.path for container in tree.containers}
 
     @property
     def uid(self) -> str:
-        """The pod's uid, which for a static pod is not the one in the name of its cgroup."""
+        """The pod's uid; for a static pod, it differs from the one in the name of its cgroup."""
         return self.pod.metadata.uid
 
     @property
     def container_cgroups(self) -> Iterable[str]:
-        """Those of its containers and its sandbox."""
+        """The cgroups of its containers and its sandbox."""
         return self.containers.values()
 
     @property
@@ -73,7 +73,7 @@ class WatchedPod:
 
 
 class GuardFigures:
-    """Reads the figures of one node."""
+    """Reads the statistics of one node."""
 
     def __init__(self, node: str, cgroups: Cgroups, procfs: Procfs) -> None:
         self._cgroups, self._procfs = cgroups, procfs
@@ -81,25 +81,25 @@ class GuardFigures:
         self._node = NodeStats(node)
 
     def look(self, pods: Iterable[WatchedPod]) -> MemoryFigures:
-        """Return what is there of memory now, and nothing else."""
+        """Return the currently available memory, and nothing else."""
         return self._memory.look(pods)
 
     def last_look(self) -> MemoryFigures | None:
-        """Return the memory of the last summary, without reading it again."""
+        """Return the memory of the last summary without reading it again."""
         return self._memory.last_look()
 
     def at_least(self) -> Mapping[Signal, int]:
-        """Return what is available at least, at a glance."""
+        """Return a quick lower bound of what is available."""
         return self._memory.at_least()
 
     def quick(self, pods: Sequence[WatchedPod]) -> Summary:
-        """Return current memory figures, and the rest from the last full summary."""
+        """Return current memory statistics, and everything else from the last full summary."""
         memory = self._memory.read(pods)
         node = replace(self._node, system_containers=(memory.all_pods,), memory=memory.node)
         return Summary(node, self._with_memory(pods, memory))
 
     def full(self, pods: Sequence[WatchedPod]) -> Summary:
-        """Return all current figures."""
+        """Return all current statistics."""
         for pod in pods:
             pod.found(pod_at(self._cgroups, pod.uid, pod.cgroup))
             pod.stats = replace(pod.stats, process_stats=ProcessStats(self._cgroups.pids(pod.cgroup)))
@@ -109,7 +109,7 @@ class GuardFigures:
         return self.quick(pods)
 
     def _with_memory(self, pods: Sequence[WatchedPod], known: NodeMemory) -> tuple[PodStats, ...]:
-        """Return the pods' figures; those of containers, which an eviction's message names, of the largest pods."""
+        """Return the pods' statistics; for the largest pods also by container, as eviction messages name them."""
         for pod in pods:
             pod.stats = replace(pod.stats, memory=self._memory.of_cgroup(pod.cgroup, known))
         for pod in heapq.nlargest(

@@ -1,7 +1,7 @@
-"""What the guard is about to do to a pod, on file before it does it: a guard that was killed goes on from there.
+"""Intended evictions, saved before they are carried out: a restarted guard continues from there.
 
-The directory is on a tmpfs (``/run``): nothing is written to a disk while memory is short, and after a reboot, when no
-pod is held any more, nothing is left of it. Times are the machine's monotonic clock, which outlives a process.
+The directory is on a tmpfs (``/run``): nothing is written to disk while memory is short, and a reboot, after which no
+pod is frozen any more, clears it. Times are the machine's monotonic clock, which survives a process.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _SUFFIX = ".json"
 
 
 class Intent(Struct, frozen=True, omit_defaults=True):
-    """One eviction, with what else it takes to go on with it."""
+    """An eviction, with everything needed to continue it."""
 
     eviction: Eviction
     begun_at: float
     cgroup: str = ""
-    """The pod's; empty where nothing of it is touched."""
+    """The pod's cgroup; empty if nothing of it is touched."""
     known_ids: tuple[str, ...] = ()
     """Its containers, as the server knew them."""
     spared_ids: tuple[str, ...] | None = None
-    """What was there when killing began and is no container to kill: the sandbox."""
+    """What existed when killing began and is not a container: the sandbox."""
 
 
 class Intents:
-    """The directory of them, one file for each pod."""
+    """The directory of intents, one file per pod."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,15 +46,15 @@ class Intents:
             raise HostError(what + naming("run_dir") + ")") from error
 
     def keep(self, intent: Intent) -> None:
-        """Write one, in place of what was there for that pod."""
+        """Save an intent, replacing the pod's previous one."""
         replace_file(self._file(intent.eviction.victim.uid), self._encoder.encode(intent))
 
     def forget(self, uid: str) -> None:
-        """Remove the one of a pod."""
+        """Remove a pod's intent."""
         self._file(uid).unlink(missing_ok=True)
 
     def left(self) -> Iterator[Intent]:
-        """Yield what an earlier guard left; what cannot be read was never begun, and is removed."""
+        """Yield the intents of an earlier guard; unreadable ones were never started and are removed."""
         for file in sorted(self._folder.glob(f"*{_SUFFIX}")):
             try:
                 yield msgspec.json.decode(file.read_bytes(), type=Intent)

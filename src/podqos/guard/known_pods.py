@@ -1,11 +1,11 @@
-"""What the API server says of this node: its pods, and whether the guard is switched off. Kept when the server is away.
+"""What the API server says about this node: its pods, and whether the guard is switched off. Cached for API outages.
 
-A pod that cannot be read, because a later Kubernetes writes it otherwise, is known by its name alone: it is never
-evicted, and the others are as before.
+A pod that cannot be decoded, because a later Kubernetes writes it differently, is known by its name alone: it is never
+evicted, and the others are unaffected.
 
-Two threads watch. The loop is woken by a descriptor and takes what is known then; what was last known is on disk, so
-that a guard that is started while the server is away still knows which cgroup is whose. Names of environments,
-commands and annotations never get there.
+Two threads watch. The loop is woken by a descriptor and takes the current state. The last known state is on disk, so
+that a guard started during an API outage still knows whose cgroup is whose. Environment variables, commands and
+annotations are never saved.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from podqos.model.pod_fate import ContainerStatus, FatedPod
 from podqos.model.quantity import Quantity
 
 SWITCH = "podqos.dev/guard"
-"""The annotation of a Node that switches its guard off."""
+"""The Node annotation that switches its guard off."""
 OFF = "off"
 _STACK_BYTES = 1 << 20
 _MOST_NAMES = 5000
@@ -42,7 +42,7 @@ _EVICTED = "Evicted"
 
 
 class GuardedMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
-    """Who a pod is, and which version of its specification this is."""
+    """The identity of a pod, and the generation of its spec."""
 
     generation: int = 0
 
@@ -52,7 +52,7 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
 
     metadata: GuardedMeta = GuardedMeta()
     unread: str = ""
-    """Why nothing but its name is known; empty where all is."""
+    """Why only its name is known; empty if everything is."""
 
     @property
     def is_over(self) -> bool:
@@ -61,19 +61,19 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_evicted(self) -> bool:
-        """Whether it was evicted, whoever did it."""
+        """Whether it was evicted, by anyone."""
         return self.status.phase == "Failed" and self.status.reason == _EVICTED
 
     @property
     def container_names(self) -> Mapping[str, str]:
-        """The names of its containers by their ids, as in the names of cgroups."""
+        """The names of its containers by id, as in cgroup names."""
         status = self.status
         every = (*status.container_statuses, *status.init_container_statuses, *status.ephemeral_container_statuses)
         return {status.container_id.rpartition("/")[2]: status.name for status in every if status.container_id}
 
 
 def never_evicted(pod: GuardedPod, node: str) -> str:
-    """Return why a pod is never the guard's victim; empty where it may be."""
+    """Return why the guard never evicts a pod; empty if it may."""
     priority = pod.spec.priority
     if pod.unread:
         return f"podqos cannot read it: {pod.unread}"
@@ -105,7 +105,7 @@ class _NodeInfo(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class _NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
-    """What a kubelet changes when it starts, or is set up otherwise; not what it says again and again."""
+    """What a kubelet changes when it starts or is reconfigured; not what it reports repeatedly."""
 
     allocatable: dict[str, str] = {}
     conditions: tuple[_Condition, ...] = ()
@@ -124,7 +124,7 @@ class _Name(Struct, frozen=True, gc=False):
 
 
 class _Named(Struct, frozen=True, gc=False):
-    """A pod, as far as every version of Kubernetes writes it."""
+    """A pod, as far as every version of Kubernetes writes it the same way."""
 
     metadata: _Name
 
@@ -134,13 +134,13 @@ _NODE: Resource[_Node] = replace(NODES, model=_Node)  # type: ignore[arg-type] #
 
 
 class LastKnown(Struct, frozen=True, rename="camel"):
-    """What is on disk."""
+    """The saved state."""
 
     node: str
     saved_us: int
     pods: tuple[GuardedPod, ...]
     names: dict[str, str] = {}
-    """namespace/name by uid, of pods that are gone as well: a log of the kernel has uids alone."""
+    """namespace/name by uid, also of deleted pods: a kernel log only has uids."""
 
 
 def _encode_hook(value: object) -> object:
@@ -157,7 +157,7 @@ class KnownPods:
     """The pods of this node, as last known."""
 
     def __init__(self, cluster: Cluster | None, node: str, file: Path, note: Callable[[str], None]) -> None:
-        """Read what was last known; nothing is asked of the cluster yet. Without one nothing new comes."""
+        """Read the saved state without asking the cluster yet. Without a cluster, nothing is updated."""
         self._cluster, self._node, self._file, self._note = cluster, node, file, note
         self._pods, self._own_node = FollowedKind(_PODS, self._read), FollowedKind(_NODE)
         kinds = (self._pods, self._own_node)
@@ -166,7 +166,7 @@ class KnownPods:
         self._taken: Mapping[str, GuardedPod] | None = None
         self._names: dict[str, str] = {}
         self.synced_us: int | None = None
-        """When the pods were last all known to be as the server has them, by the wall clock."""
+        """When the pods were last known to be complete and current, in wall-clock time."""
         self.is_from_disk = False
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._is_closed = False
@@ -175,16 +175,16 @@ class KnownPods:
     # ---- the loop's side -----------------------------------------------------------------------------------------
 
     def fileno(self) -> int:
-        """Return what is readable when something has changed."""
+        """Return the descriptor that becomes readable on changes."""
         return self._event
 
     def heard(self) -> None:
-        """Be readable again only after the next change."""
+        """Wait for the next change."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._event)
 
     def take(self) -> Mapping[str, GuardedPod]:
-        """Return the pods by uid as they are now known: the same value while nothing changes."""
+        """Return the known pods by uid: the same object while nothing changes."""
         with self._lock:
             if self._taken is None:
                 self._taken = dict(self._pods.objects)
@@ -197,7 +197,7 @@ class KnownPods:
 
     @property
     def kubelet_says(self) -> object:
-        """What the kubelet says of itself: another value where it has started anew, or has other settings."""
+        """The kubelet's self-description: it differs after a restart or with other settings."""
         return tuple(node.status for node in self._nodes())
 
     def _nodes(self) -> Iterable[_Node]:
@@ -206,25 +206,25 @@ class KnownPods:
 
     @property
     def trouble(self) -> str:
-        """Why this may not be up to date; empty where it is."""
+        """Why this may be outdated; empty if it is current."""
         return next(iter(self._follower.troubles), "")
 
     # ---- the threads ---------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         if self._cluster is not None:
             self._follower.start(self._cluster, stack_bytes=_STACK_BYTES)
 
     def close(self) -> None:
-        """Stop watching; the threads end when their connections do."""
+        """Stop watching; the threads end with their connections."""
         self._follower.close()
         with self._lock:
             self._is_closed = True
             os.close(self._event)
 
     def _changed(self, kind: FollowedKind) -> None:
-        """Note, with the lock held, what has come."""
+        """Record a change, with the lock held."""
         if kind is self._pods:
             self._taken = None
             if kind.is_complete:
@@ -236,7 +236,7 @@ class KnownPods:
             self._wake()
 
     def _read(self, data: msgspec.Raw) -> GuardedPod | None:
-        """Return a pod, or its name where the rest cannot be read; None where not even that can be."""
+        """Return a pod, or only its name if the rest cannot be read; None if not even that can."""
         try:
             return _kept(model_decoder(GuardedPod).decode(data))
         except (*REFUSALS, ValueError, PodqosError) as error:
@@ -257,7 +257,7 @@ class KnownPods:
     # ---- on disk -------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write down what is known; called from a thread that may wait for the disk."""
+        """Save the known pods; called from a thread that may wait for the disk."""
         with self._lock:
             pods = tuple(self._pods.objects.values())
             if not self._pods.is_complete:
@@ -287,7 +287,7 @@ class KnownPods:
 
 
 def _kept(item: GuardedPod) -> GuardedPod:
-    """Return a pod without what no decision reads."""
+    """Return a pod without the fields that no decision reads."""
     own = {key: value for key, value in item.metadata.annotations.items() if key.startswith(_KEPT_ANNOTATIONS)}
     metadata = replace(item.metadata, annotations=own, labels={}, managed_fields=())
     status = replace(

@@ -1,10 +1,10 @@
-"""Edge: the settings of the kubelet on this machine, found as an operator would: by its command line and its files.
+"""Edge: finds the settings of this machine's kubelet as an operator would: from its command line and its files.
 
-For a guard that may not ask the kubelet: with the kubelet's own credentials ``/configz`` is forbidden. The kubelet's
-process names its file (``--config``), its drop-ins (``--config-dir``) and the flags above both; where no kubelet is
-seen, kubeadm's file is taken. Nothing is guessed: a file that the kubelet names and that cannot be read is an error.
+For a guard that may not ask the kubelet: ``/configz`` is forbidden with the kubelet's own credentials. The kubelet's
+process names its file (``--config``), its drop-ins (``--config-dir``) and flags that override both; if no kubelet is
+visible, kubeadm's file is used. Nothing is guessed: a file that the kubelet names and that cannot be read is an error.
 
-Only a process of this machine's counts, and only root's or our own: a pod may call its process kubelet, too.
+Only processes of this machine count, and only those of root or our own user: a pod can name its process kubelet, too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.wording import counted, listed
 
 USUAL_FILE = "/var/lib/kubelet/config.yaml"
-"""Kubeadm's."""
+"""kubeadm's."""
 _DROP_IN = ".conf"
 
 
@@ -33,24 +33,24 @@ class LocalKubelet(Struct, frozen=True):
 
     configuration: KubeletConfiguration
     source: str
-    """The files and flags they are from."""
+    """The files and flags that they come from."""
     trouble: str = ""
-    """What may make them differ from those that the kubelet runs with."""
+    """Why they may differ from the kubelet's actual settings."""
 
 
 class _Process(Struct, frozen=True):
-    """A kubelet that runs."""
+    """A running kubelet."""
 
     pid: int
     arguments: dict[str, list[str]]
 
     def last(self, flag: str) -> str:
-        """Return the value of a flag that counts; empty where it is not given."""
+        """Return the effective value of a flag; empty if it is not set."""
         return (self.arguments.get(flag) or [""])[-1]
 
 
 def local_kubelet(node: str, profile: Profile = LATEST) -> LocalKubelet:
-    """Return the settings of this machine's kubelet; raise HostError where they cannot be known."""
+    """Return the settings of this machine's kubelet; raise HostError if they cannot be determined."""
     procfs = Procfs()
     process = _running(node, procfs)
     try:
@@ -88,7 +88,7 @@ def _of_process(process: _Process, profile: Profile, procfs: Procfs) -> LocalKub
 
 
 class _Place:
-    """Where a kubelet reads its files: its own root, or ours where the kernel does not let us look into it."""
+    """Where a kubelet reads its files: its own root, or ours if the kernel denies access to it."""
 
     def __init__(self, pid: int, procfs: Procfs) -> None:
         self._process = procfs.root / str(pid)
@@ -105,7 +105,7 @@ class _Place:
         return KubeletText(name, data)
 
     def drop_ins(self, folder: str) -> Iterator[KubeletText]:
-        """Yield the files in the order of Go's ``WalkDir``: by name, folders in their place, links to folders not."""
+        """Yield the files in the order of Go's ``WalkDir``: by name, directories in place, no links to directories."""
         path = self._path(folder)
         if path.is_symlink():
             return
@@ -125,7 +125,7 @@ class _Place:
         parent = self._process / ("root" if is_absolute else "cwd")
         try:
             parent.stat()
-        except OSError:  # not ours to look into
+        except OSError:  # no permission to look into it
             parent = Path("/")
             if not is_absolute:
                 what = f"the kubelet's {name} is relative to a directory that is not visible"
@@ -138,7 +138,7 @@ def _unreadable(name: str, error: OSError) -> HostError:
 
 
 def _running(node: str, procfs: Procfs) -> _Process | None:
-    """Return the kubelet that runs; None where there is none. Of several, the one that is called like the node."""
+    """Return the running kubelet, None if there is none. Of several, the one named like the node."""
     found = list(_processes(procfs))
     if len(found) > 1:
         found = [process for process in found if process.last("hostname-override") == node] or found

@@ -1,7 +1,7 @@
-"""Keeps up with the kubelet's settings: a guard whose kubelet has others by now begins anew with them.
+"""Tracks the kubelet's settings: if they change, the guard restarts with the new ones.
 
-The last known settings count until the kubelet says otherwise. It is asked until it answers, then every few minutes,
-and soon after the node shows that it has started anew. Asking may take as long as it likes: it has a thread of its own.
+The last known settings apply until the kubelet answers. It is asked until it does, then every few minutes, and soon
+after the node shows that the kubelet has restarted. Asking may block: it has its own thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNANSWERED_SECONDS, _AGAIN_SECONDS, _SOON_SECONDS = 30.0, 300.0, 1.0
 
 
 class KubeletFollower:
-    """Asks the kubelet for its settings, again and again."""
+    """Polls the kubelet for its settings."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class KubeletFollower:
         thread: AgentThread,
         on_change: Callable[[GuardSettings], None],
     ) -> None:
-        """Begin with the last known ``settings``; ``ask`` returns them as they are now, for which it may wait."""
+        """Start with the last known ``settings``; ``ask`` returns the current ones and may block."""
         self._settings, self._ask, self._on_change = settings, ask, on_change
         self._thread = thread
         self._background = Background(thread.loop, "asking")
@@ -35,7 +35,7 @@ class KubeletFollower:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is to be asked at a later time, and is not being asked now."""
+        """Whether the next request is scheduled and none is running."""
         return self._timer is not None
 
     def ask(self) -> None:
@@ -45,13 +45,13 @@ class KubeletFollower:
             self._background.run(self._ask, self._heard)
 
     def seen(self, status: object) -> None:
-        """See what the node says of its kubelet; ask soon where that has changed."""
+        """Check the node's description of its kubelet; ask soon if it has changed."""
         before, self._status = self._status, status
         if before and before != status:
             self._ask_after(_SOON_SECONDS)
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         self._background.close()
 
     def _ask_after(self, seconds: float) -> None:

@@ -1,9 +1,9 @@
-"""Thaws what a guard holds if the guard dies: it is killed with -9, and thaws nothing any more.
+"""Thaws frozen pods if the guard dies: after a ``kill -9``, it cannot do that itself.
 
-A shell is started with the guard and reads from a pipe whose other end the guard alone has. Each line says how to thaw
-all that is held from then on; when the pipe ends, so has the guard, and the last line is done. The shell takes a
-megabyte and no time. It ends with the guard where the kernel ends both at once: their cgroup is killed, or the guard is
-the first process of its container. There the next guard thaws (``acting.take_up``).
+A shell starts with the guard and reads from a pipe whose other end only the guard has. Each line says how to thaw
+everything that is frozen from then on. When the pipe closes, the guard is dead, and the shell executes the last line.
+The shell uses a megabyte and no CPU. If the kernel kills both at once, because their cgroup is killed or the guard is
+the first process of its container, the next guard thaws (``acting.take_up``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _END_SECONDS = 5.0
 
 
 class Lifeline:
-    """Knows what is to be thawed when this process has died."""
+    """Knows what to thaw when this process dies."""
 
     def __init__(self) -> None:
         """Start the shell, or raise HostError."""
@@ -49,22 +49,22 @@ class Lifeline:
         self._held: dict[str, str] = {}
 
     def hold(self, path: str, thawing: tuple[str, str]) -> None:
-        """Have a cgroup thawed if this process dies; ``thawing`` is the text and the file it is written to."""
+        """Thaw a cgroup if this process dies; ``thawing`` is the text to write, and the file."""
         self._held[path] = " ".join(thawing)
         self._say()
 
     def let_go(self, path: str) -> None:
-        """Forget a cgroup: it is thawed."""
+        """Forget a cgroup that was thawed."""
         if self._held.pop(path, None) is not None:
             self._say()
 
     def close(self) -> None:
-        """End the shell."""
+        """Stop the shell."""
         os.close(self._pipe)
         with suppress(subprocess.TimeoutExpired):
             self._shell.wait(_END_SECONDS)
 
     def _say(self) -> None:
-        # Without a shell, or one that does not read, the guard does as without it.
+        # Without a working shell, the guard continues unprotected.
         with suppress(OSError):
             os.write(self._pipe, f"{' '.join(self._held.values())}\n".encode())

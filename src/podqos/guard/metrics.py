@@ -23,7 +23,7 @@ _STAGES = ("held", "killed", "gone", "answered")
 
 
 class GuardMetrics:
-    """Counts what a guard writes into its journal."""
+    """Counts the entries of a guard's journal."""
 
     def __init__(self, status: Callable[[], GuardStatus]) -> None:
         self._status = status
@@ -52,13 +52,13 @@ class GuardMetrics:
         )
 
     def heard(self, entry: Entry) -> None:
-        """Take an entry; it is counted later."""
+        """Queue an entry; it is counted later."""
         self._waiting.append(entry)
         if len(self._waiting) > _MOST_WAITING:
             self.count()
 
     def count(self) -> None:
-        """Count what was heard."""
+        """Count the queued entries."""
         while self._waiting:
             self._count(self._waiting.popleft())
 
@@ -88,7 +88,7 @@ class GuardMetrics:
                 self._reactions.add((at_us - report.noticed_us) / 1e6, (("stage", stage),))
 
     def lines(self) -> Iterator[str]:
-        """Yield all of it as text."""
+        """Yield all metrics as text."""
         self.count()
         for each in (
             self._reactions, self._decisions, self._outcomes, self._deaths, self._unneeded, self._major_faults

@@ -1,7 +1,7 @@
-"""Which pods the agent knows: those that the API server knows, that run here, and that have a cgroup of their own.
+"""The pods that the agent knows: those that the API server knows, that run here, and that have their own cgroup.
 
-Looked at anew whenever one of the two changes. A pod that is being evicted stays until its processes are gone, whatever
-the server says of it: what it holds has yet to be freed, and the next one must not be evicted for that.
+Updated whenever either side changes. A pod that is being evicted stays until its processes are gone, whatever the
+server says: its memory is not free yet, and no other pod must be evicted for that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Journal = Callable[[Kind, str | None, By, Because | None], None]
 
 
 class GuardedPods:
-    """Tells the agent of pods that come, go and change."""
+    """Informs the agent of pods that come, go and change."""
 
     def __init__(
         self,
@@ -34,17 +34,17 @@ class GuardedPods:
         deliver: Callable[[Event], None],
         journal: Journal,
     ) -> None:
-        """Take the agent's ``driver``; what is delivered while another event is handled is handled after it."""
+        """Set the agent's ``driver``; events delivered while another one is handled are queued."""
         self.known = known
         self._world, self._cgroups = world, world.cgroups
         self._driver, self._deliver, self._journal = driver, deliver, journal
         self._paths: Mapping[str, str] = {}
         self._seen_evicted: set[str] = set()
         self.unknown = 0
-        """How many cgroups are of pods that the API server does not know."""
+        """The number of pod cgroups without a pod in the API server."""
 
     def refresh(self, *, anew: bool = False) -> None:
-        """Tell what has changed; ``anew``: also where the server and the cgroups are as they were."""
+        """Report changes; ``anew``: even if the server and the cgroups have not changed."""
         world, before = self._world, self._world.known
         known, paths = self.known.take(), dict(pod_paths(self._cgroups))
         if known is before and paths == self._paths and not anew:
@@ -66,7 +66,7 @@ class GuardedPods:
         self._seen_evicted &= known.keys()
 
     def _check(self, uid: str, watched: WatchedPod, pod: GuardedPod | None, path: str | None) -> None:
-        """Let a pod go that is gone, and take in how it has changed."""
+        """Remove a pod that is gone, and apply changes."""
         if path == watched.cgroup and self._is_dying(uid):
             return
         if path != watched.cgroup or pod is None or pod.is_over:
@@ -79,14 +79,14 @@ class GuardedPods:
                 watched.found(pod_at(self._cgroups, uid, watched.cgroup))
 
     def _is_dying(self, uid: str) -> bool:
-        """Whether a pod is held or killed and has processes left."""
+        """Whether a pod is frozen or killed and still has processes."""
         reaction = self._world.reactions.get(uid)
         if reaction is None or reaction.gone_us is not None:
             return False
         return reaction.held_us is not None or reaction.killed_us is not None
 
     def _is_candidate(self, uid: str, pod: GuardedPod) -> bool:
-        """Whether the agent is to know a pod: it may be evicted, or is one that is spared."""
+        """Whether the agent should know a pod: it may be evicted, or is one that is never evicted."""
         is_there = not pod.is_over and uid not in self._world.evicted
         return is_there and (pod.is_critical or not never_evicted(pod, self._world.node))
 

@@ -1,8 +1,8 @@
-"""Pure: what the server is told of an eviction, exactly as a kubelet takes it.
+"""Pure: the requests that report an eviction to the server, exactly as a kubelet expects them.
 
-The status alone is put back by the kubelet's status manager: it sees a changed status of its own pod. A changed
-annotation makes it look at the pod anew, and a pod that is ``Failed`` is torn down. The uid makes the server refuse
-(422) where the pod was replaced by one of the same name; the Event has a name of its own, so that twice is once.
+The kubelet's status manager reverts a status alone: it sees a foreign change to its own pod. A changed annotation makes
+it look at the pod again, and a ``Failed`` pod is torn down. The uid makes the server reject the request (422) if the
+pod was replaced by one of the same name; the Event has a fixed name, so that posting it twice is harmless.
 
 Sources: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (evictPod), pkg/api/v1/pod/util.go
 (UpdatePodCondition), client-go tools/record/event.go (makeEvent) and util/event_name_generator.go.
@@ -19,15 +19,15 @@ from podqos.eviction.messages import PHASE, REASON, disruption_condition
 from podqos.guard.eviction import GuardVictim, Looked
 
 ANNOTATION = "podqos.dev/evicted-at"
-"""Changes with every eviction; the only one that the guard writes on a pod."""
+"""Changes with every eviction; the only annotation that the guard writes on a pod."""
 COMPONENT = "podqos-guard"
 _MOST_NAME = 253
 
 
 def patch_of(victim: GuardVictim, repairs: int = 0) -> dict[str, object]:
-    """Return the patch of a pod's status: a strategic merge, in which conditions are merged by type.
+    """Return the patch of a pod's status: a strategic merge, which merges conditions by type.
 
-    Sent again it has another annotation: the same one would change nothing, and the kubelet would not look.
+    When sent again, it has a different annotation: an unchanged one would not make the kubelet look.
     """
     condition = disruption_condition(victim.message)
     told: dict[str, object] = {"type": condition.type, "status": condition.status, "reason": condition.reason}
@@ -93,7 +93,7 @@ _POD = msgspec.json.Decoder(_Pod)
 
 
 def looked(data: bytes | None, victim: GuardVictim, *, is_soft: bool) -> Looked:
-    """Return what a pod that the server has says about an eviction."""
+    """Return what the server's pod says about an eviction."""
     if data is None:
         return Looked(None)
     there = _POD.decode(data).metadata
@@ -106,7 +106,7 @@ def _mark(victim: GuardVictim, repairs: int) -> str:
 
 
 def _whole_second(victim: GuardVictim) -> str:
-    """Return when it was decided as ``metav1.Time`` has it."""
+    """Return the time of the decision as ``metav1.Time``."""
     return f"{victim.decided_at[:19]}Z"
 
 

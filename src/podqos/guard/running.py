@@ -5,8 +5,8 @@
     kmsg, statuses ─► what kubelet and kernel did ─────────┐   └──────┬──► journal
                                                            └──────────┘
 
-Everything that may block is done on other threads: the watch, requests, the disk. Whether a decision is carried out or
-only written down is asked anew for each (``brakes``).
+Everything that may block runs on other threads: the watch, requests, the disk. ``brakes`` decides for each decision
+whether it is carried out or only recorded.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _STALL_US, _WINDOW_US = 10_000, 500_000
 
 
 class Guard(AgentShell):
-    """A guard beside a kubelet."""
+    """A guard next to a kubelet."""
 
     def __init__(
         self,
@@ -78,12 +78,12 @@ class Guard(AgentShell):
         procfs: Procfs | None = None,
         ask: Callable[[], GuardSettings] | None = None,
     ) -> None:
-        """``ask`` returns the settings as they are now, for which it may wait."""
+        """``ask`` returns the current settings and may block."""
         super().__init__(settings.node, say, "the guard")
         self.settings = settings
         self.started_us = self.now_us()
         self.newer: GuardSettings | None = None
-        """Those to begin anew with; None where it was told to stop."""
+        """The settings to restart with; None after a shutdown."""
         self._mode = GuardMode(settings.enforce, "not begun")
         self._unprotected: list[str] = []
         with self._opening():
@@ -96,7 +96,7 @@ class Guard(AgentShell):
             self._open_acting(cluster)
 
     def _begin(self) -> None:
-        """Put the agent into its world, and around it what it hears and what hears it."""
+        """Connect the agent, its world, and everything around it."""
         settings, thread = self.settings, self.thread
         earlier = earlier_evictions(settings.state / JOURNAL, self.now_us() - settings.most_within_us)
         self.brakes = Brakes(settings, lambda: self.known.is_switched_off, earlier)
@@ -117,13 +117,13 @@ class Guard(AgentShell):
     # ---- life cycle ----------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Guard until told to stop, or until the kubelet has other settings."""
+        """Run until shutdown, or until the kubelet's settings change."""
         self._run_until_stopped(self._stop)
         self.close()
         stop_at_once()
 
     def start(self) -> None:
-        """Begin to watch and to decide."""
+        """Start watching and deciding."""
         self.known.start()
         self.loop.watch(self.known.fileno(), self._pods_changed)
         self._listen()
@@ -142,14 +142,14 @@ class Guard(AgentShell):
         self._undisturbed.begin()
 
     def close(self) -> None:
-        """Let everything go; what was begun is finished by the next guard."""
+        """Release everything; the next guard continues unfinished evictions."""
         self._journal(Kind.WATCHING, because=GuardMode(self.settings.enforce, self._mode.held_back, ended=True))
         self._write_status()
         self._release()
         self._undisturbed.end()
 
     def serve_metrics(self, host: str, port: int) -> int:
-        """Serve metrics from here on; return the port, for when 0 was requested."""
+        """Serve metrics; return the port, in case 0 was requested."""
         metrics = GuardMetrics(self.status)
         self.journal.listen(metrics.heard)
         server = HttpServer(self.loop, metrics.answer, self.note, f"podqos/{__version__}")
@@ -157,7 +157,7 @@ class Guard(AgentShell):
         return server.listen_tcp(host, port)
 
     def _claim(self) -> None:
-        """Make the directories, and be the only guard in this run directory."""
+        """Create the directories, and make sure that no other guard uses this run directory."""
         for folder in (self.settings.state, self.settings.run):
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -173,7 +173,7 @@ class Guard(AgentShell):
             raise HostError(what + naming("run_dir") + ")") from None
 
     def _protect(self, procfs: Procfs) -> None:
-        """Find the kubelet's cgroups, and claim what the machine allows for the guard itself."""
+        """Find the kubelet's cgroups, and protect the guard itself as far as the machine allows."""
         self._procfs, capabilities = procfs, detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(self.settings, capabilities.version, procfs), procfs)
         self.config = agent_config(self.settings, self.cgroups.version, procfs)
@@ -182,7 +182,7 @@ class Guard(AgentShell):
         self._open.callback(self._protection.end)
 
     def _open_acting(self, cluster: Cluster | None) -> None:
-        """Prepare to evict; what an earlier guard had begun is finished in any case."""
+        """Prepare evictions; an earlier guard's evictions are continued in any case."""
         intents = Intents(self.settings.run / "evictions")
         self._sender: Sender | None = None
         if cluster is None or not (self.settings.enforce or any(intents.left())):
@@ -204,7 +204,7 @@ class Guard(AgentShell):
         self.evictions.carry_out_with(self._keep(acting))
 
     def _listen(self) -> None:
-        """Hear what the kernel says about kills and about pressure."""
+        """Listen for the kernel's OOM kills and for pressure."""
         self._journal_kernel_kills(self.cgroups, self.world.pods.values, "the kernel's OOM kills are not detected")
         files = [self._procfs.root / "pressure" / "memory"]
         if self.cgroups.version is CgroupVersion.V2:
@@ -214,7 +214,7 @@ class Guard(AgentShell):
             self._open.callback(watch.close)
 
     def _warm_up(self) -> None:
-        """Take every step of a decision once, without any effect: what it touches stays in memory from then on."""
+        """Run every step of a decision once, without side effects, so that its memory pages stay resident."""
         tight = Quantity.of_units(1 << 62, "BinarySI")
         thresholds = tuple(
             Threshold(threshold.signal, ThresholdValue(tight))
@@ -249,7 +249,7 @@ class Guard(AgentShell):
         self._look(Woken())
 
     def _look(self, event: MemoryNotified | Woken) -> None:
-        """Let the agent look at the pods that there are now."""
+        """Let the agent check the current pods."""
         noticed_us = self.now_us()
         self.pods.refresh()
         self.world.noticed_us = noticed_us
@@ -259,7 +259,7 @@ class Guard(AgentShell):
         self.journal.write(Entry(self.now_us(), self.settings.node, kind, pod, None, by, because))
 
     def _check_mode(self) -> None:
-        """Write down a change of mode; look again where nothing holds decisions back any more."""
+        """Record a change of mode; check again when evictions are no longer blocked."""
         held_back = self.brakes.held_back(self.now_us())
         mode = GuardMode(self.settings.enforce, "" if held_back in {None, HeldBack.COOL_DOWN} else str(held_back))
         if mode == self._mode:
@@ -299,7 +299,7 @@ class Guard(AgentShell):
         self._collect_garbage()
 
     def _save(self) -> None:
-        """Keep what is known of pods, in case the server is away at the next start."""
+        """Save the known pods, in case the server is unavailable at the next start."""
         if self._is_unsaved:
             self._is_unsaved = False
             self._background.run(self.known.save, lambda _result: None)
@@ -311,7 +311,7 @@ class Guard(AgentShell):
             self.note(f"{self.settings.run / FILE}: {error.strerror}")
 
     def status(self) -> GuardStatus:
-        """Return how the guard is."""
+        """Return the guard's status."""
         parts = StatusParts(
             settings=self.settings,
             thread=self.thread,

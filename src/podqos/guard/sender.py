@@ -1,8 +1,8 @@
-"""Sends the guard's requests from threads of its own, over connections that are open already; answers come on the loop.
+"""Sends the guard's requests from its own threads, over open connections; answers arrive on the loop.
 
-A request takes milliseconds, or seconds where the server is slow. Several threads, so that one pod's answer does not
-hold up another's; and the more often a server has not answered, the longer it is waited for: a connection that is dead
-is given up soon, a server that is slow is heard in the end.
+A request takes milliseconds, or seconds if the server is slow. There are several threads, so that one pod's answer does
+not delay another's. Timeouts grow with each failure: a dead connection is abandoned soon, a slow server still gets
+heard.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Done = Callable[[Reply], None]
 
 
 class Sender:
-    """Asks one server for the guard."""
+    """Sends requests to one server."""
 
     def __init__(self, loop: Loop, writer: Writer) -> None:
         self._loop = loop
@@ -35,17 +35,17 @@ class Sender:
         self._background = Background(loop, "sender", _THREADS)
         self._is_closed = False
         self.is_reachable = False
-        """Whether the last request was answered, in whatever way."""
+        """Whether the last request was answered, with any status."""
         self._warm()
 
     def patch(self, eviction: Eviction, done: Done) -> None:
-        """Tell the server that a pod is evicted."""
+        """Report to the server that a pod is evicted."""
         victim, writer = eviction.victim, self._patient(eviction)
         body = patch_of(victim, eviction.repairs)
         self._run(lambda: _answered(writer.patch_status(victim.namespace, victim.name, body)), done)
 
     def rehearse(self, victim: GuardVictim, done: Done) -> None:
-        """Ask whether the server would take that, without any effect."""
+        """Ask with a dry run whether the server would accept that."""
         body, writer = patch_of(victim), self._writer
         self._run(lambda: _answered(writer.patch_status(victim.namespace, victim.name, body, is_rehearsal=True)), done)
 
@@ -56,12 +56,12 @@ class Sender:
         self._run(lambda: _answered(writer.evict(victim.namespace, victim.name, body)), done)
 
     def look(self, eviction: Eviction, done: Done) -> None:
-        """Ask what the server has under a pod's name."""
+        """Read what the server has under a pod's name."""
         victim, writer = eviction.victim, self._patient(eviction)
         self._run(lambda: looked(writer.look(victim.namespace, victim.name), victim, is_soft=eviction.is_soft), done)
 
     def post_event(self, eviction: Eviction, done: Done) -> None:
-        """Record the eviction."""
+        """Post the Event of an eviction."""
         victim, writer = eviction.victim, self._patient(eviction)
 
         def post() -> Reply:
@@ -71,7 +71,7 @@ class Sender:
         self._run(post, done)
 
     def close(self) -> None:
-        """Send nothing more; answers that are still to come are dropped."""
+        """Send nothing more, and drop outstanding answers."""
         self._is_closed = True
         self._background.close()
 
@@ -86,7 +86,7 @@ class Sender:
         self._background.run(ask, hear)
 
     def _warm(self) -> None:
-        """Keep a connection open, and know whether the server is there."""
+        """Keep a connection open, and check that the server is reachable."""
         if self._is_closed:
             return
 

@@ -1,10 +1,10 @@
-"""How a guard is set up: what it is told, and what its kubelet is set to.
+"""The settings of a guard: its own, and those of its kubelet.
 
-A kubelet's settings come from the kubelet itself (``/configz``), and are kept: a guard begins with the last ones,
-whether the API server is there or not, and anew where the kubelet has others by now. A kubelet that may not be asked,
-as with its own credentials, has those of its command line and files (``kubelet_files``). Thresholds of memory
-and process ids are the kubelet's own; those of disks are left to it, because they take the kubelet's clean-up and
-figures that only it has, and disks fill slowly.
+A kubelet's settings come from the kubelet itself (``/configz``) and are saved: a guard starts with the last ones,
+whether the API server is available or not, and restarts if the kubelet's have changed. For a kubelet that may not be
+asked, as with its own credentials, they come from its command line and files (``kubelet_files``). The guard uses the
+kubelet's thresholds for memory and process IDs. Disk thresholds are left to the kubelet: they need its clean-up and
+statistics that only it has, and disks fill slowly.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ from podqos.survival.forecast.race import Race, winning_threshold_bytes
 STATE_DIR, RUN_DIR = "/var/lib/podqos/guard", "/run/podqos/guard"
 OOM_SCORE_ADJ = -999
 STOP_FILE = "stop"
-"""In the run directory: while it exists nothing is evicted."""
+"""In the run directory: while it exists, nothing is evicted."""
 _KEPT = "kubelet.json"
 _SIGNALS = frozenset({*MEMORY_SIGNALS, Signal.PID})
 
 
 class OwnThreshold(Struct, frozen=True):
-    """The threshold of memory that a reaction needs: growth of ``bytes_per_second`` is noticed in time."""
+    """The memory threshold for a reaction: growth of ``bytes_per_second`` is noticed in time."""
 
     reaction_us: int
     bytes_per_second: int
 
     def value(self, memory_bytes: int) -> Quantity:
-        """Return what has to be left, on a machine of this size, for the kernel not to act within the reaction.
+        """Return how much must be left, on this machine size, for the kernel not to act within the reaction time.
 
-        The kernel kills when its ``min`` watermark is left, not when nothing is.
+        The kernel kills when its ``min`` watermark is reached, not when nothing is left.
         """
         kept_bytes = machine(memory_bytes).watermarks.min_bytes
         race = Race(memory_bytes, memory_bytes - kept_bytes, 0, self.bytes_per_second, reaction_us=self.reaction_us)
@@ -70,7 +70,7 @@ class OwnThreshold(Struct, frozen=True):
 
 
 class GuardSettings(Struct, frozen=True, kw_only=True):
-    """What a guard is told."""
+    """The settings given to a guard."""
 
     node: str
     kubelet: KubeletConfiguration
@@ -80,24 +80,24 @@ class GuardSettings(Struct, frozen=True, kw_only=True):
     enforce: bool = False
     kill_when: KillWhen = KillWhen.PATCH
     most: int = 3
-    """So many evictions at most …"""
+    """Maximum number of evictions …"""
     most_within_us: int = 300_000_000
     """… within this time."""
     cool_down_us: int = 100_000
-    """The least time between two evictions."""
+    """Minimum time between two evictions."""
     own_threshold: OwnThreshold | None = None
-    """In place of the kubelet's thresholds of memory."""
+    """Replaces the kubelet's memory thresholds."""
     realtime: bool = False
 
     # ---- as ``host.shell.protection`` asks for it
     @property
     def configuration(self) -> KubeletConfiguration:
-        """The settings of a process that dies last."""
+        """The settings of a process that should die last."""
         return replace(self.kubelet, oom_score_adj=OOM_SCORE_ADJ)
 
     @property
     def is_delegated(self) -> bool:
-        """Its cgroup is its pod's or its unit's, where it stays."""
+        """It stays in the cgroup of its pod or its unit."""
         return True
 
 
@@ -119,7 +119,7 @@ def agent_config(settings: GuardSettings, version: CgroupVersion, procfs: Procfs
 
 
 def eviction_config(settings: GuardSettings, memory_bytes: int) -> ManagerConfig:
-    """Return the kubelet's thresholds that the guard acts on, or its own in their place, on a machine of this size."""
+    """Return the kubelet's thresholds that the guard acts on, or its own instead, on a machine of this size."""
     config = configure(settings.kubelet, layout=Layout.SINGLE, profile=settings.profile)
     own = None if settings.own_threshold is None else settings.own_threshold.value(memory_bytes)
     thresholds = [_own(threshold, own) for threshold in config.thresholds if threshold.signal in _SIGNALS]
@@ -147,36 +147,36 @@ def cgroups_of(settings: GuardSettings, version: CgroupVersion, procfs: Procfs) 
 
 
 class KnownKubelet(Struct, frozen=True, rename="camel"):
-    """A kubelet as it was last known."""
+    """A kubelet as last known."""
 
     node: str
     version: str
-    """Of the API server."""
+    """Version of the API server."""
     configz: msgspec.Raw = msgspec.Raw(b"null")
-    """Not asked for where its configuration is given."""
+    """Not requested if its configuration is given."""
 
 
 class KubeletSettingsFound(Struct, frozen=True):
-    """A kubelet's settings, and what was wrong on the way there."""
+    """A kubelet's settings, and problems in finding them."""
 
     configuration: KubeletConfiguration
     profile: Profile
     trouble: str = ""
     source: str = ""
-    """The files and flags of this machine they are from; empty where the kubelet said them, or they are given."""
+    """The files and flags that they come from; empty if the kubelet reported them, or they are given."""
 
 
 Local = Callable[[str, Profile], LocalKubelet]
-"""Finds the settings of this machine's kubelet, without asking it, for a node's name and the rules of a version."""
+"""Finds the settings of this machine's kubelet without asking it, for a node name and the rules of a version."""
 
 
 def find_kubelet(
     cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None, local: Local = local_kubelet
 ) -> KubeletSettingsFound:
-    """Return a kubelet's settings as last known, at once; it is asked (``ask_kubelet``) only where there are none.
+    """Return a kubelet's last known settings at once; ask it (``ask_kubelet``) only if there are none.
 
-    ``given`` is its configuration, where that is known; the rules are then those of the version last known. A kubelet
-    that did not say its settings the last time is not asked before this machine's files are looked at.
+    ``given`` is its configuration, if known; the rules are then those of the last known version. For a kubelet that did
+    not report its settings the last time, this machine's files are tried first.
     """
     last = _last(state / _KEPT, node)
     if given is not None:
@@ -193,9 +193,9 @@ def find_kubelet(
 def ask_kubelet(
     cluster: Cluster, node: str, state: Path, given: KubeletConfiguration | None, local: Local = local_kubelet
 ) -> KubeletSettingsFound:
-    """Ask a kubelet for its settings, but for what is given, and keep them.
+    """Ask a kubelet for its settings, except for given ones, and save them.
 
-    One that may not be asked, and one that never answered, has those that this machine's files say.
+    If it may not be asked, or never answered, they come from this machine's files.
     """
     file = state / _KEPT
     last = _last(file, node)
@@ -217,7 +217,7 @@ def ask_kubelet(
         if has_last and not isinstance(error, Forbidden):
             raise _unknown(node, error) from error
         found = _instead(error, local, node, version)
-        # What it said when it might be asked would be out of date by the next start.
+        # Its earlier answer would be outdated by the next start.
         unkept = _keep(file, KnownKubelet(node, version))
         return replace(found, trouble="; ".join(filter(None, (found.trouble, unkept))))
     return KubeletSettingsFound(configuration, _profile(version), _keep(file, known))
@@ -230,7 +230,7 @@ def _from_files(local: Local, node: str, version: str) -> KubeletSettingsFound:
 
 
 def _instead(error: ClusterError | InputError, local: Local, node: str, version: str) -> KubeletSettingsFound:
-    """Return the settings in this machine's files; where there are none, both reasons are the answer."""
+    """Return the settings in this machine's files; if there are none, the error has both reasons."""
     try:
         found = _from_files(local, node, version)
     except HostError as missing:

@@ -1,4 +1,4 @@
-"""How a running guard is: for its status file, its metrics and ``podqos guard status``."""
+"""The status of a running guard: for its status file, its metrics and ``podqos guard status``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from podqos.version import __version__
 
 
 class StatusParts(Struct, frozen=True, kw_only=True):
-    """The parts of a guard that its status is about."""
+    """The parts of a guard that its status describes."""
 
     settings: GuardSettings
     thread: AgentThread
@@ -38,7 +38,7 @@ class StatusParts(Struct, frozen=True, kw_only=True):
 
 
 def guard_status(guard: StatusParts, mode: GuardMode, started_us: int, unprotected: Iterable[str]) -> GuardStatus:
-    """Return how a guard is now; ``unprotected`` is what of its own protection the machine does not allow."""
+    """Return a guard's current status; ``unprotected`` is which of its own protections the machine does not allow."""
     node, cgroups, server = guard.settings.node, guard.world.cgroups, guard.pods.known
     known = [pod for pod in guard.world.known.values() if not pod.is_over]
     used = resource.getrusage(resource.RUSAGE_SELF)
@@ -71,7 +71,7 @@ def guard_status(guard: StatusParts, mode: GuardMode, started_us: int, unprotect
 
 
 def _signals(driver: Driver, world: GuardWorld) -> Iterator[SignalStatus]:
-    """Yield the thresholds with the figures of this moment, or of the last pass where there are no others."""
+    """Yield the thresholds with current statistics, or those of the last pass."""
     fresh = world.figures.look(world.pods.values()).signals
     for threshold in driver.config.eviction.thresholds:
         seen = driver.state.manager.last_signals.get(threshold.signal)

@@ -1,8 +1,8 @@
-"""The cgroups that a kubelet made: where they are, whose they are, and which process is the sandbox.
+"""The kubelet's cgroups: where they are, which pods they belong to, and which process is the sandbox.
 
-Both drivers and both versions of cgroups: what a directory is follows from its name alone (``qos.cgroup_paths``). The
-guard owns none of it, so nothing is created or removed here, and everything else refuses paths outside ``kubepods``
-(``Cgroups.own``).
+Supports both drivers and both cgroup versions: the kind of a directory follows from its name alone
+(``qos.cgroup_paths``). The guard owns none of them, so nothing is created or removed here, and all other code rejects
+paths outside ``kubepods`` (``Cgroups.own``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
 
 _SANDBOX_NAME = "pause"
 _MOST_PLACES = 4096
-_place = lru_cache(_MOST_PLACES)(place_of)  # the same hundred paths are looked at again and again
+_place = lru_cache(_MOST_PLACES)(place_of)  # the same hundred paths are looked up repeatedly
 
 
 class ContainerCgroup(Struct, frozen=True):
@@ -33,16 +33,16 @@ class ContainerCgroup(Struct, frozen=True):
 
 
 class PodCgroup(Struct, frozen=True):
-    """The cgroup of one pod, with those of its containers; the sandbox is one of them."""
+    """The cgroup of one pod, with those of its containers and its sandbox."""
 
     uid: str
-    """As in the path: for a static pod the hash of its manifest."""
+    """As in the path: for a static pod, the hash of its manifest."""
     path: str
     containers: tuple[ContainerCgroup, ...]
 
 
 def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
-    """Return the cgroups of a kubelet; the driver may be another one than its configuration says."""
+    """Return the cgroups of a kubelet; its driver may differ from its configuration."""
     paths = sorted({node_path(replace(settings, cgroup_driver=driver)) for driver in CgroupDriver})
     for path in paths:
         cgroups = open_cgroups(path, procfs)
@@ -52,13 +52,13 @@ def find_kubepods(settings: CgroupSettings, procfs: Procfs) -> Cgroups:
 
 
 def pods(cgroups: Cgroups) -> Iterator[PodCgroup]:
-    """Yield every pod that has a cgroup now, with its containers."""
+    """Yield every pod that has a cgroup, with its containers."""
     for uid, path in pod_paths(cgroups):
         yield pod_at(cgroups, uid, path)
 
 
 def pod_paths(cgroups: Cgroups) -> Iterator[tuple[str, str]]:
-    """Yield the uid and the cgroup of every pod that has one now."""
+    """Yield the uid and the cgroup of every pod that has one."""
     for parent in (cgroups.own, *_classes(cgroups)):
         for path in _below(cgroups, parent):
             place = _place(path)
@@ -67,16 +67,16 @@ def pod_paths(cgroups: Cgroups) -> Iterator[tuple[str, str]]:
 
 
 def pod_at(cgroups: Cgroups, uid: str, path: str) -> PodCgroup:
-    """Return the cgroup of a pod with those of its containers as they are now."""
+    """Return the cgroup of a pod with those of its current containers."""
     return PodCgroup(uid, path, tuple(_containers(cgroups, path)))
 
 
 def containers_to_kill(cgroups: Cgroups, pod: PodCgroup, known_ids: Iterable[str]) -> Iterator[ContainerCgroup]:
     """Yield the containers of a pod without its sandbox.
 
-    ``known_ids`` are those that the API server knows as containers. Another one is the sandbox, or a container that has
-    only just started: the sandbox came first, and runs ``pause``. In doubt it is spared: without its sandbox a pod
-    loses its address, and a kubelet its reason.
+    ``known_ids`` are the containers that the API server knows. An unknown one is the sandbox, or a container that has
+    only just started: the sandbox came first, and runs ``pause``. In doubt, it is spared: without its sandbox, a pod
+    loses its address and a kubelet its reason.
     """
     known = set(known_ids)
     unknown = [container for container in pod.containers if container.id not in known]
@@ -89,7 +89,7 @@ def containers_to_kill(cgroups: Cgroups, pod: PodCgroup, known_ids: Iterable[str
 
 
 def _number(cgroups: Cgroups, path: str) -> int:
-    """Return the number of a cgroup: the kernel counts up."""
+    """Return the number of a cgroup: the kernel counts upwards."""
     try:
         return cgroups.folder(path).stat().st_ino
     except OSError:
@@ -108,5 +108,5 @@ def _containers(cgroups: Cgroups, pod: str) -> Iterator[ContainerCgroup]:
 
 
 def _below(cgroups: Cgroups, path: str) -> Iterator[str]:
-    """Yield the cgroups below in the hierarchy of memory, which is the one that counts."""
+    """Yield the cgroups below in the memory hierarchy, which is the relevant one."""
     return (f"{path}/{name}" for name in subfolders(cgroups.folder(path)))

@@ -1,11 +1,11 @@
-"""A node whose kubelet is another program: the third world of the agent (``agent.driver``).
+"""A node whose kubelet is another program: the agent's third world (``agent.driver``).
 
-Figures are the kernel's, pods are those that the API server knows and that have a cgroup below ``kubepods``. Of what
-the agent asks for, two things are done: memory is watched, and a pod is evicted. Cgroups, containers and clean-ups are
+Statistics come from the kernel. Pods are those that the API server knows and that have a cgroup below ``kubepods``.
+Only two of the agent's commands are carried out: watch memory, and evict a pod. Cgroups, containers and clean-ups are
 the kubelet's business.
 
-Whatever the agent decides, a pod is looked at once more before anything is done to it (``_refusal``): it has to be
-known by its uid, in a cgroup of its own that names this uid, and none of those that are never evicted.
+Whatever the agent decides, a pod is checked once more before it is touched (``_refusal``): it must be known by its uid,
+have its own cgroup that names this uid, and not be one of those that are never evicted.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _FALLING_BYTES = 1 << 20
 
 
 class Acts(Protocol):
-    """What carries evictions out (``acting``)."""
+    """Carries out evictions (``acting``)."""
 
     def evict(self, victim: GuardVictim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
-        """Stop the pod's growth, tell the server, kill its containers."""
+        """Freeze the pod, report it to the server, kill its containers."""
 
     def evict_through_api(self, victim: GuardVictim, grace_seconds: int) -> None:
-        """Have the server evict it by its own rules."""
+        """Let the server evict it by its own rules."""
 
 
 class GuardReaction(Struct):
-    """The timing of an eviction, in the journal's time; None where it is not known, or did not happen."""
+    """The timing of an eviction, in the journal's time; None if unknown, or if it did not happen."""
 
     pod: str
     decided_us: int
@@ -65,24 +65,24 @@ class GuardReaction(Struct):
 
 
 class Restrained:
-    """The kernel's signals, as far as they leave no trace in the kubelet's cgroups.
+    """The kernel's notifications, as far as they leave no trace in the kubelet's cgroups.
 
-    Version 1 signals levels to the one that asks, and forgets them with it. Version 2 has no such thing: the level
-    would be ``memory.high``, which slows pods down. There memory is looked at as often as the fastest growth needs.
-    Of the machine neither signals anything.
+    cgroup v1 notifies the process that asks, and forgets the level with it. v2 has no equivalent: the level would be
+    ``memory.high``, which throttles pods. There, memory is polled as often as the fastest growth requires. Neither
+    notifies about the whole machine.
     """
 
     def __init__(self, cgroups: Cgroups) -> None:
         self._cgroups = cgroups
 
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
-        """Have the kernel signal where that changes nothing."""
+        """Let the kernel notify where that has no side effects."""
         if self._cgroups.version is CgroupVersion.V2 or path != self._cgroups.own:
             return None
         return self._cgroups.watch_memory(path, level_bytes)
 
     def unwatch_memory(self, path: str) -> None:
-        """Do nothing: nothing was left."""
+        """Do nothing: there is nothing to clean up."""
 
 
 class GuardWorld:
@@ -98,18 +98,18 @@ class GuardWorld:
     ) -> None:
         self.node, self.cgroups, self.figures = node, cgroups, figures
         self.pods: dict[str, WatchedPod] = {}
-        """Those that the agent has adopted, by uid."""
+        """The pods that the agent has adopted, by uid."""
         self.known: Mapping[str, GuardedPod] = {}
-        """Those that the API server knows, by uid."""
+        """The pods that the API server knows, by uid."""
         self.acting: Acts | None = None
         self.observed = Observation({}, {})
-        """What the agent decided on last."""
+        """The basis of the agent's last decision."""
         self.because: Because | None = None
-        """Why the agent decided last."""
+        """The reason of the agent's last decision."""
         self.reactions: dict[str, GuardReaction] = {}
-        """Evictions under way, by uid."""
+        """Evictions in progress, by uid."""
         self.evicted: set[str] = set()
-        """The uids of pods that were evicted: they are over, whatever the server still says."""
+        """The uids of evicted pods: they are over, whatever the server still says."""
         self.noticed_us: int | None = None
         self._note, self._now_us = thread.note, thread.now_us
         self._least_available: int | None = None
@@ -126,7 +126,7 @@ class GuardWorld:
     # ---- the port ------------------------------------------------------------------------------------------------
 
     def summary(self, *, is_urgent: bool = False) -> Summary:
-        """Return the figures of node and pods; none if they cannot be read."""
+        """Return the statistics of node and pods; empty if they cannot be read."""
         there = tuple(self.pods.values())
         try:
             summary = self.figures.quick(there) if is_urgent else self.figures.full(there)
@@ -139,12 +139,12 @@ class GuardWorld:
         return summary
 
     def carry_out(self, command: Command) -> Sequence[Event]:
-        """Carry out what is the guard's business."""
+        """Carry out the guard's part of the commands."""
         match command:
             case EvictPod():
                 return self._evict(command)
             case WatchMemory():
-                # An agent that has no figures knows no levels: the last ones stay.
+                # An agent without statistics knows no levels: keep the last ones.
                 is_blind = self._is_blind
                 asked, seen = (self.memory_watch.asked, None) if is_blind else (command, self.figures.last_look())
                 self.memory_watch.watch(asked, seen)
@@ -159,7 +159,7 @@ class GuardWorld:
     # ---- evicting ------------------------------------------------------------------------------------------------
 
     def is_falling(self) -> bool:
-        """Whether memory goes on falling, although a victim is held."""
+        """Whether memory keeps falling although a victim is frozen."""
         signals = self.figures.look(self.pods.values()).signals
         asked = {level.signal for level in self.memory_watch.asked.levels}
         available = min((seen.available_bytes for signal, seen in signals.items() if signal in asked), default=0)
@@ -195,7 +195,7 @@ class GuardWorld:
     def victim(
         self, pod: GuardedPod, message: str, threshold: str = "", annotations: Mapping[str, str] | None = None
     ) -> GuardVictim:
-        """Return a pod as it is told to the server."""
+        """Return a pod as it is reported to the server."""
         return GuardVictim(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
@@ -209,7 +209,7 @@ class GuardWorld:
         )
 
     def _refusal(self, pod: Pod) -> str:
-        """Return why nothing is done to a pod, whatever was decided; empty where it may be evicted."""
+        """Return why a pod must not be touched, whatever was decided; empty if it may be evicted."""
         uid = pod.metadata.uid
         watched, known = self.pods.get(uid), self.known.get(uid)
         if watched is None or known is None:
@@ -226,7 +226,7 @@ class GuardWorld:
 
 
 def _explanation(because: Because | None) -> dict[str, str]:
-    """Return what an Event says besides the kubelet's words."""
+    """Return what an Event says in addition to the kubelet's words."""
     if not isinstance(because, UnderPressure):
         return {}
     told = {"threshold": str(because.signal), "candidates": str(because.candidates), "next": because.next_pod}

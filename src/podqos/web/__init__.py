@@ -1,7 +1,7 @@
-"""Edge. What podqos serves over HTTP: the admission webhook, the exporter's metrics, and in ``ui`` the page.
+"""Edge. What podqos serves over HTTP: the admission webhook, the exporter's metrics, and the page (``ui``).
 
-``http`` is the server, which knows nothing of Kubernetes; ``serving`` runs it until it is told to stop; ``webhook``
-answers reviews, and ``webhook_rules`` reads and watches what it decides by; ``exporter`` serves metrics of a cluster;
-``settings`` has the ports, paths and limits in one place; ``reloading`` looks after files that are replaced while they
-are used; ``tls`` loads certificates and ``certificate`` makes them; ``audit`` and ``metrics`` say what happened.
+``http`` is the server and knows nothing about Kubernetes. ``serving`` runs it until shutdown. ``webhook`` answers
+reviews; ``webhook_rules`` reads and watches the rules it applies. ``exporter`` serves a cluster's metrics.
+``settings`` holds ports, paths and limits. ``reloading`` reloads files that change while in use. ``tls`` loads
+certificates, ``certificate`` creates them. ``audit`` and ``metrics`` record what happened.
 """

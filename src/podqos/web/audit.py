@@ -1,4 +1,4 @@
-"""Audit lines, written beside the answers: a reader that does not keep up holds no pod up."""
+"""Audit lines, written independently of the answers: a slow reader delays no pod."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EVERY_SECONDS = 0.1
 
 
 class AuditLog:
-    """Writes lines to a file or pipe; those that find no room are counted and lost."""
+    """Writes lines to a file or pipe. Lines that do not fit into the queue are dropped and counted."""
 
     def __init__(self, stream: BinaryIO | None) -> None:
         self._stream = stream
@@ -23,7 +23,7 @@ class AuditLog:
             self._thread.start()
 
     def write(self, line: bytes) -> None:
-        """Write a line soon."""
+        """Queue a line."""
         if self._stream is None:
             return
         if len(self._lines) >= _MOST_LINES:
@@ -32,7 +32,7 @@ class AuditLog:
             self._lines.append(line)
 
     def close(self, seconds: float = 5.0) -> None:
-        """Write what is left, as long as that does not take too long."""
+        """Write the remaining lines, unless that takes too long."""
         self._is_closed.set()
         if self._stream is not None:
             self._thread.join(seconds)

@@ -1,9 +1,9 @@
-"""A certificate for the webhook, and the authority that API servers trust for it, where there is no cert-manager.
+"""A certificate for the webhook and its CA, for clusters without cert-manager.
 
-One directory holds ``ca.crt``, ``ca.key``, ``tls.crt`` and ``tls.key``. Asked again, what is still good stays: the
-serving certificate is made anew when a third of its time is left or its names change, the authority when it would not
-outlive it. An authority that is replaced stays in ``ca.crt`` until it expires, so that whoever trusts that file
-trusts the old certificate and the new one while one takes the other's place.
+One directory holds ``ca.crt``, ``ca.key``, ``tls.crt`` and ``tls.key``. Running it again keeps what is still valid. The
+serving certificate is renewed when a third of its lifetime is left or its names change, the CA when it would expire
+before the certificate. A replaced CA stays in ``ca.crt`` until it expires, so that clients of that file trust both the
+old and the new certificate during the rollout.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _Key = ec.EllipticCurvePrivateKey
 
 
 class Made(Struct, frozen=True):
-    """What a directory holds now."""
+    """The current content of a directory."""
 
     folder: str
     names: tuple[str, ...]
     expires: datetime
     is_new: bool
-    """Whether the serving certificate was made now."""
+    """Whether the serving certificate was created just now."""
     is_new_authority: bool
 
 
 def make(
     folder: str, names: Sequence[str], *, days: int = 365, now: datetime | None = None, force: bool = False
 ) -> Made:
-    """Make what a directory lacks or what does not last; ``names`` are DNS names and addresses."""
+    """Create or renew the certificates in a directory; ``names`` are DNS names and addresses."""
     now = now or datetime.now(UTC)
     lifetime = timedelta(days=days)
     _alternatives(names)
@@ -87,12 +87,12 @@ def make(
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """Return the names by which an API server calls a Service, the one it asks for first."""
+    """Return the DNS names of a Service; the first is the one that an API server uses."""
     return (f"{service}.{namespace}.svc", f"{service}.{namespace}", service, f"{service}.{namespace}.svc.cluster.local")
 
 
 def check_service(folder: str, service: str, namespace: str, now: datetime | None = None) -> None:
-    """Raise InputError unless the certificate of a directory is good for that Service."""
+    """Raise InputError unless the certificate in a directory is valid for that Service."""
     where = os.path.join(folder, CERTIFICATE_FILE)
     host = service_names(service, namespace)[0]
     fix = f"make one with `podqos webhook certificate {folder} -n {namespace}`"
@@ -127,7 +127,7 @@ def _authority(folder: str) -> tuple[list[x509.Certificate], _Key | None]:
 
 
 def _serving(folder: str, names: Sequence[str], authority: x509.Certificate, now: datetime) -> x509.Certificate | None:
-    """Return the certificate of a directory if it is still good."""
+    """Return the certificate in a directory if it is still valid."""
     text, key_text = _read(folder, CERTIFICATE_FILE), _read(folder, KEY_FILE)
     if not text or not key_text:
         return None
@@ -230,7 +230,7 @@ def _read(folder: str, name: str) -> bytes:
 
 
 def _write(folder: str, name: str, text: bytes, mode: int) -> None:
-    """Replace a file as a whole; a key is never readable to others, not even for a moment."""
+    """Replace a file atomically; a key is never readable by others, not even briefly."""
     path = os.path.join(folder, name)
     scratch = f"{path}.new"
     descriptor = os.open(scratch, _TO_REPLACE, mode)

@@ -1,7 +1,7 @@
-"""What the guard needs in a cluster: a DaemonSet, the rights it uses, and policies that keep them to its own node.
+"""The Kubernetes objects of the guard: a DaemonSet, its permissions, and policies that restrict them to its own node.
 
-RBAC cannot say "pods of my node": a token that may patch one status may patch all. The token of a pod says which node
-the pod is on, and a ValidatingAdmissionPolicy compares that with the pod to be changed.
+RBAC cannot express "pods of my node": a token that may patch one pod's status may patch all. A pod's token names the
+node of the pod, so a ValidatingAdmissionPolicy compares that node with the node of the pod to be changed.
 """
 
 from __future__ import annotations
@@ -15,37 +15,37 @@ from podqos.web.settings import GUARD_NAMESPACE, HEALTH_PATH
 PORT = 9754
 STATE_DIRECTORY, RUN_DIRECTORY = "/var/lib/podqos/guard", "/run/podqos/guard"
 KUBELET_FILE = "/etc/podqos/kubelet.yaml"
-"""Where the guard finds the kubelet's configuration file, if it is given one."""
+"""Where the guard finds the kubelet's configuration file, if one is mounted."""
 EVICTED_ANNOTATION = "podqos.dev/evicted-at"
-"""The annotation that comes with the status of an eviction: without a change there, kubelets put a status back."""
+"""The annotation written with the status of an eviction. Without a metadata change, kubelets revert the status."""
 _CGROUPS = "/sys/fs/cgroup"
 _CAPABILITIES = ("IPC_LOCK", "KILL", "SYS_NICE", "SYS_RESOURCE")
-"""To stay in memory; to end processes of other users; to come first; for pressure triggers and its oom_score_adj."""
+"""For mlock; for killing other users' processes; for real-time priority; for pressure triggers and oom_score_adj."""
 _ADMISSION = "admissionregistration.k8s.io"
 _NODE_NAME = "authentication.kubernetes.io/node-name"
 
 
 class GuardInstallation(Settings, frozen=True, kw_only=True):
-    """What an installation of the guard is asked for."""
+    """The settings of a guard installation."""
 
     namespace: str = GUARD_NAMESPACE
     pod_security: str = "privileged"
     mode: str = "shadow"
-    """``shadow`` only says what it would do, ``enforce`` does it."""
+    """``shadow`` only reports what it would evict, ``enforce`` evicts."""
     host_pid: bool | str = False
-    """Whether it shares the pid namespace of the host. On nodes with cgroup v1 it has to: there no process of another
-    namespace is listed in a cgroup. cgroup v2 kills by cgroup, and only freeing the memory of what was killed needs it.
+    """Whether it shares the host's PID namespace. Required with cgroup v1, where cgroups list no processes of other
+    namespaces. cgroup v2 kills by cgroup and only needs it to free the memory of killed processes.
     """
     kubelet_config: str = ""
-    """The kubelet's configuration file on nodes. Empty: the kubelet is asked, which needs a serving certificate of the
-    cluster's authority."""
-    may_use_eviction_api: bool = False
-    """Whether pods may also be evicted through the API, as soft thresholds ask for. No policy can keep that to a node.
+    """The kubelet's configuration file on the nodes. If empty, the guard asks the kubelet, which then needs a serving
+    certificate signed by the cluster's CA.
     """
+    may_use_eviction_api: bool = False
+    """Whether it may also evict through the API, as soft thresholds need. No policy can limit that to its node."""
 
 
 def guard_objects(settings: GuardInstallation) -> Iterator[Object]:
-    """Yield what the guard needs."""
+    """Yield the objects of the guard."""
     part = InstalledPart("guard", settings)
     yield from part.account()
     yield from part.cluster_role(
@@ -82,7 +82,7 @@ _ANNOTATIONS = {
     "after": "object.metadata.?annotations.orValue({})",
 }
 _JUDGED = f"!(request.?subResource.orValue('') == 'eviction' && '{_NODE_NAME}' in request.userInfo.extra)"
-"""An Eviction does not say which node its pod is on: RBAC alone decides about those of a token that is bound to one."""
+"""An Eviction does not name the node of its pod, so RBAC alone decides about evictions with a node-bound token."""
 _UNCHANGED = {
     "labels": ("metadata", "{}"),
     "finalizers": ("metadata", "[]"),
@@ -92,7 +92,7 @@ _UNCHANGED = {
 
 
 def _pod_validations() -> Iterator[tuple[str, str]]:
-    """Yield what a request about a pod has to be, and what is said if it is not."""
+    """Yield the conditions for requests about a pod, each with its error message."""
     patches = "request.operation == 'UPDATE' && request.?subResource.orValue('') == 'status'"
     yield patches, "the guard may only patch pods/status"
     own = "variables.node != '' && oldObject != null && oldObject.spec.?nodeName.orValue('') == variables.node"
@@ -148,7 +148,7 @@ def _policy(
                 *([{"name": "judged", "expression": _JUDGED}] if matched is _POD_RULE else []),
             ],
             "variables": [{"name": name, "expression": expression} for name, expression in named.items()],
-            # Without this reason a refusal is a 422, as that of a pod with another uid is.
+            # Without this reason, a rejection would be a 422, like that of a pod with a different uid.
             "validations": [
                 {"expression": expression, "message": message, "reason": "Forbidden"}
                 for expression, message in validations
@@ -168,7 +168,7 @@ def _policy(
 
 
 def _daemon_set(part: InstalledPart, settings: GuardInstallation) -> Object:
-    """Return it. It has no limit of CPU: a throttled guard is late. Its class does not matter to its score."""
+    """Return the DaemonSet. No CPU limit: a throttled guard is late. Its QoS class does not affect its score."""
     memory = {"memory": "128Mi", "ephemeral-storage": "64Mi"}
     volumes = [
         _host("cgroups", _CGROUPS, "Directory"),
@@ -194,7 +194,7 @@ def _daemon_set(part: InstalledPart, settings: GuardInstallation) -> Object:
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "ports": [{"name": "metrics", "containerPort": PORT}],
         "resources": {"requests": {"cpu": "50m"} | memory, "limits": memory},
-        # Patient: a node that is short of memory is slow, and that is when the guard is needed.
+        # Generous: a node short of memory is slow, and that is when the guard is needed.
         "livenessProbe": {
             "httpGet": {"path": HEALTH_PATH, "port": "metrics"},
             "initialDelaySeconds": 30,
@@ -208,7 +208,7 @@ def _daemon_set(part: InstalledPart, settings: GuardInstallation) -> Object:
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"], "add": list(_CAPABILITIES)},
             "seccompProfile": {"type": "RuntimeDefault"},
-            # A confined process may not signal one that is confined otherwise, nor write to other pods' cgroups.
+            # A confined process may not signal processes with another profile or write to other pods' cgroups.
             "appArmorProfile": {"type": "Unconfined"},
             "seLinuxOptions": {"type": "spc_t"},
         },

@@ -1,9 +1,8 @@
-"""The HTTP server of the webhook and of the page: HTTP/1.1 with or without TLS, keep-alive, one write per answer.
+"""The HTTP server of the webhook and the page: HTTP/1.1 with or without TLS, keep-alive, one write per answer.
 
-httptools (the parser of Node.js) reads, uvloop waits if it is installed; docs/explanation/decisions/0010 has the
-figures. What a client sends is never waited for longer, nor kept more of, than ``Limits`` says: each connection has at
-most one deadline, and a sweep now and then closes those past it. An answer may also be a stream, which goes on until
-either side ends it.
+httptools (the parser of Node.js) parses, uvloop runs the loop if it is installed; docs/explanation/decisions/0010 has
+the measurements. ``Limits`` bounds how long the server waits for a client and how much it buffers: each connection has
+at most one deadline, and a periodic sweep closes expired ones. An answer can be a stream, which either side can end.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from podqos.web.settings import LIMITS, Limits
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 _PIPELINED = 16
-"""So many requests may follow each other before the first is answered; no client needs that."""
+"""Maximum number of pipelined requests; real clients stay well below."""
 
 
 _ABOUT_TO_ASK_SECONDS = 0.5
@@ -35,7 +34,7 @@ _PHRASES = {int(status): status.phrase for status in HTTPStatus}
 
 
 class Request(Struct, frozen=True):
-    """What a client asks."""
+    """A client's request."""
 
     method: str
     path: str
@@ -43,13 +42,13 @@ class Request(Struct, frozen=True):
     content_type: str
     body: bytes
     began: float
-    """When its first byte came, by the clock of the event loop."""
+    """Arrival of its first byte, in event loop time."""
     headers: Mapping[str, str] = {}
-    """Those that the server keeps, by name in lower case; what was sent twice is joined by commas."""
+    """The headers that the server keeps, by lower-case name; repeated headers are joined with commas."""
 
 
 class Response(Struct, frozen=True):
-    """What it is answered."""
+    """The answer to a request."""
 
     body: bytes
     status: int = 200
@@ -58,7 +57,7 @@ class Response(Struct, frozen=True):
 
 
 class EventStream(Struct, frozen=True):
-    """An answer in parts, each sent as it comes; a client that does not take them in time is left."""
+    """An answer sent in parts as they become available; clients that are too slow are disconnected."""
 
     parts: AsyncGenerator[bytes, None]
     content_type: str
@@ -70,25 +69,25 @@ Handler = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 def text_response(status: int, text: str, **headers: str) -> Response:
-    """Return an answer of one line."""
+    """Return a one-line answer."""
     extra = tuple((name.replace("_", "-"), value) for name, value in headers.items())
     return Response(f"{text}\n".encode(), status, TEXT, extra)
 
 
 class Counts:
-    """What happened to connections."""
+    """Counters of connections."""
 
     def __init__(self) -> None:
         self.refused: dict[int, int] = {}
-        """Requests that were not taken, by status."""
+        """Refused requests by status."""
         self.timed_out = 0
-        """Connections that were too slow."""
+        """Connections closed because they were too slow."""
         self.pushed_out = 0
-        """Idle connections that were closed for new ones."""
+        """Idle connections closed to make room for new ones."""
 
 
 class Server:
-    """Listens, and hands whole requests to a handler."""
+    """Listens and passes complete requests to a handler."""
 
     def __init__(
         self,
@@ -101,19 +100,19 @@ class Server:
         self.handler = handler
         self.limits = limits
         self.kept_headers = kept_headers
-        """Those that the handler looks at, in lower case."""
+        """Headers that the handler reads, in lower case."""
         self.body_bytes = body_bytes
-        """How long a body may be, by the target of its request; None: as the limits say."""
+        """Maximum body size for a request target; None: the limit in ``Limits``."""
         self.connections: set[_Connection] = set()
         self.counts = Counts()
         self.buffered_bytes = 0
         self.is_draining = False
-        """Whether every answer is the last of its connection."""
+        """Whether every answer closes its connection."""
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.TimerHandle | None = None
 
     async def start(self, host: str, port: int, context: ssl.SSLContext | None) -> tuple[str, int]:
-        """Begin to listen, with TLS where there is a context for it, and return where."""
+        """Start listening, with TLS if there is a context, and return the address."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
@@ -126,7 +125,7 @@ class Server:
                 ssl_shutdown_timeout=None if context is None else self.limits.linger_seconds,
             )
         except OSError as error:
-            # asyncio words it around the system's own reason.
+            # asyncio wraps the system's own reason.
             what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
             fix = (
                 " (choose another address with "
@@ -146,7 +145,7 @@ class Server:
         self._sweeping = loop.call_later(self.limits.sweep_seconds, self._sweep, loop)
 
     def admit(self, connection: _Connection) -> bool:
-        """Take a new connection in, in place of an idle one where there are too many."""
+        """Accept a new connection; if there are too many, close an idle one for it."""
         self.connections.add(connection)
         if len(self.connections) <= self.limits.connections:
             return True
@@ -158,16 +157,16 @@ class Server:
         return True
 
     def drain(self) -> None:
-        """From now on, close each connection with its next answer."""
+        """From now on, close each connection after its next answer."""
         self.is_draining = True
 
     async def stop(self, seconds: float) -> bool:
-        """Take no more connections, wait for what is under way, and return whether all of it was answered."""
+        """Accept no more connections, wait for requests in flight, and return whether all were answered."""
         loop = asyncio.get_running_loop()
         if self._server is not None:
             self._server.close()
         began = loop.time()
-        # Whoever has just connected is about to ask, or still shaking hands.
+        # A client that has just connected is about to send a request or is still in the TLS handshake.
         while loop.time() < began + min(_ABOUT_TO_ASK_SECONDS, seconds) or (
             self.connections and loop.time() < began + seconds
         ):
@@ -182,7 +181,7 @@ class Server:
 
 
 class _Connection(asyncio.Protocol):
-    """One client. Requests are answered in the order in which they came."""
+    """One client. Requests are answered in order of arrival."""
 
     __slots__ = (
         "_answering", "_began", "_body", "_body_bytes", "_can_write", "_content_type", "_head_bytes", "_headers",
@@ -199,7 +198,7 @@ class _Connection(asyncio.Protocol):
         self._answering = False
         self._streaming: asyncio.Task[None] | None = None
         self._can_write: asyncio.Event | None = None
-        """Set while the client takes what is streamed to it."""
+        """Set while the client reads its stream."""
         self._wants_body = True
         self._is_closing = False
         self.is_idle = True
@@ -207,7 +206,7 @@ class _Connection(asyncio.Protocol):
         self._begin()
 
     def _begin(self) -> None:
-        """Expect a request."""
+        """Wait for a request."""
         self._began = 0.0
         self._head_bytes = 0
         self._is_head_complete = False
@@ -222,27 +221,27 @@ class _Connection(asyncio.Protocol):
     # ---- the transport -----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection in."""
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by class
+        """Register the connection."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's class is not a subclass
         if not self._server.admit(self):
             self._refuse(429, "too many connections")
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - which error does not matter
-        """Forget it."""
+        """Unregister the connection."""
         self._end()
         if self._streaming is not None:
             self._streaming.cancel()
         self._server.connections.discard(self)
 
     def eof_received(self) -> bool:
-        """Close, once what is under way is answered; half of a request never will be, and a stream has no end."""
+        """Close after answering complete requests; incomplete requests and streams end at once."""
         if self._streaming is None and (self._answering or self._waiting):
             self._keeps_no_more()
             return True
         return False
 
     def pause_writing(self) -> None:
-        """Take nothing more from a client that does not take its answers."""
+        """Stop reading from a client that does not read its answers."""
         if self._can_write is not None:
             self._can_write.clear()
             self.deadline = self._loop.time() + self._server.limits.receive_seconds
@@ -251,7 +250,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + self._server.limits.receive_seconds
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume reading."""
         if self._can_write is not None:
             self._can_write.set()
             self.deadline = float("inf")
@@ -260,7 +259,7 @@ class _Connection(asyncio.Protocol):
             self.deadline = self._loop.time() + self._server.limits.idle_seconds
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has come."""
+        """Parse received data."""
         if self._is_closing or self._streaming is not None:
             return
         if not self._began:
@@ -282,7 +281,7 @@ class _Connection(asyncio.Protocol):
     # ---- the parser --------------------------------------------------------------------------------------------------
 
     def on_url(self, url: bytes) -> None:
-        """Keep the target, which may come in parts."""
+        """Append to the request target, which may arrive in parts."""
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -293,7 +292,7 @@ class _Connection(asyncio.Protocol):
         elif lower == b"content-length":
             if self._server.body_bytes is not None:
                 self._most_bytes = self._server.body_bytes(self._url)
-            # The parser takes numbers of up to twenty digits.
+            # The parser accepts numbers of up to twenty digits.
             if value.isdigit() and int(value) > self._most_bytes:
                 self._too_large()
         elif lower == b"expect":
@@ -304,13 +303,13 @@ class _Connection(asyncio.Protocol):
             self._headers[name_text] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Say whether the body is wanted."""
+        """Send 100 Continue if the client waits for it."""
         self._is_head_complete = True
         if self.expects and not self._is_closing and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body."""
+        """Append to the body."""
         if self._is_closing:
             return
         self._body.append(body)
@@ -322,7 +321,7 @@ class _Connection(asyncio.Protocol):
             self._refuse(429, "too many request bytes in flight")
 
     def on_message_complete(self) -> None:
-        """Answer, or keep the request until those before it are answered."""
+        """Answer the request, or queue it behind earlier ones."""
         if self._is_closing:
             return
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
@@ -381,7 +380,7 @@ class _Connection(asyncio.Protocol):
         self._answer_next()
 
     def _stream(self, stream: EventStream) -> None:
-        """Send a stream, which is the last answer of its connection."""
+        """Send a stream, which is the last answer on its connection."""
         if self._is_closing or self._transport is None:
             return
         self._waiting.clear()
@@ -401,7 +400,7 @@ class _Connection(asyncio.Protocol):
         self.close()
 
     def end_stream(self) -> None:
-        """End what is streamed, if anything is."""
+        """Cancel the stream, if there is one."""
         if self._streaming is not None:
             self._streaming.cancel()
 
@@ -421,7 +420,7 @@ class _Connection(asyncio.Protocol):
         self._refuse(413, f"the body is larger than {self._most_bytes} bytes")
 
     def _refuse(self, status: int, why: str) -> None:
-        """Say no. What else the client sends is not looked at, but read: else it might not see the answer."""
+        """Answer with an error. The rest of the request is read and discarded, so that the client sees the answer."""
         if self._is_closing:
             return
         refused = self._server.counts.refused
@@ -431,7 +430,7 @@ class _Connection(asyncio.Protocol):
         self._end()
 
     def give_up(self) -> None:
-        """Close a connection that has had its time; a client that sent a part of a request is told."""
+        """Close an expired connection; a client with a partial request gets an answer first."""
         assert self._transport is not None
         if self._is_closing or self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -447,12 +446,12 @@ class _Connection(asyncio.Protocol):
         self._waiting = deque((request, False) for request, _ in self._waiting)
 
     def end_idle(self, since: float) -> None:
-        """Close if there has been nothing under way since then."""
+        """Close the connection if it has been idle since then."""
         if self.is_idle and not self._is_closing and self.deadline - self._server.limits.idle_seconds <= since:
             self.close()
 
     def close(self) -> None:
-        """Close, once everything is written."""
+        """Close after everything is written."""
         self._end()
         if self._transport is not None:
             self._transport.close()

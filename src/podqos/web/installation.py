@@ -1,8 +1,8 @@
-"""What podqos needs in a cluster to run there, as Kubernetes objects: the one source of every way to install it.
+"""The Kubernetes objects that podqos needs in a cluster: the single source of every installation method.
 
 ``podqos webhook manifests`` and ``podqos exporter manifests`` print these objects, ``podqos guard manifests`` those of
-``guard_installation``; the Helm chart and the kustomize bases under ``deploy/`` are written from them
-(``tools/deploy.py``). Each part has the rights that it uses.
+``guard_installation``; ``tools/deploy.py`` generates the Helm chart and the kustomize bases under ``deploy/`` from
+them. Each part has the permissions that it uses and no others.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Object = dict[str, Any]
 WEBHOOK = "podqos-webhook"
 EXPORTER_PORT = 9753
 USER_ID = 65532
-"""The user of containers; the image knows none of that number, and needs none."""
+"""The user of the containers; the image has no such user and needs none."""
 STARTER_POLICY = str(Path(__file__).with_name("starter-policy.yaml"))
-"""The policy file to begin with: it only warns."""
+"""The starter policy: it only warns."""
 POLICY_DIRECTORY, CERTIFICATE_DIRECTORY = "/etc/podqos/policy", "/etc/podqos/tls"
 SYSTEM_NAMESPACES = ("kube-system", "kube-node-lease", "kube-public")
-"""Never asked about: a cluster has to come up without the webhook."""
+"""Excluded from the webhook: a cluster must be able to start without it."""
 
 
 class ServingCertificate(Struct, frozen=True):
-    """A certificate with its key and the authority that signed it, each base64 of PEM as Secrets hold it."""
+    """A certificate with its key and CA: base64-encoded PEM, as in Secrets."""
 
     certificate: str
     key: str
@@ -51,23 +51,23 @@ class ServingCertificate(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an installation is asked for."""
+    """The settings of an installation."""
 
     namespace: str = NAMESPACE
     image: str = IMAGE
     replicas: int | str = 2
-    """Of the webhook; the exporter is always one."""
+    """Replicas of the webhook; the exporter has always one."""
     failure_policy: str = "Ignore"
-    """What the API server does where the webhook does not answer: Ignore lets pods in, Fail refuses them."""
+    """What the API server does if the webhook does not answer: Ignore admits pods, Fail rejects them."""
     mutate: bool = False
     given: ServingCertificate | None = None
-    """The webhook's certificate; without, cert-manager makes it, renews it and tells the API server whom to trust."""
+    """The webhook's certificate; without one, cert-manager issues and renews it and injects the CA."""
     pod_security: str = "restricted"
-    """Which pods the namespace takes, as a Pod Security Standard."""
+    """The Pod Security Standard of the namespace."""
 
 
 def exporter_objects(settings: Settings) -> Iterator[Object]:
-    """Yield what the exporter needs: it watches, and asks kubelets for usage."""
+    """Yield the objects of the exporter, which watches the cluster and asks kubelets for usage."""
     part = InstalledPart("exporter", settings)
     yield from part.account()
     yield from part.cluster_role(
@@ -87,7 +87,7 @@ def exporter_objects(settings: Settings) -> Iterator[Object]:
 
 
 def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
-    """Yield what the webhook needs; ``policy`` is the text of its policy file."""
+    """Yield the objects of the webhook; ``policy`` is the text of its policy file."""
     part = InstalledPart("webhook", settings)
     yield from part.account()
     yield from part.cluster_role(_watching((NAMESPACES, LIMIT_RANGES, PRIORITY_CLASSES, RUNTIME_CLASSES)))
@@ -122,7 +122,7 @@ def webhook_objects(settings: Settings, policy: str) -> Iterator[Object]:
 
 
 def namespace_object(settings: Settings) -> Object:
-    """Return the namespace that all of it lives in; pods there must be as restricted as these are."""
+    """Return the namespace; it enforces the Pod Security Standard that these pods meet."""
     labels = {"app.kubernetes.io/name": "podqos", "pod-security.kubernetes.io/enforce": settings.pod_security}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.namespace, "labels": labels}}
 
@@ -141,7 +141,7 @@ _MUTATED = (("", ["pods"], ["CREATE"]),)
 
 
 class InstalledPart(Struct, frozen=True):
-    """One of the things that can be installed, and what its objects have in common."""
+    """A part that can be installed, and what its objects have in common."""
 
     component: str
     settings: Settings
@@ -181,11 +181,11 @@ class InstalledPart(Struct, frozen=True):
         return {"apiVersion": version, "kind": kind, "metadata": metadata, **fields}
 
     def account(self) -> Iterator[Object]:
-        """Yield the account it runs as."""
+        """Yield its service account."""
         yield self.object("v1", "ServiceAccount")
 
     def cluster_role(self, rules: list[Object]) -> Iterator[Object]:
-        """Yield its rights, in all namespaces."""
+        """Yield its permissions in all namespaces."""
         group = "rbac.authorization.k8s.io"
         yield self.object(f"{group}/v1", "ClusterRole", is_namespaced=False, rules=rules)
         yield self.object(
@@ -197,7 +197,7 @@ class InstalledPart(Struct, frozen=True):
         )
 
     def certificates(self) -> Iterator[Object]:
-        """Yield what brings it its certificate."""
+        """Yield the objects that provide its certificate."""
         if given := self.settings.given:
             data = {CERTIFICATE_FILE: given.certificate, KEY_FILE: given.key, AUTHORITY_FILE: given.authority}
             yield self.object("v1", "Secret", name=self.secret, type="kubernetes.io/tls", data=data)
@@ -226,7 +226,7 @@ class InstalledPart(Struct, frozen=True):
         volumes: dict[str, Object] | None = None,
         scheme: str = "HTTP",
     ) -> Object:
-        """Return it, Guaranteed: requests equal limits."""
+        """Return its Deployment, Guaranteed: requests equal limits."""
         volumes = volumes or {}
         disk = {"ephemeral-storage": "64Mi"}
         container = {
@@ -280,7 +280,7 @@ class InstalledPart(Struct, frozen=True):
         return {"weight": 100, "podAffinityTerm": term}
 
     def service(self, port: int, target: int, name: str) -> Object:
-        """Return the Service in front of it."""
+        """Return its Service."""
         scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(target)}
         if name == "https":
             scraped["prometheus.io/scheme"] = "https"
@@ -288,7 +288,7 @@ class InstalledPart(Struct, frozen=True):
         return self.object("v1", "Service", annotations=scraped, spec={"selector": self.labels, "ports": ports})
 
     def registration(self, kind: str, path: str, rules: Iterable[tuple[str, list[str], list[str]]]) -> Object:
-        """Return what makes the API server ask it."""
+        """Return its webhook configuration."""
         settings = self.settings
         client: Object = {"service": {"name": self.name, "namespace": settings.namespace, "path": path}}
         annotations = {}
@@ -331,5 +331,5 @@ def _watching(resources: Iterable[Resource[Any]]) -> list[Object]:
 
 
 def rule(group: str, resources: list[str], verbs: list[str]) -> Object:
-    """Return a rule of a role."""
+    """Return a rule of a Role."""
     return {"apiGroups": [group], "resources": resources, "verbs": verbs}

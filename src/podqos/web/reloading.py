@@ -1,4 +1,4 @@
-"""Files that are replaced while they are used: a mounted ConfigMap or Secret, or a file that is written anew."""
+"""Files that change while in use: a mounted ConfigMap or Secret, or a rewritten file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from podqos.reading.changes import signature
 
 
 class Reloaded:
-    """Something made of files, now and whenever they change; what is not in order leaves in use what was."""
+    """Something loaded from files, and reloaded when they change; an invalid version leaves the previous one in use."""
 
     def __init__(self, what: str, paths: Iterable[str], load: Callable[[], object]) -> None:
         self.what = what
         self._paths = tuple(paths)
         self._load = load
         self.error = ""
-        """Why the newest state is not in use; empty where it is."""
+        """Why the latest version is not in use; empty if it is."""
         self._seen = signature(self._paths)
         load()
 
     def look(self) -> bool | None:
-        """Load what is new. Returns whether it was in order, None where nothing is new."""
+        """Reload changed files. Returns whether they were valid, None if nothing has changed."""
         now = signature(self._paths)
         if now == self._seen:
             return None

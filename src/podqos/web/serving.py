@@ -1,8 +1,8 @@
-"""Runs the webhook until it is told to stop, and then stops without losing a request.
+"""Runs the webhook until shutdown, and shuts it down without losing a request.
 
-On SIGTERM ``/readyz`` fails at once, while requests are still taken: the API server is told of a pod that ends only a
-moment later. Every answer is now the last of its connection. Then no more connections are taken, what is under way is
-answered, and the process ends.
+On SIGTERM ``/readyz`` fails immediately, but requests are still accepted: the API server learns about a terminating pod
+a moment later. Every answer now closes its connection. Then the server stops accepting connections, answers the
+requests in flight, and exits.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LOOK_SECONDS = 1.0
 
 
 class ShutdownPeriods(Struct, frozen=True):
-    """How the server ends."""
+    """The phases of a shutdown."""
 
     delay_seconds: float = 5.0
-    """Between being told to stop and taking no more connections."""
+    """Between SIGTERM and closing the listener."""
     most_seconds: float = 20.0
-    """For what is under way."""
+    """For requests in flight."""
 
 
 def serve(
@@ -37,11 +37,11 @@ def serve(
     say: Callable[[str], None],
     stopping: ShutdownPeriods | None = None,
 ) -> bool:
-    """Serve until SIGTERM or SIGINT; return whether everything was answered."""
+    """Serve until SIGTERM or SIGINT; return whether all requests were answered."""
     gc.enable()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)  # what a request makes has no cycles
+    gc.set_threshold(100_000, 20, 100)  # requests create no reference cycles
     return event_loop.run(_run(webhook, host, port, say, stopping or ShutdownPeriods()))
 
 
@@ -57,7 +57,7 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
     say("shutting down: no longer ready")
     is_told.clear()
     with suppress(TimeoutError):
-        await asyncio.wait_for(is_told.wait(), stopping.delay_seconds)  # told twice: at once
+        await asyncio.wait_for(is_told.wait(), stopping.delay_seconds)  # a second signal: stop immediately
     was_clean = await webhook.server.stop(stopping.most_seconds)
     looking.cancel()
     webhook.audit.close()
@@ -66,7 +66,7 @@ async def _run(webhook: Webhook, host: str, port: int, say: Callable[[str], None
 
 
 async def _look(webhook: Webhook, say: Callable[[str], None]) -> None:
-    """Load what has changed, beside the requests."""
+    """Reload what has changed, concurrently with requests."""
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         for source in webhook.sources:

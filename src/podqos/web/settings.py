@@ -1,6 +1,6 @@
-"""Where the webhook listens, what its paths are called, and what it puts up with. Manifests are made from this.
+"""The webhook's address, paths and limits. Manifests are generated from them.
 
-What the help of commands names is here as well: what is installed takes long to import.
+Defaults that command help needs are here, too, because the installation modules are slow to import.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ IMAGE = f"registry.example.com/podqos:{__version__}"
 """There is no public image: `make image` builds one."""
 NAMESPACE = "podqos"
 GUARD_NAMESPACE = "podqos-guard"
-"""Its own, because pods there may use the host."""
+"""A namespace of its own, because its pods may use the host."""
 PORT = 8443
 LISTEN = f"127.0.0.1:{PORT}"
 VALIDATE_PATH = "/validate"
@@ -22,36 +22,36 @@ HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
 CERTIFICATE_FILE, KEY_FILE = "tls.crt", "tls.key"
-"""As a Secret of type kubernetes.io/tls has them."""
+"""File names as in a Secret of type kubernetes.io/tls."""
 AUTHORITY_FILE = "ca.crt"
 
 
 class Limits(Struct, frozen=True):
-    """What a server puts up with."""
+    """The limits of a server."""
 
     body_bytes: int = 3 << 20
-    """As much as an API server takes itself."""
+    """The same limit as an API server's own."""
     head_bytes: int = 64 << 10
     """Request line and headers."""
     buffered_bytes: int = 128 << 20
-    """Of the bodies of all requests that have not come whole."""
+    """All incomplete request bodies together."""
     connections: int = 4096
-    """With more, the one that has been idle for longest is closed."""
+    """Beyond this, the connection that has been idle the longest is closed."""
     handshake_seconds: float = 10.0
     receive_seconds: float = 10.0
-    """From the first byte of a request to its last, and for a client to take its answer."""
+    """From the first to the last byte of a request, and for a client to read its answer."""
     idle_seconds: float = 150.0
     """Between two requests; an API server closes its own connections after 90 seconds."""
     linger_seconds: float = 3.0
-    """For a client to take the last answer of its connection."""
+    """For a client to read the last answer on its connection."""
     sweep_seconds: float = 1.0
-    """How often connections are looked at that have had their time."""
+    """Interval of the sweep for expired connections."""
     answer_seconds: float = 10.0
-    """For an answer where the request does not say; 10 seconds is what an API server waits by default."""
+    """For an answer if the request has no timeout; an API server waits 10 seconds by default."""
     large_body_bytes: int = 64 << 10
-    """From here on a request is worked on beside the others, not between them."""
+    """Larger requests are handled in a thread, concurrently with others."""
     large_at_once: int = 8
-    """So many of them may wait; then the API server is told to ask again."""
+    """Maximum number of large requests in the queue; beyond that, the API server has to retry."""
 
 
 LIMITS = Limits()

@@ -1,4 +1,4 @@
-"""What the webhook decides by, put together anew whenever files or the cluster change."""
+"""Builds the webhook's reviewer, again whenever files or the cluster change."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from podqos.web.webhook_rules import Rules, Watched, read_rules, reviewer_of
 
 
 class RuleSource(Protocol):
-    """Something that changes and is looked at now and then."""
+    """A source of rules that is polled for changes."""
 
     what: str
     error: str
-    """Why the newest state is not in use; empty where it is."""
+    """Why the latest version is not in use; empty if it is."""
 
     def look(self) -> bool | None:
-        """Use what is new. Returns whether it was in order, None where nothing is new."""
+        """Use the latest version. Returns whether it was valid, None if nothing has changed."""
 
 
 class ReviewerMaker:
-    """Makes the reviewer from the rules of files and, where it is watched, the cluster."""
+    """Makes the reviewer from rule files and, if it is watched, the cluster."""
 
     def __init__(self, paths: Sequence[str], watched: Watched | None, options: CheckOptions, warn_on: FailOn) -> None:
         self._paths = tuple(paths)
@@ -32,21 +32,21 @@ class ReviewerMaker:
         self._warn_on = warn_on
         self.rules: Rules = read_rules(self._paths)
         self.use: Callable[[Reviewer], None] = lambda _: None
-        """Told of each new reviewer."""
+        """Called with each new reviewer."""
 
     def read(self) -> None:
-        """Read the files again; raises InputError and changes nothing where they are not in order."""
+        """Reload the files; raises InputError and changes nothing if they are not valid."""
         self.rules = read_rules(self._paths)
         self.use(self.reviewer())
 
     def reviewer(self) -> Reviewer:
-        """Return who decides by what is known now."""
+        """Return a reviewer for the current rules."""
         live = None if self._watched is None else self._watched.cluster()
         return reviewer_of(self.rules, live, self._options, self._warn_on)
 
 
 class LiveSource:
-    """The cluster as a source: what was watched since the last look."""
+    """The watched cluster as a source."""
 
     what = "cluster"
     error = ""
@@ -58,11 +58,11 @@ class LiveSource:
         self._seen = -1
 
     def look(self) -> bool | None:
-        """Use what has come."""
+        """Use new changes."""
         changes, is_first = self._watched.changes, self._seen < 0
         if changes == self._seen or not self._watched.is_complete:
             return None
         self._seen = changes
         self._deciding.use(self._deciding.reviewer())
         self._is_ready()
-        return True if is_first else None  # a cluster changes all the time
+        return True if is_first else None  # not logged: a cluster changes all the time

@@ -1,4 +1,4 @@
-"""The server's certificate, which can be replaced while connections go on."""
+"""The server's certificate, which can be replaced without closing connections."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class Certificate:
     def __init__(self, certificate: str, key: str) -> None:
         self.certificate, self.key = certificate, key
         self.expires: float | None = None
-        """When, in seconds since 1970."""
+        """Expiry in seconds since 1970."""
         self._current = self.load()
         self.context = self._load()
-        """Of the server; each new connection goes on with the newest certificate."""
-        # A context cannot change its certificate and key in one step, but a connection its context.
+        """The server's context; each new connection uses the latest certificate."""
+        # A context cannot swap certificate and key atomically, but a connection can swap its context.
         self.context.sni_callback = lambda connection, _name, _context: setattr(connection, "context", self._current)
 
     def load(self) -> ssl.SSLContext:
-        """Read the files; from now on new connections are made with them. Raises InputError and changes nothing."""
+        """Load the files for new connections. Raises InputError and changes nothing if they are not valid."""
         context = self._load()
         self.expires = _expiry(self.certificate)
         self._current = context
@@ -59,7 +59,7 @@ def _why(error: OSError, certificate: str, key: str) -> tuple[str]:
 
 
 def _expiry(certificate: str) -> float | None:
-    """Return when a certificate expires, where Python can tell."""
+    """Return when a certificate expires, if Python can tell."""
     try:
         decoded = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined] # noqa: SLF001 - there is no public one
         moment = datetime.fromtimestamp(ssl.cert_time_to_seconds(decoded["notAfter"]), UTC)

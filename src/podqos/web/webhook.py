@@ -1,7 +1,7 @@
 """The paths of the webhook: from an HTTP request to a decision and its answer.
 
-Nothing here decides. What gets no decision is answered with an HTTP error, for which the webhook's failurePolicy is
-made: the API server then admits or refuses the object as its owner has chosen.
+Nothing here decides. A review without a decision gets an HTTP error, and the API server then applies the webhook's
+failurePolicy: it admits or rejects the object, as its owner has chosen.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _SHARE = 0.9
-"""Of the time an API server waits, so much is used: the answer has to travel."""
+"""The share of the API server's timeout that may be used: the answer needs time to travel."""
 DRAINING = "draining"
-"""Why it is not ready when it is told to stop."""
+"""The reason it is not ready while it shuts down."""
 
 
 class WebhookMetrics:
-    """What the webhook did, in Prometheus' text format. Series have only names that a policy or podqos chose."""
+    """The webhook's metrics. Label values are only names chosen by a policy or podqos."""
 
     def __init__(self) -> None:
         self.reviews = Counter("podqos_webhook_reviews_total", "Admission reviews answered.")
@@ -67,7 +67,7 @@ class WebhookMetrics:
             self.mutated.add()
 
     def lines(self) -> Iterator[str]:
-        """Yield all of it as text."""
+        """Yield all metrics as text."""
         for each in (
             self.reviews, self.seconds, self.violations, self.findings, self.mutated, self.errors, self.reloads,
         ):  # fmt: skip
@@ -75,11 +75,11 @@ class WebhookMetrics:
 
 
 class Webhook:
-    """Answers requests by what is loaded now."""
+    """Answers requests with the currently loaded rules."""
 
     def __init__(self, reviewer: Reviewer, audit: AuditLog, limits: Limits = LIMITS) -> None:
         self.reviewer = reviewer
-        """Replaced as a whole: a request is decided by one state of the policy."""
+        """Replaced as a whole: each request is decided by one version of the policy."""
         self.audit = audit
         self.metrics = WebhookMetrics()
         self.limits = limits
@@ -91,12 +91,12 @@ class Webhook:
         self._large_waiting = 0
 
     def is_ready(self) -> None:
-        """Take requests, unless it is about to stop."""
+        """Become ready, unless it is shutting down."""
         if self.why_not_ready != DRAINING:
             self.why_not_ready = ""
 
     def drain(self) -> None:
-        """Be no longer ready, and end each connection with its next answer."""
+        """Become not ready, and close each connection after its next answer."""
         self.why_not_ready = DRAINING
         self.server.drain()
 
@@ -123,7 +123,7 @@ class Webhook:
         return text_response(404, f"no such path: the paths are {known}")
 
     def review(self, door: Door, body: bytes) -> Response:
-        """Decide about a review and answer it."""
+        """Decide a review and answer it."""
         began = time.perf_counter()
         try:
             decision = self.reviewer.decide(door, read_review(body), datetime.now(UTC).date())
@@ -144,7 +144,7 @@ class Webhook:
         self.audit.write(audit_line(decision, now, seconds))
 
     async def _review_large(self, door: Door, request: Request) -> Response:
-        """Decide beside the other requests, which go on in between; not for longer than the API server waits."""
+        """Decide in a thread, concurrently with other requests, and within the API server's timeout."""
         if self._large_waiting >= self.limits.large_at_once:
             self.metrics.errors.add((("reason", "busy"),))
             return text_response(429, "too many large reviews at once", retry_after="1")
@@ -184,7 +184,7 @@ class Webhook:
 
 
 def waits(query: str) -> float | None:
-    """Return how long an API server waits: ``?timeout=10s``, in Go's notation."""
+    """Return an API server's timeout: ``?timeout=10s``, in Go's notation."""
     texts = parse_qs(query).get("timeout", ()) if query else ()
     parts = _DURATION.findall(texts[0]) if texts and _DURATION.match(texts[0]) else ()
     return sum(float(number) * _UNITS[unit] for number, unit in parts) or None

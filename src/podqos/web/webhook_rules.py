@@ -1,4 +1,4 @@
-"""What a webhook decides by: policies and objects from files, and, of a live cluster, what it watches."""
+"""The rules of a webhook: policies and objects from files and, with a live cluster, what it watches."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from podqos.reading.loading import load
 
 
 class Rules(Struct, frozen=True):
-    """What files say: policies of podqos, and what decides about pods in the cluster."""
+    """The rules in files: podqos policies, and the cluster objects that affect pods."""
 
     policies: tuple[Policy, ...]
     cluster: ClusterPolicies
 
 
 def read_rules(paths: Sequence[str]) -> Rules:
-    """Read files and directories; raises InputError with the first thing that is not in order."""
+    """Read files and directories; raises InputError with the first error."""
     objects = load(policies=paths)
     objects.check_policies()
     policies = tuple(policy.policy for policy in objects.own_policies)
@@ -46,14 +46,14 @@ def read_rules(paths: Sequence[str]) -> Rules:
 
 
 def reviewer_of(rules: Rules, live: ClusterPolicies | None, options: CheckOptions, warn_on: FailOn) -> Reviewer:
-    """Return who decides. What the files say of the cluster is added to what is watched."""
+    """Return the reviewer. Cluster objects in the files are added to the watched ones."""
     return Reviewer(
         rules.policies, rules.cluster if live is None else _together(rules.cluster, live), options, warn_on=warn_on
     )
 
 
 def _together(files: ClusterPolicies, live: ClusterPolicies) -> ClusterPolicies:
-    """Return the live cluster; of an override, which is not watched, the files tell."""
+    """Return the live cluster, with the override of the files: overrides are not watched."""
     policies = replace(
         live.policies, override=files.policies.override, override_profile=files.policies.override_profile
     )
@@ -61,7 +61,7 @@ def _together(files: ClusterPolicies, live: ClusterPolicies) -> ClusterPolicies:
 
 
 def assumptions(rules: Rules, live: ClusterPolicies | None) -> tuple[Assumption, ...]:
-    """Return what decisions rest on that is not known."""
+    """Return the assumptions behind decisions."""
     if live is not None:
         return ()
     found = []
@@ -94,7 +94,7 @@ def _asks_for_namespaces(policy: Policy) -> bool:
 
 
 class Watched:
-    """What a live cluster has that decides about pods, kept up to date by watching it."""
+    """The objects of a live cluster that affect pods, kept up to date by a watch."""
 
     def __init__(self, cluster: LiveCluster, say: Say) -> None:
         self._cluster = cluster
@@ -107,11 +107,11 @@ class Watched:
         self._follower = Follower(self._kinds, say=say, on_end=self._ended)
 
     def start(self) -> None:
-        """Begin to watch; what exists comes soon (``is_complete``)."""
+        """Start watching; ``is_complete`` once everything has been received."""
         self._follower.start(self._cluster)
 
     def profile(self) -> Profile:
-        """Return the rules of the server's version; the newest recorded ones where it is not known."""
+        """Return the rules of the server's version; the latest recorded ones if it is unknown."""
         try:
             return parse_version(self._cluster.version().git_version)
         except InvalidArgument:
@@ -119,16 +119,16 @@ class Watched:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything that exists has come."""
+        """Whether all existing objects have been received."""
         return self._follower.is_complete
 
     @property
     def changes(self) -> int:
-        """How many changes have come so far."""
+        """The number of changes received so far."""
         return self._follower.changes
 
     def cluster(self) -> ClusterPolicies:
-        """Return what is known now. A namespace that is not, yet, is taken to exist."""
+        """Return the current state. A namespace that is not known yet is assumed to exist."""
         with self._follower.lock:
             policies = Policies(
                 limit_ranges=tuple(self._limit_ranges.objects.values()),

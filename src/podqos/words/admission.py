@@ -48,11 +48,11 @@ def why_drift(result: StepResult) -> str:
         case Step.LIMIT_RANGER | Step.LIMIT_RANGER_AGAIN:
             names = list(dict.fromkeys(change.source for change in result.changes))
             several = "LimitRanges" if len(names) > 1 else "LimitRange"
-            return f"the {several} {listed(names)} filled in {sides}"
+            return f"{several} {listed(names)} set default {sides}"
         case Step.CLUSTER_RESOURCE_OVERRIDE:
-            return f"the ClusterResourceOverride set {sides}"
+            return f"the ClusterResourceOverride set its {sides}"
         case Step.POD_LEVEL_DEFAULTING:
-            return f"{sides} of the pod follow from its containers"
+            return f"the pod's {sides} were computed from its containers"
     return "limits were copied to missing requests"
 
 
@@ -64,7 +64,7 @@ def conflict(conflicting: ConflictingDefaults) -> str:
     )
     return (
         f"several LimitRanges default the {conflicting.resource} {side} ({offers}): "
-        "which one a pod gets is not defined, the next API server may choose another"
+        "which one applies is undefined, and may differ between API servers"
     )
 
 
@@ -72,16 +72,16 @@ def exempt(use: OverrideUse, why: Exempt) -> str:
     """Return why an override leaves the pods of a namespace alone."""
     profile = use.profile
     reasons = {
-        Exempt.SYSTEM_NAMESPACE: "namespaces of the system are exempt",
-        Exempt.NOT_OPTED_IN: f"it lacks the label {profile.opt_in_label}=true",
-        Exempt.OPTED_OUT: f"it opts out by the annotation {profile.opt_out_annotation}",
+        Exempt.SYSTEM_NAMESPACE: "system namespaces are exempt",
+        Exempt.NOT_OPTED_IN: f"the namespace lacks the label {profile.opt_in_label}=true",
+        Exempt.OPTED_OUT: f"the namespace opts out with the annotation {profile.opt_out_annotation}",
     }
     return f"not applied to namespace {use.namespace}: {reasons[why]} (profile {profile.name})"
 
 
 def applied(use: OverrideUse, *, changes: bool) -> str:
     """Return that an override counts, and that it may still change nothing."""
-    rest = "" if changes else ", but changes nothing: it works from limits, and they are missing or followed already"
+    rest = "" if changes else ", but changes nothing: limits are missing, or the requests already match"
     return f"applied to namespace {use.namespace} (profile {use.profile.name}){rest}"
 
 

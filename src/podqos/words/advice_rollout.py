@@ -10,11 +10,11 @@ from podqos.wording import counted, listed
 from podqos.words.drift import resize_words
 
 _KINDS = {
-    RolloutKind.RECREATE: "all pods stop before new ones start (Recreate): plan for downtime",
+    RolloutKind.RECREATE: "strategy Recreate: all pods stop before new ones start, so plan for downtime",
     RolloutKind.ON_DELETE: "pods pick up the change only when they are deleted",
-    RolloutKind.NEXT_RUN: "running pods are unaffected; the next run has the new sizes",
+    RolloutKind.NEXT_RUN: "running pods are unaffected; the next run gets the new sizes",
     RolloutKind.OTHER: "rolled out by its own controller",
-    RolloutKind.REPLACED: "a pod without a controller: delete and recreate it",
+    RolloutKind.REPLACED: "no controller: delete and recreate the pod",
 }
 
 

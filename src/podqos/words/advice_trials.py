@@ -10,21 +10,21 @@ from podqos.wording import counted, listed
 _HOUR, _DAY = 3600, 86_400
 UNTRIED = {
     Untried.NO_NODES: "no nodes given, so only each pod's own limits were tested",
-    Untried.NO_SAMPLES: "no usage data: assumed to use what it requests",
-    Untried.NO_TIMES: "samples have no timestamps: treated as one a minute",
-    Untried.NEED_UNKNOWN: "it was OOM-killed, so its real need is above the measurements",
-    Untried.TOO_MANY: "too many pods and nodes to test all of them together",
+    Untried.NO_SAMPLES: "no usage data: usage assumed to equal requests",
+    Untried.NO_TIMES: "samples have no timestamps: treated as one per minute",
+    Untried.NEED_UNKNOWN: "it was OOM-killed, so it needs more than was measured",
+    Untried.TOO_MANY: "too many pods and nodes to test them together",
 }
 _UNTRIED_AMONG_ALL = {
     **UNTRIED,
-    Untried.NO_SAMPLES: "workloads without samples are assumed to use what they request",
-    Untried.NEED_UNKNOWN: "the real need of OOM-killed containers is above the measurements",
+    Untried.NO_SAMPLES: "workloads without samples are assumed to use their requests",
+    Untried.NEED_UNKNOWN: "containers that were OOM-killed need more than was measured",
 }
 _FAILED = {
     Reason.OOM_KILLED: "OOM-killed",
     Reason.EVICTED: "evicted",
     Reason.THROTTLED: "throttled more than now",
-    Reason.REFUSED: "refused by the API server",
+    Reason.REFUSED: "rejected by the API server",
 }
 
 
@@ -38,7 +38,7 @@ def trial_words(trial: WorkloadTrial, *, is_withheld: bool, refusal: str) -> str
 
 def _why_not(trial: WorkloadTrial, refusal: str) -> str:
     if Reason.REFUSED in trial.failed:
-        return f"the API server would refuse it: {refusal}"
+        return f"the API server would reject it: {refusal}"
     after = trial.after
     counts = []
     if after.oom_kills:
@@ -101,10 +101,10 @@ def pending_words(workload: str, count: int) -> str:
 def pool_words(pool: PoolNeed) -> str:
     """Return how many nodes of a pool are needed, beside now."""
     if pool.needed is None or pool.needed_before is None:
-        return f"{pool.pool}: {counted(pool.nodes, 'node')}; how many are needed was not tried"
+        return f"{pool.pool}: {counted(pool.nodes, 'node')}; the number needed was not tested"
     if pool.needed > pool.nodes:
         now = ", as now" if pool.needed == pool.needed_before else ""
-        return f"{pool.pool}: {pool.needed - pool.nodes} more needed than the {pool.nodes} at hand{now}"
+        return f"{pool.pool}: {pool.needed - pool.nodes} more needed than the {pool.nodes} available{now}"
     fits = f"{pool.needed} of {counted(pool.nodes, 'node')} {'suffices' if pool.needed == 1 else 'suffice'}"
     if pool.needed_before > pool.nodes:
         return f"{pool.pool}: {fits}; now {pool.needed_before - pool.nodes} more would be needed"

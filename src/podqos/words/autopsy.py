@@ -18,15 +18,15 @@ _PARTS = {
     Cause.TMPFS: "tmpfs and shared memory hold {held}",
     Cause.KERNEL_MEMORY: "the kernel's own memory (slab, page tables, stacks) holds {held}",
     Cause.PAGE_CACHE: "page cache that could not be dropped holds {held}",
-    Cause.UNACCOUNTED: "{held} are in no figure of the report: drivers, huge pages, a balloon",
+    Cause.UNACCOUNTED: "{held} is not accounted for in the report: drivers, huge pages or a balloon",
 }
 _CHANGED = {
-    SavedBy.USAGE: "at least {more} less in use",
-    SavedBy.LIMIT: "a limit of {offered}: at least {more} more, and {percent} % to spare",
-    SavedBy.NODE_SIZE: "at least {more} more memory in the machine",
-    SavedBy.CLASS: "class Guaranteed: limits equal to requests, of {amount} or more; CPU is throttled at its limit",
+    SavedBy.USAGE: "using at least {more} less",
+    SavedBy.LIMIT: "a limit of {offered}: the {more} that were missing, plus {percent} % headroom",
+    SavedBy.NODE_SIZE: "a machine with at least {more} more memory",
+    SavedBy.CLASS: "class Guaranteed: limits equal to requests, {amount} or more; CPU is throttled at its limit",
     SavedBy.PRIORITY: "priority class system-node-critical",
-    SavedBy.THRESHOLD: "a kubelet that evicts at {amount} free ({more} earlier)",
+    SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} higher)",
 }
 
 
@@ -51,13 +51,13 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
             return f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit: {held} of {against}"
         case Cause.OWN_USE:
             asked = _request(cause, against)
-            most = f"{asked}, further above than any other" if asked else ", more than any other"
-            return f"the victim's own use: {who} uses {held}{most}"
+            most = f"{asked}, further above its request than any other" if asked else ", more than any other"
+            return f"the victim's own usage: {who} uses {held}{most}"
         case Cause.NEIGHBOUR:
             return f"a neighbour: {who} uses {held}{_request(cause, against)}"
         case Cause.SYSTEM_DAEMONS:
-            known = f"{against} are reserved for it" if against else "what is reserved for it is not known"
-            return f"what runs beside pods uses {held}, and {known}"
+            known = f"{against} is reserved for them" if against else "their reservation is not known"
+            return f"processes outside pods use {held}, and {known}"
         case Cause.NOT_COUNTED:
             return (
                 f"the kubelet saw {held} free, above its threshold of {against}: it counts inactive page cache as free"
@@ -65,12 +65,12 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
         case Cause.THRESHOLD:
             growth = cause.growth_bytes_per_second
             faster = "" if growth is None else f" at more than {amount(growth)}/s"
-            return f"memory ran out{faster}, before the kubelet's next pass after its threshold of {against}"
+            return f"memory ran out{faster}, before the kubelet's next check after its threshold of {against}"
         case Cause.ELSEWHERE:
             return elsewhere_words(kill.shortage) if kill.shortage is not None else ""
         case _:
             of = f" of {against}" if cause.cause is not Cause.UNACCOUNTED else ""
-            volumes = f"; the pod's volumes in memory: {listed(cause.volumes)}" if cause.volumes else ""
+            volumes = f"; the pod's in-memory volumes: {listed(cause.volumes)}" if cause.volumes else ""
             return f"{_PARTS[cause.cause].format(held=held)}{of}{volumes}"
 
 
@@ -86,15 +86,15 @@ def elsewhere_words(shortage: Shortage) -> str:
     free = amount(shortage.free_elsewhere_bytes)
     match shortage.kind:
         case ShortageKind.FRAGMENTATION:
-            return f"{amount(shortage.usage_bytes)} were free, but not so much in one piece"
+            return f"{amount(shortage.usage_bytes)} was free, but not in one contiguous block"
         case ShortageKind.PAGE_FAULT:
             return "a page fault failed; the report does not say what was short"
         case ShortageKind.SYSRQ:
-            return "the kill was asked for by hand (sysrq f)"
+            return "someone triggered the OOM killer by hand (sysrq f)"
         case ShortageKind.NODES:
-            return f"{free} were free on memory nodes that the process may not use"
+            return f"{free} was free on NUMA nodes the process may not use"
         case ShortageKind.ZONES:
-            return f"{free} were free in zones that cannot serve the request"
+            return f"{free} was free in zones that cannot serve the request"
         case _:
             return ""
 
@@ -106,7 +106,7 @@ def shortage_words(kill: OOMAutopsy) -> str:
     if found is None:
         return where
     used, limit = amount(found.usage_bytes), amount(found.limit_bytes)
-    lacking = "" if found.lacking_bytes is None else f", {amount(found.lacking_bytes)} too little"
+    lacking = "" if found.lacking_bytes is None else f", {amount(found.lacking_bytes)} short"
     if found.counter == "free":
         among = (
             " where the process may allocate"
@@ -140,11 +140,11 @@ def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
         as_class = f", which makes it {saving.qos_class}" if saving.qos_class is not None else ""
         words = f"{known} (oom_score_adj {saving.oom_score_adj}){as_class}"
     elif saving.change is SavedBy.NODE_SIZE and kill.scope is CgroupLevel.KUBEPODS:
-        words = f"at least {more} more memory for pods: a larger node, or less reserved"
+        words = f"at least {more} more memory for pods: a larger node, or smaller reservations"
     else:
         words = _CHANGED[saving.change].format(
             more=more, amount=total, offered=_offered(saving.amount_bytes), percent=HEADROOM_PERCENT
         )
     if saving.instead is not None:
-        return f"{words}; then {process(saving.instead.name, saving.instead.pid)} would have died"
+        return f"{words}; {process(saving.instead.name, saving.instead.pid)} would have died instead"
     return words

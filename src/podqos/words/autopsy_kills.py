@@ -16,36 +16,38 @@ _MOST_NAMED = 3
 _ID_CHARACTERS = 12
 _RAN_OUT = {
     CgroupLevel.MACHINE: "The machine ran out of memory",
-    CgroupLevel.KUBEPODS: "All pods together reached their limit",
-    CgroupLevel.CLASS: "The cgroup of a QoS class reached its limit",
+    CgroupLevel.KUBEPODS: "The pods together reached their limit",
+    CgroupLevel.CLASS: "A QoS class reached its limit",
     CgroupLevel.POD: "A pod reached its limit",
     CgroupLevel.CONTAINER: "A container reached its limit",
     CgroupLevel.SYSTEM: "A cgroup reached its limit",
 }
 _CONSTRAINED = {
-    Constraint.CPUSET: "The memory nodes of a cpuset ran out",
-    Constraint.MEMORY_POLICY: "The memory nodes of a policy ran out",
+    Constraint.CPUSET: "The NUMA nodes of a cpuset ran out of memory",
+    Constraint.MEMORY_POLICY: "The NUMA nodes of a memory policy ran out of memory",
 }
 _WHY = {
     Reason.HIGHEST: "it has the highest badness",
     Reason.HIGHEST_WITH_SWAP: "it has the highest badness if the machine has {swap} of swap; the report does not say",
-    Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel favours",
+    Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel treats "
+    "preferentially",
     Reason.NONE_KILLABLE: "every process has an oom_score_adj of -1000, which is never chosen",
-    Reason.ASKED: "vm.oom_kill_allocating_task is set, and it asked for the memory",
-    Reason.OTHER_IS_HIGHER: "{first} has a higher badness; maybe an earlier OOM, not in the log, had killed it already",
-    Reason.DID_NOT_ASK: "vm.oom_kill_allocating_task is set, and another process asked",
+    Reason.ASKED: "vm.oom_kill_allocating_task is set, and it requested the memory",
+    Reason.OTHER_IS_HIGHER: "{first} has a higher badness; it may have been killed already by an earlier OOM that is "
+    "not in the log",
+    Reason.DID_NOT_ASK: "vm.oom_kill_allocating_task is set, but another process requested the memory",
     Reason.IS_EXEMPT: "it has an oom_score_adj of -1000, which is never chosen",
-    Reason.NO_TABLE: "the report has no task table: rate limited, vm.oom_dump_tasks=0, or cut",
+    Reason.NO_TABLE: "the report has no task table: rate-limited, vm.oom_dump_tasks=0, or truncated",
     Reason.TABLE_IS_CUT: "rows of the task table are missing",
     Reason.NOT_IN_TABLE: "the chosen process is not in the task table",
-    Reason.TABLE_LACKS_COLUMNS: "the table of this old kernel has neither swap nor page tables, which decide here",
-    Reason.TOTAL_UNKNOWN: "the report lacks the limit or the machine's size, and scores differ",
+    Reason.TABLE_LACKS_COLUMNS: "this old kernel's table lists neither swap nor page tables, which decide here",
+    Reason.TOTAL_UNKNOWN: "the report doesn't show the limit or the machine's size, and the scores differ",
     Reason.NO_VICTIM: "the report ends before the kill",
 }
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 _CAUSES = {
     Cause.OWN_LIMIT: "its own limit",
-    Cause.OWN_USE: "its own use",
+    Cause.OWN_USE: "its own usage",
     Cause.NEIGHBOUR: "a neighbour",
     Cause.SYSTEM_DAEMONS: "system daemons",
     Cause.PAGE_CACHE: "page cache",
@@ -54,7 +56,7 @@ _CAUSES = {
     Cause.THRESHOLD: "threshold too low",
     Cause.NOT_COUNTED: "page cache counted as free",
     Cause.UNACCOUNTED: "not in the report",
-    Cause.ELSEWHERE: "memory elsewhere",
+    Cause.ELSEWHERE: "free memory unusable",
 }
 _PARTS = (("anon_bytes", "processes"), ("file_bytes", "page cache"), ("shmem_bytes", "tmpfs and shared memory"),
           ("kernel_bytes", "the kernel's own"))  # fmt: skip
@@ -100,8 +102,8 @@ def _spared(kill: OOMAutopsy) -> str:
     """Return what happened where no process is said to be killed."""
     if kill.chosen_pid is not None:
         chosen = next((task.name for task in kill.ranking if task.pid == kill.chosen_pid), "")
-        return f"{process(chosen, kill.chosen_pid)} was chosen, and the log ends before the kill"
-    return "no kill is told" if kill.reason is Reason.NO_VICTIM else "the kernel found no process that it may kill"
+        return f"{process(chosen, kill.chosen_pid)} was chosen; the log ends before the kill"
+    return "no kill in the log" if kill.reason is Reason.NO_VICTIM else "the kernel found no killable process"
 
 
 def _who(kill: OOMAutopsy) -> str:
@@ -114,9 +116,9 @@ def _who(kill: OOMAutopsy) -> str:
 
 def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {victim.pid for victim in kill.victims}:
-        yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel sacrificed a child of it")
+        yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel killed one of its children instead")
     if kill.group:
-        yield Fact("group", f"memory.oom.group: all of {short_path(kill.group)} died together")
+        yield Fact("group", f"memory.oom.group: everything in {short_path(kill.group)} died together")
     if pod := kill.pod or kill.pod_uid:
         container = kill.container or kill.container_id[:_ID_CHARACTERS]
         known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
@@ -138,7 +140,7 @@ def _next(kill: OOMAutopsy) -> str:
         return ""
     margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
     side = "behind" if kill.margin_pages >= 0 else "ahead"
-    died = "; it died, too" if kill.runner_up.pid in {victim.pid for victim in kill.victims} else ""
+    died = "; it died as well" if kill.runner_up.pid in {victim.pid for victim in kill.victims} else ""
     return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}{died}"
 
 

@@ -16,7 +16,7 @@ from podqos.words.autopsy_kills import of_kill
 from podqos.words.evictions import of_eviction, sign_words, termination_words
 
 _UNREPORTED = TerminationCause.KERNEL_UNREPORTED
-_COUNTED = {True: "as the rule says", False: "against the rule", None: "cannot be verified"}
+_COUNTED = {True: "by the rule", False: "against the rule", None: "cannot be verified"}
 
 
 class DeathGroup(Struct, frozen=True, rename="camel"):
@@ -73,10 +73,15 @@ def headline(found: Autopsies) -> str:
     if not verdicts and len(found.terminations) == 1 and found.terminations[0].cause is _UNREPORTED:
         return _oom_killed(found.terminations[0])
     if not verdicts and found.terminations:
-        return f"{counted(len(found.terminations), 'container')} killed; no kernel report of it and no eviction found."
+        return (
+            f"{counted(len(found.terminations), 'container')} killed; the logs have no OOM report and no eviction for "
+            "it."
+        )
     if not verdicts:
-        return "No OOM kill and no eviction found."
-    numbers = [counted(len(each), noun) for each, noun in ((found.kills, "OOM"), (found.evictions, "eviction")) if each]
+        return "No OOM kills and no evictions found."
+    numbers = [
+        counted(len(each), noun) for each, noun in ((found.kills, "OOM kill"), (found.evictions, "eviction")) if each
+    ]
     parts = [f"{verdicts.count(each):,} {words}" for each, words in _COUNTED.items() if each in verdicts]
     left_out = found.kills_left_out + found.evictions_left_out
     before = f" (and {left_out:,} before them)" if left_out else ""

@@ -18,11 +18,11 @@ def worded(found: Consequence, *, names_container: bool = True) -> str:
     if found.effect is Effect.DISK:
         return _NO_DISK if found.disk_request == "0" else _DISK.format(request=found.disk_request)
     if found.effect is Effect.NOT_CREATED:
-        return "no pod is created or scheduled: pods that die are not replaced"
+        return "no pods are created or scheduled, and pods that die are not replaced"
     if found.effect is Effect.LIMIT:
-        return "the kernel kills the container at its own memory limit, however much the node has left"
+        return "the container is OOM-killed at its own memory limit, even on an empty node"
     if found.effect is Effect.FEWER:
-        return "not all of its pods are created, and pods that die may not be replaced"
+        return "some of its pods are not created, and pods that die may not be replaced"
     if found.now is None:
         return ""
     compared = _compared(found)
@@ -30,7 +30,7 @@ def worded(found: Consequence, *, names_container: bool = True) -> str:
     return f"{compared}; {standing}" if compared else standing
 
 
-_AT_THE_LIMITS = "when memory runs short and all pods use what they may"
+AT_THE_LIMITS = "when every pod is at its memory limit"
 """What is assumed about usage: ``AssumedUsage.LIMITS``."""
 
 
@@ -45,7 +45,7 @@ def _compared(found: Consequence) -> str:
     if not clauses:
         return ""
     cause = "because of this, " if found.repaired is not None else ""
-    return f"{cause}{_AT_THE_LIMITS}, {' and '.join(clauses)}"
+    return f"{cause}{' and '.join(clauses)} {AT_THE_LIMITS}"
 
 
 def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container: bool) -> str:
@@ -54,7 +54,7 @@ def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container
     if repaired is None or repaired == now:
         return text
     after = f"{repaired.qos_class}, oom_score_adj {repaired.oom_score_adj}"
-    return f"{text}; otherwise {after}"
+    return f"{text}; once fixed, {after}"
 
 
 def when_evicted(now: PodStanding) -> str:
@@ -65,18 +65,18 @@ def when_evicted(now: PodStanding) -> str:
 _EVICTED = {
     QOSClass.BEST_EFFORT: "eligible for eviction as soon as memory runs short",
     QOSClass.BURSTABLE: "evicted once it uses more than it requests",
-    QOSClass.GUARANTEED: "evicted last, as it cannot use more than it requests",
+    QOSClass.GUARANTEED: "evicted last, because it can't exceed its requests",
 }
 
 
-_NO_DISK = "when the disk fills up, it is among the first to be evicted, as it requests no ephemeral-storage"
-_DISK = "when the disk fills up, evicted first once it uses more than the {request} of ephemeral-storage it requests"
+_NO_DISK = "it is among the first to be evicted when the disk fills up, because it requests no ephemeral-storage"
+_DISK = "evicted first when the disk fills up, once it uses more than the {request} of ephemeral-storage it requests"
 
 
 def _of_a_node(found: Consequence) -> str:
     if found.first_killed is None:
-        return "where the kernel kills first, it chooses by size and oom_score_adj, not by priority"
+        return "the kernel chooses by size and oom_score_adj, not by priority"
     if found.first_killed == found.first_evicted:
-        return f"{_AT_THE_LIMITS}, both the kubelet and the kernel pick {found.first_killed} first"
+        return f"both the kubelet and the kernel pick {found.first_killed} first {AT_THE_LIMITS}"
     instead = "no pod" if found.first_evicted is None else found.first_evicted
-    return f"{_AT_THE_LIMITS}, the kernel kills {found.first_killed} first, where the kubelet would evict {instead}"
+    return f"the kernel kills {found.first_killed} first {AT_THE_LIMITS}; the kubelet would evict {instead}"

@@ -15,7 +15,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.placement.reasons import Insufficient
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
 from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT, SOME_CPU
-from podqos.wording import listed, mebibytes, verb
+from podqos.wording import listed, mebibytes, ordinal, verb
 from podqos.words.durations import duration
 from podqos.words.journal import signed
 from podqos.words.qos import edits
@@ -83,7 +83,9 @@ def saving_words(saving: Saving) -> str:
     """Return a change, its effect and what it costs, in a line that goes on from another."""
     cost = f"; costs {'; '.join(saving.costs)}" if saving.saves and saving.costs else ""
     assumed = (
-        f"; if {listed(saving.assumed)} {verb(saving.assumed, 'uses', 'use')} what is assumed" if saving.assumed else ""
+        f"; if {listed(saving.assumed)} {verb(saving.assumed, 'uses', 'use')} as much as assumed"
+        if saving.assumed
+        else ""
     )
     return f"{saving.change[:1].lower()}{saving.change[1:]} → {saving.effect}{cost}{assumed}"
 
@@ -92,21 +94,21 @@ def _costs(counterfactual: Counterfactual) -> Iterator[str]:
     """Yield what a change takes beside what it gives."""
     for is_known in (True, False):
         more = [
-            f"{scheduled(number, name)} of {name}"
+            f"{scheduled(number, name)} more {name}"
             for name, number in counterfactual.added.items()
             if (name in counterfactual.rooms_known) is is_known
         ]
         room = "" if counterfactual.lacks is not None else ", which has room" if is_known else ", if it has room"
         if more:
-            yield f"{listed(more)} more requested on the node{room}"
+            yield f"{listed(more)} requested on the node{room}"
     if counterfactual.change is PodChange.GUARANTEED:
         added = [
             edit for edit in counterfactual.edits if edit.replaces is None and edit.path.endswith(f".limits.{CPU}")
         ]
         if len(added) == 1:
-            yield "a CPU limit that was not there: it is throttled above it"
+            yield "a new CPU limit, above which it is throttled"
         elif added:
-            yield "CPU limits that were not there: it is throttled above them"
+            yield "new CPU limits, above which it is throttled"
     if counterfactual.change is PodChange.PRIORITY:
         yield f"a PriorityClass with value {counterfactual.amount}, whose pods may preempt others"
 
@@ -117,16 +119,16 @@ def _rests_on(counterfactual: Counterfactual, telling: Telling) -> Iterator[str]
     if counterfactual.second_run is not None:
         yield "the whole run, repeated with this change"
     else:
-        yield f"the {whose}'s decision, repeated with this change: as much in use as at that moment"
+        yield f"the {whose}'s decision, repeated with this change and the usage of that moment"
     if telling.assumed:
         yield f"assumed usage of {listed(telling.assumed)}"
     if counterfactual.change is PodChange.GUARANTEED:
         yield f"memory limits at least {HEADROOM_PERCENT} % above what is in use"
         if any(edit.value is None for edit in counterfactual.edits):
-            yield f"a CPU limit of {SOME_CPU} where nothing is stated: choose what it needs"
+            yield f"a CPU limit of {SOME_CPU} where none is set: choose what it needs"
 
 
-FATES = {By.KUBELET: "evicted by the kubelet", By.KERNEL: "killed by the kernel"}
+FATES = {By.KUBELET: "evicted", By.KERNEL: "OOM-killed"}
 _MOST_NAMED = 3
 _LESS = {EPHEMERAL_STORAGE: "{} less disk", INODES: "{} fewer inodes", PIDS: "{} fewer processes"}
 _LIMITS = {
@@ -161,9 +163,9 @@ def _effect(counterfactual: Counterfactual, telling: Telling) -> str:
     if counterfactual.oom_score_adj is not None:
         parts.append(f"oom_score_adj {signed(counterfactual.oom_score_adj)}")
     if decision.instead is not None or not decision.spared:
-        whose = "kernel's" if by is By.KERNEL else "kubelet's"
-        parts.append(f"place {decision.place} of {decision.others + 1} in the {whose} order")
-    fate = "killed" if by is By.KERNEL else "evicted"
+        order = "OOM kill" if by is By.KERNEL else "eviction"
+        parts.append(f"{ordinal(decision.place)} of {decision.others + 1} in the {order} order")
+    fate = FATES.get(by, "evicted")
     would = f"would have been {fate}" if telling.would_have else f"is {fate}"
     told = ", ".join(parts)
     but = f"{told}, but " if parts else "but "
@@ -171,26 +173,31 @@ def _effect(counterfactual: Counterfactual, telling: Telling) -> str:
     if not decision.spared and decision.instead is not None:
         return f"{but}{decision.instead}, which changes with it, {would}"
     if not decision.spared:
-        still = "still the first" if decision.place == 1 else f"still {fate}"
+        still = f"still {fate} first" if decision.place == 1 else f"still {fate}"
         return f"{told}: {still}"
     if counterfactual.refused:
-        return f"{but}the API server refuses it: {counterfactual.refused}"
+        return f"{but}the API server rejects it: {counterfactual.refused}"
     if counterfactual.lacks is not None:
         return f"{but}{_no_room(counterfactual.lacks)}"
     if second is not None and second.died_us is not None:
-        return f"{but}it dies all the same, {duration(round(second.died_us / SECOND_US, 1))} into the run"
+        return f"{but}it still dies, {duration(round(second.died_us / SECOND_US, 1))} into the run"
     if second is not None and second.is_pending:
-        return f"{but}it finds no node then"
+        return f"{but}then no node has room for it"
     if second is not None and second.pending:
-        parts.append(f"{_named(second.pending)} {verb(second.pending, 'finds', 'find')} no node then")
+        parts.append(f"then no node has room for {_named(second.pending)}")
         told = ", ".join(parts)
     if second is not None and not second.instead:
-        return "; ".join([*([told] if told else []), "in the same run no other pod died instead"])
+        return "; ".join([*([told] if told else []), "replayed, no other pod dies instead"])
     if second is not None:
-        return "; ".join([*([told] if told else []), f"in the same run {_named(second.instead)} died instead"])
+        return "; ".join(
+            [
+                *([told] if told else []),
+                f"replayed, {_named(second.instead)} {verb(second.instead, 'dies', 'die')} instead",
+            ]
+        )
     if decision.instead is None:
         nothing = f"nothing {would}" if by is not By.KERNEL or counterfactual.change is not PodChange.LIMIT else ""
-        return ", ".join(filter(None, [*parts, nothing or "it has room for what it asked for"]))
+        return ", ".join(filter(None, [*parts, nothing or "its allocation fits"]))
     if counterfactual.change is PodChange.LESS:
         first = "would have been first" if telling.would_have else "is first"
         return f"{told}; {decision.instead} {first}"
@@ -204,7 +211,7 @@ def _named(pods: Sequence[str]) -> str:
 
 def _no_room(lacks: Insufficient) -> str:
     wanted, there = (scheduled(n, lacks.resource) for n in (lacks.used + lacks.requested, lacks.capacity))
-    return f"it does not fit: the node's pods would request {wanted} of {there} {lacks.resource}"
+    return f"it does not fit: pods on the node would request {wanted} of {there} {lacks.resource}"
 
 
 def kubelet_in_time(found: KubeletInTime, pod: str) -> Saving:
@@ -218,6 +225,6 @@ def kubelet_in_time(found: KubeletInTime, pod: str) -> Saving:
         saves=pod not in found.evicted,
         kind="threshold",
         instead=tuple(each for each in found.evicted if each != pod),
-        costs=("as much of what pods may request on the node",),
-        rests_on=("how memory fell in this run",),
+        costs=("the same amount of allocatable memory",),
+        rests_on=("how fast memory fell in this run",),
     )

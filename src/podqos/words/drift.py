@@ -32,7 +32,7 @@ def resize_words(verdict: ResizeCost) -> str:
         case Resizing.RESTART:
             return f"running pods can be resized in place; restarts: {', '.join(verdict.restarts)} (resizePolicy)"
         case Resizing.REFUSED:
-            return f"needs new pods: the API server refuses a resize ({'; '.join(verdict.reasons)})"
+            return f"needs new pods: the API server rejects a resize ({'; '.join(verdict.reasons)})"
 
 
 _VERBS = {Order.EVICTION: "evicted", Order.KERNEL: "killed"}

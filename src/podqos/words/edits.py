@@ -10,15 +10,15 @@ _REASONS = {
     Reason.NO_SUCH_OBJECT: "the object is no longer there",
     Reason.NO_SUCH_ITEM: "the list has no such item",
     Reason.NOT_A_MAPPING: "the parent of the field is not a mapping",
-    Reason.CONFLICT: "another patch writes a different value there",
+    Reason.CONFLICT: "another patch sets a different value there",
     Reason.SHARED: "the anchor &{name} is used in several places: write the value out where it is used",
     Reason.MERGED: "the value comes from a merge key (<<): write it out where it is used",
     Reason.TAGGED: "the value has a tag: remove the tag",
-    Reason.COMPLEX_KEY: "the key is not a simple text",
+    Reason.COMPLEX_KEY: "the key is not a plain string",
     Reason.DUPLICATE_KEY: "a key is set twice",
     Reason.UNSUPPORTED: "this change cannot be made in place",
     Reason.NOT_AS_MEANT: "the new text would not be valid",
-    Reason.NO_BETTER: "it was tried, and the checks find as much in the result as before",
+    Reason.NO_BETTER: "it was tried, and the finding would remain",
 }
 
 

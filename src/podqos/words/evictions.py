@@ -20,31 +20,32 @@ from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
 _MOST_NAMED = 5
 _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
-_PODS = f"{stated_with('files')}, {stated_with('snapshot')} or {stated_with('context')} has them"
+_PODS = f"give {stated_with('files')}, {stated_with('snapshot')} or {stated_with('context')}"
 _WHY = {
-    EvictionReason.FIRST: "it ranks first, whatever the others used",
-    EvictionReason.FIRST_IN_LOG: "it ranks first in the log of the node itself",
-    EvictionReason.FIRST_AS_MEASURED: "it ranks first with what the others used when they were measured",
-    EvictionReason.OWN_LIMIT: "it exceeded a limit of its own; other pods do not matter",
-    EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, whatever it used; maybe it was not on the node then",
-    EvictionReason.IS_CRITICAL: "it is critical, and the kubelet evicts no critical pod",
-    EvictionReason.USAGE_DECIDES: "it depends on what {rivals} used at that moment, which is not known",
-    EvictionReason.PODS_UNKNOWN: "the other pods of the node are not known; " + _PODS,
-    EvictionReason.POD_UNKNOWN: "its requests and priority are not known; " + _PODS,
-    EvictionReason.SIGNAL_UNKNOWN: "what the node was short of is not said",
+    EvictionReason.FIRST: "it ranks first, no matter what the others used",
+    EvictionReason.FIRST_IN_LOG: "it ranks first in the node's own log",
+    EvictionReason.FIRST_AS_MEASURED: "it ranks first with the last measured usage of the others",
+    EvictionReason.OWN_LIMIT: "it exceeded its own limit; other pods don't matter",
+    EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, no matter what it used; it may not have been on the "
+    "node then",
+    EvictionReason.IS_CRITICAL: "it is critical, and the kubelet never evicts critical pods",
+    EvictionReason.USAGE_DECIDES: "it depends on the usage of {rivals} at that moment, which is unknown",
+    EvictionReason.PODS_UNKNOWN: "the other pods on the node are unknown: " + _PODS,
+    EvictionReason.POD_UNKNOWN: "its requests and priority are unknown: " + _PODS,
+    EvictionReason.SIGNAL_UNKNOWN: "the message doesn't say what ran short",
 }
 _HAPPENED = {
     EvictionCause.NODE_PRESSURE: "The node was low on {resource}: {pod} was evicted.",
-    EvictionCause.LOCAL_STORAGE_LIMIT: "{pod} exceeded its own limit of local storage and was evicted.",
+    EvictionCause.LOCAL_STORAGE_LIMIT: "{pod} exceeded its own local storage limit and was evicted.",
     EvictionCause.NOT_ADMITTED: "{pod} was not admitted: the node had {conditions}.",
     EvictionCause.CRITICAL_POD: "{pod} was evicted to admit a critical pod.",
     EvictionCause.NODE_SHUTDOWN: "{pod} was terminated: the node was shutting down.",
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "{pod} was not admitted: the node was shutting down.",
-    EvictionCause.EVICTION_API: "{pod} was evicted on request (Eviction API, such as kubectl drain).",
+    EvictionCause.EVICTION_API: "{pod} was evicted on request (Eviction API, e.g. kubectl drain).",
     EvictionCause.PREEMPTED_BY_SCHEDULER: "{pod} was preempted by the scheduler for a pod of higher priority.",
     EvictionCause.TAINT: "{pod} was deleted: it does not tolerate a taint of its node.",
     EvictionCause.POD_GC: "{pod} was deleted: its node is gone.",
-    EvictionCause.OTHER: "{pod} was evicted, not by the kubelet's rules.",
+    EvictionCause.OTHER: "{pod} was evicted, but not by the kubelet's rules.",
 }
 _CAUSES = {
     EvictionCause.NODE_PRESSURE: "node low on {resource}",
@@ -81,20 +82,21 @@ _CHANGED = {
     SavedBy.USAGE: "use {more} less",
     SavedBy.REQUEST: "request {amount}{of} ({more} more)",
     SavedBy.LIMIT: "a limit of {amount}{of}",
-    SavedBy.CLASS: "be Guaranteed: limits equal to requests, {amount} of memory in all; CPU is throttled at its limit",
+    SavedBy.CLASS: "make it Guaranteed: limits equal to requests, {amount} of memory in total; CPU is throttled at "
+    "its limit",
     SavedBy.PRIORITY: "priority {number}",
     SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} lower)",
     SavedBy.NODE_SIZE: "a node with {more} more memory",
 }
 _ENDED = {
-    TerminationCause.KERNEL: "killed by the kernel for want of memory: see above",
-    TerminationCause.KERNEL_UNREPORTED: "killed by the kernel for want of memory; no log given has its report",
-    TerminationCause.KERNEL_OF_CHILD: "the kernel killed another process in it, {so}",
+    TerminationCause.KERNEL: "OOM-killed: see above",
+    TerminationCause.KERNEL_UNREPORTED: "OOM-killed; its report is not in the logs given",
+    TerminationCause.KERNEL_OF_CHILD: "another process in it was OOM-killed, {so}",
     TerminationCause.EVICTION: "killed with its pod, which was evicted: see above",
-    TerminationCause.PROBE: "failed its probe, and did not stop within its grace period",
-    TerminationCause.GRACE_PERIOD: "was told to stop, and did not within its grace period",
-    TerminationCause.NODE_LOST: "the kubelet lost it: the node restarted, or it was removed behind the kubelet's back",
-    TerminationCause.SIGKILL: "killed with SIGKILL; nothing is left that says by whom",
+    TerminationCause.PROBE: "failed its probe and did not stop within its grace period",
+    TerminationCause.GRACE_PERIOD: "was stopped with SIGTERM but did not exit within its grace period",
+    TerminationCause.NODE_LOST: "the kubelet lost track of it: the node restarted, or something else removed it",
+    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown",
 }
 
 
@@ -129,7 +131,7 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
 
 def _verdict(eviction: PodEviction) -> str:
     if eviction.reason is EvictionReason.NOT_RANKED:
-        return "no ranking decides about this"
+        return "not decided by ranking"
     rivals = _named(eviction.rivals)
     return f"{_FOLLOWS[eviction.follows_rule]}: {_WHY[eviction.reason].format(rivals=rivals)}"
 
@@ -137,7 +139,7 @@ def _verdict(eviction: PodEviction) -> str:
 def _next(eviction: PodEviction) -> str:
     if eviction.runner_up is not None:
         used = amount(eviction.runner_up.usage, eviction.resource)
-        return f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'as said'})"
+        return f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'reported'})"
     return eviction.rivals[0] if eviction.rivals and eviction.reason is EvictionReason.FIRST_IN_LOG else ""
 
 
@@ -181,8 +183,8 @@ def _saving(each: EvictionSaving, eviction: PodEviction) -> str:
     more, changed = ("?" if each is None else amount(each, eviction.resource) for each in (each.more, each.amount))
     of = f" for {each.container}" if each.container else ""
     words = _CHANGED[each.change].format(more=more, amount=changed, of=of, number=each.amount)
-    assumed = ", if it used what is assumed" if each.is_assumed else ""
-    return f"{words} (then {each.instead} goes{assumed})" if each.instead else words
+    assumed = ", if its usage was as assumed" if each.is_assumed else ""
+    return f"{words} ({each.instead} is evicted instead{assumed})" if each.instead else words
 
 
 def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
@@ -204,10 +206,14 @@ def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
 
 def termination_words(each: ContainerTermination) -> str:
     """Return how a container ended."""
-    survived = "and it runs on" if each.exit_code is None else f"and it ended with code {each.exit_code} by itself"
+    survived = (
+        "and the container is still running"
+        if each.exit_code is None
+        else f"and the container then exited with code {each.exit_code}"
+    )
     words = _ENDED[each.cause].format(so=survived)
     status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
-    whole = "all of it died as one (memory.oom.group)" if each.is_group_kill else ""
+    whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
     return f"{each.pod}, container {each.container}: {words} ({', '.join(filter(None, details))})"
 
@@ -215,12 +221,12 @@ def termination_words(each: ContainerTermination) -> str:
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
     SignKind.OOM_KILLING: "the kernel killed a process{victim}",
-    SignKind.THRESHOLD_MET: "an eviction threshold was met: {resource}",
+    SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
     SignKind.PRESSURE_BEGAN: "{condition} began",
     SignKind.PRESSURE_ENDED: "{condition} ended",
-    SignKind.RECLAIMED: "cleaning up was enough: no pod was evicted for {resource}",
-    SignKind.NOTHING_TO_EVICT: "no pod could be evicted for {resource}",
-    SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted and not gone in time",
+    SignKind.RECLAIMED: "cleanup freed enough {resource}: no eviction",
+    SignKind.NOTHING_TO_EVICT: "no pod could be evicted to free {resource}",
+    SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted but not gone in time",
     SignKind.REBOOTED: "the node restarted",
 }
 

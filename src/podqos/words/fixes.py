@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.advice.checks.finding import Patch
 from podqos.naming import stated_with
 
-_NOT_TRIED = "not tried among so many objects: {} tries it"
+_NOT_TRIED = "not tried with this many objects: {} tries it"
 
 
 def fix_words(patch: Patch) -> str:

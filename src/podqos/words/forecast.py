@@ -29,12 +29,12 @@ def needed_text(needed: NeededSettings) -> str:
     """Return with which settings the kubelet would be first, and what to do where they are impractical."""
     chance = percent(needed.probability)
     if needed.impractical is None:
-        text = f"To be first {chance} of the time the kubelet needs evictionHard {_threshold(needed)}."
+        text = f"For the kubelet to act first {chance} of the time, set evictionHard {_threshold(needed)}."
     elif needed.eviction_hard_bytes is None:
-        text = f"No evictionHard makes the kubelet first {chance} of the time: {_IMPRACTICAL[needed.impractical]}."
+        text = f"No evictionHard lets the kubelet act first {chance} of the time: {_IMPRACTICAL[needed.impractical]}."
     else:
         text = (
-            f"To be first {chance} of the time the kubelet would need evictionHard {_threshold(needed)}, which is "
+            f"To act first {chance} of the time, the kubelet would need evictionHard {_threshold(needed)}, which is "
             f"impractical: {_IMPRACTICAL[needed.impractical]}."
         )
     text += _displaced_text(needed)
@@ -43,20 +43,20 @@ def needed_text(needed: NeededSettings) -> str:
     if needed.soft_threshold_bytes is not None:
         soft, grace = amount(needed.soft_threshold_bytes, MEMORY), needed.soft_grace_seconds
         text += (
-            f" The soft threshold of {soft} is too late even without a grace period."
+            f" The soft threshold of {soft} comes too late even without a grace period."
             if grace is None
-            else f" The soft threshold of {soft} may have a grace period of up to {duration(grace)}; systemReserved "
-            f"has to cover {soft} for it."
+            else f" The soft threshold of {soft} can have a grace period of up to {duration(grace)} if systemReserved "
+            f"covers {soft}."
         )
     return text
 
 
 _IMPRACTICAL = {
-    Impractical.SPARED: "it may evict none of these pods",
-    Impractical.TOO_LATE: "growth this fast takes all memory between two checks",
-    Impractical.PRESSURE: "less than that is available now, so the node would be under pressure at once",
-    Impractical.REQUESTS: "it leaves pods less than they request",
-    Impractical.SHARE: "it keeps more than a quarter of the machine from pods",
+    Impractical.SPARED: "the kubelet never evicts these pods",
+    Impractical.TOO_LATE: "at this rate memory runs out between two checks",
+    Impractical.PRESSURE: "less is available now, so the node would be under pressure immediately",
+    Impractical.REQUESTS: "pods request more than it leaves",
+    Impractical.SHARE: "it reserves more than a quarter of the machine",
 }
 
 
@@ -64,7 +64,7 @@ def _displaced_text(needed: NeededSettings) -> str:
     """Return what the hard threshold costs: it is taken from what pods may request."""
     if not needed.takes_bytes:
         return ""
-    taken = f" It takes {amount(needed.takes_bytes, MEMORY)} from allocatable"
+    taken = f" This reduces allocatable by {amount(needed.takes_bytes, MEMORY)}"
     if not needed.displaced:
         return f"{taken}; all pods still fit."
     shown, more = needed.displaced[:_DISPLACED_SHOWN], len(needed.displaced) - _DISPLACED_SHOWN
@@ -83,7 +83,7 @@ def _instead_text(instead: Instead) -> str:
         own = " and a request (without one, the limit becomes the request)" if instead.becomes_request else ""
         ways.append(f"give the container a memory limit of at most {amount(instead.limit_bytes, MEMORY)}{own}")
     if instead.fast_path:
-        ways.append("run podqos node, whose fast path acts as soon as a threshold is met")
+        ways.append("run podqos node, whose fast path evicts as soon as a threshold is crossed")
     return f" Instead, {', or '.join(ways)}." if ways else ""
 
 
@@ -91,7 +91,7 @@ _WHERE = {
     OOMLevel.CONTAINER: "The container reaches its own limit",
     OOMLevel.POD: "The pod reaches its own limit",
     OOMLevel.CLASS: "The class reaches its limit",
-    OOMLevel.KUBEPODS: "All pods together reach what they may use",
+    OOMLevel.KUBEPODS: "The pods together reach their limit",
     OOMLevel.NODE: "The machine runs out of memory",
 }
 
@@ -100,14 +100,14 @@ def race_text(growth: GrowthCourse) -> str:
     """Return when memory runs out, and when thresholds are met."""
     text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if not growth.thresholds:
-        return f"{text}; there is no memory threshold."
+        return f"{text}; no memory threshold is set."
     crossed = [
-        f"{one.signal} ({one.type}) is below {amount(one.amount, MEMORY)} after {rounded(one.crossed_after_seconds)}"
+        f"{one.signal} ({one.type}) falls below {amount(one.amount, MEMORY)} after {rounded(one.crossed_after_seconds)}"
         for one in growth.thresholds
         if one.crossed_after_seconds <= growth.out_of_memory_after_seconds
     ]
     if not crossed:
-        return f"{text}, before any threshold of the node is met."
+        return f"{text}, before any threshold is crossed."
     return f"{text}; {'; '.join(crossed)}."
 
 

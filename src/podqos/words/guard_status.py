@@ -14,11 +14,11 @@ API = "API server"
 
 
 _SWITCHES = {
-    "shadow": f"shadow: it decides and writes down, and evicts nothing ({stated_with('enforce')})",
+    "shadow": f"shadow: it decides and logs, but evicts nothing ({stated_with('enforce')})",
     "stop file": "evicts nothing: the stop file is there",
     "node annotation": "evicts nothing: the node has the annotation podqos.dev/guard: off",
-    "rate limit": "evicts nothing: it has evicted as many pods as it may in that time",
-    "cool-down": "evicts nothing for a moment: it has just evicted a pod",
+    "rate limit": "evicts nothing: the rate limit is reached",
+    "cool-down": "evicts nothing for a moment: cooling down after an eviction",
 }
 
 
@@ -33,7 +33,7 @@ def status_facts(status: GuardStatus, now_us: int) -> list[tuple[str, str]]:
         (API, _api(status, now_us)),
         ("evictions", _evictions(status)),
         ("rate limit", _limit(status, now_us)),
-        ("protection", f"not allowed here: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
+        ("protection", f"not protected: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
         ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
     ]
 
@@ -57,21 +57,19 @@ def _pods(status: GuardStatus) -> str:
     spared = [f"{count} not: {reason}" for reason, count in sorted(why.items())]
     parts = [f"{status.known} known", f"{status.candidates} may be evicted", *spared]
     if status.unknown_cgroups:
-        parts.append(
-            f"{counted(status.unknown_cgroups, 'cgroup')} of pods that the API server does not know, left alone"
-        )
+        parts.append(f"{counted(status.unknown_cgroups, 'cgroup')} of pods unknown to the API server, left alone")
     return "; ".join(parts)
 
 
 def _api(status: GuardStatus, now_us: int) -> str:
     api = status.api
     if api.synced_us is None:
-        return f"no pod is known yet{f': {api.trouble}' if api.trouble else ''}"
+        return f"no pods known yet{f': {api.trouble}' if api.trouble else ''}"
     age = two_units(now_us - api.synced_us)
     whose = " by an earlier guard" if api.from_disk else ""
     if api.trouble:
-        return f"away: {api.trouble}; what is known was written down{whose} {age} ago"
-    return f"from disk{whose}, {age} old" if api.from_disk else f"watched; the last change was {age} ago"
+        return f"away: {api.trouble}; using state saved{whose} {age} ago"
+    return f"from disk{whose}, {age} old" if api.from_disk else f"watching; last change {age} ago"
 
 
 def _evictions(status: GuardStatus) -> str:
@@ -79,9 +77,7 @@ def _evictions(status: GuardStatus) -> str:
     if not taken:
         return f"{status.evictions} since its start"
     median, slowest = span(taken[len(taken) // 2]), span(taken[min(len(taken) - 1, len(taken) * 99 // 100)])
-    return (
-        f"{status.evictions} since its start; crossing to kill {median} in the median, {slowest} at the 99th percentile"
-    )
+    return f"{status.evictions} since its start; crossing to kill: median {median}, p99 {slowest}"
 
 
 def _switch(status: GuardStatus) -> str:

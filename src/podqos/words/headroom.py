@@ -11,7 +11,7 @@ from podqos.wording import mebibytes
 def headroom_sentence(headroom: Headroom | None) -> str:
     """Return what is left until the kubelet evicts, as a sentence."""
     if headroom is None:
-        return "The kubelet has no threshold of memory and never evicts."
+        return "No memory threshold is set: the kubelet never evicts for memory."
     left, by = headroom.headroom_bytes, bound_by(headroom)
     if left >= 0:
         return f"{mebibytes(left)} headroom before eviction ({by})."

@@ -51,7 +51,7 @@ def again(repetition: Again) -> str:
 def away(repetition: Again) -> str:
     """Return how long the pod was away between evictions."""
     first, last = (f"{us / SECOND_US:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
-    return f"away for {first} each time" if first == last else f"away for {first} at first, {last} in the end"
+    return f"away for {first} each time" if first == last else f"away for {first} at first, {last} at the end"
 
 
 def reasons(entry: Entry) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ _VERBS = {
     Kind.FAILED: "failed",
     Kind.STOPPED: "stopped",
     Kind.CLEANED_UP: "cleaned up",
-    Kind.WAIT_TIMED_OUT: "is still not cleaned up",
+    Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
     Kind.REPLACED: "created by its controller",
@@ -113,7 +113,7 @@ def _short(because: r.Because | None) -> str:
             return "; ".join(map(_threshold, met)) or "all thresholds cleared"
         case r.NothingToDo(available=available, thresholds=thresholds):
             whole = size(available - available % _MEBIBYTE)
-            found = "nothing to do" if thresholds else "no threshold of memory to act on"
+            found = "nothing to do" if thresholds else "no memory threshold set"
             return f"kubelet checked memory: {whole} available, {found}"
         case r.ConditionStatus(condition=condition, holds=holds):
             return f"{condition} begins" if holds else f"{condition} ends"
@@ -129,7 +129,7 @@ def _short(because: r.Because | None) -> str:
             return f"{qos_class}, oom_score_adj {', '.join(map(signed, dict.fromkeys(scores.values())))}"
         case r.RestartedAfter(restarts=restarts, back_off_seconds=seconds, with_all=with_all):
             waited = f" after {seconds} s of back-off" if seconds else ""
-            return f"restart {restarts}{waited}{' with the whole pod, by a restart rule' if with_all else ''}"
+            return f"restart {restarts}{waited}{' with the whole pod, by restart rule' if with_all else ''}"
         case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
         case r.CPUThrottled() as cpu:
@@ -137,21 +137,23 @@ def _short(because: r.Because | None) -> str:
             return f"wants {cpu.wanted_milli}m CPU{granted.format(cpu.granted_milli)}"
         case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
             unit = MEMORY if resource.endswith(".bytes") else resource
-            return f"wants {amount(wanted, unit)} {resource}, the limit is {amount(limit, unit)}"
+            return f"wants {amount(wanted, unit)} {resource}, limit {amount(limit, unit)}"
         case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
         case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority, breaks_budget=breaks):
-            budget = "; its PodDisruptionBudget does not allow that, but nothing else helps" if breaks else ""
-            return f"makes room for {pod} with priority {higher}, its own is {priority}{budget}"
+            budget = (
+                "; this violates its PodDisruptionBudget, but no other pod would make enough room" if breaks else ""
+            )
+            return f"makes room for {pod} (priority {higher} vs {priority}){budget}"
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
-            what = [f"{scheduled(number, resource)} {resource}" for resource, number in lacking.items()]
-            return f"makes room for the critical pod {pod}, which lacks {listed(what)}"
+            what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
+            return f"makes room for critical pod {pod}, which needs {listed(what)}"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
-            return f"for {pod}, {why}{waited}"
+            return f"replaces {pod} ({why}){waited}"
         case r.TooLittleLeft(resource=resource) as left:
             requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
-            return f"requests {requested} {resource}; {used} of {of} are already requested"
+            return f"requests {requested} {resource}; {used} of {of} already requested"
         case r.NotAdmitted(message=message):
             return message
         case r.NoPlace() as nowhere:
@@ -172,7 +174,7 @@ def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.See
             took = _took(because)
             return f"{outcome} ({why}){took}" if why else f"{outcome}{took}"
         case r.WouldHaveSaved(savings=savings):
-            return ", or ".join(map(saving_words, savings)) or "no change of the pod alone"
+            return ", or ".join(map(saving_words, savings)) or "nothing in the pod alone"
         case r.SeenEvicted(reason=reason, message=message):
             return message or reason
 
@@ -180,7 +182,7 @@ def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.See
 def _took(report: r.EvictionReport) -> str:
     if report.noticed_us is None or report.killed_us is None:
         return ""
-    return f", killed {(report.killed_us - report.noticed_us) / 1000:.1f} ms after the crossing"
+    return f", killed {(report.killed_us - report.noticed_us) / 1000:.1f} ms after the threshold was crossed"
 
 
 def saving_words(saving: r.PodSaving) -> str:
@@ -197,7 +199,7 @@ def saving_words(saving: r.PodSaving) -> str:
         case PodChange.LIMIT:
             return f"a limit of {number}{of}"
         case PodChange.GUARANTEED if saving.amount is not None:
-            return f"limits equal to requests, {number} of memory in all"
+            return f"limits equal to requests, {number} of memory in total"
         case _:
             return saving.change
 
@@ -206,7 +208,7 @@ _REFUSALS = {
     "Insufficient": "not enough {what}",
     "UntoleratedTaint": "taint {what}",
     "UnderPressure": "{what}",
-    "SelectorMismatch": "label {what} differs",
+    "SelectorMismatch": "label {what} doesn't match",
     "AffinityMismatch": "its node affinity",
     "NotNamed": "its node affinity",
     "Unschedulable": "cordoned",
@@ -217,14 +219,14 @@ _REFUSALS = {
 def _nowhere(nowhere: r.NoPlace) -> str:
     """Return why a pod fits on no node."""
     if nowhere.bound_to:
-        return f"it is bound to {nowhere.bound_to}, which is not there"
+        return f"it is bound to {nowhere.bound_to}, which doesn't exist"
     reasons = [
         f"{nodes.nodes} × {_REFUSALS.get(nodes.reason, nodes.reason).format(what=nodes.what.rpartition('/')[2])}"
         for nodes in nowhere.refusing
     ]
     nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
     if sum(refusing.nodes for refusing in nowhere.refusing) < nowhere.nodes:
-        return "other pods make room for it"
+        return "other pods are being preempted for it"
     return f"none of {nodes} fits ({', '.join(reasons)})"
 
 
@@ -257,8 +259,8 @@ _OF_POD = ", its pod's limit grants {}m"
 _LEVELS = {
     r.OOMLevel.CONTAINER: "the container",
     r.OOMLevel.POD: "the pod",
-    r.OOMLevel.CLASS: "the cgroup of its class",
-    r.OOMLevel.KUBEPODS: "the cgroup of all pods",
+    r.OOMLevel.CLASS: "its QoS class",
+    r.OOMLevel.KUBEPODS: "the kubepods cgroup",
     r.OOMLevel.NODE: "the machine",
 }
 
@@ -272,20 +274,20 @@ def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
     yield _sentence(f"{_LEVELS[kill.level]} used up its {size(kill.limit_bytes)}")
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
-        f"The kernel found a process of {entry.container or entry.pod} using {used} with oom_score_adj "
+        f"The kernel chose a process of {entry.container or entry.pod} using {used} with oom_score_adj "
         f"{signed(kill.oom_score_adj)}: badness {size(kill.points * PAGE_BYTES)}, the highest."
     )
     if kill.killed_processes > 1:
-        how = "as a whole" if kill.as_group else "with it"
-        yield f"{kill.killed_processes} processes died {how} and freed {mebibytes(kill.freed_bytes)}."
+        how = " as a group" if kill.as_group else ""
+        yield f"{kill.killed_processes} processes died{how}, freeing {mebibytes(kill.freed_bytes)}."
     elif kill.freed_bytes:
-        yield f"It freed {mebibytes(kill.freed_bytes)}."
+        yield f"This freed {mebibytes(kill.freed_bytes)}."
     if kill.denied_bytes:
-        yield f"It had asked for {mebibytes(kill.denied_bytes)} more, which it never got."
+        yield f"It wanted {mebibytes(kill.denied_bytes)} more and never got it."
     if kill.container_lives:
         yield "The container keeps running without that process."
     if kill.kept_bytes:
-        yield f"{mebibytes(kill.kept_bytes)} that it wrote into volumes in memory stay with the pod."
+        yield f"{mebibytes(kill.kept_bytes)} in memory-backed volumes stays with the pod."
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:
         margin = "a tie" if not kill.margin_bytes else f"a margin of {mebibytes(kill.margin_bytes)}"
         other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod
@@ -296,10 +298,11 @@ def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
 
 def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
     who = "the same pod" if other.pod == entry.pod else other.pod
-    uses = f"{mebibytes(other.usage)} of {mebibytes(other.request)} requested" if other.request else "nothing requested"
+    asks = f"requests {mebibytes(other.request)}" if other.request else "requests nothing"
+    uses = f"uses {mebibytes(other.usage)}, {asks}"
     key, next_pod = other.before_next_by, other.next_pod
-    before = "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
-    first = "" if other.threshold_met else "no pod; first in its order was "
+    before = "" if key is None or next_pod is None else f"; ahead of {next_pod}: {key}"
+    first = "" if other.threshold_met else "no pod; first in the eviction order was "
     return f"At that moment the kubelet would have evicted {first}{who} ({uses}, priority {other.priority}{before})."
 
 
@@ -343,23 +346,23 @@ _LOWER = {
 
 def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
     yield _sentence(f"The {by.value} saw {_figures(pressure)}")
-    order = "that the kubelet may evict" if pressure.spared else "in the kubelet's order"
+    order = "that may be evicted" if pressure.spared else "in the eviction order"
     yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
     if pressure.spared:
-        yield f"Ranked before it, but never evicted: {', '.join(pressure.spared)}."
+        yield f"Ranked before it but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
         within = pressure.before_next_by is RankKey.EXCESS and not pressure.over_request
         why = "this pod is closer to its request" if within else _LOWER[pressure.before_next_by]
-        yield f"{pressure.next_pod} was next; it ranked lower because {why}."
+        yield f"Ranked ahead of {pressure.next_pod}: {why}."
     yield f"Its grace period was {pressure.grace_period_seconds} s."
 
 
 _CAUSES = {
-    r.OOMLevel.CONTAINER: "its limit of {} reached",
-    r.OOMLevel.POD: "its pod's limit of {} reached",
-    r.OOMLevel.CLASS: "its class's limit of {} reached",
-    r.OOMLevel.KUBEPODS: "the limit of all pods, {}, reached",
-    r.OOMLevel.NODE: "the machine's {} used up",
+    r.OOMLevel.CONTAINER: "limit of {} reached",
+    r.OOMLevel.POD: "pod limit of {} reached",
+    r.OOMLevel.CLASS: "QoS class limit of {} reached",
+    r.OOMLevel.KUBEPODS: "limit of all pods, {}, reached",
+    r.OOMLevel.NODE: "all {} of the machine used",
 }
 
 
@@ -382,7 +385,7 @@ def _storage(excess: r.LocalStorageExceeded) -> str:
 def verb(entry: Entry) -> str:
     """Return what happened to a victim and who did it."""
     if entry.kind is Kind.OOM_KILLED:
-        return "killed by the kernel"
+        return "OOM-killed"
     return "evicted on request" if entry.by is By.USER else f"evicted by the {(entry.by or By.KUBELET).value}"
 
 

@@ -22,10 +22,10 @@ def _parts(ignored: Ignored) -> Iterator[str]:
     if ignored.fields or gates:
         yield f"ignored (not modelled): {', '.join((*ignored.fields, *shown, *more))}"
     if ignored.flags:
-        yield f"ignored, they do not affect pods: {', '.join(ignored.flags)}"
+        yield f"ignored (no effect on pods): {', '.join(ignored.flags)}"
     for gate in ignored.gates:
         if gate.meant:
-            yield f"featureGates.{gate.name} is not read: did you mean {gate.meant}?"
+            yield f"featureGates.{gate.name} is unknown: did you mean {gate.meant}?"
     for gated in ignored.without_gate:
         when = f" (up to {version_text(gated.until)})" if gated.until else ""
         when = f" (since {version_text(gated.since)})" if gated.since else when

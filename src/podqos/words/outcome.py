@@ -10,10 +10,11 @@ from podqos.wording import counted
 
 def headline(summary: RunSummary) -> str:
     """Return the outcome; pods that were neither killed nor evicted, and yet affected, are counted, too."""
-    killed = f"The kernel killed {many(summary.oom_kills, 'container')}"
-    evicted = f"the kubelet evicted {many(summary.evictions, 'pod')}"
-    unaffected = f"{summary.untouched:,} of {counted(summary.pods, 'pod')} {_were(summary.pods)} unaffected"
-    return f"{killed}, {evicted}; {', '.join([unaffected, *_affected(summary)])}."
+    killed = many(summary.oom_kills, "OOM kill")
+    evicted = many(summary.evictions, "eviction")
+    unaffected = f"{summary.untouched:,} of {counted(summary.pods, 'pod')} unaffected"
+    text = f"{killed}, {evicted}; {', '.join([unaffected, *_affected(summary)])}."
+    return text[0].upper() + text[1:]
 
 
 def many(count: int, what: str) -> str:
@@ -25,16 +26,12 @@ def _affected(summary: RunSummary) -> Iterator[str]:
     """Yield how pods were affected where kills and evictions do not tell."""
     others = summary.never_ran + summary.waited + summary.throttled + summary.refused
     if summary.interrupted and (others or not summary.oom_kills + summary.evictions):
-        yield f"{summary.interrupted:,} {_were(summary.interrupted)} interrupted"
+        yield f"{summary.interrupted:,} interrupted"
     if summary.never_ran:
         yield f"{summary.never_ran:,} never ran"
     if summary.waited:
         yield f"{summary.waited:,} waited for a node"
     if summary.throttled:
-        yield f"{summary.throttled:,} {_were(summary.throttled)} short of CPU"
+        yield f"{summary.throttled:,} short of CPU"
     if summary.refused:
-        yield f"{summary.refused:,} {_were(summary.refused)} refused processes or disk"
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"
+        yield f"{summary.refused:,} denied processes or disk space"

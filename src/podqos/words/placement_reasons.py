@@ -15,17 +15,17 @@ _REASONS: Mapping[type[Reason], str] = {
     UntoleratedTaint: "taint {0.taint.key}={0.taint.value}:{0.taint.effect}",
     reasons.UnderPressure: "condition {0.condition}",
     reasons.Unschedulable: "cordoned",
-    reasons.NotNamed: "not the node that it names",
-    reasons.NamesConflict: "its node affinity asks for several names at once",
+    reasons.NotNamed: "not the node it names",
+    reasons.NamesConflict: "its node affinity requires several names at once",
     reasons.SelectorMismatch: "label {0.key} is {found}, not {0.wanted}",
     AffinityMismatch: "required node affinity: {failed}",
     reasons.PortTaken: "host port {0.port}/{0.protocol} is in use",
     reasons.MissingTopologyLabel: "no label {0.topology_key} to spread over",
-    reasons.SkewTooLarge: "{0.topology_key}={0.topology_value} has {0.matching}, the minimum is {0.minimum}, "
+    reasons.SkewTooLarge: "{0.topology_key}={0.topology_value} has {0.matching}, minimum {0.minimum}, "
     "maxSkew {0.max_skew}",
-    AffinityUnmet: "no pod that its affinity matches in {0.topology_key}={0.topology_value}",
-    reasons.AntiAffinityViolated: "a pod that its anti-affinity matches is in {0.topology_key}={0.topology_value}",
-    reasons.ExistingAntiAffinity: "the anti-affinity of a pod in {0.topology_key}={0.topology_value}",
+    AffinityUnmet: "no pod matches its affinity in {0.topology_key}={0.topology_value}",
+    reasons.AntiAffinityViolated: "a pod matches its anti-affinity in {0.topology_key}={0.topology_value}",
+    reasons.ExistingAntiAffinity: "anti-affinity of another pod in {0.topology_key}={0.topology_value}",
     reasons.FeaturesNotDeclared: "it does not declare {missing}",
 }
 

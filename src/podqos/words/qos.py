@@ -20,7 +20,7 @@ def why_class(classification: Classification) -> str:
     """Return why a pod has its class, in one sentence."""
     if classification.qos_class is QOSClass.BEST_EFFORT:
         if classification.decided_by == "pod":
-            return "spec.resources is present and sets neither cpu nor memory, so the containers do not count"
+            return "spec.resources is present but sets neither cpu nor memory, and it overrides the containers"
         return "no container sets a cpu or memory request or limit"
     if classification.qos_class is QOSClass.GUARANTEED:
         if classification.decided_by == "pod":
@@ -31,8 +31,8 @@ def why_class(classification: Classification) -> str:
 
 _WITHOUT_CLASS = {"PriorityClass": "priority {priority} is assumed", "RuntimeClass": "no overhead is added"}
 _UNAPPLIED = {
-    WhyNot.NOT_CHARGED: "is not charged: podqos admit charges the pods of all files in order",
-    WhyNot.TAKES_NO_PART: "is not applied: namespace {namespace} has not opted in ({switch})",
+    WhyNot.NOT_CHARGED: "is not charged here; podqos admit charges all pods in order",
+    WhyNot.TAKES_NO_PART: "does not apply: namespace {namespace} has not opted in ({switch})",
 }
 
 
@@ -44,7 +44,7 @@ def missing_class(missing: MissingClass, pod: Pod) -> str:
 
 def taken_for(kind: str) -> str:
     """Return what was assumed of a text that names no kind."""
-    return f"the text names no kind: read as a {kind}"
+    return f"no kind given: read as a {kind}"
 
 
 def unapplied(policy: Unapplied, namespace: str) -> str:
@@ -64,12 +64,12 @@ def amount(quantity: Quantity | None) -> str:
 
 _OOM_RULES = {
     OOMRule.NODE_CRITICAL: "node-critical pod",
-    OOMRule.GUARANTEED: "Guaranteed: fixed",
-    OOMRule.BEST_EFFORT: "BestEffort: fixed",
+    OOMRule.GUARANTEED: "Guaranteed: constant",
+    OOMRule.BEST_EFFORT: "BestEffort: constant",
     OOMRule.BURSTABLE: "{formula}",
-    OOMRule.SIDECAR: "{formula}, the smallest regular container's",
-    OOMRule.FLOOR: "{formula}, raised above every Guaranteed",
-    OOMRule.CEILING: "{formula}, lowered below every BestEffort",
+    OOMRule.SIDECAR: "{formula}, from the smallest regular container",
+    OOMRule.FLOOR: "{formula}, raised above every Guaranteed pod",
+    OOMRule.CEILING: "{formula}, lowered below every BestEffort pod",
 }
 
 
@@ -83,26 +83,26 @@ def oom_rule(score: OOMScore, node_memory_bytes: int) -> str:
 _RULES = {
     Rule.REQUEST: "request {amount}",
     Rule.LIMIT: "limit {amount}",
-    Rule.LIMIT_AS_REQUEST: "no cpu request, so its limit {amount} counts",
-    Rule.POD_LEVEL_LIMIT: "the pod's limit {amount}, as it has none of its own",
+    Rule.LIMIT_AS_REQUEST: "no cpu request, so the limit {amount} counts",
+    Rule.POD_LEVEL_LIMIT: "the pod's limit {amount} (no limit of its own)",
     Rule.POD_REQUEST: "the pod requests {amount}",
     Rule.POD_LIMIT: "the pod's limit {amount}",
     Rule.NO_REQUEST: "nothing is requested",
     Rule.NO_LIMIT: "no limit: {containers} {have} none",
     Rule.BEST_EFFORT: "BestEffort",
     Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
-    Rule.EXCLUSIVE_CPUS: "CPUs of its own (cpuManagerPolicy: static)",
+    Rule.EXCLUSIVE_CPUS: "exclusive CPUs (cpuManagerPolicy: static)",
     Rule.POD_PIDS_LIMIT: "podPidsLimit",
     Rule.NOT_REQUESTED_SIZE: "pages of this size are not requested",
-    Rule.UNBOUNDED: "unbounded; the levels below decide",
-    Rule.OOM_GROUP: "the container dies as a whole",
-    Rule.RESERVATION: "MemoryQoS keeps the request {amount} from being reclaimed",
-    Rule.NO_RESERVATION: "MemoryQoS, nothing to protect",
-    Rule.THROTTLING: "MemoryQoS slows it down before its limit",
-    Rule.THROTTLING_POD: "MemoryQoS slows the pod down before its limit",
-    Rule.THROTTLING_ALLOCATABLE: "MemoryQoS slows it down before the node's allocatable memory",
+    Rule.UNBOUNDED: "unlimited; the levels below decide",
+    Rule.OOM_GROUP: "the container is killed as a group",
+    Rule.RESERVATION: "MemoryQoS protects the request {amount} from reclaim",
+    Rule.NO_RESERVATION: "MemoryQoS: nothing to protect",
+    Rule.THROTTLING: "MemoryQoS throttles it before its limit",
+    Rule.THROTTLING_POD: "MemoryQoS throttles the pod before its limit",
+    Rule.THROTTLING_ALLOCATABLE: "MemoryQoS throttles it before the node's allocatable memory",
     Rule.NO_SWAP: "no swap",
-    Rule.SWAP_SHARE: "its share of the node's swap by request {amount}",
+    Rule.SWAP_SHARE: "its share of the node's swap, from request {amount}",
     Rule.SWAP_NOT_BURSTABLE: "only Burstable pods swap",
     Rule.SWAP_CRITICAL: "critical pods do not swap",
     Rule.SWAP_NO_REQUEST: "no swap without a memory request",
@@ -110,9 +110,9 @@ _RULES = {
     Rule.SWAP_REQUEST_TOO_LARGE: "no swap for a request larger than the node",
     Rule.NODE_ALLOCATABLE: "the node's allocatable",
     Rule.NODE_CAPACITY: "the node's capacity",
-    Rule.TIER_REQUESTS: "the requests of the class, {amount}",
-    Rule.TIER_LEAST: "the least share for all BestEffort pods together",
-    Rule.PROTECTED_REQUESTS: "what the pods below protect",
+    Rule.TIER_REQUESTS: "requests of the class: {amount}",
+    Rule.TIER_LEAST: "the minimum share, for all BestEffort pods together",
+    Rule.PROTECTED_REQUESTS: "the sum of what its pods protect",
     Rule.QOS_RESERVED: "qosReserved leaves {amount} to this class",
     Rule.SANDBOX: "the runtime's own value",
 }
@@ -129,20 +129,20 @@ def because_of(because: ValueReason) -> str:
 _NOTES = {
     Note.OOM_SCORE: "the container's oom_score_adj",
     Note.ROOTLESS_CLAMP: "rootless podman cannot go below its own value",
-    Note.BELOW_DOCKER_MINIMUM: "docker refuses less than 6 MiB",
+    Note.BELOW_DOCKER_MINIMUM: "docker rejects less than 6 MiB",
     Note.CGROUP_VALUE: "as in its cgroup",
     Note.SOFT_LIMIT: "requests reach the kernel only with MemoryQoS",
     Note.SWAP_NEEDS_LIMIT: "swap can be limited only together with memory",
     Note.SWAP_UNKNOWN: "the kernel does not account swap",
     Note.SWAPPINESS: "the kubelet leaves the node's swappiness alone",
-    Note.CPU_MANAGER: "a static CPU manager would choose whole CPUs when the container starts",
-    Note.SHARED_CPUS: "it shares the CPUs that no container has to itself",
-    Note.OWN_CPUS: "the static CPU manager picks CPUs of its own when the pod is admitted",
-    Note.MEMORY_MANAGER: "a static memory manager would choose NUMA nodes when the container starts",
+    Note.CPU_MANAGER: "a static CPU manager would pick whole CPUs when the container starts",
+    Note.SHARED_CPUS: "it uses the shared CPU pool",
+    Note.OWN_CPUS: "the static CPU manager picks exclusive CPUs at admission",
+    Note.MEMORY_MANAGER: "a static memory manager would pick NUMA nodes when the container starts",
     Note.SHARED_MEMORY_NODES: "all NUMA nodes may be used",
-    Note.OOM_KILLER_STAYS: "Kubernetes counts on the OOM killer",
-    Note.NOT_ON_CGROUP_V2: "gone since cgroup v2, which has no such file",
-    Note.KERNEL_MEMORY: "gone since Linux 5.16, Docker 23.0, podman 4.0",
+    Note.OOM_KILLER_STAYS: "Kubernetes relies on the OOM killer",
+    Note.NOT_ON_CGROUP_V2: "cgroup v2 has no such file",
+    Note.KERNEL_MEMORY: "removed in Linux 5.16, Docker 23.0, podman 4.0",
     Note.WINDOWS_ONLY: "Windows only",
 }
 

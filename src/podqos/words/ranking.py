@@ -22,10 +22,10 @@ _TIERS = {
 
 
 _EVICTED_FIRST: Mapping[RankKey | None, str] = {
-    RankKey.NO_STATISTICS: "the kubelet has no statistics for it",
-    RankKey.OVER_REQUEST: "over its request, the next is not",
-    RankKey.TIER_USAGE: "further over its request, in proportion",
-    RankKey.NAME: "equal but for the name",
+    RankKey.NO_STATISTICS: "no statistics",
+    RankKey.OVER_REQUEST: "over its request, next is not",
+    RankKey.TIER_USAGE: "proportionally further over its request",
+    RankKey.NAME: "tie, by name",
 }
 
 
@@ -33,41 +33,41 @@ def why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
     """Return why the kubelet evicts a pod before the next."""
     match one.before_next_by:
         case RankKey.PRIORITY:
-            return f"priority {one.priority}, the next {other.priority}"
+            return f"priority {one.priority}, next {other.priority}"
         case RankKey.EXCESS:
-            return f"{_excess(one, resource)}, the next {_excess(other, resource)}"
+            return f"{_excess(one, resource)} its request, next {_excess(other, resource)}"
         case RankKey.USAGE:
-            return f"uses {amount(one.usage, resource)}, the next {amount(other.usage, resource)}"
+            return f"uses {amount(one.usage, resource)}, next {amount(other.usage, resource)}"
         case RankKey.QOS_CLASS:
-            return f"{one.qos_class}, the next {other.qos_class}"
+            return f"{one.qos_class}, next {other.qos_class}"
         case RankKey.TIER:
-            return f"{_TIERS[one.tier]}, the next {_TIERS[other.tier]}"
+            return f"{_TIERS[one.tier]}, next {_TIERS[other.tier]}"
         case RankKey.TIER_USAGE if one.tier is Tier.BEST_EFFORT:
             return "uses more"
         case key:
-            return _EVICTED_FIRST.get(key, "equal; in the order given")
+            return _EVICTED_FIRST.get(key, "tie, in input order")
 
 
 def _excess(ranked: RankedPod, resource: str) -> str:
     excess = ranked.excess_nanos // NANOS
     if excess > 0:
         return f"{amount(excess, resource)} over"
-    return f"{amount(-excess, resource)} below" if excess else "at its request"
+    return f"{amount(-excess, resource)} under" if excess else "at"
 
 
 def why_killed_first(one: KilledContainer, other: KilledContainer) -> str:
     """Return why the kernel kills a container before the next."""
-    used = f"{mebibytes(one.worst.used_pages * PAGE_BYTES)} against {mebibytes(other.worst.used_pages * PAGE_BYTES)}"
-    scores = f"oom_score_adj {one.score.value} against {other.score.value}"
+    used = f"{mebibytes(one.worst.used_pages * PAGE_BYTES)} vs {mebibytes(other.worst.used_pages * PAGE_BYTES)}"
+    scores = f"oom_score_adj {one.score.value} vs {other.score.value}"
     match one.before_next_by:
         case KillKey.MEMORY:
             return used if one.score.value == other.score.value else f"{used} outweighs {scores}"
         case KillKey.ADJUSTMENT:
             return scores if one.worst.used_pages == other.worst.used_pages else f"{scores} outweighs {used}"
         case KillKey.BOTH:
-            return f"{scores}, {used}"
+            return f"{scores} and {used}"
         case _:
-            return "equal; scanned later"
+            return "tie, scanned later"
 
 
 def amount(number: int, resource: str) -> str:

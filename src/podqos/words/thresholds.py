@@ -15,7 +15,7 @@ from podqos.words.ranking import amount as amount_of
 _STEPS = {
     Actor.KSWAPD: "the kernel starts to reclaim page cache",
     Actor.OOM_KILLER: "the kernel kills if nothing is left to reclaim",
-    Actor.HARD_THRESHOLD: "hard threshold: the kubelet evicts at its next look, within {interval} s",
+    Actor.HARD_THRESHOLD: "hard threshold: the kubelet evicts at its next check, within {interval} s",
     Actor.SOFT_THRESHOLD: "soft threshold: reports pressure, evicts after {}",
 }
 
@@ -31,15 +31,16 @@ def step_text(step: ActorLevel, thresholds: Iterable[WatchedThreshold]) -> str:
 
 
 _WARNINGS = {
-    WarningKind.SOFT_AFTER_HARD: "the hard threshold ({hard}) is met before the soft one ({soft}), which never acts",
-    WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold a hard one",
-    WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
-    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and uses the threshold of nodefs or imagefs",
-    WarningKind.NEVER_MET: "this threshold can never be met",
-    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only {actor} (naming any hard "
+    WarningKind.SOFT_AFTER_HARD: "the hard threshold ({hard}) is crossed before the soft one ({soft}), which never "
+    "acts",
+    WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold act like a hard one",
+    WarningKind.UNUSED_GRACE_PERIOD: "grace period without a soft threshold",
+    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores it and uses the threshold of nodefs or imagefs",
+    WarningKind.NEVER_MET: "this threshold can never be crossed",
+    WarningKind.MEMORY_UNWATCHED: "no hard threshold for memory, so only {actor} (setting any hard "
     "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
     WarningKind.ABOVE_CAPACITY: "the {type} threshold is {count} {what}, and {there} has at most {most}: the node is "
-    "under pressure from the start and evicts without end",
+    "always under pressure and keeps evicting",
     WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
     "no pressure until swap is full",
 }
@@ -48,7 +49,7 @@ _WARNINGS = {
 def warning_text(warning: ThresholdWarning, exhaustion: Exhaustion) -> str:
     """Return what is wrong with a setting."""
     has_soft = any(threshold.signal is Signal.MEMORY and threshold.type == SOFT for threshold in exhaustion.thresholds)
-    actor = "the soft one acts before the kernel" if has_soft else "the kernel acts"
+    actor = "the soft threshold acts before the kernel" if has_soft else "the kernel acts"
     amounts = {"soft": warning.soft, "hard": warning.hard}
     shown = {
         name: "" if amount is None else amount_text(warning.signal, amount.value) for name, amount in amounts.items()
@@ -75,14 +76,14 @@ def too_late_text(threshold: WatchedThreshold, exhaustion: Exhaustion) -> str:
     """Return that the kernel kills before a threshold is met."""
     assert exhaustion.watermarks is not None
     kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
-    return f"{threshold.value} is too low: the kernel keeps {kept} of this machine free and kills before that"
+    return f"{threshold.value} is too low: the kernel keeps {kept} free and kills before it is crossed"
 
 
 def uncovered_text(coverage: SoftCoverage) -> str:
     """Return that pods within their allocatable meet a soft threshold."""
     amounts = (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
     allocatable, usable, soft = (amount_of(amount.value, coverage.resource) for amount in amounts)
-    text = f"pods may request {allocatable} together, but meet the soft threshold at {usable}: "
+    text = f"pods may request {allocatable}, but cross the soft threshold at {usable}: "
     return f"{text}add {soft} to systemReserved"
 
 

@@ -11,7 +11,7 @@ from podqos.words.durations import two_units
 def coverage_line(coverage: Coverage) -> str:
     """Return ``7 d 0 h of history, 6,051 samples of 3 replicas, no gaps``: it continues "based on"."""
     if Shortfall.RECOMMENDATION in coverage.shortfalls:
-        return "what a VerticalPodAutoscaler recommends, not on what was measured"
+        return "a VerticalPodAutoscaler's recommendation, not measurements"
     if coverage.samples <= 1:
         return "one sample" if coverage.samples else "no samples"
     of = f"{counted(coverage.samples, 'sample')} of {counted(coverage.replicas, 'replica')}"

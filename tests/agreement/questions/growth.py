@@ -88,7 +88,7 @@ def _simulated_text(asking: Asking) -> Answers:
     return {OUTCOMES: Every(frozenset([first]))}
 
 
-_DEATH = re.compile(r"[◆●] (\S+?)(?: \(\S+\))? (?:killed|evicted) by the (kernel|kubelet)")
+_DEATH = re.compile(r"[◆●] (\S+?)(?: \(\S+\))? (OOM-killed|evicted by the kubelet)")
 
 
 def _first_text(asking: Asking, text: str) -> tuple[str, str] | None:
@@ -97,7 +97,7 @@ def _first_text(asking: Asking, text: str) -> tuple[str, str] | None:
     if found is None:
         return None
     (pod,) = (each for each in asking.keys if each.partition("/")[2] == found[1])
-    return found[2], pod
+    return "kernel" if found[2] == "OOM-killed" else "kubelet", pod
 
 
 def _sweep(asking: Asking) -> tuple[str, ...]:

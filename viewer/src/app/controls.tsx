@@ -1,4 +1,4 @@
-// What is turned and typed, and answered at once: amounts with a slider, and questions of which only the newest counts.
+// Inputs with immediate answers: amounts with a slider, and requests of which only the latest counts.
 
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { bytes } from "../format";

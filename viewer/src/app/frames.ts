@@ -1,4 +1,4 @@
-// Work spread over frames: what the reader does is answered with the next one, and none takes so long that another is missed.
+// Work spread over frames: input is answered in the next frame, and no frame takes so long that another is dropped.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 

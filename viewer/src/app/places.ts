@@ -1,4 +1,4 @@
-// Where on the page the reader was, by the entries of the history: the way back leads there.
+// Scroll positions by history entry: Back restores the position.
 
 import { isDrawn } from "./frames";
 

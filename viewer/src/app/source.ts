@@ -1,4 +1,4 @@
-// Where answers come from: the server of the page, or the page itself where it was saved as one file.
+// Where answers come from: the page's server, or the page itself if it was saved as one file.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Saved } from "../run";

@@ -1,4 +1,4 @@
-// How much room names take, without laying them out: letter by letter, as measuring each name takes far longer.
+// The width of names without layout: summed up by letter, because measuring each name takes far longer.
 
 const context = document.createElement("canvas").getContext("2d");
 /** How wide letters are, by their code. */

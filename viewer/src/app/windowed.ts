@@ -1,4 +1,4 @@
-// Long lists that are drawn only where the reader looks.
+// Long lists of which only the visible part is rendered.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { afterFrame } from "./frames";

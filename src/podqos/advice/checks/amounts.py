@@ -49,7 +49,7 @@ class RequestAboveLimit(Fact, frozen=True, gc=False):
 
     def sentence(self, container: str) -> str:
         """Return both amounts."""
-        limit = "limit, a null that counts as zero" if self.is_null else f"limit {self.limit}"
+        limit = "limit (null counts as zero)" if self.is_null else f"limit {self.limit}"
         return f"{container} requests {self.request} of {self.resource}, more than its {limit}"
 
 
@@ -124,10 +124,10 @@ def request_above_limit() -> Example:
     """PQ111: A request is larger than its limit.
 
     The API server rejects the pod. A Deployment around it is stored anyway: its old pods run until they die, and no new
-    ones appear.
+    ones are created.
 
-    Fix: Raise the limit to the request: what a container is said to need it must be allowed to use. Or lower the
-    request, if it was the mistake.
+    Fix: Raise the limit to the request, because a container must be allowed to use what it requests. Or lower the
+    request, if that was the mistake.
     """
     return Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
@@ -240,13 +240,13 @@ def _zeros(view: View, container: str, path: str, stated: _Sides) -> None:
 
 @check("PQ116", "zero-amount", WARNING, QOS, rule=suspicious_amounts)
 def zero_amount() -> Example:
-    """PQ116: An amount of zero counts as none.
+    """PQ116: An amount of zero is ignored.
 
-    Only amounts above zero count for the class, and to the kernel a limit of zero is no limit. A container with cpu: 0
-    looks careful and is as BestEffort, and as unlimited, as one that states nothing. A null is no zero: it is how
-    charts and overlays take an amount back.
+    Kubernetes ignores zero values for the class, and to the kernel a limit of zero means no limit. A container with
+    cpu: 0 looks configured but is as BestEffort and unlimited as one that sets nothing. A null is different from zero:
+    it is how charts and overlays remove a value.
 
-    Fix: Remove the zero, or state an amount.
+    Fix: Remove the zero, or set a real amount.
     """
     return Example(examples.web("memory: 512Mi", 'cpu: "0", memory: 1Gi, ephemeral-storage: 1Gi'))
 
@@ -284,7 +284,7 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
         readings = (self.meant,) if self.meant else self.readings
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
-        return f"{amount}, {'more than a machine has' if self.is_too_large else 'too little for a container'}"
+        return f"{amount}, {'more than any machine has' if self.is_too_large else 'too little for a container'}"
 
 
 def implausible_facts(stated: Stated, reading: Meant, patch: Patch) -> ImplausibleAmount:
@@ -347,10 +347,10 @@ def implausible_amount() -> Example:
 
     m means thousandths, M millions: 512m of memory is half a byte, and 500M of cpu is five hundred million cores. The
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
-    Where the unit does not show what was meant (memory: 4, cpu: 500), the likely readings are named and nothing is
-    fixed. So are a memory limit below 6Mi, in which no container starts, and bytes that are not whole (1073741824m).
-    Sizes of emptyDir volumes, defaults of LimitRanges, and what kubelets reserve and evict below count as well. If so
-    much is really meant, ignore the finding, or give the node that has it.
+    Where the unit leaves the meaning open (memory: 4, cpu: 500), the likely readings are listed and nothing is fixed.
+    The same goes for a memory limit below 6Mi, in which no container starts, and fractional bytes (1073741824m). Also
+    checked: emptyDir sizes, LimitRange defaults, kubelet reservations and eviction thresholds. If the amount is
+    intended, suppress the finding, or add the node that has it to the input.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """

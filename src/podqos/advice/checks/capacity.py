@@ -51,7 +51,7 @@ class Overcommitted(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return the sum of limits beside the budget, and who has most of it."""
-        largest = f"; most by {listed(self.largest)}" if self.largest else ""
+        largest = f"; largest: {listed(self.largest)}" if self.largest else ""
         return (
             f"limits add up to {self.limits} of {self.resource}, {self.ratio:.2f}× the {self.allocatable} allocatable "
             f"on {_nodes(self.nodes)} (budget {self.budget:g}×){largest}"
@@ -171,10 +171,10 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
     rule=sums,
 )
 def cpu_overcommit() -> Example:
-    """PQ501: More cpu is promised than the budget allows.
+    """PQ501: CPU limits exceed the overcommit budget.
 
-    When all pods burst, each gets a fraction of its limit. Too little cpu does not kill, but it slows down probes and
-    the very pods that are to free memory, and Burstable pods are slowed down by their requests alone.
+    Under full contention each pod gets a fraction of its limit. A CPU shortage does not kill, but it slows down probes
+    and the very pods that should be freeing memory. How much a Burstable pod gets then depends on its request alone.
 
     Fix: Lower the limits that exceed their requests most, or add nodes.
     """
@@ -194,10 +194,10 @@ def cpu_overcommit() -> Example:
     rule=sums,
 )
 def memory_overcommit() -> Example:
-    """PQ502: More memory is promised than the budget allows.
+    """PQ502: Memory limits exceed the overcommit budget.
 
-    Memory cannot be time-shared: when pods use up to their limits, some have to die. The further limits exceed what the
-    nodes have, the fewer pods have to burst at the same time.
+    Memory cannot be time-shared: if pods grow to their limits, some have to die. The further limits exceed what the
+    nodes have, the fewer pods it takes to get there.
 
     Fix: Lower the limits that exceed their requests most, or add nodes.
     """
@@ -211,7 +211,7 @@ def memory_overcommit() -> Example:
 def overfull() -> Example:
     """PQ503: More is requested than the nodes have.
 
-    Some pods stay pending, or the scheduler preempts pods of lower priority to make room; after a node is lost there is
+    Some pods stay pending, or the scheduler preempts pods of lower priority to make room. If a node is lost, there is
     no room for its pods.
 
     Fix: Lower requests or replicas, or add nodes.
@@ -263,10 +263,10 @@ def find_larger_than_any_node(view: View) -> None:
 
 @check("PQ504", "larger-than-any-node", ERROR, _FIT, effect=Effect.NOT_CREATED, rule=find_larger_than_any_node)
 def larger_than_any_node() -> Example:
-    """PQ504: A pod fits no node, not even an empty one.
+    """PQ504: A pod does not fit on any node, not even an empty one.
 
-    It stays pending forever: no preemption can make room for it. Where no Nodes are given, a stated node memory counts
-    (--node-memory), less what a given kubelet configuration withholds from pods.
+    It stays pending forever: no preemption can make room for it. Without Nodes in the input, the given node memory
+    counts (--node-memory), minus what the given kubelet configuration reserves.
 
     Fix: Lower its requests, or add a larger node.
     """

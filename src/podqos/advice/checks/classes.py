@@ -76,7 +76,7 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
     def cause(self) -> str:
         """Return what keeps it from being safe."""
         names = list(dict.fromkeys(spoiler.container for spoiler in self.spoilers if spoiler.container != THE_POD))
-        who = f"{listed(names)} {verb(names, 'keeps', 'keep')}" if names else "its own amounts keep"
+        who = f"{listed(names)} {verb(names, 'keeps', 'keep')}" if names else "its own requests and limits keep"
         return f"{who} it from being Guaranteed"
 
 
@@ -290,11 +290,11 @@ def best_effort() -> Example:
     """PQ102: A long-running workload requests nothing.
 
     Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score and kills it before any pod
-    that has a request; whatever it uses exceeds its request, so the kubelet evicts it among the first; and the
-    scheduler places it on nodes that are already full.
+    that has a request. Any usage exceeds its request, so the kubelet evicts it among the first. And the scheduler
+    places it on nodes that are already full.
 
-    Fix: State what the containers need; one memory request is enough to be Burstable. If the pod is expendable, say so
-    with the annotation podqos.dev/restart-cost: none.
+    Fix: Request what the containers need; one memory request is enough to be Burstable. If the pod is expendable, say
+    so with the annotation podqos.dev/restart-cost: none.
     """
     return Example(
         examples.pod(examples.container() + "      resources: {}\n"),
@@ -309,9 +309,9 @@ def daemon_set_best_effort() -> Example:
     Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration for
     node.kubernetes.io/memory-pressure, which no manifest can remove: an evicted pod returns to the same node within
     seconds, exceeds its request again and is evicted again, until the controller's back-off (1 s, doubled up to 15 min)
-    keeps it away. What it does for the node (logs, metrics, network) is missing exactly when it is needed.
+    keeps it away. Its service to the node (logs, metrics, network) is missing exactly when it is needed.
 
-    Fix: State what the containers need; with a memory request that covers their usage the pod is not evicted before
+    Fix: Request what the containers need. With a memory request that covers their usage, the pod is not evicted before
     others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none.
     """
     return Example(
@@ -328,13 +328,13 @@ def user_facing_best_effort() -> Example:
     """PQ104: A user-facing workload requests nothing.
 
     Users' traffic reaches it, and it is BestEffort: the kernel kills it before every batch job that requests anything
-    at all, and the kubelet evicts it among the first. Users are the first to notice. User-facing is what an Ingress, a
-    route of the Gateway API, or a Service of type LoadBalancer or NodePort leads to, or what says so itself with the
-    annotation podqos.dev/latency-sensitive. What only other pods reach (a ClusterIP, headless, metrics or webhook
-    Service) has PQ102.
+    at all, and the kubelet evicts it among the first. Users are the first to notice. User-facing means that an Ingress,
+    a Gateway API route, or a Service of type LoadBalancer or NodePort leads to it, or that it has the annotation
+    podqos.dev/latency-sensitive. Workloads that only other pods reach (a ClusterIP, headless, metrics or webhook
+    Service) get PQ102.
 
     Fix: Request what the containers use at their peak. Guaranteed (limits equal to requests for every container) is
-    safest; its price is that cpu is throttled at the limit, and that the peak is reserved all the time.
+    safest, at a price: CPU is throttled at the limit, and the peak is reserved all the time.
     """
     return Example(
         examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),
@@ -365,8 +365,8 @@ class PriorityWithoutRequests(Fact, frozen=True, gc=False):
 def priority_without_requests() -> Example:
     """PQ302: A BestEffort pod has a priority.
 
-    The priority decides preemption and eviction, but not whom the kernel kills: with an oom_score_adj of 1000 the pod
-    is the first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests nothing
+    Priority decides preemption and eviction, but not whom the kernel kills: with an oom_score_adj of 1000 the pod is
+    killed first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests nothing
     always does; only among these does a higher priority delay its eviction (up to 1.8 the class came first, and the
     priority did not count at all). Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this too.
 

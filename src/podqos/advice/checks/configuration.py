@@ -28,7 +28,7 @@ class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
     objects: Annotated[Globs, says("Kind/name: Deployment/web-*, */log-collector")] = ()
     namespaces: Annotated[Globs, says("namespaces: sandbox-*")] = ()
     containers: Annotated[Globs, says("names of containers: istio-proxy")] = ()
-    paths: Annotated[Globs, says("files, from the directory of the configuration file: vendor/*")] = ()
+    paths: Annotated[Globs, says("files, relative to the configuration file: vendor/*")] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -40,19 +40,19 @@ class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     """Settings of the checks; everything has a default."""
 
     memory_ratio: Annotated[
-        Annotated[float, Meta(ge=1)] | None, says("how many times its request a memory limit may be")
+        Annotated[float, Meta(ge=1)] | None, says("the largest allowed ratio of memory limit to request")
     ] = None
     cpu_budget: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        says("old name of a budget of policy: what cpu limits may add up to, in times what nodes have allocatable"),
+        says("old name of a policy budget: the maximum sum of CPU limits, as a multiple of allocatable"),
     ] = None
     memory_budget: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        says("old name of a budget of policy: what memory limits may add up to, in times what nodes have allocatable"),
+        says("old name of a policy budget: the maximum sum of memory limits, as a multiple of allocatable"),
     ] = None
-    growth_per_second: Annotated[str | None, says("how fast memory grows when a node runs out of it: 50Mi")] = None
-    node_memory: Annotated[str | None, says("memory of a node, where the manifests have none: 64Gi")] = None
-    important_priority: Annotated[int | None, says("pods with this priority or above are important")] = None
+    growth_per_second: Annotated[str | None, says("how fast memory grows per second when a node runs out: 50Mi")] = None
+    node_memory: Annotated[str | None, says("node memory, if the manifests contain no Node: 64Gi")] = None
+    important_priority: Annotated[int | None, says("pods with this priority or higher are important")] = None
 
 
 class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -61,21 +61,21 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     min_severity: Annotated[FindingSeverity | None, says("findings below this severity are hidden")] = None
     fail_on: Annotated[FailOn | None, says("findings of this severity or above give exit code 1")] = None
     inject: Annotated[tuple[str, ...], says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
-    kubernetes_version: Annotated[str | None, says('whose rules to use: "1.33", in quotes')] = None
-    baseline: Annotated[str | None, says("the file of known findings, from the directory of this file")] = None
+    kubernetes_version: Annotated[str | None, says('the Kubernetes version whose rules apply, in quotes: "1.33"')] = (
+        None
+    )
+    baseline: Annotated[str | None, says("the baseline file of known findings, relative to this file")] = None
     policies: Annotated[
         tuple[str, ...],
-        says(
-            "files and directories with policies of Kubernetes and podqos, and nodes, from the directory of this file"
-        ),
+        says("files and directories with Kubernetes and podqos policies and Nodes, relative to this file"),
     ] = ()
     policy: Annotated[
         PolicySpec | None,
-        says("what is demanded of pods, in the words of a Policy's spec (docs/reference/commands/policy.md)"),
+        says("requirements for pods, written like a Policy's spec (docs/reference/commands/policy.md)"),
     ] = None
-    disable: Annotated[tuple[str, ...], says("ids or names of checks that are not run")] = ()
-    options: Annotated[StatedOptions, says("settings of the checks")] = StatedOptions()
-    ignore: Annotated[tuple[Ignore, ...], says("findings to ignore")] = ()
+    disable: Annotated[tuple[str, ...], says("ids or names of checks to skip")] = ()
+    options: Annotated[StatedOptions, says("settings for the checks")] = StatedOptions()
+    ignore: Annotated[tuple[Ignore, ...], says("findings to suppress")] = ()
     kinds: Annotated[
         dict[str, str],
         says("custom resources that hold pods, each with the path to its pod template: {Widget: spec.podTemplate}"),

@@ -104,15 +104,15 @@ _EXPORTER = ("cpu: 50m, memory: 64Mi", "memory: 128Mi, ephemeral-storage: 1Gi")
 
 @bundle_check("PQ126", "burstable-database", WARNING, OOM, QOS, rule=find_burstable_among_guaranteed)
 def burstable_among_guaranteed() -> Example:
-    """PQ126: A database dies by its sidecar, while others are Guaranteed.
+    """PQ126: A database depends on a sidecar that is killed early, while other databases are Guaranteed.
 
-    Every container of a Burstable pod has an oom_score_adj of its own, by its memory request alone: that of a small
-    exporter or proxy is near 999. When the node runs out of memory the kernel kills it right after the BestEffort pods,
-    and the database's readiness goes with it; a Guaranteed database beside it, sidecars included, has -997. Databases
-    are StatefulSets, and pods that run a database's image. When it is fine: where the sidecar is only looked at, as an
-    exporter without a probe, and nothing waits for it.
+    Every container of a Burstable pod has its own oom_score_adj, which depends on its memory request alone: a small
+    exporter or proxy is near 999. When the node runs out of memory, the kernel kills it right after the BestEffort
+    pods, and the database stops being ready. A Guaranteed database, sidecars included, has -997. Databases are
+    StatefulSets, and pods that run a database image. When it is fine: if nothing depends on the sidecar, such as an
+    exporter without a probe.
 
-    Fix: Make the pod Guaranteed, at the price of throttling at its cpu limits, or make the sidecar an init container
+    Fix: Make the pod Guaranteed, at the cost of throttling at its CPU limits, or make the sidecar an init container
     with restartPolicy: Always, whose score follows the main container's.
     """
     main = examples.container("postgres", 'cpu: "2", memory: 8Gi', "memory: 12Gi, ephemeral-storage: 10Gi")

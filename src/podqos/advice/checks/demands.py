@@ -134,25 +134,25 @@ spec:
 
 @check("PQ701", "policy-class", ERROR, QOS, _DOCUMENT, effect=Effect.NONE, rule=find_violations, fix_on_request=True)
 def policy_class() -> Example:
-    """PQ701: A pod has another QoS class than a policy demands.
+    """PQ701: A pod does not have the QoS class that a policy requires.
 
-    Where the policy is enforced, the API server refuses the pod, or warns about it, as the policy says. Where it is
-    not, the pod is evicted and killed in another order than the owner of the cluster meant it to be.
+    Where the policy is enforced, the API server rejects the pod or warns about it, depending on the policy. Where it is
+    not, the pod is evicted or OOM-killed earlier or later than the cluster's owner intended.
 
-    Fix: Give all containers limits for cpu and memory, and requests equal to them, where Guaranteed is demanded; at
-    least one request, where Burstable is.
+    Fix: If Guaranteed is required, give every container CPU and memory limits and equal requests; if Burstable is
+    required, at least one request.
     """
     return Example(examples.documents(_policy("minClass: Guaranteed"), examples.web(*examples.USUAL)))
 
 
 @check("PQ702", "policy-resources", ERROR, _DOCUMENT, effect=Effect.NONE, rule=find_violations)
 def policy_resources() -> Example:
-    """PQ702: A container lacks a request or limit that a policy demands.
+    """PQ702: A container lacks a request or limit that a policy requires.
 
-    Where the policy is enforced, the API server refuses the pod, or warns about it, as the policy says. A missing
-    request counts as the limit.
+    Where the policy is enforced, the API server rejects the pod or warns about it, depending on the policy. A missing
+    request defaults to the limit.
 
-    Fix: State the amount.
+    Fix: Set it.
     """
     return Example(
         examples.documents(
@@ -164,10 +164,10 @@ def policy_resources() -> Example:
 
 @check("PQ703", "policy-ratio", ERROR, _DOCUMENT, effect=Effect.NONE, rule=find_violations)
 def policy_ratio() -> Example:
-    """PQ703: A limit is more times its request than a policy allows.
+    """PQ703: The ratio of limit to request is higher than a policy allows.
 
-    Where the policy is enforced, the API server refuses the pod, or warns about it, as the policy says. What is
-    promised and not reserved is missing when all pods use it at once.
+    Where the policy is enforced, the API server rejects the pod or warns about it, depending on the policy. What is
+    allowed but not reserved is missing when all pods use it at once.
 
     Fix: Raise the request, or lower the limit.
     """
@@ -179,9 +179,9 @@ def policy_ratio() -> Example:
 
 @check("PQ704", "policy-priority", ERROR, _DOCUMENT, effect=Effect.NONE, rule=find_violations)
 def policy_priority() -> Example:
-    """PQ704: A pod has another priority than a policy allows.
+    """PQ704: A pod has a priority that a policy does not allow.
 
-    Where the policy is enforced, the API server refuses the pod, or warns about it, as the policy says. Priority
+    Where the policy is enforced, the API server rejects the pod or warns about it, depending on the policy. Priority
     decides which pods are preempted, and in which order pods are evicted.
 
     Fix: Choose a priority class that the policy allows.
@@ -265,12 +265,12 @@ def find_over_budget(context: CheckContext, sketches: Sequence[Sketch]) -> Itera
     rule=find_over_budget,
 )
 def policy_budget() -> Example:
-    """PQ705: All pods together exceed a budget of a policy.
+    """PQ705: The pods together exceed a policy's budget.
 
-    Neither the API server nor the scheduler adds up limits: when pods use what they may, some get less, and of memory
-    some have to die.
+    Neither the API server nor the scheduler adds up limits. When pods use their limits, some get less CPU, and for
+    memory some have to die.
 
-    Fix: Lower the requests or limits of the workloads with most of it, or add nodes.
+    Fix: Lower the requests or limits of the largest workloads, or add nodes.
     """
     policy = """\
 apiVersion: podqos.dev/v1alpha1

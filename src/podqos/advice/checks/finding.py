@@ -120,35 +120,35 @@ class Choice(StrEnum):
         member._value_, member.words = value, words
         return member
 
-    RESOURCES = "resources", "choose requests and limits that fit what the containers use"
-    MEMORY_LIMIT = "memory-limit", "choose a memory limit"
-    EPHEMERAL_STORAGE_LIMIT = "ephemeral-storage-limit", "choose an ephemeral-storage limit"
-    VOLUME_SIZE_LIMIT = "volume-size-limit", "choose a size limit"
-    PRIORITY_CLASS = "priority-class", "choose a PriorityClass"
+    RESOURCES = "resources", "set requests and limits that match the containers' usage"
+    MEMORY_LIMIT = "memory-limit", "set a memory limit"
+    EPHEMERAL_STORAGE_LIMIT = "ephemeral-storage-limit", "set an ephemeral-storage limit"
+    VOLUME_SIZE_LIMIT = "volume-size-limit", "set a size limit"
+    PRIORITY_CLASS = "priority-class", "set a PriorityClass"
     SMALLER_LIMITS = "smaller-limits", "choose whose limits to lower, or add nodes"
     SMALLER_REQUESTS = "smaller-requests", "choose whose requests to lower, or add nodes"
-    ONE_DEFAULT = "one-default", "choose which LimitRange gives the default"
-    RESERVATION = "reservation", "choose what to reserve, from what the daemons use"
+    ONE_DEFAULT = "one-default", "choose which LimitRange sets the default"
+    RESERVATION = "reservation", "reserve what the daemons use"
     SIDECAR_FORM = (
         "sidecar-form",
         "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
     )
-    AMOUNT = "amount", "choose an amount that the API server accepts"
-    UNIT = "unit", "write the amount that was meant"
-    THRESHOLD = "threshold", "choose a setting that the kubelet accepts"
-    INJECTOR_RESOURCES = "injector-resources", "choose what the injected containers request and are limited to"
-    QUOTA = "quota", "raise the quota, or ask for fewer or smaller pods"
-    AUTOSCALER = "autoscaler", "choose another target, or another limit"
+    AMOUNT = "amount", "use an amount that the API server accepts"
+    UNIT = "unit", "write the intended amount"
+    THRESHOLD = "threshold", "use a setting that the kubelet accepts"
+    INJECTOR_RESOURCES = "injector-resources", "set requests and limits for the injected containers"
+    QUOTA = "quota", "raise the quota, or request fewer or smaller pods"
+    AUTOSCALER = "autoscaler", "change the target or the limit"
     MOST_REPLICAS = "most-replicas", "lower maxReplicas, or make room for that many pods"
     QOS_CLASS = "qos-class", "choose Guaranteed, Burstable or BestEffort"
-    DISRUPTIONS = "disruptions", "let at least one pod be evicted, or run more of them"
+    DISRUPTIONS = "disruptions", "allow at least one pod to be evicted, or run more of them"
     USAGE = (
         "usage",
         "look up the peak (kubectl top pod --containers, or container_memory_working_set_bytes) and request that much",
     )
-    HEAP = "heap", "lower the setting, or raise the limit (kubectl top pod --containers shows what is used now)"
+    HEAP = "heap", "lower the setting, or raise the limit (kubectl top pod --containers shows current usage)"
     KNOWN_SETTING = "known-setting", "write the value into the manifest, or compare it with the limit yourself"
-    SHARE = "share", "write a share, or fewer than the node has (df -i; sysctl kernel.pid_max)"
+    SHARE = "share", "use a percentage, or a number below what the node has (df -i; sysctl kernel.pid_max)"
 
 
 class CostKind(StrEnum):

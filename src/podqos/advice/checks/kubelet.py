@@ -318,8 +318,8 @@ class MemoryUnwatched(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return what drops the default."""
-        named = f"evictionHard names {listed(self.named)}" if self.named else "evictionHard is empty"
-        return f"{named} and so drops the default for memory.available"
+        named = f"evictionHard sets {listed(self.named)}" if self.named else "evictionHard is empty"
+        return f"{named}, which drops the default for memory.available"
 
 
 def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
@@ -346,11 +346,10 @@ def _hard_patch(kubelet: _Kubelet, first: FirstActor) -> Patch:
     fix_on_request=True,
 )
 def memory_unwatched() -> Example:
-    """PQ401: The kubelet does not watch memory.
+    """PQ401: The kubelet has no eviction threshold for memory.
 
     Setting any hard threshold drops the defaults of all others. Without one for memory.available the kubelet never
-    evicts for memory: the node runs until the kernel kills, which knows nothing of priorities, requests or grace
-    periods.
+    evicts for memory: the node runs until the kernel kills, which ignores priorities, requests and grace periods.
 
     Fix: Add memory.available to evictionHard.
     """
@@ -392,8 +391,8 @@ def _twice(text: str) -> str:
 def soft_after_hard() -> Example:
     """PQ402: A soft threshold comes too late.
 
-    The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, meant to end
-    pods gently and in time, never takes effect.
+    The hard threshold is crossed first and evicts immediately, with a grace period of one second. The soft one, meant
+    to stop pods gently and in time, never takes effect.
 
     Fix: Set the soft threshold well above the hard one.
     """
@@ -428,7 +427,7 @@ def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
 def soft_without_grace() -> Example:
     """PQ403: A soft threshold has no grace period.
 
-    Without an entry in evictionSoftGracePeriod the kubelet does not start; with an entry of zero the threshold acts at
+    Without an entry in evictionSoftGracePeriod the kubelet does not start. With an entry of zero the threshold acts at
     once, like a second, higher hard threshold, and evicts pods for every short burst.
 
     Fix: Add a grace period to evictionSoftGracePeriod.
@@ -462,15 +461,13 @@ class KernelFirst(Fact, frozen=True, gc=False):
         if self.sufficient_bytes in {None, self.needed_bytes}:
             return said
         more = mebibytes(self.sufficient_bytes or 0)
-        return f"{said}, with {more} even while the system uses all that is reserved for it"
+        return f"{said}, with {more} even if the system uses its whole reservation"
 
     def summary(self) -> str:
         """Return how often the kernel is first, and what would end that."""
         often = "every time" if self.kubelet_first == 0 else f"in {self._percent}% of cases"
         enough = self.sufficient_bytes or self.needed_bytes
-        unless = (
-            "whatever the threshold" if enough is None else f"unless memory.available is at least {mebibytes(enough)}"
-        )
+        unless = "at any threshold" if enough is None else f"unless memory.available is at least {mebibytes(enough)}"
         return f"the kernel acts before the kubelet {often}, {unless}"
 
     @property
@@ -508,14 +505,14 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
 
 @_first_actor_check("PQ404", "kernel-kills-first", WARNING, _MANAGER, fix_on_request=True)
 def kernel_first() -> Example:
-    """PQ404: Memory can run out between two checks of the kubelet.
+    """PQ404: Memory can run out between two eviction checks.
 
-    The kubelet checks every ten seconds. What pods can allocate in that time must fit between the threshold and the
-    mark at which the kernel kills (its min watermark, 325Mi of 64Gi), or the kernel kills before the kubelet has seen
-    anything: by oom_score_adj and size, regardless of priority and without a grace period. The figures are those of
+    The kubelet checks every ten seconds. Whatever pods allocate in that time must fit between the threshold and the
+    point where the kernel kills (its min watermark, 325Mi of 64Gi). If it doesn't, the kernel kills before the kubelet
+    notices: by oom_score_adj and size, regardless of priority and without a grace period. The figures are those of
     `podqos forecast` for a pod without a limit.
 
-    Fix: Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the
+    Fix: Raise evictionHard for memory.available. On cgroup v1, kernelMemcgNotification helps as well; on v2, the
     kubelet's notifier is a stub that never fires.
     """
     return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 100Mi}}\n"))
@@ -536,7 +533,7 @@ class SoftNotCovered(Fact, frozen=True, gc=False):
         """Return what pods may request, and at what use the threshold is met."""
         return (
             f"pods may request {mebibytes(self.allocatable_bytes)} of {self.resource}, but the soft threshold of "
-            f"{mebibytes(self.soft_bytes)} is met when they use {mebibytes(self.usable_before_soft_bytes)}"
+            f"{mebibytes(self.soft_bytes)} is crossed when they use {mebibytes(self.usable_before_soft_bytes)}"
         )
 
 
@@ -547,7 +544,7 @@ class NothingReserved(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return what is not named."""
-        return f"neither kubeReserved nor systemReserved names {listed(self.resources)}"
+        return f"neither kubeReserved nor systemReserved sets {listed(self.resources)}"
 
 
 class OverReserved(Fact, frozen=True, gc=False):
@@ -605,7 +602,7 @@ def nothing_reserved() -> Example:
     """PQ406: No memory is reserved for the system and the kubelet.
 
     Everything except the hard threshold is offered to pods. On a full node the daemons use memory that was promised to
-    pods: pods within their requests are evicted or killed for memory that the system uses.
+    pods, and pods within their requests are evicted or killed for memory that the system uses.
 
     Fix: Set kubeReserved.memory and systemReserved.memory to what they use.
     """
@@ -656,9 +653,9 @@ class NoEffect(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return which, and why."""
         why = {
-            WarningKind.UNUSED_GRACE_PERIOD: "there is no soft threshold for it",
+            WarningKind.UNUSED_GRACE_PERIOD: "it has no soft threshold",
             WarningKind.CONTAINERFS_IGNORED: "the kubelet overwrites it with that of nodefs or imagefs",
-            WarningKind.NEVER_MET: "nothing is ever less",
+            WarningKind.NEVER_MET: "nothing is ever below it",
         }
         return f"{self.setting} of {self.signal} has no effect: {why[WarningKind(self.kind)]}"
 
@@ -684,8 +681,8 @@ def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
 def no_effect() -> Example:
     """PQ410: An eviction setting has no effect.
 
-    A grace period without its soft threshold, a threshold for containerfs (the kubelet overwrites it) or a share of
-    zero is read and never acts: the protection it was meant to give does not exist.
+    A grace period without its soft threshold, a threshold for containerfs (the kubelet overwrites it) or a percentage
+    of zero never acts: the intended protection does not exist.
 
     Fix: Remove it, or complete it.
     """
@@ -702,7 +699,7 @@ class PodsNotEnforced(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return what is named instead of pods."""
-        named = f"names {listed(self.enforced)} and not pods" if self.enforced else "does not name pods"
+        named = f"lists {listed(self.enforced)} but not pods" if self.enforced else "does not include pods"
         return f"enforceNodeAllocatable {named}"
 
 
@@ -735,7 +732,7 @@ def pods_not_enforced() -> Example:
 
     Without pods in enforceNodeAllocatable no cgroup limits all pods together: they can use what is reserved for the
     system, and when memory runs out the kernel chooses among all processes of the machine. The threshold for
-    allocatable memory is gone as well.
+    allocatable memory disappears as well.
 
     Fix: Add pods to enforceNodeAllocatable.
     """
@@ -769,7 +766,7 @@ class ReclaimsTooMuch(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return how long the kubelet goes on."""
         more = f"evicts until {self.minimum_reclaim} more is free"
-        return f"after {self.signal} falls below {self.threshold} the kubelet {more}"
+        return f"once {self.signal} falls below {self.threshold}, the kubelet {more}"
 
 
 def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
@@ -787,10 +784,10 @@ def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Foun
 
 @_kubelet_check("PQ409", "minimum-reclaim-too-large", WARNING, _THRESHOLDS, _MANAGER, fix_on_request=True)
 def reclaims_too_much() -> Example:
-    """PQ409: Every eviction takes more pods than the pressure requires.
+    """PQ409: Each eviction removes more pods than the pressure requires.
 
-    Once a threshold is met, the kubelet evicts until evictionMinimumReclaim more than the threshold is free. If that is
-    many times the threshold, a moment of pressure costs several pods.
+    Once a threshold is crossed, the kubelet evicts until evictionMinimumReclaim more than the threshold is free. If
+    that is many times the threshold, a moment of pressure costs several pods.
 
     Fix: Set it to about the threshold.
     """
@@ -809,7 +806,7 @@ class GraceCut(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return both times."""
-        seconds = f"{self.given_seconds} s of the {self.stated_seconds} s it states"
+        seconds = f"{self.given_seconds} s of its {self.stated_seconds} s grace period"
         return f"a soft eviction gives {self.workload} {seconds}"
 
 
@@ -868,7 +865,7 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
 def kubelet_refuses() -> Example:
     """PQ412: The kubelet does not start with these settings.
 
-    The node drops out at the next restart of its kubelet, and all its pods are moved or lost.
+    The node goes down at the kubelet's next restart, and all its pods are moved or lost.
 
     Fix: Correct the setting.
     """
@@ -896,9 +893,8 @@ class ThresholdAboveAll(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return the threshold as a number, beside what there is."""
         what = "process ids" if self.signal == Signal.PID.value else "inodes"
-        return (
-            f"{self.signal} is kept above {self.threshold}, {self.count:,} {what}; {self.of} has at most {self.most:,}"
-        )
+        wanted = f"{self.signal} must stay above {self.threshold}, {self.count:,} {what}"
+        return f"{wanted}; {self.of} has at most {self.most:,}"
 
 
 def _above_capacity(kubelet: _Kubelet, warning: ThresholdWarning) -> Finding:
@@ -926,15 +922,15 @@ def _above_capacity(kubelet: _Kubelet, warning: ThresholdWarning) -> Finding:
     "PQ414", "threshold-above-capacity", ERROR, _THRESHOLDS, "Kubernetes: pkg/kubelet/stats/pidlimit/pidlimit_linux.go"
 )
 def threshold_above_all() -> Example:
-    """PQ414: A threshold is above what the node has.
+    """PQ414: A threshold is higher than what the node has.
 
-    Inodes and process ids are counted, not measured in bytes: nodefs.inodesFree<100Mi, as some guides print it, demands
-    104,857,600 free inodes, and an ext4 of 100Gi has 6,553,600. The threshold is met from the start: the node is under
-    DiskPressure or PIDPressure for ever, takes no new pods, and the kubelet evicts one pod after the other without ever
-    reaching it. Where the disk is not known, 100Gi is assumed (a Node states it as ephemeral-storage).
+    Inodes and process ids are counted, not measured in bytes: nodefs.inodesFree<100Mi, as some guides print it,
+    requires 104,857,600 free inodes, but a 100Gi ext4 filesystem has 6,553,600. The threshold is always crossed: the
+    node is under DiskPressure or PIDPressure forever, accepts no new pods, and the kubelet evicts one pod after another
+    without ever clearing it. If the disk size is unknown, 100Gi is assumed (a Node gives it as ephemeral-storage).
 
-    Fix: Write a share, such as 5% (the default for inodes), or a number below what the node has (df -i; the smaller of
-    sysctl kernel.pid_max and kernel.threads-max).
+    Fix: Use a percentage, such as 5% (the default for inodes), or a number below what the node has (df -i; the smaller
+    of sysctl kernel.pid_max and kernel.threads-max).
     """
     hard = "{memory.available: 1Gi, nodefs.available: 10%, nodefs.inodesFree: 100Mi}"
     return Example(

@@ -91,11 +91,11 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 def limit_range_changes_class() -> Example:
     """PQ201: A LimitRange changes the pod's class.
 
-    The defaults of a LimitRange are filled into every container that leaves something out. A pod that was BestEffort on
-    purpose becomes Burstable, with a limit at which it is killed; one that was Burstable can become Guaranteed and
-    reserve what it never requested. The kill order changes although no line of the manifest does.
+    A LimitRange sets defaults in every container that leaves something out. A pod that was BestEffort on purpose
+    becomes Burstable, with a limit at which it is killed; one that was Burstable can become Guaranteed and reserve what
+    it never requested. The kill orders change without a change to the manifest.
 
-    Fix: State what the LimitRange fills in, or what was intended.
+    Fix: Write the LimitRange's values into the manifest, or the intended ones.
     """
     return Example(examples.documents(examples.pod(examples.container("shell"), name="debug-tools"), _DEFAULT_LIMITS))
 
@@ -135,10 +135,10 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
 def hidden_limit() -> Example:
     """PQ202: A LimitRange sets a memory limit that the manifest does not show.
 
-    The container states a request and no limit, and the namespace adds one: at that limit the kernel kills it, however
-    much memory the node has free, and nothing in the manifest shows why.
+    The container sets a request but no limit, and the namespace adds one. The container is OOM-killed at that limit,
+    however much memory the node has free, and nothing in the manifest shows why.
 
-    Fix: State the limit, at this amount or a better one.
+    Fix: Set the limit in the manifest, to this amount or a better one.
     """
     return Example(examples.documents(examples.web("cpu: 100m, memory: 256Mi"), _DEFAULT_LIMITS))
 
@@ -202,11 +202,11 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
 def refused_by_limit_range() -> Example:
     """PQ203: A LimitRange rejects the pod.
 
-    Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: a
+    The amounts are outside its bounds, or its default limit is smaller than the request. No pod is created: a
     Deployment keeps the pods it has, and nothing replaces one that is evicted or killed.
 
-    Fix: Stay within the bounds, or state a limit of your own. Nothing is fixed where that would lower a memory limit:
-    look up first what the container uses at its peak.
+    Fix: Stay within the bounds, or set a limit of your own. --fix never lowers a memory limit: look up the container's
+    peak usage first.
     """
     return Example(
         examples.documents(
@@ -264,12 +264,12 @@ def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDen
     rule=policies,
 )
 def quota_demands() -> Example:
-    """PQ206: A quota rejects pods that do not state their resources.
+    """PQ206: A quota rejects pods without requests or limits.
 
-    A quota on cpu or memory requires every container to state it, and no LimitRange of the namespace fills it in. The
-    pod is rejected: pods that die are not replaced.
+    A quota on CPU or memory requires every container to set it, and no LimitRange in the namespace adds a default. The
+    pod is rejected, and pods that die are not replaced.
 
-    Fix: State the resources, or add a LimitRange with defaults to the namespace.
+    Fix: Set the resources, or add a LimitRange with defaults to the namespace.
     """
     return Example(
         examples.documents(
@@ -284,8 +284,8 @@ def quota_demands() -> Example:
 def quota_too_small() -> Example:
     """PQ207: The quota has no room for all pods of the workload.
 
-    Pods beyond the quota are rejected. The workload runs with fewer replicas than it should, and nothing says so until
-    one of them is evicted: then there is no room to replace it either.
+    Pods beyond the quota are rejected. The workload runs with fewer replicas than it should, and nobody notices until
+    one of them is evicted and can't be replaced either.
 
     Fix: Raise the quota, or request less.
     """
@@ -347,7 +347,7 @@ class TwoDefaults(Struct, frozen=True, gc=False, rename="camel"):
     def text(self) -> str:
         """What each of them would give."""
         offers = [f"{name} {amount}" for name, amount in zip(self.limit_ranges, self.amounts, strict=True)]
-        return f"the default {self.resource} {self.side.removesuffix('s')} can be that of {' or '.join(offers)}"
+        return f"the default {self.resource} {self.side.removesuffix('s')} can come from {' or '.join(offers)}"
 
 
 class UncertainDefaults(Fact, frozen=True, gc=False):
@@ -396,8 +396,8 @@ def find_conflicting_defaults(context: CheckContext, _: Sequence[Sketch]) -> Ite
 def conflicting_defaults() -> Example:
     """PQ204: Two LimitRanges set different defaults for the same resource.
 
-    Which of them applies is undefined: the API server keeps them in no order. The same manifest can be killed at 512Mi
-    today and at 2Gi tomorrow, and two of its replicas can have different scores.
+    Which one applies is undefined, because the API server keeps them in no order. The same manifest can be killed at
+    512Mi today and at 2Gi tomorrow, and two of its replicas can have different scores.
 
     Fix: Let one LimitRange per namespace set the default.
     """
@@ -471,7 +471,8 @@ def injector_downgrade() -> Example:
     """PQ205: An injected sidecar lowers the class.
 
     The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests and limits
-    differ or are missing. The main container loses its oom_score_adj of -997 to a proxy that is not in the manifest.
+    differ or are missing. The main container loses its oom_score_adj of -997 because of a proxy that is not in the
+    manifest.
 
     Fix: Set the injector's annotations so that its requests equal its limits. The sidecar is then throttled at its cpu
     limit and killed at its memory limit.

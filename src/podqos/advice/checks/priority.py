@@ -116,9 +116,9 @@ def no_priority() -> Example:
     """PQ301: A workload has no priority while most others do.
 
     Among pods that use more than they request, the kubelet evicts the one with the lowest priority first. A pod without
-    a class gets the default, usually zero: it dies before every batch job that has one, and the scheduler may preempt
-    it for any of them. Reported where two thirds of the other workloads of a directory name a class: where few do, they
-    are the exceptions, and no workload lacks one because of them.
+    a class gets the default, usually zero: it is evicted before every batch job that has one, and the scheduler may
+    preempt it for any of them. Reported if at least two thirds of the other workloads in the directory name a class: if
+    few do, they are the exceptions.
 
     Fix: Set a PriorityClass.
     """
@@ -143,8 +143,8 @@ def no_priority() -> Example:
 def guaranteed_without_priority() -> Example:
     """PQ303: A Guaranteed pod has a lower priority than one that is not.
 
-    The class protects it from the kernel and, while it stays within its request, from eviction; but the scheduler goes
-    by priority alone. When the cluster is full it preempts this pod to make room for one that was meant to go first.
+    The class protects it from the kernel and, within its request, from eviction. But the scheduler decides by priority
+    alone. When the cluster is full, it preempts this pod in favour of one that should have been evicted first.
 
     Fix: Give Guaranteed workloads the higher priorities.
     """
@@ -168,7 +168,7 @@ class SystemPriority(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return which."""
-        return f"{self.class_name} is for the system's own pods"
+        return f"{self.class_name} is reserved for system pods"
 
 
 def find_system_priority(view: View) -> None:
@@ -193,7 +193,7 @@ def system_priority() -> Example:
     """PQ304: A workload uses a priority reserved for the system.
 
     Pods with a system priority are never evicted: however much such a pod leaks, the kubelet evicts all others first,
-    and cluster DNS counts no more than it does. With system-node-critical the kernel spares it as well.
+    and it ranks equal to cluster DNS. With system-node-critical the kernel spares it as well.
 
     Fix: Use a PriorityClass of your own.
     """
@@ -208,8 +208,8 @@ class UnknownPriorityClass(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return which, and which there are."""
-        known = f"; there are {listed(self.known)}" if self.known else ""
-        return f"there is no PriorityClass {self.class_name}{known}"
+        known = f"; existing classes: {listed(self.known)}" if self.known else ""
+        return f"PriorityClass {self.class_name} does not exist{known}"
 
 
 def unknown_class(view: View) -> None:
@@ -249,7 +249,7 @@ class BudgetIsNoShield(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return which, and over which class."""
-        return f"PodDisruptionBudget {self.budget} covers it, and it is {self.qos_class}: node pressure ignores budgets"
+        return f"it is {self.qos_class}, and PodDisruptionBudget {self.budget} doesn't apply to node-pressure eviction"
 
 
 def budget(view: View) -> None:
@@ -273,10 +273,11 @@ def budget(view: View) -> None:
 def budget_is_no_shield() -> Example:
     """PQ306: A PodDisruptionBudget does not protect against node pressure.
 
-    Budgets bind those who ask first, such as kubectl drain. The kubelet does not ask: when its node runs short it
-    evicts pods that use more than they request, all of them if necessary, and the kernel ignores budgets entirely.
+    Budgets only bind clients of the Eviction API, such as kubectl drain. The kubelet does not use it: when its node
+    runs short it evicts pods that use more than they request, all of them if necessary, and the kernel ignores budgets
+    entirely.
 
-    Fix: What protects a pod on its node is its class and its request: make it Guaranteed.
+    Fix: On its node a pod is protected by its class and its request: make it Guaranteed.
     """
     return Example(
         examples.documents(

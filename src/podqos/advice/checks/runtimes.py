@@ -33,7 +33,7 @@ _SHARES: dict[Runtime, tuple[Fraction, str]] = {
     Runtime.MYSQL: (Fraction(85, 100), "connections and their buffers come on top"),
     Runtime.MONGODB: (Fraction(80, 100), "connections, sorts and index builds come on top"),
     # A soft limit that the garbage collector works towards: only one above the limit cannot help.
-    Runtime.GO: (Fraction(1), "the garbage collector does not hurry before the kernel kills"),
+    Runtime.GO: (Fraction(1), "the garbage collector does not speed up before the OOM kill"),
 }
 
 
@@ -149,12 +149,12 @@ def _web(limit: str, variable: str, value: str) -> str:
 def above_limit() -> Example:
     """PQ122: A runtime may use more memory than its container's limit.
 
-    The runtime thinks it has room left and neither collects garbage nor evicts keys, and the kernel kills the container
-    at its limit: an OOMKilled with exit code 137 instead of an OutOfMemoryError or an eviction of old keys. Read are
-    -Xmx, -XX:MaxHeapSize and -XX:MaxRAMPercentage wherever they stand (JAVA_TOOL_OPTIONS, JAVA_OPTS, ES_JAVA_OPTS,
-    KAFKA_HEAP_OPTS, the command), --max-old-space-size, GOMEMLIMIT, --maxmemory, shared_buffers, memcached's -m,
-    --innodb-buffer-pool-size, --wiredTigerCacheSizeGB and .NET's GCHeapHardLimit; environments of live clusters are not
-    read.
+    The runtime believes it has room left, so it neither collects garbage nor evicts keys, and the kernel kills the
+    container at its limit: OOMKilled with exit code 137 instead of an OutOfMemoryError or an eviction of old keys.
+    podqos reads -Xmx, -XX:MaxHeapSize and -XX:MaxRAMPercentage from wherever they are set (JAVA_TOOL_OPTIONS,
+    JAVA_OPTS, ES_JAVA_OPTS, KAFKA_HEAP_OPTS, the command), --max-old-space-size, GOMEMLIMIT, --maxmemory,
+    shared_buffers, memcached's -m, --innodb-buffer-pool-size, --wiredTigerCacheSizeGB and .NET's GCHeapHardLimit;
+    environments of live clusters are not read.
 
     Fix: Lower the setting, or raise the limit above it: kubectl top pod --containers shows what the process uses now.
     """
@@ -177,10 +177,10 @@ def above_limit() -> Example:
 def near_limit() -> Example:
     """PQ123: A runtime may use nearly all of its container's memory limit.
 
-    The setting counts only a part of what the process uses, and the limit counts all of it. Reported are more than 80%
-    of the limit for a Java heap, 85% for Node.js and MySQL, 90% for Redis, memcached and .NET, 80% for MongoDB's cache,
-    50% for PostgreSQL's shared_buffers. GOMEMLIMIT is a soft limit and is reported above 100%, where it cannot help.
-    When it is fine: where load tests at full heap have shown what comes on top.
+    The setting covers only part of what the process uses, but the limit covers all of it. Reported above 80% of the
+    limit for a Java heap, 85% for Node.js and MySQL, 90% for Redis, memcached and .NET, 80% for MongoDB's cache, 50%
+    for PostgreSQL's shared_buffers. GOMEMLIMIT is a soft limit and is reported above 100%, where it cannot help. When
+    it is fine: if load tests at full heap have shown what comes on top.
 
     Fix: Lower the setting, or raise the limit: kubectl top pod --containers shows what the process uses now, jcmd 1
     VM.native_memory summary (with -XX:NativeMemoryTracking=summary) what a JVM needs besides its heap.
@@ -197,8 +197,8 @@ def not_judged() -> Example:
     The variable comes from a ConfigMap or a Secret, which podqos does not read: whether a heap fits the limit was not
     checked.
 
-    Fix: Compare the value with the limit (kubectl get configmap NAME -o yaml), or write it into the manifest, beside
-    the limit it has to fit.
+    Fix: Compare the value with the limit (kubectl get configmap NAME -o yaml), or write it into the manifest, next to
+    the limit.
     """
     value = "valueFrom:\n            configMapKeyRef: {name: web, key: options}"
     text = _web("2Gi", "JAVA_TOOL_OPTIONS", "-Xmx1g").replace("value: -Xmx1g", value)
@@ -209,8 +209,8 @@ def not_judged() -> Example:
 def malformed() -> Example:
     """PQ125: A runtime cannot read its memory setting.
 
-    Runtimes have units of their own: Go reads 400MiB and not 400Mi, a JVM -Xmx4g and not -Xmx4Gi, Redis 4gb and not
-    4Gi. With an amount they cannot read they end at once, and the container restarts for ever.
+    Runtimes have their own units: Go reads 400MiB and not 400Mi, a JVM -Xmx4g and not -Xmx4Gi, Redis 4gb and not 4Gi. A
+    runtime that cannot read the amount exits immediately, and the container restarts forever.
 
     Fix: Write the runtime's own unit.
     """

@@ -63,7 +63,7 @@ class NotScaled(Fact, frozen=True, gc=False):
         """Return what the autoscaler lacks."""
         autoscaler, names = f"HorizontalPodAutoscaler {self.autoscaler}", listed(self.containers)
         if self.are_missing:
-            return f"{autoscaler} scales on the {self.resource} of {names}, and the pod has no such container"
+            return f"{autoscaler} scales on the {self.resource} of {names}, but the pod has no such container"
         request = verb(self.containers, "requests", "request")
         return f"{names} {request} no {self.resource}, and {autoscaler} scales on the share of the request in use"
 
@@ -125,11 +125,11 @@ _CPU_TARGET = "name: cpu, target: {type: Utilization, averageUtilization: 70}"
 
 @check(NOT_SCALED, "autoscaler-without-request", ERROR, _REPLICAS, effect=Effect.NONE, rule=find_not_scaled)
 def not_scaled() -> Example:
-    """PQ601: An autoscaler measures against a request that is missing.
+    """PQ601: An autoscaler needs a request that is missing.
 
-    A utilization target is a share of what the containers request. If one container that counts has no request, the
-    metric fails for the whole pod ("missing request for cpu"): the workload is never scaled, and only an event says so.
-    A LimitRange that fills the request in is taken into account.
+    A utilization target is a percentage of what the containers request. If one of them has no request, the metric fails
+    for the whole pod ("missing request for cpu"): the workload is never scaled, and only an event says so. LimitRange
+    defaults are taken into account.
 
     Fix: Give every container the request, or measure one container (ContainerResource), or an amount (AverageValue).
     """
@@ -154,7 +154,7 @@ class ScalesTooLate(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return when it acts, beside the limit."""
         whose = f"the limit of {self.container}" if self.container else "the pod's limit"
-        return f"the target of {self.target} adds pods above {self.at} of memory, and {whose} is {self.limit}"
+        return f"the target of {self.target} adds pods only above {self.at} of memory, and {whose} is {self.limit}"
 
 
 def find_scales_too_late(view: View) -> None:
@@ -212,9 +212,9 @@ def _bytes(amount: int) -> str:
 def scales_too_late() -> Example:
     """PQ602: An autoscaler on memory acts only near the limit.
 
-    An autoscaler adds pods when the average is a tenth above its target (its tolerance). Where that is above 90 % of
-    the memory limit, the kernel kills containers at their limit before, or just when, another pod is started; and a
-    container that was killed uses little, so the average falls and no pod is added.
+    An autoscaler adds pods when the average is 10 % above its target (its tolerance). If that is above 90 % of the
+    memory limit, containers are OOM-killed before, or just as, another pod starts. And a killed container uses little,
+    so the average falls and no pod is added.
 
     Fix: Lower the target, or raise the limit above the request.
     """
@@ -240,7 +240,7 @@ class NoRoomForReplicas(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return how many it may ask for, and how many there is room for."""
-        return f"maxReplicas is {self.most:,}, and {self.where} for {self.fit:,} pods of {self.workload}"
+        return f"maxReplicas is {self.most:,}, but {self.where} for only {self.fit:,} pods of {self.workload}"
 
 
 def find_unplaceable_replicas(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
@@ -338,11 +338,11 @@ def _upper_bound(pod: Pod, nodes: Sequence[Node]) -> int:
     rule=find_unplaceable_replicas,
 )
 def unplaceable_replicas() -> Example:
-    """PQ603: The nodes have no room for all replicas that an autoscaler may ask for.
+    """PQ603: The nodes have no room for maxReplicas.
 
-    Under load the autoscaler raises the number of pods, and from some number on they stay pending: the load for which
-    maxReplicas was chosen is not carried. Reported where Nodes are among the manifests; a cluster autoscaler that adds
-    nodes is not known here (ignore the check then).
+    Under load the autoscaler adds pods, and beyond some number they stay pending: the workload can't handle the load
+    that maxReplicas was chosen for. Reported if the input contains Nodes; podqos does not know about a cluster
+    autoscaler that adds nodes (suppress the check in that case).
 
     Fix: Lower maxReplicas or the requests, or add nodes.
     """
@@ -375,10 +375,10 @@ def find_replicas_over_quota(view: View) -> None:
     rule=find_replicas_over_quota,
 )
 def over_quota() -> Example:
-    """PQ604: The quota has no room for all replicas that an autoscaler may ask for.
+    """PQ604: The quota has no room for maxReplicas.
 
-    Under load the autoscaler raises the number of pods, and the API server rejects those beyond the quota: the load for
-    which maxReplicas was chosen is not carried, and only events of the ReplicaSet say so.
+    Under load the autoscaler adds pods, and the API server rejects those beyond the quota: the workload can't handle
+    the load that maxReplicas was chosen for, and only the ReplicaSet's events show it.
 
     Fix: Raise the quota, or lower maxReplicas or the requests.
     """
@@ -464,12 +464,12 @@ spec:
     rule=find_blocking_budgets,
 )
 def blocking_budget() -> Example:
-    """PQ605: A PodDisruptionBudget lets no pod be evicted.
+    """PQ605: A PodDisruptionBudget never allows an eviction.
 
-    Even with all pods healthy none may go: kubectl drain, node upgrades and the cluster autoscaler wait until someone
-    deletes the budget or the pods. That is so with maxUnavailable 0, with minAvailable 100% or as many as there are
-    replicas, and with shares that are rounded up to all of them (90% of 3 is 3). With an autoscaler
-    minReplicas counts as well: a budget that only more pods can meet blocks drains whenever the load is low.
+    Even with all pods healthy, none may be evicted: kubectl drain, node upgrades and the cluster autoscaler wait until
+    someone deletes the budget or the pods. This happens with maxUnavailable 0, with minAvailable 100% or equal to the
+    number of replicas, and with percentages that round up to all of them (90% of 3 is 3). With an autoscaler,
+    minReplicas counts as well: a budget that needs more pods than that blocks drains whenever load is low.
 
     Fix: Use maxUnavailable: 1, or run more replicas than minAvailable.
     """

@@ -103,8 +103,8 @@ def limit_far_above_request() -> Example:
     request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
     is evicted first. The small request also gives it a high oom_score_adj.
 
-    Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that is not
-    reported.
+    Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that passes the
+    check.
     """
     return Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi'))
 
@@ -116,7 +116,7 @@ class RequestFollowsLimit(Fact, frozen=True, gc=False):
 
     def sentence(self, container: str) -> str:
         """Return what the request becomes."""
-        return f"{container} states a memory limit of {self.limit} and no request, which defaults to it"
+        return f"{container} has a memory limit of {self.limit} but no request, so the request defaults to the limit"
 
 
 def _follows(view: View, container: Container, path: str, limit: Quantity) -> None:
@@ -144,7 +144,7 @@ def request_follows_limit() -> Example:
     raising the limit later also raises what the pod reserves, and a pod that no longer fits stays pending with no
     request in its manifest to explain it.
 
-    Fix: State the request.
+    Fix: Set the request.
     """
     return Example(examples.web("cpu: 500m", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
@@ -187,10 +187,10 @@ def _is_limited(pod: Pod, name: str) -> bool:
     rule=memory_amounts,
 )
 def no_memory_limit() -> Example:
-    """PQ107: A container can use all the memory of its node.
+    """PQ107: A container can use all of its node's memory.
 
     With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until the node
-    runs out: then the kubelet evicts or the kernel kills, and the victim need not be this container.
+    runs out. Then the kubelet evicts or the kernel kills, and the victim may be another pod.
 
     Fix: Set a memory limit.
     """
@@ -285,7 +285,7 @@ _SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
 def memory_volume() -> Example:
     """PQ109: A memory-backed volume has no size limit.
 
-    Data written to an emptyDir with medium Memory counts as memory of the container that wrote it, and is neither freed
+    Data written to an emptyDir with medium Memory counts as memory of the container that wrote it. It is neither freed
     when that container restarts nor swapped out. Without a size limit it can grow to the pod's memory limit, and the
     container is then killed again as soon as it starts.
 
@@ -301,7 +301,7 @@ def memory_volume() -> Example:
 def disk_volume() -> Example:
     """PQ110: An emptyDir has no size limit.
 
-    A volume that exceeds its size limit only costs its own pod. Without one it can fill the node's disk, and the
+    A volume that exceeds its size limit only gets its own pod evicted. Without one it can fill the node's disk, and the
     kubelet then evicts for DiskPressure the pod furthest above its ephemeral-storage request.
 
     Fix: Set emptyDir.sizeLimit.
@@ -364,14 +364,14 @@ _AS_INIT_CONTAINER = "  initContainers:\n" + examples.container("proxy", *_PROXY
 
 @check("PQ114", "small-sidecar-dies-first", WARNING, OOM, "KEP-753: sidecar containers", rule=find_small_sidecar)
 def small_sidecar() -> Example:
-    """PQ114: A small sidecar of an important pod is killed almost first.
+    """PQ114: A small sidecar of an important pod is among the first to be OOM-killed.
 
     The oom_score_adj of a Burstable container follows from its own memory request, not the pod's. A sidecar with a
     small request ends up near 999: when the node runs out of memory the kernel kills it right after the BestEffort
-    pods, and without its proxy the pod serves no traffic, whatever its priority.
+    pods, and without its proxy the pod serves no traffic, no matter its priority.
 
-    Fix: Make the sidecar an init container with restartPolicy: Always, whose score follows the main container's; or
-    make the pod Guaranteed, which throttles every container at its cpu limit and reserves all that it may use.
+    Fix: Make the sidecar an init container with restartPolicy: Always, whose score follows the main container's. Or
+    make the pod Guaranteed, which throttles every container at its CPU limit and reserves everything it may use.
     """
     return Example(
         examples.documents(
@@ -504,13 +504,13 @@ def find_no_cpu_request(view: View) -> None:
     rule=find_no_cpu_request,
 )
 def no_cpu_request() -> Example:
-    """PQ119: A container requests no cpu beside others that do.
+    """PQ119: A container requests no CPU, while others in the pod do.
 
-    The kernel divides a busy node's cpu by requests. A container without one gets the smallest weight there is, 2
-    shares beside the 512 of a container that requests 500m: on a busy node it stands still, and a proxy or an agent
-    that stands still takes the pod's traffic or its probes with it.
+    The kernel divides a busy node's CPU by requests. A container without one gets the smallest weight, 2 shares
+    compared with 512 for a container that requests 500m. On a busy node it barely runs, and a proxy or an agent that
+    doesn't run blocks the pod's traffic or its probes.
 
-    Fix: Give it a cpu request.
+    Fix: Give it a CPU request.
     """
     proxy = examples.container("proxy", "memory: 128Mi", "memory: 256Mi, ephemeral-storage: 1Gi")
     return Example(

@@ -176,17 +176,16 @@ def _text(amount: Quantity | None) -> str | None:
     fix_on_request=True,
 )
 def comes_back() -> Example:
-    """PQ118: A pod comes back while its node is short of memory.
+    """PQ118: A pod returns to a node that is still under memory pressure.
 
     A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. DaemonSet
     pods tolerate it, because the controller adds the toleration; others do if their manifest says so. A pod that uses
     more than it requests is evicted first, returns to the same node within seconds and is evicted again. Each round
     frees memory only for a moment, and the kubelet, which evicts one pod at a time, may be busy with it while memory
-    keeps falling. What PQ105 and PQ107 would say of the same containers is
-    part of it.
+    keeps falling. PQ105 and PQ107 are not reported for the same containers in addition.
 
     Fix: Request as much memory as the containers may use: a pod within its request is not among the first to be
     evicted. Or remove the toleration, if the manifest has it. Pods with the priority class system-node-critical are
-    never evicted, but that class is for parts of the node only.
+    never evicted, but that class is meant for node components only.
     """
     return Example(examples.daemon_set("cpu: 50m, memory: 150Mi", "memory: 200Mi, ephemeral-storage: 1Gi"))

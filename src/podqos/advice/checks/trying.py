@@ -146,10 +146,10 @@ class _Trials:
             yield from _lowered_memory_limits(view, after)
         nodes = view.context.surroundings.nodes
         if nodes and not _fits(after, nodes) and (_fits(view, nodes) or finding.check == _IN_WRONG_UNIT):
-            yield "no node has room for the pod then"
+            yield "then no node has room for the pod"
         findings = self._look(after)
         if any(_is_same(each, finding) for each in findings):
-            yield "it would still be found"
+            yield "the finding would remain"
         then = measure(findings)
         if then > self._measure or (then == self._measure and not _stands_worse(after, view)):
             yield what_appears(self._before, findings)
@@ -184,7 +184,7 @@ def _beyond_machines(patch: Patch, machines: Machines) -> Iterator[str]:
     for edit in patch.edits:
         name = str(parse_path(edit.path)[-1])
         if name in _MEASURED and isinstance(edit.value, str) and not machines.hold(name, Quantity.parse(edit.value)):
-            yield f"no node holds {edit.value} of {name}"
+            yield f"no node has {edit.value} of {name}"
 
 
 def _lowered_memory_limits(view: View, after: View) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _lowered_memory_limits(view: View, after: View) -> Iterator[str]:
     for old, new in zip(containers_of(view), containers_of(after), strict=True):
         before, limit = old.resources.limits.get(MEMORY), new.resources.limits.get(MEMORY)
         if before and limit and limit < before:
-            yield f"{old.name} may use {before} of memory now, and nothing shows that {limit} is enough"
+            yield f"{old.name} may use {before} of memory now, and there is no evidence that {limit} is enough"
 
 
 def _fits(view: View, nodes: Sequence[Node]) -> bool:

@@ -118,11 +118,11 @@ class NoMemory(Fact, frozen=True, gc=False):
 def no_memory() -> Example:
     """PQ120: A container has neither a memory request nor a memory limit.
 
-    The scheduler reserves nothing for it, so it lands on nodes that are full. Whatever it uses exceeds its request: its
-    oom_score_adj is next to that of a BestEffort pod, and its usage gets the pod evicted. Nothing stops a leak before
+    The scheduler reserves nothing for it, so it lands on nodes that are full. Any usage exceeds its request: its
+    oom_score_adj is close to that of a BestEffort pod, and its usage gets the pod evicted. Nothing stops a leak before
     the node runs out. When it is fine: Jobs and other pods that run until done and can be repeated, pods with the
     annotation podqos.dev/restart-cost: none, and agents with a system priority, which the kubelet never evicts, are not
-    reported; of other DaemonSets PQ118 tells, because their pods return at once.
+    reported. For other DaemonSets see PQ118, because their pods return immediately.
 
     Fix: Look up the peak (kubectl top pod --containers, or max_over_time of container_memory_working_set_bytes over a
     week in Prometheus), request that much, and set a limit with headroom above it.
@@ -149,7 +149,7 @@ class UnsizedSidecar(Fact, frozen=True, gc=False):
     def sentence(self, container: str) -> str:
         """Return which states nothing, beside one that does."""
         beside = f"while {self.other} requests {self.request} of memory"
-        return f"{container} has no requests and no limits of cpu and memory, {beside}"
+        return f"{container} has no CPU and memory requests or limits, {beside}"
 
     def cause(self) -> str:
         """Return what it lacks."""
@@ -158,12 +158,12 @@ class UnsizedSidecar(Fact, frozen=True, gc=False):
 
 @check("PQ121", "sidecar-without-resources", WARNING, OOM, RANKING, rule=find_unsized)
 def unsized_sidecar() -> Example:
-    """PQ121: A container without resources runs beside one that is sized.
+    """PQ121: A container has no requests or limits, while another in the pod does.
 
-    What it uses counts against the request of the whole pod: a sidecar that grows gets the sized container evicted with
-    it. When the node runs out of memory the kernel kills it almost first, with an oom_score_adj next to 1000, and on a
-    busy node it gets next to no cpu; without its proxy or agent the pod serves nothing. When it is fine: hardly ever.
-    Jobs are reported, too, because a sidecar that dies can fail the run.
+    Its usage counts against the request of the whole pod: a sidecar that grows gets the sized container evicted with
+    it. When the node runs out of memory, it is among the first to be OOM-killed, with an oom_score_adj close to 1000.
+    On a busy node it gets almost no CPU, and without its proxy or agent the pod serves nothing. When it is fine: hardly
+    ever. Jobs are reported as well, because a sidecar that dies can fail the run.
 
     Fix: Look up what it uses (kubectl top pod --containers) and give it requests, and a memory limit with headroom.
     """

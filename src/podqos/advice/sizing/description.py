@@ -82,7 +82,7 @@ def description_from_annotations(annotations: Mapping[str, str]) -> Description 
         return None
     if "latencySensitive" not in fields:
         fix = f'add {_PREFIX}latency-sensitive: "true" or "false"'
-        raise InputError("it does not say whether users wait for it", where="metadata.annotations", fix=fix)
+        raise InputError("it lacks latency-sensitive", where="metadata.annotations", fix=fix)
     return convert(fields, Description)
 
 
@@ -94,7 +94,7 @@ def read_descriptions(source: str, data: bytes) -> tuple[DescribedWorkload, ...]
         for path, value in _entries(document):
             found.append(_Entry(source, document, path).read(value))
     if not found:
-        raise InputError("no descriptions in it", where=source, fix="write name: and latencySensitive:")
+        raise InputError("no descriptions", where=source, fix="write name: and latencySensitive:")
     names = [workload.name for workload in found]
     for name in names:
         if names.count(name) > 1:
@@ -123,7 +123,7 @@ class _Entry:
             raise self._error((), "not a description", "write name: and latencySensitive:")
         for field in value:
             if field not in _FIELDS:
-                raise self._error((field,), f"there is no field {field!r}", suggestion(field, _FIELDS))
+                raise self._error((field,), f"unknown field {field!r}", suggestion(field, _FIELDS))
         for field in ("name", "latencySensitive"):
             if field not in value:
                 raise self._error((), f"{field} is missing", f"add {field}:")
@@ -156,7 +156,7 @@ def _checked(field: str, value: Plain, where: str) -> Plain:
         word = _SAME.get(field, {}).get(word, word)
         if word not in choices:
             fix = f"write {nearest(word, choices) or ' or '.join(choices)}"
-            raise InputError(f"{value!r} is none of {', '.join(choices)}", where=where, fix=fix)
+            raise InputError(f"{value!r} is not one of {', '.join(choices)}", where=where, fix=fix)
         return word
     if isinstance(value, str):
         value = _BOOLEANS.get(value.strip().lower(), value)

@@ -84,11 +84,11 @@ class PriorityTier(Struct, frozen=True, rename="camel", omit_defaults=True):
     is_default: bool = False
 
 
-LATENCY_CRITICAL = PriorityTier("latency-critical", 1_000_000, "Users notice at once when these stop.")
-USER_FACING = PriorityTier("user-facing", 500_000, "Serves users, but is quick to start again.")
-INDEXING = PriorityTier("indexing", 200_000, "Work behind the scenes that is costly to begin anew.")
-BATCH = PriorityTier("batch-processing", 100_000, "Work that may be stopped and repeated at any time.")
-DEFAULT = PriorityTier("default", 0, "The rest.", is_default=True)
+LATENCY_CRITICAL = PriorityTier("latency-critical", 1_000_000, "Users notice immediately when these stop.")
+USER_FACING = PriorityTier("user-facing", 500_000, "Serves users, but restarts quickly.")
+INDEXING = PriorityTier("indexing", 200_000, "Background work that is expensive to restart.")
+BATCH = PriorityTier("batch-processing", 100_000, "Work that can be stopped and repeated at any time.")
+DEFAULT = PriorityTier("default", 0, "Everything else.", is_default=True)
 
 
 class MatrixRow(Struct, frozen=True):

@@ -127,8 +127,8 @@ class _Bags:
         if self._are_dates is None:
             self._are_dates = is_date
         elif self._are_dates is not is_date:
-            what = "dates and times from the start are mixed"
-            raise InputError(what, where=where, fix="give dates, or seconds since 1970, for all")
+            what = "absolute and relative times are mixed"
+            raise InputError(what, where=where, fix="use dates or Unix seconds in every row")
         if isinstance(value, float):
             self._read[value] = time_us  # series of one query have the same times
         return time_us
@@ -145,7 +145,7 @@ class _Bags:
             if samples.memory_bytes or samples.cpu_milli or samples.oom_kills or samples.restarts
         )
         if not telling:
-            raise InputError("no samples in it", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
+            raise InputError("no samples", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
         return telling
 
     def _samples(self, pod: str, container: str, bag: _Bag, begin_us: int) -> ContainerSamples:
@@ -205,7 +205,7 @@ def _take_row(row: SampleRow, bags: _Bags) -> None:
     fields, where = row.fields, row.where
     pod, container, node = fields.get("pod"), fields.get("container", ""), fields.get("node", "")
     if not isinstance(pod, str) or not pod or not isinstance(container, str):
-        raise InputError("the row names no pod", where=where, fix="write its name, or that of its workload")
+        raise InputError("the row has no pod", where=where, fix="write the name of the pod or its workload")
     bag = bags.of(pod, container, where)
     bag.node = bag.node or str(node)
     time_us = bags.time_us(fields["time"], where) if "time" in fields else None
@@ -238,12 +238,12 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
     name = labels.get("__name__", "")
     measure = _METRICS.get(name) if name else unnamed
     if measure is None:
-        fix = f"known are {', '.join(_METRICS)}"
+        fix = f"known metrics: {', '.join(_METRICS)}"
         raise InputError(f"unknown metric {name}", where=where, fix=fix)
     pod = labels.get("pod", labels.get("pod_name", ""))
     container = labels.get("container", labels.get("container_name", ""))
     if not pod:
-        raise InputError("the series has no label pod", where=where, fix="keep pod and container in the query's result")
+        raise InputError("the series has no pod label", where=where, fix="keep pod and container in the query's result")
     if container in _NO_CONTAINERS and "container" in labels:
         return
     if labels.get("reason", "OOMKilled") != "OOMKilled" or labels.get("resource", "memory") != "memory":

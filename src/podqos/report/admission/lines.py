@@ -39,7 +39,7 @@ def text(item: AdmissionReport, style: Style) -> list[str]:
     elif item.steps:
         lines += _labelled("outcome", [_allowed(item)], style)
     if item.not_judged:
-        lines += _labelled("not judged", [words.not_judged(item.not_judged)], style)
+        lines += _labelled("not evaluated", [words.not_judged(item.not_judged)], style)
     for warning in item.warnings:
         lines += _labelled("warning", [warning.message], style, is_alarm=True)
     lines.append("")
@@ -95,10 +95,10 @@ def _title(item: AdmissionReport) -> str:
 def _classes(item: AdmissionReport, style: Style) -> str:
     """Return the class, or the way from the class as written to what became of it."""
     if item.qos_class_as_written is None:
-        return style.alarm("refused")
+        return style.alarm("rejected")
     before = style.qos_class(item.qos_class_as_written)
     if item.qos_class is None:
-        return f"{before} → {style.alarm('refused')}"
+        return f"{before} → {style.alarm('rejected')}"
     after = style.qos_class(item.qos_class)
     return after if item.qos_class is item.qos_class_as_written else f"{before} → {after}"
 
@@ -130,7 +130,7 @@ def _step_lines(step: StepReport, style: Style) -> list[str]:
 
 def _refusal_lines(item: AdmissionReport, refusal: RefusalReport, style: Style) -> list[str]:
     code = words.status(Code(refusal.code))
-    lines = _labelled(refusal.step, [f"{style.alarm(f'refused, {code}')}: {refusal.message}"], style, is_alarm=True)
+    lines = _labelled(refusal.step, [f"{style.alarm(f'rejected, {code}')}: {refusal.message}"], style, is_alarm=True)
     # What comes from a cluster has no line.
     places = [
         f"{item.source}:{field.line}:{field.column}: {field.path}" if field.line else field.path
@@ -146,7 +146,7 @@ def _refusal_lines(item: AdmissionReport, refusal: RefusalReport, style: Style) 
 def _allowed(item: AdmissionReport) -> str:
     if item.pods == 1:
         return "allowed, on every node" if item.kind == "DaemonSet" else "allowed"
-    return f"{item.pods} of {item.pods} pods allowed" if item.pods else "would be allowed; no pods are asked for"
+    return f"{item.pods} of {item.pods} pods allowed" if item.pods else "would be allowed; 0 replicas requested"
 
 
 def _labelled(label: str, paragraphs: Iterable[str], style: Style, *, is_alarm: bool = False) -> list[str]:
@@ -172,11 +172,11 @@ def _drift(item: AdmissionReport) -> str:
 
 def _outcome(item: AdmissionReport) -> str:
     resize = "resize " if item.operation is Operation.RESIZE else ""
-    undefined = "; its defaults are not defined" if item.warnings else ""
+    undefined = "; its defaults are undefined" if item.warnings else ""
     if item.refusal is None:
         count = len(item.not_judged)
-        unjudged = f"; {count} field{'s' if count > 1 else ''} not judged" if count else ""
+        unjudged = f"; {count} field{'s' if count > 1 else ''} not evaluated" if count else ""
         return f"{resize}allowed{undefined}{unjudged}"
     code = words.status(Code(item.refusal.code))
     allowed = f"{item.pods_admitted} of {item.pods} pods allowed, then " if item.pods_admitted else ""
-    return f"{allowed}{resize}refused by {item.refusal.step}, {code}: {item.refusal.message}"
+    return f"{allowed}{resize}rejected by {item.refusal.step}, {code}: {item.refusal.message}"

@@ -62,7 +62,7 @@ def _warnings(decision: ReviewDecision) -> Iterator[str]:
             yield message(violation)
     whose = "the pods" if decision.request.kind.kind != "Pod" else "the pod"
     if decision.refusal is not None:
-        yield f"{whose} will be refused: {decision.refusal.message}"
+        yield f"{whose} will be rejected: {decision.refusal.message}"
     if decision.kept is not None and decision.kept.why_not is not None:
         yield _not_kept(decision.kept)
     for step in decision.drift:
@@ -74,17 +74,18 @@ def _warnings(decision: ReviewDecision) -> Iterator[str]:
 def _not_kept(kept: Kept) -> str:
     match kept.why_not:
         case WhyNotKept.NO_SUCH_CLASS:
-            return f"{KEEP_ANNOTATION}: only Guaranteed can be kept"
+            return f"{KEEP_ANNOTATION}: the only class that can be kept is Guaranteed"
         case WhyNotKept.NOT_MEANT:
-            return f"{KEEP_ANNOTATION}: no container of the pod is Guaranteed by itself"
+            return f"{KEEP_ANNOTATION}: no container is Guaranteed on its own"
         case WhyNotKept.OVERRIDDEN:
-            return f"{KEEP_ANNOTATION}: a ClusterResourceOverride sets the requests of this namespace"
+            return f"{KEEP_ANNOTATION}: a ClusterResourceOverride sets the requests in this namespace"
         case WhyNotKept.LIMITS_UNREADABLE:
             return f"{LIMITS_ANNOTATION}: write cpu=100m,memory=128Mi"
         case _:
             whose = f"container{'' if len(kept.containers) == 1 else 's'} {listed(kept.containers)}"
             return (
-                f"not Guaranteed: {whose} without amounts; state them with {LIMITS_ANNOTATION}: cpu=100m,memory=128Mi"
+                f"not Guaranteed: no requests or limits in {whose}; set them with {LIMITS_ANNOTATION}: "
+                "cpu=100m,memory=128Mi"
             )
 
 

@@ -20,7 +20,7 @@ th { white-space: nowrap; } body { max-width: 90rem; }
 
 def html(report: AdviceReport) -> Iterator[str]:
     """Yield the lines of the page."""
-    title = "What workloads should ask for"
+    title = "Recommended resources"
     return page(title, _STYLE, _header(report, title), _main(report))
 
 

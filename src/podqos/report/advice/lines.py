@@ -68,16 +68,16 @@ def workload_lines(workload: WorkloadAdvice, style: Style, *, verbose: bool = Fa
     priorities = change(before and before.priority, after and after.priority)
     scores = change(worst_score(before), worst_score(after))
     named = f" ({workload.priority_class})" if workload.priority_class else ""
-    like = f", as {workload.like} of the matrix" if workload.like else ""
+    like = f", like {workload.like} in the matrix" if workload.like else ""
     yield f"  {classes}, priority {priorities}{named}, oom_score_adj {scores}{like}"
     for reason in workload.reasons:
         yield from wrapped(reason, style, "    ", "  - ")
     if workload.is_withheld and workload.tried is not None:
         yield from wrapped(style.alarm(workload.tried.text), style, "    ", "  ! ")
     elif after is not None and after.qos_class is not workload.wanted_class:
-        yield from wrapped(style.alarm(f"{workload.wanted_class} is not reached"), style, "    ", "  ! ")
+        yield from wrapped(style.alarm(f"{workload.wanted_class} is not achieved"), style, "    ", "  ! ")
     if workload.refusal and not workload.is_withheld:
-        yield from wrapped(style.alarm(f"the API server would refuse it: {workload.refusal}"), style, "    ", "  ! ")
+        yield from wrapped(style.alarm(f"the API server would reject it: {workload.refusal}"), style, "    ", "  ! ")
     for container in workload.containers:
         yield from _container(container, style, workload.wanted_class)
     if workload.tried is not None and not workload.is_withheld:
@@ -105,7 +105,7 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
         for resource in (CPU, MEMORY)
         if any(resource in side for side in _sides(container))
     ]
-    provisional = " (provisional: too little data, nothing is lowered)" if container.is_provisional else ""
+    provisional = " (provisional: too little data to lower anything)" if container.is_provisional else ""
     yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}{provisional}"
     if container.needs_choice:
         yield from wrapped(style.alarm(_to_choose(container)), style, "      ", "    ! ")
@@ -158,14 +158,14 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
     if container.coverage == RECOMMENDED:
         return
     if container.memory_bytes is not None:
-        over = f"{_share(risk.memory_over_request)} above the advised request"
-        over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"
+        over = f"{_share(risk.memory_over_request)} above the recommended request"
+        over = f"{over}, {_share(risk.memory_over_limit)} above the recommended limit"
         yield f"memory used: {_percentiles(container.memory_bytes, is_memory=True)}; {over}"
     if container.memory_need is not None:
         yield f"memory {need_words(container.memory_need)}"
     if container.cpu_milli is not None:
-        over = f"{_share(risk.cpu_over_request)} above the advised request"
-        over = f"{over}, {_share(risk.cpu_over_limit)} throttled by the advised limit"
+        over = f"{_share(risk.cpu_over_request)} above the recommended request"
+        over = f"{over}, {_share(risk.cpu_over_limit)} throttled by the recommended limit"
         yield f"cpu used: {_percentiles(container.cpu_milli, is_memory=False)}; {over}"
 
 

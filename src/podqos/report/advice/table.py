@@ -29,7 +29,7 @@ _HEADERS = (
 )
 _COST = "COST/MONTH"
 _COLOURED = {Severity.CRITICAL: "error", Severity.WARNING: "warning"}
-_WITHHELD = "not advised"
+_WITHHELD = "not recommended"
 
 _CSV = (
     "workload",

@@ -17,7 +17,7 @@ _GROUPS = {
     "2": "LimitRanges, quotas, injectors",
     "3": "Priority",
     "4": "Kubelet settings",
-    "5": "Capacity of nodes",
+    "5": "Node capacity",
     "6": "Autoscalers and disruption budgets",
     "7": "podqos policies",
 }
@@ -77,7 +77,7 @@ together with `--fix`.
 """
 
 
-_ON_REQUEST = "the amount is a rule of thumb, or follows from another object's policy."
+_ON_REQUEST = "the amount is a rule of thumb, or depends on another object's policy."
 
 
 def document(good: GoodExample) -> str:

@@ -61,7 +61,7 @@ def _main(whole: Overview) -> Iterator[str]:
     yield "</section>"
     wrong = [namespace for namespace in whole.namespaces if namespace.objects]
     if wrong:
-        yield '<section><h2>What is wrong, by namespace</h2><div class="wide"><table>'
+        yield '<section><h2>Findings by namespace</h2><div class="wide"><table>'
         yield "<tr><th>namespace</th><th>score</th><th>errors</th><th>warnings</th><th>objects</th></tr>"
         for overview in wrong:
             cells = (
@@ -94,7 +94,7 @@ def _card(node: NodeOverview) -> Iterator[str]:
     if headroom is not None:
         text = mebibytes(headroom) if headroom >= 0 else f"−{mebibytes(-headroom)}"
         by = "" if node.headroom is None else f" <span class=faint>{escape(bound_by(node.headroom))}</span>"
-        yield f"<dt>headroom</dt><dd>{text}{by}{'' if node.is_measured else ' if pods use what they request'}</dd>"
+        yield f"<dt>headroom</dt><dd>{text}{by}{'' if node.is_measured else ' if pods use their requests'}</dd>"
     pods = f"{node.pods} of {node.most_pods}" if node.most_pods is not None else str(node.pods)
     yield f"<dt>pods</dt><dd>{pods}</dd>"
     yield from _victim("evicted next", node.next_evicted)

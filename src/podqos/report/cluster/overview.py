@@ -34,7 +34,10 @@ def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
         lines += ["", f"{counted(len(whole.pending), 'pod')} without a node: {_some(whole.pending)}"]
     if whole.stored_otherwise:
         others = counted(len(whole.stored_otherwise), "pod")
-        lines += ["", f"{others} stored with another class than the resources make: {_some(whole.stored_otherwise)}"]
+        lines += [
+            "",
+            f"{others} whose stored class differs from what their resources give: {_some(whole.stored_otherwise)}",
+        ]
     if any(namespace.objects or is_wide for namespace in whole.namespaces):
         lines += ["", *_namespaces(whole, style, is_wide=is_wide)]
     return lines
@@ -104,7 +107,7 @@ def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str
         )
         for overview in shown
     ]
-    headers = ("NAMESPACE", "SCORE", "ERRORS", "WARNINGS", "OBJECTS CONCERNED", *(("PODS",) if is_wide else ()))
+    headers = ("NAMESPACE", "SCORE", "ERRORS", "WARNINGS", "OBJECTS AFFECTED", *(("PODS",) if is_wide else ()))
     yield from columns(headers, rows, style)
     if len(wrong) > len(shown):
         yield style.faint(f"and {counted(len(wrong) - len(shown), 'more namespace')} ({_WIDE})")
@@ -115,7 +118,7 @@ def _headroom(node: NodeOverview, headroom_bytes: int, style: Style) -> str:
     left, killed = _signed(headroom_bytes, style), node.kernel_left_bytes
     if killed is not None and killed <= headroom_bytes:
         # In whole MiB, as thresholds are: the two amounts are compared.
-        return f"{left} (kernel at {_signed(killed >> 20 << 20, style)})"
+        return f"{left} (OOM kill at {_signed(killed >> 20 << 20, style)})"
     return left + briefly(node.headroom)
 
 

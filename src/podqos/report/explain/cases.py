@@ -11,7 +11,9 @@ from podqos.answers.explanation import ContainerExplanation, Explanation
 from podqos.model.quantity import Quantity
 from podqos.report.text.style import Style, columns, wrapped
 
-_NOTE = "Pods are as the API server stores them. + is a further container of the pod above. Zero values are ignored."
+_NOTE = (
+    "Pods are shown as the API server stores them. + marks another container of the pod above. Zero values are ignored."
+)
 
 
 def case_table(items: Sequence[Explanation], style: Style) -> list[str]:

@@ -24,7 +24,7 @@ def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]
     lines += _labelled("why", [item.reason], style)
     lines += _labelled("stored", _stored_lines(item), style)
     if item.refusal is not None:
-        lines += _labelled("refused", [item.refusal], style)
+        lines += _labelled("denied", [item.refusal], style)
     for note in item.notes:
         lines += _labelled("note", [note], style)
     lines += _labelled("edit", _edit_lines(item), style)
@@ -107,7 +107,7 @@ def _edit_lines(item: Explanation) -> list[str]:
 
 
 def _container_table(containers: Sequence[ContainerExplanation], style: Style) -> list[str]:
-    headers = ("CONTAINER", "CPU", "MEMORY", "OOM_SCORE_ADJ", "IDLE SCORE", "BECAUSE")
+    headers = ("CONTAINER", "CPU", "MEMORY", "OOM_SCORE_ADJ", "IDLE SCORE", "REASON")
     rows = [
         (
             container.name if container.type == "container" else f"{container.name} ({container.type})",
@@ -126,14 +126,14 @@ def _flag_table(container: ContainerExplanation, style: Style) -> list[str]:
     rows = [
         (flag.name, flag.value or "–", flag_fate(flag.status, flag.value, flag.reason)) for flag in container.run_flags
     ]
-    return columns((f"FLAG FOR {container.name}", "VALUE", "WHAT BECAME OF IT"), rows, style, indent="  ")
+    return columns((f"FLAG FOR {container.name}", "VALUE", "OUTCOME"), rows, style, indent="  ")
 
 
 def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
     lines = []
     parent = ""
     for cgroup in item.cgroups:
-        path = cgroup.path or "(refused by the runtime)"
+        path = cgroup.path or "(rejected by the runtime)"
         if cgroup.level == "pod":
             parent = path
             lines += _labelled("cgroup", [path, f"  {files_text(cgroup)}"], style)

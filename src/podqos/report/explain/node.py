@@ -14,10 +14,12 @@ def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> 
     if node.cgroups:
         lines = [style.strong(f"Above the pods: {node.assumption}")]
         rows = [(cgroup.path or "–", files_text(cgroup), _reasons(cgroup)) for cgroup in node.cgroups]
-        lines += columns(("CGROUP", "VALUES", "BECAUSE"), rows, style, indent="  ")
-        lines.append(f"  All of these are directories below {_mounts(node)}.")
+        lines += columns(("CGROUP", "VALUES", "REASON"), rows, style, indent="  ")
+        lines.append(f"  These are all directories under {_mounts(node)}.")
     else:
-        lines = ["Above the pods: nothing; with cgroupsPerQOS: false the kubelet makes no cgroups for classes and pods"]
+        lines = [
+            "Above the pods: nothing. With cgroupsPerQOS: false, the kubelet creates no cgroups for classes and pods"
+        ]
     return [*lines, "", *component_table(node.components, style)] if verbose else lines
 
 

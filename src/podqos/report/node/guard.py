@@ -27,8 +27,8 @@ _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {
     Verdict.OTHER: "for {n} the guard would have evicted another pod first",
     Verdict.SAME: "{n} the guard would have evicted itself",
-    Verdict.LATE: "for {n} the guard decided too late",
-    Verdict.UNFORESEEN: "{n} died with no threshold met",
+    Verdict.LATE: "for {n} the guard was too late",
+    Verdict.UNFORESEEN: "{n} died with no threshold crossed",
     Verdict.OWN_LIMIT: "{n} reached {their} own limit",
     Verdict.NOT_WATCHING: "{n} died while no guard watched",
 }
@@ -47,7 +47,7 @@ def report_lines(report: GuardReport, style: Style) -> list[str]:
         lines += ["", *columns(("AT (UTC)", "BY", "POD", "THE GUARD", "BEFORE", "FIGURES"), rows, style)]
     if report.unneeded:
         rows = [(at(decision.time_us), decision.pod, _figures(decision)) for decision in report.unneeded]
-        lines += ["", style.strong("Chosen for nothing: pressure passed without a death")]
+        lines += ["", style.strong("False alarms: pressure passed without a death")]
         lines += columns(("AT (UTC)", "POD", "FIGURES"), rows, style)
     return lines
 
@@ -62,17 +62,17 @@ def _sentences(report: GuardReport) -> Iterator[str]:
         if tally.pods:
             yield _told(tally)
     if not report.deaths:
-        yield "Neither kernel nor kubelet ended a pod in this time."
+        yield "No OOM kills and no evictions by the kubelet in this time."
     margins = sorted(death.margin_us or 0 for death in report.deaths if death.verdict in {Verdict.SAME, Verdict.OTHER})
     if margins:
         first, median, last = (span(margins[place]) for place in (0, len(margins) // 2, -1))
-        many = f", in half of the cases by {median} or more" if len(margins) > 2 else ""
+        many = f", median {median}" if len(margins) > 2 else ""
         yield f"It was {first} ahead{many}." if first == last else f"It was {first} to {last} ahead{many}."
     if report.evicted:
         yield f"The guard itself evicted {counted(len(report.evicted), 'pod')}."
     if report.unneeded:
         times = "once" if len(report.unneeded) == 1 else f"{len(report.unneeded)} times"
-        yield f"It chose a pod for nothing {times}: the pressure passed without a death."
+        yield f"False alarms: {times} it chose a pod, and the pressure passed without a death."
 
 
 def _told(tally: Tally) -> str:
@@ -104,7 +104,7 @@ def _choice(death: GuardedDeath) -> str:
         case Verdict.NOT_WATCHING:
             return "not watching"
         case _:
-            return "no threshold met"
+            return "no threshold crossed"
 
 
 def _level(death: GuardedDeath) -> str:
@@ -133,7 +133,7 @@ def explanation_lines(explained: GuardExplanation, style: Style) -> list[str]:
             lines.append("")
         lines += _decision_lines(decision, style)
     if explained.deaths:
-        lines += ["", style.strong("what kernel and kubelet did")] if lines else []
+        lines += ["", style.strong("what the kernel and the kubelet did")] if lines else []
         lines += [f"  {_death_words(death, explained.pod)}" for death in explained.deaths]
     return lines
 
@@ -153,14 +153,14 @@ def _saved(each: ExplainedDecision) -> Iterator[str]:
     if each.saved_by is None:
         return
     if not each.saved_by:
-        yield "No change of the pod alone would have saved it."
+        yield "No change to the pod alone would have saved it."
         return
     changes = [f"{saving_words(saving)}{_instead(saving.instead)}" for saving in each.saved_by]
     yield f"What would have saved it: {'; '.join(changes)}."
 
 
 def _instead(pod: str | None) -> str:
-    return f" (then {pod} goes)" if pod else ""
+    return f" ({pod} is evicted instead)" if pod else ""
 
 
 def _done(report: EvictionReport | None) -> Iterator[str]:

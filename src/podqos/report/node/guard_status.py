@@ -19,7 +19,7 @@ def status_lines(status: GuardStatus, now_us: int, style: Style) -> list[str]:
         for name, text in status_facts(status, now_us)
     ]
     if status.is_stale(now_us):
-        gone = f"This guard has ended or is stuck: it said this {two_units(now_us - status.updated_us)} ago."
+        gone = f"This guard has stopped or is stuck: its last update was {two_units(now_us - status.updated_us)} ago."
         lines = [style.alarm(gone), *lines]
     if status.signals:
         lines += ["", *_thresholds(status, style)]
@@ -38,4 +38,4 @@ def _thresholds(status: GuardStatus, style: Style) -> Iterator[str]:
         rows.append(
             (signal.signal.value, "hard" if signal.hard else "soft", *shown, room, amount(signal.capacity, resource))
         )
-    return iter(columns(("SIGNAL", "KIND", "THRESHOLD", "AVAILABLE", "ROOM", "CAPACITY"), rows, style))
+    return iter(columns(("SIGNAL", "KIND", "THRESHOLD", "AVAILABLE", "HEADROOM", "CAPACITY"), rows, style))

@@ -119,17 +119,19 @@ def pressure(status: NodeStatus) -> str:
     for name, file in status.pressure.items():
         full = "" if file.full is None else f" (all: {file.full.avg10:.1f} %)"
         parts.append(f"{name} {file.some.avg10:.1f} %{full}")
-    return f"{', '.join(parts)} of the last 10 s spent waiting, machine-wide"
+    return f"{', '.join(parts)} of the last 10 s stalled, machine-wide"
 
 
 def fast_path(state: FastPath) -> str:
     """Return the state of the fast path."""
     if not state.enabled:
-        return "off: pressure is detected within ten seconds"
+        return "off: pressure is detected within 10 s"
     if not state.levels_bytes:
-        return "on, but no level is set: no hard threshold for memory, or an eviction is in progress"
+        return "on, but no level set: no hard memory threshold, or an eviction is in progress"
     levels = ", ".join(f"{path} at {mebibytes(level)}" for path, level in state.levels_bytes.items())
-    last = "" if state.last_seconds is None else f"; the last victim was held after {state.last_seconds * 1000:.1f} ms"
+    last = (
+        "" if state.last_seconds is None else f"; the last victim was frozen after {state.last_seconds * 1000:.1f} ms"
+    )
     return f"on: the kernel watches {levels}{last}"
 
 
@@ -159,7 +161,7 @@ def next_killed(victims: NextVictims, style: Style) -> str:
     if killed is None:
         return "no pod"
     process = killed.worst.process
-    margin = "" if killed.margin_bytes is None else f", {mebibytes(killed.margin_bytes)} worse than the next"
+    margin = "" if killed.margin_bytes is None else f", {mebibytes(killed.margin_bytes)} ahead of the next"
     score = str(process.oom_score_adj).replace("-", "−")
     who = f"{style.strong(killed.pod.key)} ({killed.usage.name})"
     return f"{who}: {mebibytes(killed.usage.anon_bytes)} at oom_score_adj {score}{margin}"
@@ -208,7 +210,7 @@ def _thresholds(status: NodeStatus, style: Style) -> list[str]:
         )
         for row in status.thresholds
     ]
-    return columns(("EVICTS BELOW", "KIND", "THRESHOLD", "AVAILABLE", "TO GO"), rows, style)
+    return columns(("EVICTS BELOW", "KIND", "THRESHOLD", "AVAILABLE", "HEADROOM"), rows, style)
 
 
 def _to_go(row: ThresholdRow, style: Style) -> str:
@@ -227,7 +229,7 @@ def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
         if note.text not in {*status.degraded, *refused}
     ]
     for title, texts in (
-        ("Restrictions of this machine:", status.degraded),
+        ("Limitations on this machine:", status.degraded),
         ("Rejected:", refused),
         ("Notes:", counted),
     ):

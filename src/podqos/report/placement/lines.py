@@ -36,7 +36,7 @@ def text(whole: PlacementReport, style: Style, *, verbose: bool = False) -> list
         ("Displaced", [f"  {d.pod} was preempted on {d.node} by {d.by}" for d in whole.displaced]),
         ("Scores", _score_lines(whole, style) if verbose else []),
         ("Soft thresholds", _soft_lines(whole, style)),
-        ("Memory ceilings of the classes (qosReserved)", _ceiling_lines(whole.nodes, style)),
+        ("Memory ceilings by class (qosReserved)", _ceiling_lines(whole.nodes, style)),
     ):
         if part:
             lines += ["", style.strong(title), *part]
@@ -126,7 +126,7 @@ def _over_budget(nodes: Sequence[NodeReport], style: Style) -> list[str]:
         for resource, overcommit in node.overcommit.items():
             if overcommit.exceeds_budget:
                 who = ", ".join(f"{pod} by {beyond}" for pod, beyond in overcommit.largest_beyond_request.items())
-                told.append(f"{node.name}: {resource} limits over budget; furthest beyond their requests: {who}")
+                told.append(f"{node.name}: {resource} limits over budget; furthest above their requests: {who}")
     shown = style.shown(told, _OVER_BUDGET_SHOWN)
     lines = [line for words in shown for line in wrapped(words, style, "  ")]
     return ["", *lines, *_more(len(told) - len(shown), "more", " over budget")] if told else []
@@ -148,7 +148,7 @@ def _score_lines(whole: PlacementReport, style: Style) -> list[str]:
     """Return, for the first placed pod of each workload, what every plugin gave the best nodes."""
     firsts = {(pod.namespace, pod.workload): pod for pod in reversed(whole.pods) if pod.scores}
     if not firsts:
-        return ["  too many pods and nodes, or none to choose"]
+        return ["  too many pods and nodes to compare, or no choice"]
     lines = []
     shown = style.shown(list(firsts.values())[::-1], _WORKLOADS_SHOWN)
     for pod in shown:
@@ -160,9 +160,7 @@ def _score_lines(whole: PlacementReport, style: Style) -> list[str]:
             lines += wrapped(f"{score.node}: {score.total} ({points})", style, "    ")
         lines += [f"  {line}" for line in _more(len(best) - len(shown_scores), "node")]
         if pod.equally_good:
-            told = (
-                f"{_number(len(pod.equally_good), 'node')} equally good; the real scheduler picks among these at random"
-            )
+            told = f"{_number(len(pod.equally_good), 'node')} equally good; the real scheduler picks one at random"
             lines += wrapped(told, style, "    ")
     return lines + _more(len(firsts) - len(shown), "workload")
 
@@ -172,13 +170,13 @@ def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
     shown = style.shown(pending, _PENDING_SHOWN)
     for group in shown:
         lines.append(f"  {', '.join(group.workloads)}: {_number(len(group.pods), 'pod')}")
-        said = [group.message or "reasons not computed: there are too many"]
+        said = [group.message or "reasons not computed: too many"]
         if group.nobody_matches:
             said.append("its required pod affinity matches no pod")
         elif group.circle:
             said.append(f"circular affinity: {' → '.join((*group.circle, group.circle[0]))}")
         elif group.waits_for:
-            said.append(f"it waits for {', '.join(group.waits_for)}, which is pending too")
+            said.append(f"it waits for {', '.join(group.waits_for)}, which is also pending")
         lines += [line for words in said for line in wrapped(words, style, "    ")]
         lines += [f"      {words}" for words in _by_words(group, style)]
     return lines + _more(len(pending) - len(shown), "kind", " of pending pods")

@@ -15,24 +15,25 @@ from podqos.policy.admission_policies import AdmissionPolicies, Left, NotExpress
 from podqos.policy.model import Action
 from podqos.wording import listed
 
-_ACTIONS = {Action.DENY: "refused", Action.WARN: "warned about", Action.AUDIT: "recorded"}
+_ACTIONS = {Action.DENY: "rejected", Action.WARN: "warned about", Action.AUDIT: "recorded"}
 _LEFT = {
-    Left.BUDGET: "what all pods add up to is not known to the API server; podqos policy test judges {of}",
+    Left.BUDGET: "the API server does not know the sum over all pods; podqos policy test checks {of}",
     Left.LIMIT_RANGE: (
-        "what LimitRanges and mutation make of a template's pods: templates are judged as they are written, their pods "
-        "as they are stored ({of})"
+        "the effect of LimitRanges and mutation on a template's pods: templates are checked as written, their pods "
+        "as stored ({of})"
     ),
     Left.TEMPLATE_PRIORITY: (
-        "the value of a template's priority class, and the class of one that names none: only pods are judged ({of})"
+        "the value of a template's priority class, and the default class where none is named: only pods are checked "
+        "({of})"
     ),
-    Left.TEMPLATE_POD_LIMITS: "limits of a template's pods as a whole that follow from those of containers ({of})",
-    Left.EXPIRY: "an end: print the policies again after {detail}, the last day of {of}",
-    Left.EXPIRED: "what has expired is left out: {of}, on {detail}",
-    Left.KIND: "objects of kind {detail}: only Kubernetes' own pods, workloads and CronJobs are judged ({of})",
-    Left.RESIZE: "a resize of a running pod, which keeps its class and may change its amounts ({of})",
-    Left.MUTATION: "limits are not filled in: MutatingAdmissionPolicy is there since 1.34 ({of})",
+    Left.TEMPLATE_POD_LIMITS: "pod-level limits of a template that are derived from its containers ({of})",
+    Left.EXPIRY: "expiry: print the policies again after {detail}, the last day of {of}",
+    Left.EXPIRED: "expired on {detail}, so left out: {of}",
+    Left.KIND: "objects of kind {detail}: only Kubernetes' own pods, workloads and CronJobs are checked ({of})",
+    Left.RESIZE: "in-place resizes, which keep the class but may change requests and limits ({of})",
+    Left.MUTATION: "setting missing limits, which needs MutatingAdmissionPolicy (1.34 or newer) ({of})",
     Left.MUTATION_OFF: (
-        "that limits are filled in: before 1.36 the API server has to be started with "
+        "setting missing limits: before 1.36 the API server must be started with "
         "--feature-gates=MutatingAdmissionPolicy=true and "
         "--runtime-config=admissionregistration.k8s.io/v1beta1=true ({of})"
     ),
@@ -79,13 +80,13 @@ def not_expressed(left: NotExpressed) -> str:
 def documents(found: AdmissionPolicies) -> Iterator[str]:
     """Yield the objects as YAML, each with a comment on what it is for; what they do not say comes first."""
     if found.objects:
-        yield "# Admission policies made by podqos policy cel. To be rid of all of them:"
+        yield "# Admission policies made by podqos policy cel. To remove all of them:"
     for kind in dict.fromkeys(f"{printed.value['kind']}".removesuffix("Binding").lower() for printed in found.objects):
         kinds = f"{kind.removesuffix('y')}ies,{kind}bindings"
         yield f"#   kubectl delete {kinds} -l app.kubernetes.io/managed-by=podqos"
     for left in found.not_expressed:
         yield from textwrap.wrap(
-            f"Not said here: {not_expressed(left)}.", MANIFEST_WIDTH, initial_indent="# ", subsequent_indent="#   "
+            f"Not expressed here: {not_expressed(left)}.", MANIFEST_WIDTH, initial_indent="# ", subsequent_indent="#   "
         )
     for _, group in groupby(found.objects, key=lambda printed: printed.value["metadata"]):  # a policy and its binding
         for index, printed in enumerate(group):
@@ -98,11 +99,11 @@ def documents(found: AdmissionPolicies) -> Iterator[str]:
 def _about(printed: Printed) -> str:
     rule = one_line(printed.rule)
     if printed.value["kind"] == "MutatingAdmissionPolicy":
-        return f"Rule {rule}: pods that have to be Guaranteed get the limits that are missing."
+        return f"Rule {rule}: pods that must be Guaranteed get their missing limits."
     what = {
         "pods": "pods that violate it are",
         "workloads": "workloads whose pods would violate it are",
         "cronjobs": "CronJobs whose pods would violate it are",
-        "namespaces": "namespaces that ask for a class there is not are",
+        "namespaces": "namespaces that require a nonexistent class are",
     }[printed.about]
     return f"Rule {rule}: {what} {_ACTIONS[printed.action]}."

@@ -10,7 +10,7 @@ from podqos.policy.model import Action
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import counted, listed
 
-_WORDS = {Action.DENY: "refused", Action.WARN: "warned about", Action.AUDIT: "recorded", None: "exempt"}
+_WORDS = {Action.DENY: "rejected", Action.WARN: "warned about", Action.AUDIT: "recorded", None: "exempt"}
 _PAINTED = {Action.DENY: "error", Action.WARN: "warning", Action.AUDIT: "info"}
 _RULES_NAMED = 3
 _Key = tuple[str, str, tuple[str, ...]]

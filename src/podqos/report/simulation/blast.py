@@ -46,12 +46,12 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
         lines += wrapped(_evicted_before(report), style, "")
     if not harmful:
         is_of_system = all(map(_is_of_system, report.leaks))
-        none = "No pod dies." if is_of_system else "Every leaking pod dies first: no pod takes others down."
+        none = "No pod dies." if is_of_system else "Every leak kills only the leaking pod: none takes others down."
         return [*lines, "", none]
     shown = harmful if everything else style.shown(harmful, _SHOWN)
     title = "What dies" if all(map(_is_of_system, report.leaks)) else "The most dangerous pods"
     lines += ["", style.strong(title)]
-    headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "ENDS")
+    headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "OUTCOME")
     lines += columns(headers, [_row(blast, rates, style) for blast in shown], style, "  ")
     if len(shown) < len(harmful):
         lines.append(f"  … and {len(harmful) - len(shown):,} more ({stated_with('all')})")

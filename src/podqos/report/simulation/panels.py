@@ -81,7 +81,7 @@ def panels(plot: Plot) -> Iterator[Panel]:
         if name == story.MEMORY:
             yield _memory_panel(plot)
         elif name == story.LEFT:
-            note = "logarithmic; line: memory.available, as the kubelet counts; dots: free, as the kernel counts"
+            note = "logarithmic; line: memory.available (kubelet); dots: free memory (kernel)"
             yield Panel("Memory left", note, _LEFT_HEIGHT, _memory_left)
         elif name == story.CPU:
             yield _cpu_panel(plot)
@@ -94,7 +94,7 @@ def panels(plot: Plot) -> Iterator[Panel]:
     if conditions:
         yield Panel("Conditions", "as the node reported them", _ROW * len(conditions), _conditions)
     hidden = len(node.pods) - _MOST_ROWS
-    note = f"while they ran; {hidden} more are not drawn" if hidden > 0 else "while they ran"
+    note = f"while they ran; {hidden} more not shown" if hidden > 0 else "while they ran"
     yield Panel("Pods", note, _ROW * min(_MOST_ROWS, len(node.pods)), _pods)
 
 
@@ -223,7 +223,7 @@ def _cpu_panel(plot: Plot) -> Panel:
             yield line(LEFT, y(node.cpu_milli), RIGHT, y(node.cpu_milli), INK)
         yield from _words(words)
 
-    note = f"in cores; red: wanted and not granted; the node has {node.cpu_milli / 1000:g}"
+    note = f"in cores; red: wanted but not granted; the node has {node.cpu_milli / 1000:g}"
     return Panel("CPU granted", note, height, draw)
 
 
@@ -241,7 +241,7 @@ def _signal_panel(plot: Plot, series: SignalSeries) -> Panel:
         yield _curve(plot, y, series.left, ACCENT)
         yield from _words(_apart([_threshold_words(threshold, y) for threshold in thresholds], top, top + height))
 
-    return Panel(series.signal, f"what is left of {amount(series.capacity, resource)}", height, draw)
+    return Panel(series.signal, f"left of {amount(series.capacity, resource)}", height, draw)
 
 
 def _round_step(rough: float) -> int:

@@ -7,8 +7,8 @@ from podqos.survival.comparison import Rehearsal, Verdict, Victim
 
 _VERDICTS = {
     Verdict.SAME: "same",
-    Verdict.OTHER_HAND: "same pod, other actor",
-    Verdict.MOVED: "other place in the order",
+    Verdict.OTHER_HAND: "same pod, other killer",
+    Verdict.MOVED: "different place in the order",
     Verdict.ONLY_EXPECTED: "did not happen",
     Verdict.ONLY_HAPPENED: "was not predicted",
 }
@@ -46,6 +46,6 @@ def _verdict(report: Rehearsal, style: Style) -> str:
     if report.same_victims and report.same_order:
         return "The kernel did as predicted: the same victims in the same order."
     if not report.flagged:
-        return "There are differences; each is explained."
+        return "Some outcomes differ; every difference is explained."
     what = "difference" if report.flagged == 1 else "differences"
     return style.alarm(f"{report.flagged} unexplained {what}.")

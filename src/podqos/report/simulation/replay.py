@@ -19,7 +19,7 @@ def replay_lines(told: Replayed) -> Iterator[str]:
     for what, count in told.irregular.items():
         yield f"{counted(count, 'sample')}: {what.value}"
     if told.unplaced:
-        yield f"node not known, so the scheduler places: {counted(told.unplaced, 'pod')}"
+        yield f"node unknown, so the scheduler places: {counted(told.unplaced, 'pod')}"
     for name, why in list(told.unmatched.items())[:_MOST_NAMES]:
         yield f"left out: {name}: {why}"
     if len(told.unmatched) > _MOST_NAMES:

@@ -85,16 +85,16 @@ def _head(plots: Sequence[Plot]) -> Iterator[str]:
         yield f'{rect(x, 64, 11, 11)} rx="3" fill="{palette.SHADES[qos_class][2]}"/>'
         yield text(x + 16, 74, qos_class.value)
         x += 100
-    for by, words in ((By.KERNEL, "killed by the kernel"), (By.KUBELET, "evicted by the kubelet")):
+    for by, words in ((By.KERNEL, "OOM-killed by the kernel"), (By.KUBELET, "evicted by the kubelet")):
         yield sign(by, x + 6, 70, 5)
         yield text(x + 16, 74, words)
-        x += 146
+        x += 164
     untold = sum(plot.untold for plot in plots)
     if untold:
-        words = f"later victims that are not marked: {untold:,}"
+        words = f"later victims not marked: {untold:,}"
         yield text(RIGHT, 74, words, anchor="end", size=13, weight=600, fill=ACCENT)
     if not plot.is_whole:
-        part = f"only the first {seconds(plot.to_us, 1)} of {seconds(view.end_us, 0)} are drawn"
+        part = f"only the first {seconds(plot.to_us, 1)} of {seconds(view.end_us, 0)} are shown"
         yield text(RIGHT, 53, part, anchor="end", size=13, weight=600, fill=ACCENT)
 
 

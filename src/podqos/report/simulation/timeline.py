@@ -168,7 +168,7 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
         return [event.text]
     places = [
         f"{who} #{place}"
-        for who, place in (("kernel's", kill.kernel_place), ("kubelet's", kill.kubelet_place))
+        for who, place in (("OOM kill order", kill.kernel_place), ("eviction order", kill.kubelet_place))
         if place is not None
     ]
     rank = style.faint(f"  {', '.join(places)}") if places else ""
@@ -261,7 +261,7 @@ def ending(view: RunView, style: Style) -> list[str]:
         for row in summary.workloads
     ]
     never_ran = ["NEVER RAN"] if summary.never_ran else []
-    refused = ["REFUSED"] if summary.refused else []
+    refused = ["DENIED"] if summary.refused else []
     figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT", *refused)
     headers = ("WORKLOAD", "CLASS", "PRIORITY", *figures)
     return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]

@@ -17,4 +17,4 @@ def together_words(why: Together) -> str:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
         case TogetherReason.ONE_NODE:
-            return "there is one node"
+            return "there is only one node"

@@ -44,9 +44,9 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
     if len(told) == 1:
         lines = lines[2:]  # it speaks for itself
     ended = [termination_words(termination) for termination in found.terminations]
-    lines += _others("Containers that were killed, by the status of their pods:", ended, style, verbose=verbose)
+    lines += _others("Killed containers, from the status of their pods:", ended, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]
-    return lines + _others("What nodes went through:", signs, style, verbose=verbose)
+    return lines + _others("Node events:", signs, style, verbose=verbose)
 
 
 def _others(title: str, found: Sequence[str], style: Style, *, verbose: bool) -> list[str]:

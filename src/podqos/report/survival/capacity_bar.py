@@ -135,7 +135,7 @@ _FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" fon
 def bar_svg(memory: Division, steps: Sequence[ActorLevel]) -> str:
     """Draw the bar, and its last part enlarged below it."""
     capacity, parts, marks = memory.capacity.value, parts_of(memory), marks_of(steps)
-    title = f"Memory of a node of {amount(capacity, MEMORY)}: who may use it, and who acts when it runs out"
+    title = f"Memory of a {amount(capacity, MEMORY)} node: who may use it, and who acts when it runs out"
     height = _LAST_TOP + _BAR_HEIGHT + _ROW * len(marks) + 24 if marks else _BAR_TOP + _BAR_HEIGHT + 24
     note = f"{amount(capacity, MEMORY)}, in use from left to right; at the right end nothing is available"
     return "\n".join(

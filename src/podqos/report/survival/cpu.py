@@ -16,17 +16,17 @@ _CAUSES = {
         "On cgroup v2 the runtime converts a container's cpu.shares to cpu.weight by a curve (runc since 1.3.2, crun "
         "since 1.23). Pods and classes keep the ratio, and so does cgroup v1."
     ),
-    BendCause.ROUNDING: "cpu.weight is a whole number, one step for every 25.6m requested.",
-    BendCause.MINIMUM: "The kernel gives no cgroup less than 2 cpu.shares, which is what 2m gets.",
+    BendCause.ROUNDING: "cpu.weight is an integer: one step per 25.6m requested.",
+    BendCause.MINIMUM: "The kernel's minimum is 2 cpu.shares, the equivalent of 2m.",
 }
 
 
 def table(report: CpuReport, style: Style) -> list[str]:
     """Return what all pods want together, a line per pod and per container beside others, and what bends the ratio."""
     rows = [row for pod in report.pods for row in _rows(pod, style)]
-    headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "DENIED", "BECAUSE")
+    headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "DENIED", "REASON")
     total = (
-        f"All pods together want {_cores(report.wanted_milli)} cores; {round(report.cores, 2):g} are available, "
+        f"The pods want {_cores(report.wanted_milli)} cores in total; {round(report.cores, 2):g} are available, "
         f"{_cores(report.granted_milli)} are used. A CPU shortage kills no pod."
     )
     lines = wrapped(total, style, "")

@@ -22,7 +22,7 @@ def table(report: DriftReport, style: Style) -> list[str]:
     changed = report.changed
     if not changed:
         return [
-            f"No class, score or place changed for any of {len(report.workloads)} workloads.",
+            f"No workload changed class, score or place in a kill order ({len(report.workloads)} compared).",
             *_basis(report, style),
         ]
     rows = [_row(drift, style) for drift in changed]
@@ -41,8 +41,8 @@ def summary(report: DriftReport) -> str:
     failing = sum(workload.fails for workload in report.workloads)
     shifted = sum(workload.fails and not workload.differences for workload in report.workloads)
     verdict = f"{counted(failing, 'workload')} {'is' if failing == 1 else 'are'}" if failing else "No workload is"
-    accepting = f"{stated_with('allow_shifted')} accepts those"
-    hint = f" {shifted} of them did not change; {accepting}." if shifted else ""
+    accepting = f"{stated_with('allow_shifted')} ignores those"
+    hint = f" {shifted} of them changed only in rank; {accepting}." if shifted else ""
     return f"{verdict} worse off ({', '.join(parts)}).{hint}"
 
 
@@ -64,9 +64,9 @@ def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
 
 def basis(report: DriftReport) -> str:
     """Return the basis of the comparison."""
-    usage = f"usage from {report.usage}" if report.usage else "no usage given, assumed to equal the older requests"
+    usage = f"usage from {report.usage}" if report.usage else "no usage given, assumed to equal the old requests"
     injected = f"; injected: {', '.join(report.injectors)}" if report.injectors else ""
-    return f"A node of {mebibytes(report.node_memory_bytes)}; {usage}{injected}."
+    return f"Node of {mebibytes(report.node_memory_bytes)}; {usage}{injected}."
 
 
 def change(before: object, after: object) -> str:

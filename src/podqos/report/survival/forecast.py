@@ -35,7 +35,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
             lines += wrapped(growth.needed.text, style, "  ")
         lines.append("")
     if any(point.kubelet_first for point in report.curve):
-        lines.append(style.strong("How likely the kubelet is first, by growth"))
+        lines.append(style.strong("Chance that the kubelet acts first, by growth rate"))
         lines += columns(
             ("GROWTH", "KUBELET", ""),
             [

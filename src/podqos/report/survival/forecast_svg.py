@@ -34,7 +34,7 @@ def curve_svg(report: ForecastReport) -> str:
     )
     first = report.growths[0]
     name = first.pod if first.container else "system daemons"
-    title = f"{name}: how likely the kubelet acts before the kernel"
+    title = f"{name}: chance that the kubelet acts before the kernel"
     who = f"growth of {first.pod} ({first.container})" if first.container else f"growth of {name}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',

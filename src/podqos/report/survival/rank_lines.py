@@ -18,7 +18,7 @@ from podqos.words.counterfactual import FATES, saving_words
 from podqos.words.headroom import headroom_sentence
 from podqos.words.ranking import amount
 
-_BECAUSE = "BEFORE THE NEXT BECAUSE"
+_BECAUSE = "REASON"
 _POINTS = "SHARE + ADJ = POINTS"
 
 _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace | None], object]] = {
@@ -46,10 +46,10 @@ def table(report: RankReport, style: Style, top: int | None = None) -> list[str]
     return [
         *wrapped(headline(report), style, ""),
         "",
-        style.strong(f"Evicted by the kubelet, first to last: {report.signal}, {threshold}, policy {report.policy}"),
+        style.strong(f"Eviction order (kubelet), first to last: {report.signal}, {threshold}, policy {report.policy}"),
         *_evictions(report, style, top),
         "",
-        style.strong(f"Killed by the kernel, first to last, when {where} is out of memory"),
+        style.strong(f"OOM kill order (kernel), first to last, when {where} runs out of memory"),
         *_kills(report, style, top),
         *(line for text in _without_process(report) for line in wrapped(text, style, "")),
         "",
@@ -166,7 +166,7 @@ def _evictions(report: RankReport, style: Style, top: int | None) -> list[str]:
         )
         for place in shown
     ]
-    lines = columns(("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KERNEL'S #", _BECAUSE), rows, style)
+    lines = columns(("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KILLED #", _BECAUSE), rows, style)
     return lines + _rest(len(report.eviction_order) - len(shown), "pod")
 
 
@@ -187,7 +187,7 @@ def _kills(report: RankReport, style: Style, top: int | None) -> list[str]:
         )
         for kill in shown
     ]
-    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", _POINTS, "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
+    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", _POINTS, "BADNESS", "SCORE", "EVICTED #", _BECAUSE)
     return columns(headers, rows, style) + _rest(len(report.kill_order) - len(shown), "container")
 
 
@@ -201,7 +201,7 @@ def _remedies(report: RankReport, style: Style) -> Iterator[str]:
             yield from wrapped(saving_words(remedy), style, "    ", "  ")
             yield from (f"      {line}" for line in remedy.edits)
         if not saving:
-            yield "  No change of its manifest that was tried, nor using less."
+            yield "  No tested change to its manifest, nor lower usage."
             yield from (
                 line
                 for remedy in remedies.remedies
@@ -218,7 +218,7 @@ def _without_process(report: RankReport) -> Iterator[str]:
         name = container.pod if container.pod in nothing_runs else f"{container.container} of {container.pod}"
         reasons.setdefault(container.reason, []).append(name)
     for reason, names in reasons.items():
-        because = f"its node says {reason}" if reason else "no container has started"
+        because = f"the node reports {reason}" if reason else "no container has started"
         yield f"No process to kill{'' if reason else ' yet'}, because {because}: {listed([*dict.fromkeys(names)])}."
 
 
@@ -237,7 +237,7 @@ def _points(kill: KillPlace) -> str:
 def _uses(place: EvictionPlace, resource: str) -> str:
     if place.usage is not None:
         return amount(place.usage, resource)
-    return "?" if place.kernel_place else "nothing runs"
+    return "?" if place.kernel_place else "not running"
 
 
 def _used(used_bytes: int, is_measured: bool) -> str:
@@ -249,24 +249,24 @@ def _agreement(report: RankReport) -> str:
     kernel = [place.kernel_place for place in report.eviction_order if place.kernel_place]
     if kernel == sorted(kernel):
         return "Both orders agree."
-    return "Both orders agree; places differ only between pods that are equal to one of the two."
+    return "Both orders agree; places differ only between pods that tie in one of them."
 
 
 def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
     if report.problem:
         what = f"{report.problem[0].upper()}{report.problem[1:]}"
-        yield f"{what}: usage is assumed or stale. The orders are for this usage."
+        yield f"{what}: usage is assumed or stale. Both orders use it anyway."
     # In whole MiB, as headroom is: the two amounts are compared.
     kernel_left = node.kernel_left_bytes >> 20 << 20
-    left = f"{mebibytes(kernel_left)} before the kernel kills" if kernel_left > 0 else "nothing"
+    left = mebibytes(kernel_left) if kernel_left > 0 else "nothing"
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     headroom = headroom_sentence(node.headroom)
     is_kernel_first = node.kernel_first and node.headroom is not None
     first = "As memory fills up, the kernel kills before the kubelet evicts. " if is_kernel_first else ""
-    yield f"{first}Available as the kubelet counts: {available}. {headroom} Left as the kernel counts: {left}."
+    yield f"{first}{headroom} Headroom before an OOM kill: {left}. The kubelet sees {available} available."
     if not report.disagreements:
-        yield "The orders disagree about other pods only." if report.reversed_pairs else _agreement(report)
+        yield "The orders disagree only about other pods." if report.reversed_pairs else _agreement(report)
         return
     pairs = f"{report.reversed_pairs} pair{'s' if report.reversed_pairs > 1 else ''}"
     listed_pairs = len(report.disagreements)

@@ -97,7 +97,7 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     return [
         *lines,
         "",
-        f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
+        f"{style.strong('Transition')}  pressure stays reported for {transition} after it ends",
         f"{style.strong('Status')}      the scheduler sees pressure within {status} (the node's status update)",
         f"{style.strong('Pod grace')}   {_grace(report)}",
         *_labelled("Scheduling", _by_condition(report, lambda report: _REPELS[report.repels], "repels"), style),
@@ -110,13 +110,13 @@ def _labelled(label: str, text: str, style: Style) -> list[str]:
 
 
 _REPELS = {
-    Repelled.WITHOUT_TOLERATION: "every pod without its toleration",
+    Repelled.WITHOUT_TOLERATION: "every pod that doesn't tolerate it",
     Repelled.ALL: "every pod",
     Repelled.BEST_EFFORT: "BestEffort pods",
 }
 _REFUSES = {
     Refused.BEST_EFFORT: "BestEffort pods",
-    Refused.BEST_EFFORT_WITHOUT_TOLERATION: "BestEffort pods without its toleration",
+    Refused.BEST_EFFORT_WITHOUT_TOLERATION: "BestEffort pods that don't tolerate it",
     Refused.ALL: "all but critical pods",
 }
 
@@ -151,8 +151,8 @@ def _sure_growth_lines(report: ThresholdsReport, style: Style) -> list[str]:
     if sure is None or not watched:
         return []
     if sure.bytes_per_second is None:
-        return ["", style.alarm("The kernel acts before the kubelet, however slowly memory grows")]
-    lines = ["", style.strong("The kubelet is sure to act before the kernel while memory grows by less than")]
+        return ["", style.alarm("The kernel always acts before the kubelet, at any growth rate")]
+    lines = ["", style.strong("The kubelet always acts before the kernel if memory grows by less than")]
     for threshold in watched:
         if threshold.sure_growth_bytes_per_second is not None:
             whose = " (of all pods together)" if threshold.signal is Signal.ALLOCATABLE_MEMORY else ""
@@ -161,8 +161,8 @@ def _sure_growth_lines(report: ThresholdsReport, style: Style) -> list[str]:
             )
     if sure.reserved_in_use_bytes_per_second != sure.bytes_per_second:
         slower, reserved = sure.reserved_in_use_bytes_per_second, amount_of(sure.reserved_bytes, MEMORY)
-        while_in_use = f"while the system uses the {reserved} that are reserved"
-        never = f"  {'–':>10}  {while_in_use}: the kernel acts first, however slowly memory grows"
+        while_in_use = f"with the reserved {reserved} in use by the system"
+        never = f"  {'–':>10}  {while_in_use}: the kernel always acts first, at any growth rate"
         lines.append(never if slower is None else f"  {_rate(slower)}  {while_in_use}")
     return lines
 
@@ -186,9 +186,9 @@ def _ceilings(report: ThresholdsReport, style: Style) -> list[str]:
     kept, all_pods = f"{reserved.memory_percent}% of what", amount_of(reserved.pods_memory, MEMORY)
     return [
         "",
-        style.strong("Memory ceilings of the classes (qosReserved)"),
-        f"  Burstable   {all_pods} less {kept} Guaranteed pods request",
-        f"  BestEffort  that less {kept} Burstable pods request",
+        style.strong("Memory ceilings by class (qosReserved)"),
+        f"  Burstable   {all_pods} minus {kept} Guaranteed pods request",
+        f"  BestEffort  that minus {kept} Burstable pods request",
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from podqos.report.text.style import Style, columns
 from podqos.survival.node.components import ComponentReport
 
-_EXEMPT = "The kernel never kills at oom_score_adj -1000. Otherwise it kills the highest badness, however low that is."
+_EXEMPT = "The kernel never kills at oom_score_adj -1000. Among the rest it kills the highest badness, however low."
 
 
 def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:

@@ -134,7 +134,7 @@ def windowed(lines: Iterable[str], style: Style, height: int | None = None) -> l
     """Return lines for a screen that is drawn again and again: nothing runs over its right or lower edge."""
     shown = list(fitted(lines, style.width))
     if height is not None and len(shown) > height:
-        shown = [*shown[: height - 1], style.faint(f"… {len(shown) - height + 1} more; make the window taller")]
+        shown = [*shown[: height - 1], style.faint(f"… {len(shown) - height + 1} more; enlarge the window")]
     return [cut(line, style.width, 0) for line in shown]
 
 

@@ -1,1 +1,1 @@
-"""Edge. The server of the page: routes, visitors and what they upload, long runs beside them, what is live."""
+"""Edge. The server of the page: routes, visitors and their uploads, background runs, live updates."""

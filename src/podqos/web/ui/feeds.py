@@ -1,6 +1,6 @@
-"""What changes while a page shows it: files, a live cluster, a node or a guard that runs.
+"""Data that changes while a page shows it: files, a live cluster, a running node or guard.
 
-A feed is asked every so often whether there is something new, in a thread, and raises what keeps it from knowing.
+A feed is polled in a thread. It raises an error if it cannot get the current state.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 0.05
 _LAST_BYTES = 1 << 17
-"""Of a journal, for what it tells last."""
+"""How much of a journal's end is read for the latest entries."""
 
 
 class Feed(Protocol):
-    """Something that changes."""
+    """A source that changes."""
 
     pause_seconds: float
-    """Between two looks."""
+    """Polling interval."""
 
     def look(self) -> PageSource | None:
-        """Return the source as it is now; None where it is as it was."""
+        """Return the current source, None if it is unchanged."""
 
 
 class FilesFeed:
-    """Files and directories on this machine; a scenario is read again when its manifests change, too."""
+    """Files and directories on this machine; a scenario is reloaded when its manifests change, too."""
 
     pause_seconds = 0.5
 
@@ -65,7 +65,7 @@ class FilesFeed:
         self._seen = signature(self._watched)
 
     def look(self) -> PageSource | None:
-        """Read what has changed."""
+        """Reload what has changed."""
         now = signature(self._watched)
         if now == self._seen:
             return None
@@ -84,7 +84,7 @@ class FilesFeed:
 
 
 class ClusterFeed:
-    """A live cluster that is watched; usage is asked for now and then."""
+    """A watched live cluster; usage is polled."""
 
     pause_seconds = 0.1
 
@@ -96,7 +96,7 @@ class ClusterFeed:
         self._last: ClusterSnapshot | None = None
 
     def look(self) -> PageSource | None:
-        """Return the cluster where something has happened, or its usage is old."""
+        """Return the cluster if it has changed or its usage is outdated."""
         mirror = self._mirror
         while not mirror.is_complete and mirror.fatal is None:
             time.sleep(_PAUSE_SECONDS)
@@ -111,7 +111,7 @@ class ClusterFeed:
 
 
 class NodeFeed:
-    """A running node, by its own API; ``get`` returns what it answers at a path."""
+    """A running node, through its own API; ``get`` returns the answer for a path."""
 
     pause_seconds = 1.0
 
@@ -121,7 +121,7 @@ class NodeFeed:
         self._known = (b"", b"")
 
     def look(self) -> PageSource | None:
-        """Return the node with its pods and what they use now."""
+        """Return the node with its pods and their current usage."""
         pods, summary, configz = (self._get(path) for path in ("/pods", "/stats/summary", "/configz"))
         if (pods, summary) == self._known:
             return None
@@ -130,7 +130,7 @@ class NodeFeed:
 
 
 class GuardFeed:
-    """A running guard, by what it keeps on this machine: the pods it knows, how it is, and its journal."""
+    """A running guard, from its files on this machine: known pods, status and journal."""
 
     pause_seconds = 1.0
 
@@ -139,7 +139,7 @@ class GuardFeed:
         self._known: object = None
 
     def look(self) -> PageSource | None:
-        """Return the guard's node; raise ``HostError`` where it no longer tells how it is."""
+        """Return the guard's node; raise ``HostError`` if its status is stale."""
         status, now_us = self._status(), time.time_ns() // 1000
         if status.is_stale(now_us):
             silent = (now_us - status.updated_us) // SECOND_US
@@ -168,7 +168,7 @@ class GuardFeed:
         return status
 
     def _pods(self) -> bytes:
-        """Return the pods that the guard knows; it writes them down some seconds after it has begun."""
+        """Return the pods that the guard knows; it saves them some seconds after its start."""
         try:
             return (self._state / KNOWN_PODS).read_bytes()
         except FileNotFoundError:
@@ -182,7 +182,7 @@ def _sizes(files: Sequence[Path]) -> tuple[int, ...]:
 
 
 def _last_entries(files: Sequence[Path]) -> Iterator[Entry]:
-    """Yield the last entries of a journal; what cannot be read is left out."""
+    """Yield the latest entries of a journal, skipping unreadable ones."""
     for file in files[-2:]:
         with suppress(OSError), file.open("rb") as lines:
             start = max(0, lines.seek(0, os.SEEK_END) - _LAST_BYTES)
@@ -197,7 +197,7 @@ class _KnownPods(Struct, frozen=True):
 
 
 def of_cluster(cluster: ClusterSnapshot) -> PageSource:
-    """Return a cluster as what a page is about."""
+    """Return a cluster as the source of a page."""
     objects = cluster.objects
     return PageSource(SourceKind.SNAPSHOT, cluster.source, problems=tuple(objects.problems), cluster=cluster)
 
@@ -207,7 +207,7 @@ class _Pods(Struct, frozen=True):
 
 
 def _lines(pods: bytes, summary: bytes, configz: bytes) -> list[bytes]:
-    """Return what a node answers as a snapshot of a cluster that has no other."""
+    """Return a node's answers as a snapshot of a one-node cluster."""
     measured = decode_summary(summary)
     name, machine = measured.node.node_name, node_of(measured)
     items = msgspec.json.decode(pods, type=_Pods).items
@@ -221,7 +221,7 @@ def _lines(pods: bytes, summary: bytes, configz: bytes) -> list[bytes]:
 
 
 def _node_lines(name: str, pods: list[dict[str, Any]], memory_bytes: int, told: Sequence[bytes] = ()) -> list[bytes]:
-    """Return the snapshot of a cluster of one node."""
+    """Return the snapshot of a one-node cluster."""
     taken_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     node: dict[str, Any] = {"metadata": {"name": name}}
     if memory_bytes:

@@ -1,8 +1,8 @@
-"""Long runs, each in a process of its own: with progress, cancelled at once, and never in the way of a short answer.
+"""Long runs, each in its own process: with progress, cancellable at any time, and never delaying short requests.
 
-A worker is started afresh, not forked: the server has threads. It gets its task on standard input and answers with
-messages on standard output. It is nice, the kernel's first choice when memory runs short, has a bound of its own, and
-ends with the server however that ends.
+A worker is spawned, not forked, because the server has threads. It reads its task from standard input and writes
+messages to standard output. It runs with low priority, is the OOM killer's first choice, has its own memory limit, and
+ends with the server, whatever ends that.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _OVER = {JobState.DONE, JobState.FAILED, JobState.CANCELLED}
 
 
 class JobRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What a visitor asks for."""
+    """A visitor's request for a run."""
 
     kind: JobKind
     source: str
     node: str = ""
-    """Of a blast in a cluster: the node; of others nothing."""
+    """For a blast in a cluster: the node; otherwise empty."""
     edits: Annotated[tuple[_Edit, ...], msgspec.Meta(max_length=_MOST_EDITS)] = ()
-    """Of a scenario, as ``podqos simulate --what-if`` takes them: ``limits.memory@web=1Gi``."""
+    """For a scenario: changes in the syntax of ``podqos simulate --what-if``, such as ``limits.memory@web=1Gi``."""
 
 
 class JobTask(Struct, frozen=True):
-    """What a worker gets."""
+    """The task of a worker."""
 
     kind: JobKind
     source: PageSource
@@ -62,18 +62,18 @@ class JobTask(Struct, frozen=True):
 
 
 class ReadingJob(Struct, frozen=True):
-    """What a worker gets that only reads."""
+    """The task of a worker that only reads files."""
 
     files: Mapping[str, bytes]
 
 
 class Job:
-    """A run that is waiting, under way or over."""
+    """A queued, running or finished run."""
 
     def __init__(
         self, request: JobRequest, task: JobTask, generation: int = 1, tell: Callable[[], None] = lambda: None
     ) -> None:
-        """``tell`` is called whenever it gets on."""
+        """``tell`` is called on every progress."""
         self.id = new_id()
         self.request = request
         self._generation = generation
@@ -90,11 +90,11 @@ class Job:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether it is over."""
         return self.state in _OVER
 
     def info(self) -> JobInfo:
-        """Return what the page is told of it."""
+        """Return its description for the page."""
         now = asyncio.get_running_loop().time()
         seconds = 0.0 if self._began is None else (self._ended or now) - self._began
         return JobInfo(
@@ -111,7 +111,7 @@ class Job:
         )
 
     def begin(self) -> bool:
-        """Note that it has begun; False if it was cancelled before."""
+        """Mark it as started; False if it was cancelled before."""
         if self.is_over:
             return False
         self.state, self._began = JobState.RUNNING, asyncio.get_running_loop().time()
@@ -119,18 +119,18 @@ class Job:
         return True
 
     def runs_in(self, process: asyncio.subprocess.Process) -> None:
-        """Note its worker, which is not needed if it was cancelled meanwhile."""
+        """Set its worker, which is stopped if the job was cancelled meanwhile."""
         self.process = process
         if self.is_over:
             self._end_process()
 
     def advance(self, progress: float) -> None:
-        """Note how far it is."""
+        """Set its progress."""
         self.progress = min(max(progress, self.progress), 1.0)
         self._tell()
 
     def end(self, state: JobState, error: str = "") -> None:
-        """Note how it ended, once."""
+        """Set its outcome, once."""
         if self.is_over:
             return
         self.state, self.error, self.task = state, error, None
@@ -140,7 +140,7 @@ class Job:
         self._tell()
 
     def cancel(self) -> None:
-        """End it now, with everything it has started."""
+        """Stop it now, with everything it has started."""
         self.end(JobState.CANCELLED)
         self._end_process()
 
@@ -150,7 +150,7 @@ class Job:
 
 
 class Jobs:
-    """Runs jobs in the order in which they came, as many at a time as leave a core to the server."""
+    """Runs jobs in order of arrival, as many at a time as leave one core for the server."""
 
     def __init__(self, at_once: int | None = None) -> None:
         self.at_once = at_once or max(1, usable_cores() - 1)
@@ -159,11 +159,11 @@ class Jobs:
 
     @property
     def count(self) -> int:
-        """How many are not over."""
+        """The number of unfinished jobs."""
         return len(self._waiting) + len(self._running)
 
     def add(self, job: Job) -> None:
-        """Run a job as soon as its turn comes."""
+        """Queue a job."""
         self._waiting.append(job)
         self._go_on()
 
@@ -179,11 +179,11 @@ class Jobs:
         self._go_on()
 
     async def _run(self, job: Job) -> None:
-        """Run a job to its end, unless it is cancelled before; whatever goes wrong is its error."""
+        """Run a job to its end unless it is cancelled before; any exception becomes its error."""
         if not job.begin():
             return
         assert job.task is not None
-        task = replace(job.task, cores=max(1, self.at_once + 1 - len(self._running)))  # those that are free
+        task = replace(job.task, cores=max(1, self.at_once + 1 - len(self._running)))  # idle slots
         data = await asyncio.to_thread(pickle.dumps, task, pickle.HIGHEST_PROTOCOL)
         job.task = None
         try:
@@ -203,7 +203,7 @@ class Jobs:
             job.end(JobState.FAILED, str(error))
 
     async def stop(self) -> None:
-        """End everything, and wait until it is gone."""
+        """Stop everything, and wait for it."""
         for job in (*self._waiting, *self._running):
             job.cancel()
         self._waiting.clear()
@@ -212,7 +212,7 @@ class Jobs:
 
 
 async def read_apart(files: Mapping[str, bytes]) -> PageSource:
-    """Read files in a process of their own, for as long as it may take; raise what is wrong with them."""
+    """Read files in a separate process with a time limit; raise their errors."""
     data = await asyncio.to_thread(pickle.dumps, ReadingJob(files), pickle.HIGHEST_PROTOCOL)
     try:
         async with asyncio.timeout(_READING_SECONDS), worker(data) as process:
@@ -241,14 +241,14 @@ def kill(process: asyncio.subprocess.Process) -> None:
 
 @asynccontextmanager
 async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start a worker and give it its task; it is gone afterwards, with all that it started."""
+    """Start a worker with its task; afterwards it is gone, with all its children."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "podqos.web.ui.worker", str(os.getpid()),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
         assert process.stdin is not None
-        with suppress(ConnectionError):  # told by what it answers, or does not
+        with suppress(ConnectionError):  # reported by its answer, or the lack of one
             process.stdin.write(data)
             await process.stdin.drain()
         yield process  # its input stays open: by its end the worker notices that of the server
@@ -258,7 +258,7 @@ async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 async def messages(process: asyncio.subprocess.Process) -> AsyncGenerator[tuple[bytes, bytes], None]:
-    """Yield what a worker says, up to its result; raise ``HostError`` where it ends before."""
+    """Yield a worker's messages up to its result; raise ``HostError`` if it ends before."""
     assert process.stdout is not None
     kind = PROGRESS
     while kind == PROGRESS:
@@ -273,7 +273,7 @@ async def messages(process: asyncio.subprocess.Process) -> AsyncGenerator[tuple[
 
 
 def new_id() -> str:
-    """Return an id for something of a visitor's."""
+    """Return an id for a visitor's object."""
     return secrets.token_hex(8)
 
 

@@ -1,8 +1,8 @@
-"""What pages are told without asking: what the command was started with, as it changes, and how far runs are.
+"""Pushed to pages: changes of the source that the command was started with, and the progress of runs.
 
-A page that has a state is sent what has changed since; one that was away for long, or comes from another server, the
-whole. Changes are put together: whoever is slow gets the newest state and none in between. Each state is made once,
-and what is sent of it encoded once, however many look at it.
+A page that has a recent state gets the difference; one that was away too long, or comes from another server, gets the
+whole state. Changes are coalesced: a slow client gets the latest state and skips those in between. Each state is
+computed and encoded once, for any number of clients.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 _AGE_SECONDS = 5.0
 _SHARE = 0.75
-"""Of the time, so much at most goes into looking."""
+"""Maximum share of time spent on polling."""
 _SOONEST_SECONDS = 0.1
 _KEPT = 8
-"""So many states are remembered; a page that has none of them gets the whole."""
+"""Number of remembered states; a page that has none of them gets the whole state."""
 _WITHOUT_PODS = {SourceKind.LOG, SourceKind.RUN}
 _NO_AGE = Age("", 0.0, "")
 
@@ -47,7 +47,7 @@ class Live:
         self.shown = SessionSource(START, source, {})
         self.is_live = feed is not None
         self.bell = Bell()
-        """Rings when there is something new."""
+        """Signals a new state."""
         self._feed = feed
         self._pool = pool
         self._say = say
@@ -56,19 +56,19 @@ class Live:
         self._known_at = asyncio.get_running_loop().time()
         self._trouble = ""
         self._views: dict[int, ClusterView] = {}
-        """The newest states by generation."""
+        """The latest states by generation."""
         self._lock = asyncio.Lock()
         self._told: dict[int | None, bytes] = {}
-        """What makes the newest state of an earlier one; of none: the whole."""
+        """The differences from earlier states to the latest one; for no state: the whole."""
 
     async def prepare(self) -> None:
-        """Make the first view before it is asked for."""
+        """Compute the first view in advance."""
         if self.shown.source.kind not in _WITHOUT_PODS:
-            with suppress(PodqosError):  # told to whoever asks
+            with suppress(PodqosError):  # reported to whoever asks
                 await self._see(self.shown)
 
     async def follow(self) -> None:
-        """Look for what is new, for ever."""
+        """Poll for changes forever."""
         feed, loop = self._feed, asyncio.get_running_loop()
         while feed is not None:
             began = loop.time()
@@ -98,7 +98,7 @@ class Live:
         self.bell.ring()
 
     async def _see(self, shown: SessionSource) -> ClusterView:
-        """Return the cluster view of a state, made once."""
+        """Return the cluster view of a state, computed once."""
         if shown.generation not in self._views:
             async with shown.lock:
                 self._views[shown.generation] = await self._in_pool(shown.page.cluster)
@@ -110,7 +110,7 @@ class Live:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     async def whole(self) -> tuple[str, bytes]:
-        """Return the newest cluster view, encoded, and which it is."""
+        """Return the latest cluster view, encoded, with its key."""
         async with self._lock:
             return self.etag(self.shown.generation), await self._since(None)
 
@@ -124,17 +124,17 @@ class Live:
         return self._told[generation]
 
     def etag(self, generation: int) -> str:
-        """Return what tells this state from others, of this server and another."""
+        """Return a key that identifies this state across servers."""
         return f"{self._instance}-{generation}"
 
     def age(self) -> Age:
-        """Return how old what is shown is."""
+        """Return the age of the shown state."""
         now = asyncio.get_running_loop().time()
         taken = self._taken_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return Age(taken, round(now - self._known_at, 1) if self.is_live else 0.0, self._trouble)
 
     async def news(self, last: str) -> tuple[str, bytes]:
-        """Return which state is the newest, and what makes it of the last one that a page has: an event, or nothing."""
+        """Return the key of the latest state, and the event that takes a page there from its last one, if any."""
         async with self._lock:
             generation = self.shown.generation
             etag = self.etag(generation)
@@ -146,7 +146,7 @@ class Live:
             since = next((view for view in self._views if self.etag(view) == last), None)
             try:
                 data = await self._since(since)
-            except PodqosError as error:  # of the very first state: a later one is not shown before it is made
+            except PodqosError as error:  # only the first state: later ones are not announced before they are computed
                 self._trouble = str(error)
                 return etag, b""
             age = msgspec.json.encode(self.age())[:-1]
@@ -159,9 +159,9 @@ class Live:
 async def told(
     live: Live | None, visitor: Visitor, instance: str, last: str, *, is_once: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Yield server-sent events for a page: the newest state, the visitor's runs, and now and then how old that is.
+    """Yield server-sent events for a page: the latest state, the visitor's runs, and periodically the state's age.
 
-    ``last`` is the state that the page has. ``is_once``: how things are now, and no more.
+    ``last`` is the state that the page has. ``is_once``: the current state only.
     """
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
     with ExitStack() as listening:

@@ -1,4 +1,4 @@
-"""A page about a source, with what only reading files can tell."""
+"""The page of a source, with what only its files can tell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from podqos.survival.autopsy.autopsy import Autopsies
 
 
 def page_about(source: PageSource, before: Page | None = None) -> Page:
-    """Return the page; ``before`` is that of an earlier state of the source, of which is taken what has not changed."""
+    """Return the page; whatever has not changed is taken from ``before``, the page of an earlier state."""
     return Page(source, _autopsied, before, spread=over_cores())
 
 

@@ -1,4 +1,4 @@
-"""What takes long: a scenario from beginning to end, and leaks in every pod of a node."""
+"""Long computations: a whole scenario, and leaks in every pod of a node."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from podqos.sim.blast import BlastRadius
 from podqos.web.ui.source_files import varied
 
 Told = Callable[[float], None]
-"""Told how far it is, from 0 to 1."""
+"""Called with the progress, from 0 to 1."""
 
 
 def run_of(source: PageSource, edits: Sequence[str], told: Told) -> RunView:
-    """Run a scenario, with some values changed, and return all that is shown of it."""
+    """Run a scenario with changed values, and return its view."""
     scenario = varied(source, edits)
     end_us = max(scenario.duration_us, 1)
     return simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report
 
 
 def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, cores: int = 1) -> BlastRadius:
-    """Let each pod leak in turn: of a scenario on all its nodes, of a cluster on the node that is named."""
+    """Let each pod leak in turn: on all nodes of a scenario, or on the named node of a cluster."""
 
     def progress(done: int, total: int) -> None:
         told(done / max(total, 1))

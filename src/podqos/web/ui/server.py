@@ -1,6 +1,6 @@
-"""The paths of the page: who may ask, what is asked, and the answer as JSON.
+"""The paths of the page: access control, requests, and answers as JSON.
 
-Values come from ``answers.page``; nothing here decides. What a visitor sends is looked up, decoded into a type or kept
+Values come from ``answers.page``; nothing here decides. Input from visitors is looked up, decoded into a type or kept
 as bytes. It never becomes a path, a command or markup.
 """
 
@@ -50,7 +50,7 @@ FILES_TYPE = "application/vnd.podqos.files+json"
 _HTML = "text/html; charset=utf-8"
 _EVENTS = "text/event-stream"
 _UNBUFFERED = (("x-accel-buffering", "no"),)
-"""For a proxy before this server."""
+"""For a proxy in front of this server."""
 _KEPT_HEADERS = frozenset(
     {b"host", b"cookie", b"authorization", b"origin", b"sec-fetch-site", b"if-none-match", b"last-event-id"}
 )
@@ -69,27 +69,27 @@ _ASK_AGAIN = (
 )
 _SWEEP_SECONDS = 10.0
 _SMALL_BYTES = 1 << 18
-"""Up to this size, reading a file takes less than starting a process for it."""
+"""Up to this size, reading a file is faster than starting a process for it."""
 _VIEWS = 2
-"""So many answers are computed at a time."""
+"""Number of answers computed in parallel."""
 
 
 class UploadedFile(Struct, frozen=True):
-    """A file of several that are uploaded at once."""
+    """One of several files that are uploaded together."""
 
     name: str
     data: bytes
-    """In base64."""
+    """Base64-encoded."""
 
 
 class UploadedFiles(Struct, frozen=True):
-    """Files that belong together: a scenario and its manifests, a directory."""
+    """Files that belong together: a scenario and its manifests, or a directory."""
 
     files: tuple[UploadedFile, ...]
 
 
 class RequestRefusal(Exception):
-    """A request that is not answered with what was asked for."""
+    """A request that is answered with an error."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -97,23 +97,23 @@ class RequestRefusal(Exception):
 
 
 class PageAccess(Struct, frozen=True):
-    """Who may ask."""
+    """Who may use the page."""
 
     names: frozenset[str]
-    """What the server may be called, in lower case, besides addresses."""
+    """Allowed host names in lower case, besides IP addresses."""
     token: str = ""
-    """What has to be shown first; empty: nothing."""
+    """The token that a visitor must present first; empty: none."""
     is_encrypted: bool = False
 
     @classmethod
     def to(cls, host: str, names: tuple[str, ...] = (), *, token: str = "", is_encrypted: bool = False) -> PageAccess:
-        """Return who may ask at an address."""
+        """Return the access rules for an address."""
         own = {"localhost", host.lower(), *(name.lower() for name in names)}
         return cls(frozenset(own if is_loopback(host) else {*own, socket.gethostname().lower()}), token, is_encrypted)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether only this machine can reach an address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -123,7 +123,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Ui:
-    """Answers what pages ask."""
+    """Answers the requests of pages."""
 
     def __init__(
         self,
@@ -150,11 +150,11 @@ class Ui:
         self._reading = asyncio.Semaphore(1)
         self._cookie = "podqos"
         self.instance = secrets.token_hex(4)
-        """Which of the servers at this address it is: another one after a restart."""
+        """Identifies this server: a restarted one differs."""
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, live: Live | None, port: int) -> None:
-        """Serve a source, where there is one to begin with; cookies do not tell ports apart, so their name does."""
+        """Start with a source, if any. The cookie is named after the port, because ports share cookies."""
         self._cookie = f"podqos-{port}"
         self.live = live
         self._tasks.append(asyncio.ensure_future(self._sweep()))
@@ -198,7 +198,7 @@ class Ui:
         return _refused(404, "no such page")
 
     def _check_origin(self, request: Request) -> None:
-        """Refuse what another page makes a browser ask: by a name that leads here, or from another site."""
+        """Reject requests that another page makes a browser send: from another site, or through DNS rebinding."""
         headers = request.headers
         host = headers.get("host", "")
         name = urlsplit(f"//{host}").hostname if _is_host(host) else None
@@ -214,7 +214,7 @@ class Ui:
             raise RequestRefusal(403, "requests from other sites are not allowed")
 
     def _visitor(self, request: Request) -> tuple[str, Visitor]:
-        """Return who asks; the key is empty for a visitor who is known already."""
+        """Return the visitor; the key is empty for a known one."""
         visitor = self.visitors.known(self._cookie_of(request))
         if visitor is not None:
             return "", visitor
@@ -243,7 +243,7 @@ class Ui:
     # ---- the app -----------------------------------------------------------------------------------------------------
 
     def _app(self, request: Request) -> Response:
-        """Return the page itself, which holds no data; a token in its address becomes a cookie."""
+        """Return the page itself, which contains no data; a token in its address becomes a cookie."""
         shown = parse_qs(request.query).get("token", ()) if request.query else ()
         if shown:
             if not self.access.token or not self._is_token(shown[0]):
@@ -262,7 +262,7 @@ class Ui:
     # ---- the API -----------------------------------------------------------------------------------------------------
 
     async def _answered(self, request: Request, key: str, visitor: Visitor) -> Answer:
-        """Answer a request about data; whatever goes wrong is an answer, too."""
+        """Answer an API request; any exception becomes an error answer."""
         try:
             answer = await self._route(request, visitor)
         except RequestRefusal as refusal:
@@ -344,7 +344,7 @@ class Ui:
         return EventStream(_counted(visitor, parts), _EVENTS, _UNBUFFERED)
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
-        """Keep files, as a source of their own or beside those of another."""
+        """Store files as a new source, or add them to an existing one."""
         if request.content_type == FILES_TYPE:
             given = {file_name(file.name): file.data for file in _decoded(request.body, UploadedFiles).files}
         else:
@@ -386,7 +386,7 @@ class Ui:
     async def _view(
         self, method: str, view: str, request: Request, query: Mapping[str, str], shown: SessionSource
     ) -> Response:
-        """Answer one of the views of a source."""
+        """Answer a request for a view of a source."""
         page = shown.page
         match "GET" if method == "HEAD" else method, view:
             case "GET", "pods":
@@ -410,9 +410,9 @@ class Ui:
         raise RequestRefusal(404, "no such view")
 
     async def _asked(self, shown: SessionSource, ask: Callable[[], Struct]) -> bytes:
-        """Return the answer to a question about a source, encoded; computed beside other requests.
+        """Return the encoded answer to a question about a source, computed in a thread.
 
-        The first one takes longest, with thousands of nodes seconds. It does not keep others from their answers.
+        The first answer takes longest: seconds, with thousands of nodes. It does not block others.
         """
         async with shown.lock:
             if not shown.is_begun:
@@ -420,7 +420,7 @@ class Ui:
             return await self._in(self.pool, lambda: json_line(ask()))
 
     async def _asked_apart(self, shown: SessionSource, ask: Callable[[Page], Struct]) -> bytes:
-        """Return the answer to a question that takes longer: on a copy, so that quick ones need not wait."""
+        """Return the answer to a slow question: computed on a copy, so that quick ones need not wait."""
         async with shown.lock_apart:
             return await self._in(self._slow, lambda: json_line(ask(shown.page_apart)))
 
@@ -474,7 +474,7 @@ class Ui:
 
 
 async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield what is streamed to a visitor, who is here for as long."""
+    """Yield a visitor's stream; the visitor stays active meanwhile."""
     visitor.streams += 1
     try:
         async for part in parts:
@@ -486,7 +486,7 @@ async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> Asyn
 
 
 async def _at_once(parts: AsyncGenerator[bytes, None]) -> Response:
-    """Return a stream that has an end as one answer, which whatever is between here and the page passes on."""
+    """Return a finite stream as one answer, which any proxy passes on."""
     return Response(b"".join([part async for part in parts]), 200, _EVENTS)
 
 
@@ -513,7 +513,7 @@ def _refused(status: int, message: str) -> Response:
 
 
 def _failed(error: PodqosError) -> Response:
-    """Return what is wrong with what a visitor gave, and where."""
+    """Return the error in a visitor's input, and where it is."""
     where = str(error.where) if isinstance(error, InputError) else ""
     place = _PLACE.match(where)
     found = (
@@ -529,7 +529,7 @@ def _is_host(text: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    """Whether a name is an address: those cannot be made to lead elsewhere."""
+    """Whether a name is an IP address, which cannot be rebound."""
     try:
         ipaddress.ip_address(name)
     except ValueError:
@@ -538,7 +538,7 @@ def _is_address(name: str) -> bool:
 
 
 def served_page(viewer: str) -> tuple[bytes, str]:
-    """Return the page as it is served, and its policy as a header, which can say more than the page itself."""
+    """Return the page as it is served, and its policy as a header, which is stricter than the page's own."""
     found = _CSP.search(viewer)
     assert found is not None, "not the built viewer"
     return viewer.encode(), f"{found[1].rstrip('; ')}; {_MORE_CSP}"

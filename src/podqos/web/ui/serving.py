@@ -1,4 +1,4 @@
-"""Serves the page until Ctrl-C or SIGTERM, and then leaves nothing behind."""
+"""Serves the page until Ctrl-C or SIGTERM, and cleans up."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LAST_ANSWERS_SECONDS = 1.0
 
 
 class Started(Struct, frozen=True):
-    """What a server is started with."""
+    """What the server starts with."""
 
     source: PageSource | None
-    """None: there is nothing to show until a visitor gives something."""
+    """None: the page is empty until a visitor opens something."""
     feed: Feed | None = None
-    """What keeps it up to date."""
+    """The feed that updates it."""
 
 
 class ListenAddress(Struct, frozen=True):
@@ -34,13 +34,13 @@ class ListenAddress(Struct, frozen=True):
     host: str
     port: int
     or_any_port: bool = False
-    """Whether another port will do where this one is taken."""
+    """Whether to try another port if this one is taken."""
     certificate: Certificate | None = None
     """None: without TLS."""
 
 
 def serve_page(ui: Ui, started: Started, listening: ListenAddress, ready: Callable[[str], None]) -> None:
-    """Serve until told to stop; ``ready`` is told the address."""
+    """Serve until shutdown; ``ready`` is called with the address."""
     gc.enable()
     event_loop.run(_run(ui, started, listening, ready))
 

@@ -1,6 +1,6 @@
-"""Visitors, and what they upload: nobody sees another's, all of it is bounded and gone after a while.
+"""Visitors and their uploads: isolated from each other, bounded, and deleted after a while.
 
-A visitor is a random text in a cookie. What they upload is kept in memory, under ids that mean nothing elsewhere.
+A visitor is a random token in a cookie. Uploads are kept in memory, under ids that mean nothing elsewhere.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _NAME_CHARACTERS = 200
 
 
 class NoRoom(InputError):
-    """A visitor, or all of them, have left as much as they may."""
+    """A visitor, or all visitors together, have used up their storage."""
 
     status = 429
 
 
 class TooLarge(NoRoom):
-    """More than a visitor may ever leave."""
+    """More than a single visitor may ever store."""
 
     status = 413
 
 
 class Bell:
-    """Wakes whoever listens."""
+    """Wakes its listeners."""
 
     def __init__(self) -> None:
         self._listening: set[asyncio.Event] = set()
 
     @contextmanager
     def heard_by(self, event: asyncio.Event) -> Iterator[None]:
-        """Set an event whenever it rings."""
+        """Set an event on every ring."""
         self._listening.add(event)
         try:
             yield
@@ -51,13 +51,13 @@ class Bell:
             self._listening.discard(event)
 
     def ring(self) -> None:
-        """Wake them."""
+        """Wake all listeners."""
         for each in self._listening:
             each.set()
 
 
 class SessionSource:
-    """A source with its page; one question at a time. ``before`` is the page of an earlier state of it."""
+    """A source with its page; one question at a time. ``before`` is the page of an earlier state."""
 
     def __init__(
         self,
@@ -73,53 +73,53 @@ class SessionSource:
         self.generation = generation
         self.page = page_about(source, before)
         self.is_begun = False
-        """Whether its nodes were looked at: from then on a view costs what it alone needs."""
+        """Whether its nodes have been computed: from then on, a view only costs what it needs itself."""
         self.lock = asyncio.Lock()
         self.lock_apart = asyncio.Lock()
         self.used_at = 0.0
 
     @cached_property
     def page_apart(self) -> Page:
-        """The same once more, sharing nothing: for what takes long, in another thread."""
+        """An independent copy, for long computations in another thread."""
         return page_about(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
 
     def begin(self) -> None:
-        """Look at all of its nodes; what cannot be shown is said by the view that asks for it."""
+        """Compute all nodes; errors are reported by the view that needs them."""
         with suppress(InputError):
             self.page.cluster()
         self.is_begun = True
 
     def info(self, *, is_live: bool = False) -> SourceInfo:
-        """Return what the page is told about it."""
+        """Return its description for the page."""
         return source_info(self.id, self.source, self.files, self.generation, is_live=is_live)
 
 
 class Visitor:
-    """What one visitor has left here."""
+    """What one visitor has stored here."""
 
     def __init__(self, now: float, *, is_let_in: bool) -> None:
         self.is_let_in = is_let_in
-        """Whether the token was shown, where one is asked for."""
+        """Whether the token was presented, if one is required."""
         self.seen_at = now
         self.sources: dict[str, SessionSource] = {}
         self.jobs: dict[str, Job] = {}
         self.streams = 0
         self.bell = Bell()
-        """Rings when one of the jobs gets on."""
+        """Rings when one of the jobs makes progress."""
 
     @property
     def size_bytes(self) -> int:
-        """How much was uploaded."""
+        """Bytes uploaded."""
         return sum(source.source.size_bytes for source in self.sources.values())
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is lost with this visitor."""
+        """Whether nothing is lost by forgetting this visitor."""
         return not self.sources and not self.jobs and not self.streams
 
 
 class Visitors:
-    """All visitors by what is in their cookie."""
+    """All visitors by cookie."""
 
     def __init__(self, clock: Callable[[], float], limits: UiLimits = UI_LIMITS) -> None:
         self._clock = clock
@@ -127,18 +127,18 @@ class Visitors:
         self._known: dict[str, Visitor] = {}
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of visitors."""
         return len(self._known)
 
     def known(self, key: str | None) -> Visitor | None:
-        """Return the visitor of a cookie, who is here now."""
+        """Return the visitor of a cookie, and mark them as active."""
         visitor = None if key is None else self._known.get(key)
         if visitor is not None:
             visitor.seen_at = self._clock()
         return visitor
 
     def welcome(self, *, is_let_in: bool) -> tuple[str, Visitor]:
-        """Return a new visitor and what goes into the cookie; raise ``NoRoom`` where there are too many."""
+        """Return a new visitor and their cookie; raise ``NoRoom`` if there are too many."""
         self.forget_old()
         if len(self._known) >= self._limits.visitors:
             empty = [key for key, visitor in self._known.items() if visitor.is_empty]
@@ -150,7 +150,7 @@ class Visitors:
         return key, visitor
 
     def keep(self, visitor: Visitor, shown: SessionSource) -> None:
-        """Keep a source of a visitor; raise ``NoRoom`` where it is too much."""
+        """Store a visitor's source; raise ``NoRoom`` if it is too large."""
         limits = self._limits
         before = visitor.sources.get(shown.id)
         if shown.source.size_bytes > limits.visitor_bytes:
@@ -165,12 +165,12 @@ class Visitors:
             del visitor.sources[min(others, key=lambda other: other.used_at).id]
 
     def used(self, shown: SessionSource) -> SessionSource:
-        """Note that a source is looked at."""
+        """Mark a source as used."""
         shown.used_at = self._clock()
         return shown
 
     def forget_old(self) -> None:
-        """Forget who has not been here for long, with everything of theirs."""
+        """Delete visitors that have been inactive for too long, with everything of theirs."""
         until = self._clock() - self._limits.expires_seconds
         for key, visitor in list(self._known.items()):
             if visitor.seen_at < until and not visitor.streams:
@@ -179,12 +179,12 @@ class Visitors:
                     job.cancel()
 
     def all(self) -> list[Visitor]:
-        """Return who is known."""
+        """Return all visitors."""
         return list(self._known.values())
 
 
 def file_name(given: str) -> str:
-    """Return what an uploaded file is called: its path without what is no name in it. It is never opened."""
+    """Return the name of an uploaded file: its path without unsafe parts. It is never opened."""
     parts = given.replace("\\", "/").split("/")
     kept = ("".join(each for each in part if each.isprintable()).strip() for part in parts)
     name = "/".join(part for part in kept if part not in {"", ".", ".."})

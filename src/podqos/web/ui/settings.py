@@ -1,4 +1,4 @@
-"""Where the page is served and what its server puts up with."""
+"""The address of the page and the limits of its server."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ HTTP_LIMITS = Limits(
 
 
 class UiLimits(Struct, frozen=True):
-    """What visitors may leave here, and for how long."""
+    """Limits on what visitors store, and for how long."""
 
     upload_bytes: int = 32 << 20
     """Of one request."""
     files: int = 500
     """Of one source."""
     sources: int = 12
-    """Of one visitor; another one takes the place of the one that was not used for longest."""
+    """Of one visitor; a new one replaces the least recently used."""
     visitor_bytes: int = 64 << 20
-    """Of all that one visitor uploaded, unpacked."""
+    """Everything that one visitor uploaded, unpacked."""
     total_bytes: int = 256 << 20
     """Of all visitors."""
     visitors: int = 200
-    """With more, the one is forgotten who was not here for longest, unless all have left something."""
+    """Beyond this, the least recently active visitor without data is forgotten."""
     expires_seconds: float = 1800.0
-    """What a visitor left is gone so long after the last request."""
+    """Uploads are deleted this long after the visitor's last request."""
     jobs: int = 4
-    """Of one visitor, waiting or running; those that are done count as sources do."""
+    """Of one visitor, queued or running; finished ones count as sources."""
     kept_jobs: int = 8
     all_jobs: int = 32
     streams: int = 8

@@ -1,4 +1,4 @@
-"""A page as one file: the viewer with the answers written into it that its server would give."""
+"""A page as one file: the viewer with the server's answers embedded."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from podqos.report.simulation.html import embedded
 from podqos.version import __version__
 
 START = "start"
-"""The id of what a command was started with."""
+"""The id of the source that a command was started with."""
 _MOST_POD_BYTES = 6 << 20
-"""Of the views of pods; those that go first come first."""
+"""Maximum number of pod views; the first victims come first."""
 
 
 def shared_page(viewer: str, page: Page) -> bytes:
@@ -44,7 +44,7 @@ def shared_page(viewer: str, page: Page) -> bytes:
             try:
                 answers[_path(name)] = msgspec.Raw(json_line(more[name]()))
             except PodqosError:
-                continue  # the view says that it is not in the file
+                continue  # the view reports that it is not in the file
     route = ""
     if source.run is not None:
         answers[_path("run")] = msgspec.Raw(json_line(source.run))

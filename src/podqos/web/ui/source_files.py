@@ -1,7 +1,7 @@
-"""What the page is about: files of any kind that podqos reads, recognised by what they hold.
+"""The sources of a page: any file that podqos reads, recognised by its content.
 
-``read_given`` takes files as bytes with names, such as visitors upload. It opens nothing: names are keys, never paths,
-and what a scenario refers to is looked for among the files given with it. ``read_paths`` takes what a command names.
+``read_given`` takes files as bytes with names, such as uploads. It opens nothing: names are keys, never paths, and a
+scenario's references are resolved among the given files. ``read_paths`` takes paths on this machine.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from podqos.survival.autopsy.kubelet_log import MARKS
 from podqos.survival.node.usage_file import read_usage
 
 MOST_PODS = 50_000
-"""More are not shown: every view would take seconds."""
+"""Larger inputs are not shown: every view would take seconds."""
 MOST_NODES = 5_000
-"""Likewise; as many as Kubernetes supports in one cluster."""
+"""The same for pods; as many as Kubernetes supports in one cluster."""
 MOST_PLACEMENTS = 2_000_000
-"""How much the scheduler may have to look at to place the pods of a scenario: pods, times nodes and pods there are."""
+"""Limit of the scheduler's work for a scenario: pods to place, times the nodes and pods that exist."""
 MOST_UNPACKED_BYTES = 1 << 26
 _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
-_GZIP_FORMAT = 31  # of zlib: with the header and the checksum of gzip
+_GZIP_FORMAT = 31  # zlib: with gzip header and checksum
 _JOURNAL_MARK = b'"time_us":'
 _OF_RUNS = (b'"seed":', b'"endUs":', b'"kubernetesVersion":')
 _OF_MANIFESTS = (b"apiVersion", b"containers:", b'"containers"', b"kind:")
 
 
 def varied(source: PageSource, assignments: Sequence[str]) -> Scenario:
-    """Return a source's scenario with other values, as ``podqos simulate --what-if`` takes them."""
+    """Return a source's scenario with changes, in the syntax of ``podqos simulate --what-if``."""
     if source.scenario is None:
         raise InputError("only a scenario can be run", where=source.name, fix="give a scenario and its manifests")
     if not assignments:
         return source.scenario
     variation = Variation([parse_assignment(assignment) for assignment in assignments])
-    # Whoever asks may change any line, also those that name files: nothing but what is known already is read.
+    # A visitor may change any line, also those that name files: only files that are already known are read.
     return _checked(read_given_scenario(next(iter(source.given)), source.given, variation))
 
 
 def read_given(files: Mapping[str, bytes]) -> PageSource:
-    """Return what files hold that are given as bytes; raise ``InputError`` for what cannot be shown."""
+    """Return the source in files given as bytes; raise ``InputError`` for what cannot be shown."""
     unpacked = {name: _unpacked(name, data) for name, data in files.items()}
     kinds = {name: _recognised(name, data) for name, data in unpacked.items()}
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
@@ -75,10 +75,10 @@ def read_given(files: Mapping[str, bytes]) -> PageSource:
 
 
 def read_paths(paths: Sequence[str]) -> PageSource:
-    """Return what files and directories on this machine hold, or the scenario of that name."""
+    """Return the source in files and directories on this machine, or the scenario of that name."""
     missing = next((path for path in paths if not os.path.exists(scenario_path(path))), None)
     if missing is not None:
-        _checked(read_scenario(missing))  # raises: it knows what a name may have meant
+        _checked(read_scenario(missing))  # raises, with suggestions for a misspelt name
     if len(paths) == 1:
         path = scenario_path(paths[0])
         if os.path.isfile(path) and _recognised(path, _head(path)) is _What.SCENARIO:
@@ -102,7 +102,7 @@ def read_paths(paths: Sequence[str]) -> PageSource:
 
 
 class _What(StrEnum):
-    """What a file is."""
+    """The kind of a file."""
 
     MANIFESTS = "manifests"
     SNAPSHOT = "snapshot of a cluster"
@@ -113,7 +113,7 @@ class _What(StrEnum):
 
 
 def _recognised(name: str, data: bytes) -> _What:
-    """Return what a file is by its beginning; a text that looks like nothing else is a log."""
+    """Return the kind of a file by its beginning; text of no other kind is a log."""
     head = data[:_HEAD_BYTES]
     if is_cluster_snapshot(head):
         return _What.SNAPSHOT
@@ -132,7 +132,7 @@ def _recognised(name: str, data: bytes) -> _What:
         return _What.MANIFESTS
     if name.endswith(".csv") and not any(mark in head for mark in (*BEGINNINGS, *MARKS)):
         return _What.USAGE
-    # A log that a crash has left zeros in is one; an image or an archive is no UTF-8, either.
+    # A log with zeros left by a crash is still a log; an image or an archive is not valid UTF-8, either.
     if b"\0" in head and "\ufffd" in head[:-4].decode(errors="replace"):
         fix = "unpack it, or give manifests, a snapshot, a scenario, a log or a run"
         raise InputError("a binary file that podqos cannot read", where=name, fix=fix)
@@ -204,7 +204,7 @@ def _of_scenario(reading: ScenarioReading, given: Mapping[str, bytes]) -> PageSo
 
 
 def _checked(reading: ScenarioReading) -> Scenario:
-    """Return the scenario; raise its first error, or that it is too large to be shown."""
+    """Return the scenario; raise its first error, or that it is too large to show."""
     if reading.scenario is None:
         first = next(problem for problem in reading.problems if problem.severity is Severity.ERROR)
         where = f"{first.source}:{first.line}:{first.column}" if first.line else first.source
@@ -214,7 +214,7 @@ def _checked(reading: ScenarioReading) -> Scenario:
     _check_nodes(nodes, where)
     pods = [nodes if workload.kind == "DaemonSet" else workload.replicas for workload in scenario.workloads]
     _check_pods(sum(pods), where)
-    # Bound to nodes, or one on each: these take no scheduler.
+    # Bound to a node, or one per node: these need no scheduler.
     is_bound = [
         bool(workload.nodes or workload.spread or workload.kind == "DaemonSet") for workload in scenario.workloads
     ]
@@ -226,7 +226,7 @@ def _checked(reading: ScenarioReading) -> Scenario:
 
 
 def _held(paths: Iterable[str]) -> dict[str, bytes]:
-    """Return what files hold, and those in directories."""
+    """Return the content of files, and of the files in directories."""
     files = (path for each in paths if os.path.exists(each) for path in gather([each]).paths)
     return {path: read_bytes(path) for path in dict.fromkeys(files)}
 
@@ -268,7 +268,7 @@ def _named(files: Sequence[InputFile]) -> str:
 
 
 def _opened(file: InputFile) -> InputFile:
-    """Return a file with what it holds; one that was named has to be there."""
+    """Return a file with its content; a file that was named must exist."""
     held = with_data(file) if file.scope is not None else InputFile(file.path, data=_content(file))
     if held.data is None or held.data[:2] != _GZIP:
         return held
@@ -280,7 +280,7 @@ def _content(file: InputFile) -> bytes:
 
 
 def _head(path: str) -> bytes:
-    """Return the beginning of a file, unpacked; of one that cannot be read nothing: reading it will say why."""
+    """Return the beginning of a file, unpacked; empty if it cannot be read: reading it later reports the error."""
     try:
         with open(path, "rb") as file:
             data = file.read(_HEAD_BYTES)
@@ -292,7 +292,7 @@ def _head(path: str) -> bytes:
 
 
 def _unpacked(name: str, data: bytes) -> bytes:
-    """Return what a file holds, unpacked if it is gzipped; never more than there is room for."""
+    """Return the content of a file, unpacked if gzipped; never more than the limit."""
     if data[:2] != _GZIP:
         return as_utf_8(data)
     unpacker = zlib.decompressobj(_GZIP_FORMAT)

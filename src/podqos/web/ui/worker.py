@@ -26,14 +26,14 @@ _TOLD_SECONDS = 0.1
 
 
 def main(server: int) -> None:
-    """Compute what is asked for, and say how far it is."""
+    """Compute the task, and report progress."""
     if sys.platform == "linux":
         _end_with_server()
     if sys.platform != "win32" and os.getppid() != server:  # on Windows a launcher stands between the two
         return
     _be_modest()
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever prints does not break the messages
+    os.dup2(2, 1)  # prints must not corrupt the messages
     task: JobTask | ReadingJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
     if sys.platform != "linux":
         # Only there: Linux ends it by itself, and a process with threads is not forked.
@@ -59,13 +59,13 @@ def _end_with_server() -> None:
 
 
 def _end_with_input() -> None:
-    """End when the server is gone, and with it the other end of the pipe."""
+    """Exit when the server, and with it the other end of the pipe, is gone."""
     sys.stdin.buffer.read(1)
     os._exit(1)
 
 
 def _be_modest() -> None:
-    """Leave processor and memory to others, as far as the system knows how."""
+    """Lower the priority and bound the memory of this process, as far as the system supports it."""
     if sys.platform == "win32":
         return
     from resource import RLIMIT_AS, getrlimit, setrlimit
@@ -79,7 +79,7 @@ def _be_modest() -> None:
 
 
 class _Told:
-    """Sends how far it is, now and then."""
+    """Sends progress, rate-limited."""
 
     def __init__(self, out: int) -> None:
         self._out = out
@@ -93,7 +93,7 @@ class _Told:
 
 
 def _read(files: Mapping[str, bytes]) -> bytes:
-    """Return what files hold, or what is wrong with them, pickled."""
+    """Return the content of files or their error, pickled."""
     try:
         return pickle.dumps(read_given(files), pickle.HIGHEST_PROTOCOL)
     except InputError as error:

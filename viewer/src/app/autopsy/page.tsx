@@ -1,4 +1,4 @@
-// The autopsy of a log, or of what a snapshot tells of deaths.
+// The autopsy of a log, or of the OOM kills and evictions in a snapshot.
 
 import { useCallback } from "preact/hooks";
 import { showAutopsy } from "../../autopsy";

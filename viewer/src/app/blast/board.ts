@@ -1,5 +1,5 @@
-// The matrix of leaks and deaths, written by hand and only where the reader looks: it has a cell for each two pods of a node,
-// and a frame has time for some hundred.
+// The matrix of leaking pods and victims. It has a cell for each pair of pods on a node, so only visible cells are rendered,
+// without Preact: a frame has time for a few hundred.
 
 import { h } from "../../dom";
 import { bare, count, fate, seconds } from "../../format";

@@ -1,4 +1,4 @@
-// The blast radius: each pod leaks in turn; which others die. As a matrix to sort and click, and told one by one.
+// The blast radius: each pod leaks in turn, and others are killed or evicted. As a sortable matrix and as a list.
 
 import { render, type ComponentChildren } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";

@@ -1,4 +1,4 @@
-// The guard that a node is seen through: whether it evicts, what holds it back, and what it decided last.
+// The guard of a node: its mode, what blocks evictions, and its latest decisions.
 
 import type { GuardPanel } from "../../schema";
 import { Card, Facts } from "../ui";

@@ -1,5 +1,5 @@
-// Where the pods of a node lie: in strips from the upper left to the lower right, who goes first at the beginning, each as
-// large as its share of their memory. Unlike in other treemaps the order can be read.
+// The layout of a node's pods: in strips from the upper left to the lower right, first victims first, sized by their share of
+// memory. Unlike other treemaps, it shows the order.
 
 export interface Strip {
   top: number;

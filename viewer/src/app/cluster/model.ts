@@ -1,5 +1,5 @@
-// The cluster as the view needs it: pods by node in the order that is asked for, and which of them the filters let through.
-// What did not change stays the same object from one state to the next, so that it is not drawn again.
+// The cluster as the view needs it: pods by node in the chosen order, and which of them pass the filters. Unchanged parts keep
+// their identity between states, so that they are not rendered again.
 
 import type { ClusterView, NodePanel, PodBlock } from "../../schema";
 

@@ -1,4 +1,4 @@
-// The cluster view: nodes as panels, pods as blocks in the order in which they go, and the same as a table.
+// The cluster view: nodes as panels, pods as blocks in eviction or OOM kill order, and the same as a table.
 
 import { useMemo } from "preact/hooks";
 import { about, count, plural } from "../../format";

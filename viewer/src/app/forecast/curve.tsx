@@ -1,4 +1,4 @@
-// How likely the kubelet is to act first, by how fast a container grows: the curve, and the same as a table.
+// The probability that the kubelet acts first, by growth rate: as a curve and as a table.
 
 import { bytes } from "../../format";
 import type { CurvePoint } from "../../schema";

@@ -54,7 +54,7 @@ export function ComparePage({ route, app }: ViewProps) {
   if (first === null || second === null || view.data === null || view.failure !== null) {
     const awaited = jobs.find((each) => each.result === null);
     return (
-      <Page title="Compare" tools={<a href={href("run", [before])}>← The earlier run</a>}>
+      <Page title="Compare" tools={<a href={href("run", [before])}>← Earlier run</a>}>
         <div class="wide">
           {awaited === undefined ? (
             <Awaited answer={view} what="Comparing…">
@@ -81,7 +81,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
       title="Compare"
       facts={[view.beforeName, view.beforeName === view.afterName ? "" : view.afterName, time(endUs, 1e6)].filter(Boolean)}
       headline={view.headline}
-      tools={<a href={href("run", [ids[1]])}>← The later run</a>}
+      tools={<a href={href("run", [ids[1]])}>← Later run</a>}
       tiles={
         <>
           <Tile value={count(after.oomKills)} name="killed by the kernel" note={was(before.oomKills, after.oomKills)} kind={after.oomKills > 0 ? "kernel" : ""} />

@@ -1,4 +1,4 @@
-// Long runs on the server: begun, followed, cancelled, and what they gave.
+// Long runs on the server: starting, following and cancelling them, and their results.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobInfo } from "../../schema";
