@@ -149,7 +149,7 @@ class WhatIfEngine:
     def forecast(self, request: ForecastRequest) -> ForecastView:
         """Return what becomes of a growing container with other settings."""
         if not 0 < request.interval_seconds <= _LONGEST_INTERVAL_SECONDS:
-            raise InputError(f"{request.interval_seconds} s are no interval", fix="from 1 s to an hour")
+            raise InputError(f"{request.interval_seconds} s is not a valid interval", fix="from 1 s to an hour")
         if not 0 < request.rate_bytes_per_second <= _FASTEST_BYTES_PER_SECOND:
             raise InputError("no rate of growth", where="rateBytesPerSecond", fix="for example 128Mi per second")
         pod = request.growing.partition(":")[0]
