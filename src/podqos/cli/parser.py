@@ -57,6 +57,9 @@ class CommandParser(argparse.ArgumentParser):
         """Raise the error that argparse found."""
         name, colon, what = message.removeprefix("argument ").partition(": ")
         if colon and message.startswith("argument "):
+            kind, said, value = what.partition(" value: ")
+            if said and kind == "invalid int":
+                raise InvalidOption(f"{value} is not a whole number", where=name, fix=f"see `{self.prog} --help`")
             raise InvalidOption(what, where=name, fix=f"see `{self.prog} --help`")
         below = [name for action in self._actions for name in subcommands(action)]
         fix = f"one of {', '.join(below)}" if below else f"see `{self.prog} --help`"
