@@ -34,13 +34,16 @@ def shown_again(shown: Sequence[str], printed: str) -> list[str]:
     """Return what a page should show instead: of each part, from the line most like its first to its last."""
     if LEFT_OUT not in {line.strip() for line in shown}:
         return [line.rstrip() for line in printed.strip("\n").splitlines()]
+    whole = [line.rstrip() for line in printed.splitlines()]
+    numbers = [number for number, line in enumerate(whole) if line]
     lines, result, position = lines_of(printed), [], 0
     for part in _parts(shown):
         if part == [LEFT_OUT]:
             result += part
             continue
         alike = [_most_alike(line, lines, position) for line in (part[0], part[-1])]
-        result += lines[alike[0] : alike[1] + 1]
+        # With the empty lines in between.
+        result += whole[numbers[alike[0]] : numbers[alike[1]] + 1]
         position = alike[1] + 1
     return result
 

@@ -102,7 +102,9 @@ def _limits(**item) -> tuple[str, str, dict]:
             'mean "defaultRequest"?',
             id="misspelt-below",
         ),
-        pytest.param(_limits(min={"cpu": "1x"}), ("spec", "limits", 0, "min", "cpu"), "not a valid quantity", id="value"),
+        pytest.param(
+            _limits(min={"cpu": "1x"}), ("spec", "limits", 0, "min", "cpu"), "not a valid quantity", id="value"
+        ),
         pytest.param(
             _object("PriorityClass", "scheduling.k8s.io/v1", value="high"), ("value",), "whole number", id="wrong-type"
         ),
