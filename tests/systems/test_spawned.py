@@ -51,7 +51,7 @@ def test_an_error_of_a_worker_is_raised_here(without_fork, started):
 
 def test_a_worker_that_ends_is_an_error_and_not_a_wait(without_fork):
     with (
-        pytest.raises(HostError, match="ended before its work was done"),
+        pytest.raises(HostError, match="died before finishing"),
         fan_out.in_processes(os._exit, [1], 2) as results,
     ):
         list(results)
