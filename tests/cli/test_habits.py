@@ -417,7 +417,7 @@ def test_no_recorded_message_advises_an_option_that_the_command_lacks():
     advised = []
     for line, text in messages().items():
         words = shlex.split(re.sub(r" \(exit \d+\)$", "", line))
-        said = re.sub(r"`[^`]*`|no option \S+|(?:podqos|kubectl) [^:;]* -[^;)]*", "", text)
+        said = re.sub(r"`[^`]*`|(?:no|unknown) option \S+|(?:podqos|kubectl) [^:;]* -[^;)]*", "", text)
         named = re.findall(r"(?<![\w.-])--?[a-zA-Z][a-z-]*", said)
         advised += [(line, name) for name in named if words and name not in _options_of(words)]
     assert advised == []
