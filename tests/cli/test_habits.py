@@ -758,3 +758,18 @@ def test_kind_and_names_may_be_apart_as_for_kubectl(capsys, without_cluster):
 @pytest.mark.parametrize(("text", "seconds"), [("5min", 300), ("90 seconds", 90), ("1 hour", 3600), ("2d", 172_800)])
 def test_a_time_may_have_its_unit_written_out(text, seconds):
     assert duration_option(text, "--until") == seconds * 10**6
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("failOn: ERROR", 'failOn: must be one of error, warning, info, never, not "ERROR" (write error)'),
+        ("options: {nodeMemory: 64GB}", "(did you mean 64Gi or 64G?)"),
+    ],
+)
+def test_a_configuration_is_answered_with_the_word_to_write(capsys, tmp_path, setting, said):
+    (tmp_path / ".podqos.yaml").write_text(f"{setting}\n")
+    (tmp_path / "pod.yaml").write_text(BARE_POD)
+    code, _, err = podqos(capsys, "check", "-f", tmp_path)
+    assert code == 2
+    assert err.splitlines()[0].endswith(said)
