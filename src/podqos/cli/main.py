@@ -28,6 +28,20 @@ EXIT_HOST = 3
 EXIT_INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130
 REPORT_AT = "https://podqos.dev"
+# What other tools call it.
+_OTHER_TOOLS = {
+    **dict.fromkeys(("get", "describe", "why", "show"), "explain"),
+    **dict.fromkeys(("lint", "validate", "scan", "audit", "test", "analyze"), "check"),
+    **dict.fromkeys(("diff", "compare"), "drift"),
+    **dict.fromkeys(("recommend", "size", "rightsize", "optimize"), "advise"),
+    **dict.fromkeys(("schedule", "fit"), "place"),
+    **dict.fromkeys(("evict", "order"), "rank"),
+    **dict.fromkeys(("serve", "dashboard", "web"), "ui"),
+    **dict.fromkeys(("run", "sim"), "simulate"),
+    **dict.fromkeys(("oom", "postmortem", "dmesg"), "autopsy"),
+    **dict.fromkeys(("top", "status"), "overview"),
+    "init": "policy init",
+}
 TRACEBACK = "PODQOS_TRACEBACK"
 """Environment variable: an internal error prints its traceback."""
 
@@ -146,4 +160,6 @@ def _without_command(program: str, argv: list[str]) -> int:
         return EXIT_OK
     known = ["--help", "--version"] if word.startswith("-") else COMMANDS
     what = f"unknown option {word}" if word.startswith("-") else f"unknown command {word!r}"
+    if word in _OTHER_TOOLS:
+        raise InvalidOption(what, fix=f"did you mean `{program} {_OTHER_TOOLS[word]}`?")
     raise InvalidOption(what, fix=did_you_mean(word, known, f"`{program} help` lists the commands"))

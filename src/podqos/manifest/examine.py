@@ -230,7 +230,9 @@ class Examination:
 
     def _member(self, value: Plain, members: list[str], path: FieldPath) -> Plain:
         if value not in members:
-            self.report(path, f"must be one of {', '.join(members)}, not {_shown(value)}")
+            same = [member for member in members if str(value).lower() == member.lower()]
+            fix = f"write {same[0]}" if same else ""
+            self.report(path, f"must be one of {', '.join(members)}, not {_shown(value)}", fix)
         return value
 
     def _amount(self, value: Plain, path: FieldPath) -> Plain:

@@ -31,8 +31,9 @@ _BARE_TOP = {
 }
 _SPELLED = {name.upper(): name for name in (*_TOP, "NAME")}
 _EITHER = 4
-# How controllers name pods: web-7d8b9c4f5-x2k9p, db-0.
-_OF_CONTROLLER = re.compile(r"-(?:[a-z0-9]{5}|[0-9]+)$")
+# How controllers name pods: web-7d8b9c4f5-x2k9p, db-0. Random letters are no vowels (apimachinery's util/rand), so that
+# istio-proxy is not one of them.
+_OF_CONTROLLER = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]+)$")
 _BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
 _FORMATS = "give CSV, JSON or a Prometheus result"
 _AMOUNTS = "write quantities as in manifests: 250m, 100Mi"
