@@ -1,4 +1,7 @@
-"""Everything that a person reads, so that phrases we have given up can be looked for in it."""
+"""Everything that a person reads, so that phrases we have given up can be looked for in it.
+
+The manual page is made from the help on commands, which is read at its source.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from pathlib import Path
 from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = ROOT / "man/podqos.1"
 RETIRED = Path(__file__).with_name("retired.txt")
 # It lists the retired phrases itself.
 VOCABULARY = ROOT / "docs/reference/words.md"
@@ -21,7 +23,6 @@ _TEXTS = (
     "deploy/**/*.yaml",
     "docs/**/*.md",
     "docs/exporter/*",
-    "man/*.1",
     "scenarios/**/*.md",
     "scenarios/*.yaml",
     "viewer/src/**/*.ts",
@@ -52,11 +53,11 @@ def occurrences(phrases: list[Retired]) -> Iterator[str]:
         text = path.read_text(encoding="utf-8")
         is_code = path.suffix == ".py"
         # Adjacent literals are one text; which of them are read by people is only asked where there is a hit.
-        whole = as_words(_BETWEEN_LITERALS.sub("", text) if is_code else _plain(path, text))
+        whole = as_words(_BETWEEN_LITERALS.sub("", text) if is_code else text)
         hits = [phrase for phrase, pattern in patterns.items() if pattern in whole]
         if not hits:
             continue
-        for line, part in _literals(path, text) if is_code else _paragraphs(_plain(path, text)):
+        for line, part in _literals(path, text) if is_code else _paragraphs(text):
             words = as_words(part)
             for phrase in hits:
                 if patterns[phrase] in words:
@@ -75,10 +76,6 @@ def _files() -> Iterator[Path]:
     for pattern in _TEXTS:
         yield from (path for path in sorted(ROOT.glob(pattern)) if path.is_file() and path not in _NOT_READ)
     yield from sorted((ROOT / "src").rglob("*.py"))
-
-
-def _plain(path: Path, text: str) -> str:
-    return text.replace("\\-", "-") if path == MANUAL else text
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
