@@ -230,6 +230,14 @@ def test_a_wheel_carries_the_page(checkout):
     assert "podqos/report/viewer.html" in wheel_names(checkout)
 
 
+def test_an_sdist_carries_the_page(checkout):
+    (checkout / PAGE).write_text("<!doctype html>")
+    assert build(checkout, "build_sdist").returncode == 0
+    (archive,) = checkout.glob("dist/*.tar.gz")
+    with tarfile.open(archive) as packed:
+        assert any(name.endswith(PAGE) for name in packed.getnames())
+
+
 def test_a_wheel_carries_the_manual_page(checkout):
     assert build(checkout, "build_wheel").returncode == 0
     assert any(name.endswith(".data/data/share/man/man1/podqos.1") for name in wheel_names(checkout))

@@ -20,7 +20,7 @@ extensions = ["myst_parser"]
 
 # The source directory is the repository, so that links between its files hold in the site as well.
 root_doc = "docs/README"
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "bench/RESULTS.md"]
+include_patterns = ["*.md", "bench/RESULTS.md"]
 include_patterns += ["docs/**.md", "scenarios/**.md"]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "viewer", "**/node_modules"]
 

@@ -1,7 +1,7 @@
 """The error tree, split by whose fault it is.
 
     PodqosError
-    ├── InputError                what the user gave us; carries where, what and how to mend it
+    ├── InputError                what the user gave us; carries where, what and how to fix it
     │   ├── InvalidQuantity       a resource amount that Kubernetes would not parse
     │   ├── InvalidManifest       a document or a field of it
     │   ├── InvalidConfiguration  a kubelet setting with which the kubelet would not start
@@ -40,7 +40,7 @@ class PodqosError(Exception):
 
 
 class _PlacedError(PodqosError):
-    """An error in three parts: what is wrong, where, and how to mend it."""
+    """An error in three parts: what is wrong, where, and how to fix it."""
 
     def __init__(self, what: str, *, where: str = "", fix: str = "") -> None:
         super().__init__(what)
@@ -59,7 +59,7 @@ class _PlacedError(PodqosError):
 class InputError(_PlacedError):
     """The input is at fault.
 
-    ``what`` says what is wrong, ``where`` is a file position or field path, ``fix`` says how to mend it.
+    ``what`` says what is wrong, ``where`` is a file position or field path, ``fix`` says how to fix it.
     """
 
 
@@ -119,7 +119,7 @@ class Unauthorized(Refused):
 class Forbidden(Refused):
     """403: the server knows who asks, and that is not allowed.
 
-    ``role`` holds the objects, as YAML, that would allow it, ``user`` is who asked; empty where that is not known.
+    ``role`` holds the objects, as YAML, that would allow it, ``user`` is who asked; empty if that is unknown.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ class Hint(Struct, frozen=True):
 _SHORT = {"files": "-f", "namespace": "-n", "output": "-o", "verbose": "-v"}
 
 Spell = Callable[[Field], str | None]
-"""Returns how a reader states a field; None where they cannot."""
+"""Returns how a reader states a field; None if they cannot."""
 
 
 class NamingText(str):

@@ -121,7 +121,7 @@ FULL = "cpu=1,memory=1Gi"
             resources("cpu=4"),
             resources("cpu=4"),
             resources("cpu=4,memory=2Gi", "cpu=4,memory=2Gi"),
-            id="limits are what the containers add up to, and not below the request",
+            id="limits are the sum over its containers, but at least the request",
         ),
         pytest.param(
             (container("a", requests=FULL),),

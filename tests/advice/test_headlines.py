@@ -75,7 +75,9 @@ def test_a_class_that_a_limit_range_raises_makes_a_pod_safer_and_not_evicted_fir
 
     assert headline is not None
     assert headline.fate is Fate.SAFER
-    assert headline.text == "Pod debug-tools is safer than its manifest says, because default-limits changes its class"
+    assert (
+        headline.text == "Pod debug-tools is safer than its manifest suggests, because default-limits changes its class"
+    )
 
 
 @st.composite

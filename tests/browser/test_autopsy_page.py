@@ -44,7 +44,7 @@ def visit(window, path):
 
 def test_the_outcome_comes_first_and_the_last_death_is_open(visit):
     assert visit.page.title() == "Autopsy – podqos"
-    assert visit.page.locator(".headline").inner_text().startswith("5 OOMs and 1 eviction: ")
+    assert visit.page.locator(".headline").inner_text().startswith("5 OOM kills and 1 eviction: ")
     assert visit.page.locator(".tile b").all_inner_texts()[:2] == ["5", "1"]
     assert visit.page.locator(".kill > button[aria-expanded=true]").count() == 1
     assert visit.page.locator(".kill").first.locator(".details").is_visible()

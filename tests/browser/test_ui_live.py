@@ -92,7 +92,7 @@ def test_what_changes_reaches_the_cluster_the_pod_and_what_is_saved(visit, serve
     assert "80Mi" in json.dumps(pod)
     assert "64Mi" not in json.dumps(pod["explanation"])
     folder.drop("first")
-    expect(page.locator(".state[role=alert]")).to_contain_text("there is no pod shop/first")
+    expect(page.locator(".state[role=alert]")).to_contain_text("no such pod: shop/first")
     folder.put("first", "96Mi")
     expect(page.locator("main")).to_contain_text("96Mi")
 
@@ -207,7 +207,7 @@ def test_a_guard_is_shown_with_its_mode_what_holds_it_back_and_its_decisions(vis
     page = opened.open()
     card = page.locator(".card", has_text="Latest decisions")
     expect(card).to_contain_text("Guard: shadow mode")
-    expect(card).to_contain_text("shadow: it decides and writes down, and evicts nothing")
+    expect(card).to_contain_text("shadow: it decides and logs, but evicts nothing")
     decision = card.locator("details", has_text="report-builder-0 would have been evicted").first
     decision.locator("summary").click()
     expect(decision).to_contain_text("the first of 31 in the eviction order")

@@ -51,7 +51,7 @@ def test_lines_of_yaml_that_save_it_come_first_and_their_patch_can_be_copied(vis
     expect(safer).to_contain_text("4130Mi → 8193Mi")
     expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
     expect(safer).to_contain_text("batch/content-generator-0 is evicted instead")
-    expect(safer).to_contain_text("Costs 4063Mi of memory more requested on the node, which has room.")
+    expect(safer).to_contain_text("Costs 4063Mi more memory requested on the node, which has room.")
     safer.get_by_role("radio", name="Kustomize").check()
     told = opened.toast("Copied")
     safer.get_by_role("button", name="Copy Kustomize patch").click()

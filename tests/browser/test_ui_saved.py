@@ -25,7 +25,7 @@ VIEWS = {
     "pod": (SHOP, "#/pod/shop/web-0", "show pods that were not saved"),
     "what-if": (SHOP, f"#/what-if?pod=shop/web-0&write={EDIT}", "compute other changes"),
     "forecast": (SHOP, "#/forecast?hard=1Gi", "compute other settings"),
-    "check": (SHOP, "#/check?fix=all", "make other fixes"),
+    "check": (SHOP, "#/check?fix=all", "compute other fixes"),
     "autopsy": (LOG, "#/autopsy", "analyze other logs"),
     "run": (SCENARIO, "#/run", "run the scenario again"),
     "blast": (SCENARIO, "#/blast", "simulate leaks on other nodes"),
@@ -111,6 +111,6 @@ def test_a_saved_file_shows_the_run_that_it_holds_from_every_view_and_says_what_
     saved = open_page(window, _saved(page, tmp_path), 1280)
     expect(saved.locator(".kill")).to_have_count(1)
     saved.get_by_role("link", name="Blast").click()
-    expect(saved.locator(".state")).to_contain_text("This file does not hold the answer")
+    expect(saved.locator(".state")).to_contain_text("This saved page only contains")
     saved.get_by_role("link", name="Run", exact=True).click()
     expect(saved.locator(".kill")).to_have_count(1)

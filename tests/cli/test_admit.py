@@ -327,8 +327,7 @@ class TestResize:
         assert code == 2
         assert "Pod shop/bare" in out
         assert err.splitlines()[0] == (
-            f"{resized}:3:12: error: metadata.name: there is no Pod shop/other to resize "
-            "(give it with -f, as it is now)"
+            f"{resized}:3:12: error: metadata.name: no Pod shop/other to resize (give it with -f, as it is now)"
         )
 
     def test_older_versions_cannot(self, capsys, file):

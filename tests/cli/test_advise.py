@@ -281,7 +281,7 @@ def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
     [
         pytest.param(["--ask"], "cannot ask: standard input is not a terminal", id="no-terminal"),
         pytest.param([], "nothing to advise about", id="nothing"),
-        pytest.param(["-f", SCENARIO / "platform"], "nothing is known about 8 workloads", id="nothing-known"),
+        pytest.param(["-f", SCENARIO / "platform"], "no usage or description for 8 workloads", id="nothing-known"),
         pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
         pytest.param(["--node"], "the node's number of cores is missing", id="no-cores"),
         pytest.param(["--node", "--cores", "0"], "'0' is not an amount above zero", id="no-core"),

@@ -470,7 +470,7 @@ def test_nodes_on_which_nothing_can_be_placed_keep_nobody_from_advice(capsys, we
     samples = usage(tmp_path / "u.csv", [("web-7d8b9c4f5-aaaaa", 500, 200)])
     code, out, err = advise(capsys, "-f", web, "-f", nodes, "--usage", samples, "-o", "json")
     assert code == 0
-    assert "nothing is placed on them: Node bare has neither capacity nor allocatable" in err
+    assert "not used for placement: Node bare has neither capacity nor allocatable" in err
     assert json.loads(out)["tried"]["nodes"] == 0
 
 

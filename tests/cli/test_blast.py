@@ -29,7 +29,7 @@ def test_the_pipeline_of_the_race_takes_the_log_collector_with_it(capsys):
     assert code == 0
     assert "batch/analytics-pipeline-0" in out
     assert "monitoring/log-collector-worker-1" in out
-    assert "8 of 9 pods affect no other pod." in out
+    assert "8 of 9 pods affect no other pods." in out
 
 
 def test_where_nobody_harms_others_it_says_so(capsys):
@@ -67,7 +67,7 @@ def test_one_pod_can_leak_alone(capsys):
     assert _blast(capsys, RACE, "--growing", "analytics-pipeline")[1].startswith("1 pod on one node, leaking ")
     code, _, err = _blast(capsys, RACE, "--growing", "nothing")
     assert code == 2
-    assert "--growing: there is no pod nothing" in err
+    assert "--growing: no such pod: nothing" in err
 
 
 def test_csv_has_a_line_per_pod_and_rate(capsys):

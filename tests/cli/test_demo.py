@@ -105,7 +105,7 @@ def test_the_story_has_its_turns_in_order(story):
         "2Gi, 33% above",
         "analytics-job-3 ",
         "file://",
-        "On your own files:",
+        "In a directory with your own manifests:",
     ]
     places = [story[0].find(turn) for turn in turns]
     assert -1 not in places
@@ -162,8 +162,7 @@ def test_where_the_shell_does_not_find_podqos_the_first_line_changes_that(monkey
     program.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", [str(program), "demo"])
-    first, empty, *_ = _told().splitlines()
-    assert empty == ""
+    first, *_ = _told().splitlines()
     shell = ["sh", "-c", f"{first.removeprefix('$ ')}\npodqos simulate race"]
     assert subprocess.run(shell, check=True, capture_output=True, text=True).stdout == "simulate race\n"
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)

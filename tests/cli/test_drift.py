@@ -136,7 +136,7 @@ def test_a_workload_may_be_allowed_to_be_worse_off(capsys, before, after):
     assert (workloads["article-service"]["status"], workloads["article-service"]["fails"]) == ("downgraded", False)
     code, _, err = drift(capsys, before, after, "--allow", "nobody")
     assert code == 2
-    assert "there is no workload nobody" in err
+    assert "no such workload: nobody" in err
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_usage_of_a_pod_of_neither_version_is_bad_input(capsys, before, tmp_path
     usage.write_text("pod,memory\nnobody,1Gi\n")
     code, _, err = drift(capsys, before, before, "--usage", usage)
     assert code == 2
-    assert "usage.csv:2: there is no pod nobody" in err
+    assert "usage.csv:2: no such pod: nobody" in err
 
 
 def test_the_size_of_the_node_does_not_depend_on_this_machine(capsys, before, tmp_path):

@@ -187,7 +187,7 @@ def test_the_published_schema_is_that_of_the_output(capsys):
 BAD = {
     "nobody grows": ([], "--growing: no growing pod given (one of batch/analytics-pipeline-0,"),
     "many pods": (["--growing", ":x"], " and 7 more, or system"),
-    "no such pod": (["--growing", "log-colector"], "there is no pod log-colector (did you mean log-collector?)"),
+    "no such pod": (["--growing", "log-colector"], "no such pod: log-colector (did you mean log-collector?)"),
     "no such container": (["--growing", "log-collector:x"], "has no container x (add one of them:"),
     "no rate": (["--growing", "log-collector", "--rate", "fast"], "--rate: 'fast'"),
     "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is not a valid rate"),

@@ -152,7 +152,7 @@ def test_whole_pods_are_understood_where_they_have_one_container(capsys, tmp_pat
     [
         ("", "usage.csv: it is empty (write a list of rows, or CSV with the columns pod, container, memory, "),
         ("pod,container,memory\n", "usage.csv: there are no rows below the heading (leave it out to assume usage)"),
-        ("pod,memory %\nweb,25%\n", "usage.csv:1: no column has figures (the columns are pod, container, memory, "),
+        ("pod,memory %\nweb,25%\n", "usage.csv:1: no column has usage (the columns are pod, container, memory, "),
         ("pod,contianer,memory\nweb,web,1\n", "usage.csv:1: unknown column 'contianer' (did you mean \"container\"?)"),
         ("# a\n\npod,container,memory\nweb,web,lots\n", "usage.csv:4: memory: quantities must match "),
         (

@@ -211,7 +211,7 @@ def test_policy_init_overwrites_nothing(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("platform.yaml").write_text("mine")
     code, out, said = podqos(capsys, "policy", "init", "platform")
-    assert (code, out, said) == (2, "", "podqos: error: platform.yaml: exists already (choose another name)\n")
+    assert (code, out, said) == (2, "", "podqos: error: platform.yaml: already exists (choose another name)\n")
     assert [path.name for path in tmp_path.iterdir()] == ["platform.yaml"]
 
 
@@ -445,7 +445,7 @@ def test_what_is_assumed_is_stated_with_options_that_the_command_has(how, read):
 def test_overview_advises_no_option_of_rank(capsys):
     code, _, said = podqos(capsys, "overview", "--snapshot", ROOT / "tests/outputs/inputs/cluster.jsonl")
     assert code == 0
-    assert said == "assumed: usage: what pods request; kubelet settings: defaults\n"
+    assert said == "assumed: usage: the pods' requests; kubelet settings: defaults\n"
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ def test_a_scenario_file_is_recognised_where_manifests_are_expected(capsys, comm
     code, _, said = podqos(capsys, command, file)
     assert code == 2
     assert said.startswith(
-        f"podqos: error: {file}: this is a scenario, and holds no pods itself (`podqos simulate {file}`"
+        f"podqos: error: {file}: this is a scenario, which has no pods of its own (`podqos simulate {file}`"
     )
 
 
@@ -507,7 +507,7 @@ def test_blast_applies_the_version_to_a_scenario(capsys):
     assert said.startswith("assumed: rules of Kubernetes 1.37: approximate")
     assert podqos(capsys, *words, "1.36")[2] == ""
     _, _, said = podqos(capsys, "blast", "race", "--kubernetes-version", "9")
-    assert said.startswith("podqos: error: --kubernetes-version: Kubernetes version '9' is not known")
+    assert said.startswith("podqos: error: --kubernetes-version: unknown Kubernetes version '9'")
 
 
 @pytest.mark.parametrize(
@@ -550,7 +550,7 @@ def test_an_option_takes_an_amount_that_can_mean_one_thing_only(capsys, text):
         ("64gb", "did you mean 64Gi or 64G?"),
         ("64g", "did you mean 64Gi or 64G?"),
         ("1,024Gi", "did you mean 1024Gi or 1.024Gi?"),
-        ("N/A", "leave the option out where it is not known"),
+        ("N/A", "leave the option out if it is unknown"),
         ("High", "for example 64Gi"),
     ],
 )
@@ -592,7 +592,7 @@ def test_a_rate_may_be_written_out(text, rate):
 )
 def test_another_rate_is_answered_with_the_word_to_write(capsys, text, fix):
     code, _, said = podqos(capsys, "forecast", "-f", PLATFORM, "--rate", text)
-    assert (code, said) == (2, f"podqos: error: --rate: {text!r} is not a rate ({fix})\n")
+    assert (code, said) == (2, f"podqos: error: --rate: {text!r} is not a valid rate ({fix})\n")
 
 
 def test_a_node_may_be_described_with_units(capsys):
@@ -624,7 +624,7 @@ def test_a_choice_is_taken_in_any_case(capsys, words):
 )
 def test_a_severity_of_another_tool_is_answered_with_ours(capsys, option, value, meant):
     code, _, said = podqos(capsys, "check", "-f", PLATFORM, option, value)
-    assert (code, said) == (2, f"podqos: error: {option}: no such value: {value!r} (did you mean {meant}?)\n")
+    assert (code, said) == (2, f"podqos: error: {option}: invalid value {value!r} (did you mean {meant}?)\n")
 
 
 # ---- resizes -------------------------------------------------------------------------------------------------------
@@ -643,8 +643,8 @@ kind: Pod
 metadata: {name: users}
 spec:
   containers:
-  - {name: postgres, image: "postgres:16", resources: {limits: {cpu: "1", memory: 4Gi}}}
-  - {name: exporter, image: exporter, resources: {requests: {cpu: 50m, memory: 16Mi}, limits: {memory: 64Mi}}}
+  - {name: postgres, image: "postgres:16", resources: {requests: {cpu: "2", memory: 8Gi}, limits: {memory: 12Gi}}}
+  - {name: exporter, image: exporter, resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 128Mi}}}
 """
 
 
@@ -656,3 +656,61 @@ def test_a_file_to_resize_stays_in_the_directory_it_was_found_in(capsys, tmp_pat
     alone = [item["check"] for item in json.loads(podqos(capsys, *words)[1])["items"]]
     assert "PQ126" in alone
     assert [item["check"] for item in json.loads(podqos(capsys, *words, "--resize", users)[1])["items"]] == alone
+
+
+# ---- units beyond pods ---------------------------------------------------------------------------------------------
+
+QUOTA = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {{name: q}}\nspec: {{hard: {{{key}: {amount}}}}}\n---\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "amount", "reason"),
+    [
+        ("requests.memory", "64m", "the quota of requests.memory is 64m; 64Mi was probably meant"),
+        ("limits.memory", "512", "the quota of limits.memory is 512; 512Mi was probably meant"),
+        ("cpu", "500u", "the quota of cpu is 500u; 500m was probably meant"),
+        ("requests.memory", "64Gi", None),
+        ("requests.cpu", "2000", None),
+        ("requests.cpu", "0", None),
+        ("pods", "10", None),
+        ("count/secrets", "1", None),
+    ],
+)
+def test_a_quota_in_the_wrong_unit_is_found(capsys, tmp_path, key, amount, reason):
+    file = tmp_path / "quota.yaml"
+    file.write_text(QUOTA.format(key=key, amount=amount) + BARE_POD)
+    _, out, _ = podqos(capsys, "check", "-f", file, "--node-memory", "64Gi", "-o", "json")
+    found = [item["reason"] for item in json.loads(out)["items"] if item["check"] == "PQ117"]
+    assert found == ([] if reason is None else [reason])
+
+
+AUTOSCALER = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: h}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+  maxReplicas: 3
+  metrics:
+  - type: Resource
+    resource: {{name: memory, target: {{type: AverageValue, averageValue: {amount}}}}}
+---
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (QUOTA.format(key="requests.memory", amount="64GB"), "spec.hard[requests.memory]"),
+        (AUTOSCALER.format(amount="64GB"), "spec.metrics[0].resource.target.averageValue"),
+    ],
+    ids=["ResourceQuota", "HorizontalPodAutoscaler"],
+)
+def test_an_amount_that_the_api_server_rejects_is_answered_with_the_word_to_write(capsys, tmp_path, text, field):
+    file = tmp_path / "objects.yaml"
+    file.write_text(text + BARE_POD)
+    code, _, said = podqos(capsys, "check", "-f", file)
+    assert code == 2
+    (line,) = [line for line in said.splitlines() if "64GB" in line]
+    assert f": error: {field}: " in line
+    assert line.endswith("(did you mean 64Gi or 64G?)")

@@ -225,7 +225,7 @@ def test_quotes_and_brackets_in_help_texts_end_nothing_in_zsh_and_fish():
     from podqos.cli.completion import fish, zsh
     from podqos.cli.grammar import Argument, Grammar, OptionGroup
 
-    odd = Argument(("--odd",), "A:B", (), "it's [a] test: of \\ all", is_repeated=False)
+    odd = Argument(("--odd",), "A:B", (), "it's [a] test: of \\ all", is_repeated=False, is_optional=True)
     commands = {"run": Grammar("run", "what's odd", "", (OptionGroup("", (odd,)),), (), ())}
     assert r"'(--odd)--odd=[it'\''s \[a\] test\: of \\ all]:A\:B: '" in zsh(commands)
     assert r"-l odd -x -d 'it\'s [a] test: of \\ all'" in fish(commands)

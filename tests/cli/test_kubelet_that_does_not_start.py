@@ -26,7 +26,10 @@ SETTINGS = {
     ),
     "nothing to enforce on": (
         "cgroupsPerQOS: false\n",
-        "enforceNodeAllocatable: without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start",
+        (
+            "enforceNodeAllocatable: without cgroupsPerQOS there are no cgroups to enforce it on: "
+            "the kubelet does not start"
+        ),
     ),
 }
 POD = """\

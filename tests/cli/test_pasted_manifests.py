@@ -78,7 +78,7 @@ PASTED = {
         POD.replace("image: web", "image: @web"),
         'put the value of line 8 in quotes: image: "@web"',
     ),
-    "an ellipsis": (POD.replace("    image: web", "    ..."), "line 8 stands for lines that were left out: write them"),
+    "an ellipsis": (POD.replace("    image: web", "    ..."), "line 8 marks lines that were left out: write them out"),
     "too much indentation": (
         POD.replace("    image", "      image"),
         'indent line 8 by 4 spaces, like "name" above it',
@@ -87,11 +87,11 @@ PASTED = {
     "a list without dashes": (POD.replace("  - name", "    name"), 'begin each item with "- "'),
     "a list as documents print it": (
         POD.replace("  - name: web\n    image: web\n", "  - name: web\n  image: web\n"),
-        '"image: web" has its value already: begin an item of a list with a dash, "- image: web", or indent both alike',
+        '"image: web" already has a value: start a list item with a dash ("- image: web"), or indent both lines alike',
     ),
     "indentation that was lost": (
         "\n".join(line.lstrip() for line in POD.splitlines()),
-        "indent it by two spaces, and so on for everything below metadata and spec",
+        "indent it, and everything below metadata and spec, by two spaces",
     ),
     "a template": (POD.replace("1Gi", "{{ .Values.memory }}"), "this looks like a template: render it first"),
     "gigabytes": (POD.replace("1Gi", "64GB"), "did you mean 64Gi or 64G?"),

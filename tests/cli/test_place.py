@@ -248,7 +248,7 @@ def test_a_soft_threshold_that_pods_can_meet_is_told(place):
         "evictionSoftGracePeriod": {"memory.available": "30s"},
     }
     _, out, _ = place(deployment("web", "1"), node("a"), kubelet, options=[])
-    assert "pods may request 8Gi of memory, but the soft threshold of 1Gi is met once they use 7Gi" in out
+    assert "pods may request 8Gi of memory, but the soft threshold of 1Gi is crossed once they use 7Gi" in out
 
 
 def test_new_pods_go_through_admission_first(place):
@@ -385,7 +385,7 @@ def test_two_kubelet_configurations_are_refused(place):
     kubelet = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
     code, _, err = place(deployment("web", "1"), kubelet, kubelet)
     assert code == 2
-    assert "2 kubelet configurations were given (give one, for all nodes)" in err
+    assert "2 kubelet configurations were given (give one for all nodes)" in err
 
 
 def test_a_node_that_states_nothing_is_refused(place):

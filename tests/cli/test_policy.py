@@ -78,7 +78,7 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(capsys, action, fail_
     write(POLICY % action, "policy.yaml")
     write(POD % "", "pods/web.yaml")
     found = policy_test(capsys, "-f", "policy.yaml", "-f", "pods", "--fail-on", fail_on)
-    rule = "; rejected by shop/limits." if action == "Deny" else "."
+    rule = "; violates shop/limits." if action == "Deny" else "."
     assert (found[0], found[1].splitlines()[0]) == (code, f"{verdict.removesuffix('.')}{rule}")
     assert "  pods/web.yaml:8:50: " in found[1]
     assert 'container "web" has memory request 1Gi and no memory limit, must limit memory' in found[1]
@@ -295,7 +295,7 @@ def test_what_is_wrong_with_the_policy_of_the_configuration_is_told_at_its_place
     for words in (("check", "pod.yaml"), ("policy", "test", "pod.yaml")):
         code, out, err = run(capsys, *words)
         assert (code, out) == (2, "")
-        assert '.podqos.yaml:4:24: error: policy.rules[0].require.limits[0]: no resource "disk"' in err
+        assert '.podqos.yaml:4:24: error: policy.rules[0].require.limits[0]: unknown resource "disk"' in err
 
 
 def test_an_exempt_violation_is_a_suppressed_finding(capsys):

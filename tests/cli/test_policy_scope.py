@@ -229,4 +229,4 @@ def test_place_takes_nodes_and_pods_of_one_name_in_several_directories_for_what_
     }
     code, out, err = tree(files)("place", "-f", ".", "-o", "csv")
     assert (code, len(out.splitlines())) == (0, 3)
-    assert "several Nodes have one name; the last of each counts" in err
+    assert "several Nodes have the same name; the last one counts" in err

@@ -400,7 +400,7 @@ def test_a_pod_without_a_row_of_usage_is_taken_to_use_what_it_requests_and_does_
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
     code, out, err = rank(capsys, *given)
     assert code == 0
-    assert "assumed: usage of default/important: what they request (--usage)" in err
+    assert "assumed: usage of default/important: their requests (--usage)" in err
     assert out.splitlines()[4].split()[:2] == ["1", "default/ordinary"]
 
 
@@ -409,7 +409,7 @@ def test_a_container_without_a_row_and_without_a_request_is_taken_to_use_64mi(ca
     (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
     assumed = rank(capsys, *given)[2]
-    assert "usage of default/important: what they request, or 64Mi without a request (--usage)" in assumed
+    assert "usage of default/important: their requests, or 64Mi without one (--usage)" in assumed
     out = rank(capsys, *given, "-o", "json")[1]
     used = {each["pod"]: each["usage"] for each in json.loads(out)["evictionOrder"]}
     assert used == {"default/important": 64 << 20, "default/ordinary": 1 << 30}
@@ -471,7 +471,7 @@ BAD = {
     "a missing file": (["--snapshot", "missing.yaml"], "missing.yaml: No such file or directory"),
     "not a summary": (["--stats", "u.csv", "--pods", "pods.yaml"], "u.csv: not a kubelet summary"),
     "not a snapshot": (["--snapshot", "pods.yaml"], "pods.yaml: 3 documents"),
-    "an unknown pod": (["-f", "pods.yaml", "--usage", "wrong.csv"], "wrong.csv:2: there is no pod nobody"),
+    "an unknown pod": (["-f", "pods.yaml", "--usage", "wrong.csv"], "wrong.csv:2: no such pod: nobody"),
     "memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "much"], "--node-memory"),
     "version": (["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "2.0"], "--kubernetes-version"),
     "a signal that version ranks nobody for": (
@@ -483,7 +483,7 @@ BAD = {
     "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],
-        "the pods use 2Gi, the node has 1Gi",
+        "the pods use 2Gi, but the node has 1Gi",
     ),
 }
 

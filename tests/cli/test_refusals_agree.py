@@ -359,7 +359,7 @@ def test_pods_that_do_not_fit_into_the_stated_memory_are_an_error_of_the_page_as
     for words in (["ui", MANIFEST, "--html", "page.html"], ["rank", "-f", MANIFEST]):
         code, _, err = podqos(capsys, *words, "--node-memory", "512Mi")
         assert code == 2
-        assert "the pods use 1Gi, the node has 512Mi" in err
+        assert "the pods use 1Gi, but the node has 512Mi" in err
 
 
 @pytest.mark.parametrize("source", [["race"], []], ids=["scenario", "nothing"])

@@ -128,7 +128,7 @@ def test_what_a_killed_rehearsal_left_is_removed_by_the_next_command_and_a_livin
 
 
 def test_a_scenario_of_several_nodes_is_refused():
-    with pytest.raises(InputError, match="a rehearsal has one node"):
+    with pytest.raises(InputError, match="a rehearsal has exactly one node"):
         unrehearsable(load_scenario(str(ROOT / "scenarios" / "slow-leak.yaml")))
 
 

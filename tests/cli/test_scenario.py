@@ -266,13 +266,13 @@ def test_times_are_plain_numbers_that_a_journal_can_hold(reads):
         ("seed: high", 'spec.seed: must be a whole number, not "high"'),
         ("kubernetesVersion: 1.99.0", "spec.kubernetesVersion: unknown Kubernetes version '1.99.0'"),
         ("evictionPolicy: fair", "spec.evictionPolicy: must be one of kubelet, qos-tiers, qos-usage"),
-        ("events: [{at: 1m, nodeLost: nod}]", 'spec.events[0].nodeLost: there is no node "nod" (nodes are node)'),
+        ("events: [{at: 1m, nodeLost: nod}]", 'spec.events[0].nodeLost: no such node: "nod" (nodes are node)'),
         ("events: [{at: 1m}]", "spec.events[0]: exactly one event is required"),
         ("timing: {plegPeriod: 0s}", "spec.timing.plegPeriod: must be positive"),
         ("workloads: [{workload: webb}]", 'no manifest has a workload "webb" (did you mean "web"?)'),
         ("workloads: [{}]", "spec.workloads[0].workload: Required value"),
         ("workloads: [{workload: web}, {workload: web}]", "default/web is listed twice"),
-        ("workloads: [{workload: pair, demand: {memory: 1Gi}}]", "the pod has the containers main and side"),
+        ("workloads: [{workload: pair, demand: {memory: 1Gi}}]", "the pod has several containers: main and side"),
         ("workloads: [{workload: pair, containers: {mian: {}}}]", 'no container "mian" (did you mean "main"?)'),
         ("workloads: [{workload: web, demand: {volumes: {cahce: 1Gi}}}]", 'no volume "cahce" (did you mean "cache"?)'),
         ("workloads: [{workload: web, demand: {memory: 8Gi ower 2s}}]", '"ower" is not expected in "8Gi ower 2s"'),
@@ -287,7 +287,7 @@ def test_times_are_plain_numbers_that_a_journal_can_hold(reads):
         ("workloads: [{workload: web, demand: {processes: 3 over 5s}}]", "at least one process"),
         ("workloads: [{workload: web, demand: {memory: {samples: {file: no.csv}}}}]", "no.csv: No such file"),
         ("workloads: [{workload: web, deleted: 1s, arrives: 2s}]", "deleted before it arrives"),
-        ("workloads: [{workload: web, nodes: [nod]}]", 'there is no node "nod" (did you mean "node"?)'),
+        ("workloads: [{workload: web, nodes: [nod]}]", 'no such node: "nod" (did you mean "node"?)'),
         ("workloads: [{workload: web, nodes: [node], spread: true}]", "exclude each other"),
         ("workloads: [{workload: web, demand: {}, containers: {web: {}}}]", "exclude each other"),
         ("workloads: [{workload: web, demand: {exits: {code: 1}}}]", "exits.after: Required value"),
@@ -335,7 +335,7 @@ def test_what_is_deleted_the_moment_it_arrives_is_a_warning_with_its_place_and_n
         ("{name: node,", "{name: node, kubelet: none.yaml,", "none.yaml: No such file"),
         ("{name: node,", "{name: node, kubelet: {evictionHrad: {}},", "did you mean evictionHard?"),
         ("{name: node,", "{name: node, kubelet: {evictionSoft: {memory.available: 1Gi}},", "does not start"),
-        ("{name: node,", "{name: node, watermarks: {min: 2Gi, low: 1Gi},", "min, low and high must rise"),
+        ("{name: node,", "{name: node, watermarks: {min: 2Gi, low: 1Gi},", "min, low and high must increase"),
         ("{name: node,", "{name: node, system: {memory: 1Gi - 2Gi at 1s},", "falls below zero"),
         ("{name: node,", "{name: node, taints: [{kay: x}],", 'unknown field "kay"'),
         ("    - {name: node,", "    - {name: node, capacity: {cpu: 1, memory: 1Gi}}\n    - {name: node,", "already"),
@@ -363,7 +363,7 @@ def test_a_pod_that_the_api_server_refuses_is_an_error_at_its_place(reads, tmp_p
     reading = reads("", HEAD.replace("[pods.yaml]", "[pods.yaml, quota.yaml]"))
     (problem,) = reading.problems
     assert (problem.source.endswith("pods.yaml"), problem.line) == (True, 2)
-    assert "refuses 1 of 3 pods" in problem.what
+    assert "rejects 1 of 3 pods" in problem.what
 
 
 def test_several_objects_of_one_name_must_be_told_apart(reads, tmp_path):

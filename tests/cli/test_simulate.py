@@ -181,7 +181,7 @@ def test_a_file_that_cannot_be_written_is_the_machines_fault(capsys, tmp_path):
     [
         ([], "nothing to simulate"),
         (["no-such-scenario"], "no-such-scenario"),
-        (["race", "--node", "nowhere"], "there is no node 'nowhere' (such as worker-1)"),
+        (["race", "--node", "nowhere"], "no such node: 'nowhere' (such as worker-1)"),
         (["race", "--until", "soon"], "--until"),
         (["race", "--until", "0s"], "--until"),
     ],

@@ -66,10 +66,10 @@ def test_a_program_reads_the_parameter_and_the_terminal_shows_the_option(tmp_pat
     assert main(["explain", "-f", str(pod), "--kubernetes-version", "9"]) == 2
     assert "error: --kubernetes-version: unknown Kubernetes version '9'" in capsys.readouterr().err
 
-    with pytest.raises(InvalidArgument, match=r"^growing: there is no pod nobody"):
+    with pytest.raises(InvalidArgument, match=r"^growing: no such pod: nobody"):
         podqos.forecast(podqos.load(str(pod)), growing="nobody")
     assert main(["forecast", "-f", str(pod), "--node-memory", "8Gi", "--growing", "nobody"]) == 2
-    assert "error: --growing: there is no pod nobody" in capsys.readouterr().err
+    assert "error: --growing: no such pod: nobody" in capsys.readouterr().err
 
 
 def _fields() -> Iterator[tuple[str, str]]:

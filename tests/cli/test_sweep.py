@@ -90,7 +90,7 @@ def test_a_line_that_was_cut_off_is_run_again(capsys, tmp_path):
 
 BAD = {
     "no scenario": (["sweep"], "nothing to sweep"),
-    "no such parameter": (["sweep", RACE, "--vary", "speed=1"], "there is no parameter speed"),
+    "no such parameter": (["sweep", RACE, "--vary", "speed=1"], "unknown parameter speed"),
     "twice": (["sweep", RACE, "--vary", "phase=0s", "--vary", "phase=1s"], "phase is varied twice"),
     "no seeds": (["sweep", RACE, "--seeds", "0"], "'0' is not a number of seeds"),
     "no such engine": (["sweep", RACE, "--engine", "spark=x"], "unknown engine 'spark=x'"),
@@ -137,7 +137,7 @@ def test_values_that_are_written_differently_are_told_apart_though_they_mean_the
 
 
 def test_that_seeds_change_nothing_is_said(capsys):
-    assert "all 2 seeds gave the same results; one would do\n" in _sweep(capsys, *PHASES, "--seeds", "2")[2]
+    assert "all 2 seeds gave the same results; one is enough\n" in _sweep(capsys, *PHASES, "--seeds", "2")[2]
     assert "seeds" not in _sweep(capsys, *PHASES)[2]
 
 
@@ -218,7 +218,7 @@ def test_an_interrupted_sweep_keeps_what_is_done_and_goes_on_from_there(capsys, 
     assert (process.returncode, out) == (130, "")
     assert kept.endswith(b"\n"), "no line is half written"
     before = kept.splitlines()
-    said = f"{results} keeps the {len(before)} runs that are done; the same command goes on from there\n"
+    said = f"{results} keeps the {len(before)} finished runs; the same command continues from there\n"
     assert err == said + "podqos: interrupted\n"
     assert len(children) == (2 if jobs == "2" else 0)
     assert not [pid for pid in children if Path("/proc", pid).exists()], "its workers are gone"
@@ -284,7 +284,7 @@ def test_the_loss_of_a_dask_cluster_is_an_error_and_what_is_done_is_kept(
         )
     kept = results.read_bytes().splitlines()
     assert 3 <= len(kept) < 15
-    assert said == [f"{results} keeps the {len(kept)} runs that are done; the same command goes on from there"]
+    assert said == [f"{results} keeps the {len(kept)} finished runs; the same command continues from there"]
     again = sweep(RACE, vary, results=str(results), jobs=1)
     assert results.read_bytes().splitlines()[: len(kept)] == kept
     assert again == sweep(RACE, vary, jobs=1)

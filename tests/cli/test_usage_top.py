@@ -117,7 +117,7 @@ def test_what_a_cluster_runs_besides_is_left_out_and_said(capsys):
 
 def test_a_row_of_a_usage_file_about_no_pod_is_still_an_error(capsys):
     code, _, err = rank(capsys, "pod,container,memory\nshop/wbe,app,1Gi\n", "web.yaml")
-    assert (code, "there is no pod shop/wbe" in err) == (2, True)
+    assert (code, "no such pod: shop/wbe" in err) == (2, True)
 
 
 def test_advise_takes_it_for_samples(capsys):
@@ -136,13 +136,13 @@ def test_replicas_beside_one_that_is_named_stay_and_what_they_use_is_said(capsys
         "shop/web-7d8b9-x2k9p": 1530, "shop/web-0": 1088, "shop/web-1": 1088,
         "shop/web-api-5c-aaaa": 220, "shop/web-api-0": 1088, "shop/web-api-1": 1088,
     }  # fmt: skip
-    assert said(report)["usage of shop/web-0, shop/web-1, shop/web-api-0 and 1 more"] == "what they request"
+    assert said(report)["usage of shop/web-0, shop/web-1, shop/web-api-0 and 1 more"] == "their requests"
 
 
 def test_a_workload_that_no_row_is_about_uses_what_it_requests_as_a_replica_without_a_row_does(capsys):
     _, report, _ = rank(capsys, "pod,container,memory\nshop/web,app,1Gi\nshop/web,proxy,1Mi\n", "web.yaml", "api.yaml")
     assert uses(report)["shop/web-api-0"] == 1088
-    assert said(report)["usage of shop/web-api-0, shop/web-api-1, shop/web-api-2"] == "what they request"
+    assert said(report)["usage of shop/web-api-0, shop/web-api-1, shop/web-api-2"] == "their requests"
 
 
 def test_a_container_without_a_row_beside_one_with_a_row_uses_what_it_requests(capsys):
@@ -160,7 +160,7 @@ def test_a_row_above_its_limit_is_reported_once_and_counts_as_the_limit(capsys):
     assert code == 0
     (warning,) = [line for line in err.splitlines() if line.startswith("usage:")]
     assert warning.startswith(
-        "usage:2: warning: memory: web app uses 3Gi, above its limit of 2Gi; counted as its limit ("
+        "usage:2: warning: memory: web app uses 3Gi, above its limit of 2Gi; using the limit instead ("
     )
     assert set(uses(report).values()) == {3072}
 

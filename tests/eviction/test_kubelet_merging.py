@@ -28,7 +28,7 @@ def text(fields: str, name: str = "a.yaml") -> KubeletText:
 @pytest.mark.parametrize("is_drop_in", [False, True], ids=["file", "drop-in"])
 def test_a_file_must_be_one_configuration_of_a_kubelet(data, is_drop_in):
     wrong = KubeletText("wrong.yaml", data.encode())
-    with pytest.raises(InvalidConfiguration, match=r"wrong\.yaml: not a kubelet's configuration file"):
+    with pytest.raises(InvalidConfiguration, match=r"wrong\.yaml: not a kubelet configuration file"):
         merged_settings(text("") if is_drop_in else wrong, [wrong] if is_drop_in else [], {})
 
 

@@ -137,7 +137,7 @@ def test_a_soft_threshold_needs_a_grace_period():
             {"eviction_hard": {"nodefs.available": "10 %"}},
             'evictionHard["nodefs.available"]',
             'strconv.ParseFloat: parsing "10 ": invalid syntax',
-            "write a share such as 10%",
+            "write a percentage such as 10%",
         ),
         (
             {"eviction_minimum_reclaim": {"nodefs.available": "0%"}},

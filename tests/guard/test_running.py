@@ -142,7 +142,7 @@ def test_what_came_of_an_eviction_is_written_down_and_a_refusal_holds_back(make)
     assert (entry.pod, entry.because.outcome, entry.because.why) == ("default/big", "Refused", "403 no")
     assert entry.because.held_us == entry.because.decided_us + 1000
     stage.until(lambda: stage.entries(Kind.WOULD_EVICT), "it only says so from then on")
-    assert stage.entries(Kind.WOULD_EVICT)[0].because.held_back == "rejected by the API server"
+    assert stage.entries(Kind.WOULD_EVICT)[0].because.held_back == "refused by the API server"
     assert "big" in {each.pod.metadata.name for each in stage.guard.world.pods.values()}
     assert victims(stage) == ["big"]
 

@@ -134,7 +134,7 @@ def test_nothing_to_answer_about(tmp_path):
 def test_policies_that_are_not_in_order_are_said_and_not_gone_by():
     text = b"apiVersion: v1\nkind: LimitRange\nmetadata: {name: x}\nspec: {limit: []}\n"
     objects = podqos.Objects().with_text("policy.yaml", text)
-    with pytest.raises(podqos.InputError, match="the policies are not in order") as caught:
+    with pytest.raises(podqos.InputError, match="the policies are not valid") as caught:
         podqos.admit(objects)
     assert "policy.yaml:4:8: error: spec.limit" in str(caught.value)
 

@@ -69,7 +69,7 @@ def test_a_resize_is_held_against_what_runs():
     (item,) = podqos.check(running, resized=wanted).items
     assert (item.check, item.source) == ("PQ113", "b.yaml")
     assert podqos.check(objects_of(), resized=wanted).items == ()
-    assert [problem.what for problem in wanted.problems] == ["there is no Pod default/web to resize"]
+    assert [problem.what for problem in wanted.problems] == ["no Pod default/web to resize"]
 
 
 def test_a_disabled_check_is_not_run_though_it_shares_its_rule():

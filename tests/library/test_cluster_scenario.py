@@ -96,7 +96,7 @@ def test_where_usage_is_from_is_said():
 
     assert made.sources == {UsageSource.KUBELET: 3, UsageSource.REQUESTS: 1}
     assert any(each.what == "usage of shop/web-7d4b9c-bbbbb" for each in made.assumptions)
-    assert "Usage of 1 pod: what they request" in " ".join(made.files["now.yaml"].split())
+    assert "Usage of 1 pod: their requests" in " ".join(made.files["now.yaml"].split())
     assert any("atlas-1" in each.what and "not ready" in each.what for each in made.assumptions)
 
 
@@ -217,13 +217,13 @@ def test_what_if_a_pod_grows_and_a_node_is_lost(tmp_path):
     [
         ("memory@shop/nope=1Gi", "the scenario has no workload shop/nope"),
         ("memory@shop/shell=much", "much"),
-        ("memory@shop/shell:other=1Gi", "it is not said which container"),
+        ("memory@shop/shell:other=1Gi", "the container is ambiguous"),
         ("memory=1Gi", "no workload given"),
-        ("nodeLost@nope=1m", "there is no node nope"),
+        ("nodeLost@nope=1m", "no such node: nope"),
         ("nodeLost=1m", "no node given"),
         ("nodeLost@atlas-1=soon", "soon"),
         ("phase=1s,2s", "2 values"),
-        ("wish=1", "there is no parameter wish"),
+        ("wish=1", "unknown parameter wish"),
     ],
 )
 def test_a_wrong_what_if_is_one_message(what_if, message, served, capsys):

@@ -119,7 +119,7 @@ def test_what_no_kubelet_measured_is_assumed_and_said():
 
 
 def test_a_node_that_is_not_there_is_named_with_the_nearest():
-    with pytest.raises(InputError, match=r"there is no node atlas-3 .*did you mean atlas-"):
+    with pytest.raises(InputError, match=r"no such node: atlas-3 .*did you mean atlas-"):
         cluster_state(clusters.snapshot(), "atlas-3")
     with pytest.raises(InputError, match=r"the cluster has 2 nodes .*name one: atlas-1, atlas-2"):
         cluster_state(clusters.snapshot())

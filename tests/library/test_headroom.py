@@ -90,12 +90,12 @@ def test_where_the_kernel_kills_before_the_kubelet_evicts_that_is_said(tmp_path,
     path.write_bytes(b"\n".join(cluster_lines({"evictionHard": {"memory.available": "10Mi"}})))
     assert main(["overview", "--snapshot", str(path)]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("atlas-1"))
-    assert "4086Mi (kernel at 3995Mi)" in row
+    assert "4086Mi (OOM kill at 3995Mi)" in row
     assert main(["rank", "atlas-1", "--snapshot", str(path)]) == 0
     out = capsys.readouterr().out
-    assert "\nAs memory fills up, the kernel kills before the kubelet evicts. Available " in out
+    assert "\nAs memory fills up, the kernel kills before the kubelet evicts. " in out
     assert "4086Mi headroom before eviction (memory.available < 10Mi)." in out
-    assert "Left as the kernel counts: 3995Mi before the kernel kills." in out
+    assert "Headroom before an OOM kill: 3995Mi." in out
 
 
 def test_without_a_threshold_the_kubelet_never_evicts_and_rank_says_so(tmp_path, capsys):

@@ -127,7 +127,7 @@ def test_a_recommendation_counts_where_nothing_was_measured(objects, capsys):
     (samples,), (assumption,) = recommended_samples(objects, ())
     assert (samples.pod, samples.container, samples.is_recommendation) == ("shop/web", "app", True)
     assert (samples.memory_bytes, samples.cpu_milli) == ((400 * MI,), (250,)), "what it needs, not what is allowed"
-    assert assumption.value == "what VerticalPodAutoscaler web-vpa recommends"
+    assert assumption.value == "the recommendation of VerticalPodAutoscaler web-vpa"
 
     code, out, err = podqos(capsys, "advise", "-f", "web.yaml", "-o", "json")
     assert code == 0, err

@@ -184,11 +184,11 @@ def test_a_safer_edit_does_what_it_says():
     assert "memory: 1Gi" in safer.patch.kustomize
     assert "kubectl patch deployment web -n shop" in safer.patch.kubectl
     assert safer.remedy.instead
-    assert safer.remedy.costs == ("1536Mi of memory more requested on the node, which has room",), "for both replicas"
+    assert safer.remedy.costs == ("1536Mi more memory requested on the node, which has room",), "for both replicas"
 
 
 def test_a_pod_that_is_gone_is_an_error_that_names_it():
-    with pytest.raises(InputError, match="there is no pod shop/none"):
+    with pytest.raises(InputError, match="no such pod: shop/none"):
         page().pod("shop/none")
 
 
@@ -264,7 +264,7 @@ def test_a_refused_edit_says_so_in_the_words_of_the_api_server_every_time():
 @pytest.mark.parametrize(
     ("edit", "what"),
     [
-        (PodEdit("shop/none"), "there is no pod"),
+        (PodEdit("shop/none"), "no such pod"),
         (PodEdit("shop/web-1", "side"), "no container side"),
         (PodEdit("shop/web-1", "main", {"memory": "lots"}), "lots"),
         (PodEdit("shop/web-1", "main", {"memory": "-1Mi"}), "must be"),

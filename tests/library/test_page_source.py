@@ -67,7 +67,7 @@ def test_files_are_recognised_by_what_they_hold(files, kind, pack):
         ({"a.json": SNAPSHOT, "b.json": SNAPSHOT}, "more than one"),
         ({"a.yaml": SMALL, "b.yaml": SMALL, "pod.yaml": WEB}, "more than one"),
         ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot cannot be combined with manifests"),
-        ({"small.yaml": SMALL}, "not among the files given"),
+        ({"small.yaml": SMALL}, "not among the given files"),
         ({"a.json": SNAPSHOT[:-20]}, "broken"),
         ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: a binary file"),
     ],
@@ -91,7 +91,7 @@ def test_usage_is_that_of_the_pods_and_each_node_has_its_own():
     usage = b"pod,memory\na,50Mi\nshop/b,60Mi\nnobody,1Mi\n"
     view = page_about(source := read_given({**files, "usage.csv": usage})).cluster()
     assert {each.node: each.used_bytes for each in view.pods} == {"node-a": 50 << 20, "node-b": 60 << 20}
-    assert [each.what for each in source.objects.problems] == ["there is no pod nobody"]
+    assert [each.what for each in source.objects.problems] == ["no such pod: nobody"]
 
 
 def test_values_of_a_scenario_can_be_changed_but_not_which_files_it_reads(tmp_path):

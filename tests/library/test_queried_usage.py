@@ -369,5 +369,5 @@ def test_how_much_history_there_is_is_said_and_published(capsys):
     assert (coverage["first"], coverage["last"]) == ("2026-11-10T00:00:00Z", "2026-11-17T00:00:00Z")
     assert (coverage["samples"], coverage["replicas"], coverage["gaps"], coverage["shortfalls"]) == (2017, 1, 0, [])
     assert "based on 7 d 0 h of history, 2,017 samples of 1 replica, no gaps" in out
-    assert "provisional: too little data, nothing is lowered" in " ".join(short.split())
+    assert "provisional: too little data to lower anything" in " ".join(short.split())
     assert "less than a day of history" in " ".join(short.split())

@@ -54,7 +54,7 @@ def test_a_picture_is_of_the_node_that_is_asked_for():
     assert run.svg(name) == run.svg()
     with pytest.raises(podqos.InputError, match="'elsewhere' is not shown"):
         run.svg("elsewhere")
-    with pytest.raises(podqos.InputError, match="there is no node 'elsewhere'"):
+    with pytest.raises(podqos.InputError, match="no such node: 'elsewhere'"):
         podqos.simulate(scenario, nodes=["elsewhere"])
 
 

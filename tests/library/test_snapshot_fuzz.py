@@ -139,7 +139,7 @@ def test_a_broken_list_of_workloads_is_refused_with_its_line(version):
 def test_an_amount_that_no_machine_has_is_refused():
     changed = [line.replace(b"120m", b"1e1999") for line in LINES]
 
-    with pytest.raises(InputError, match="beyond what Kubernetes counts"):
+    with pytest.raises(InputError, match="too large for Kubernetes"):
         cluster_scenario(ClusterSnapshot(changed, "cluster.json"), "now")
 
 

@@ -57,7 +57,7 @@ status: {capacity: {memory: %s}}
 
 MEMORY = Assumption("node memory", "64Gi", "--node-memory")
 KUBELET = Assumption("kubelet settings", "defaults", "--kubelet-config")
-USAGE = Assumption("usage", "what pods request, or 64Mi without a request", "--usage")
+USAGE = Assumption("usage", "the pods' requests, or 64Mi without one", "--usage")
 RESERVED = Kubelet(KubeletConfiguration(kube_reserved={"memory": "4Gi"}))
 ROWS = [UsageRow(name, memory=Quantity.parse("1Gi")) for name in ("web", "batch")]
 
@@ -109,7 +109,7 @@ def test_pods_without_figures_are_named_and_no_more_than_three():
     many = objects(PODS.replace("replicas: 2", "replicas: 5"))
     (assumed,) = node_state(many, known, node_memory_bytes=16 * GI).assumptions
     what = "usage of default/batch-0, default/batch-1, default/batch-2 and 2 more"
-    assert assumed == Assumption(what, "what they request, or 64Mi without a request", "--usage")
+    assert assumed == Assumption(what, "their requests, or 64Mi without one", "--usage")
 
 
 def test_a_kubelets_settings_count_without_a_file():
@@ -121,7 +121,7 @@ def test_a_kubelets_settings_count_without_a_file():
 
 def test_drift_takes_both_versions_to_use_what_the_older_one_requests():
     answer = drift(objects(), objects(PODS.replace("4Gi", "2Gi")))
-    amounts = "what the older version requests, or 64Mi without a request"
+    amounts = "the requests of the older version, or 64Mi without one"
     what = Assumption("unmeasured usage", amounts, "--usage")
     assert answer.assumptions == (MEMORY, what, KUBELET)
     assert [each.workload for each in answer.workloads if each.fails] == ["Pod default/web"]
@@ -160,7 +160,7 @@ def test_what_fails_is_decided_by_what_is_allowed():
     allowed = drift(old, new, allowed=Allowed(frozenset({"web"})))
     web = next(each for each in allowed.workloads if each.name == "web")
     assert (web.status, web.fails, allowed.fails) == (DriftStatus.AHEAD, False, False)
-    with pytest.raises(InvalidArgument, match="there is no workload nobody"):
+    with pytest.raises(InvalidArgument, match="no such workload: nobody"):
         drift(old, new, allowed=Allowed(frozenset({"nobody"})))
 
 
@@ -199,13 +199,16 @@ def test_samples_that_fit_no_workload_are_a_problem_of_the_input():
         (lambda: rank(Objects()), "there are no pods"),
         (lambda: rank(objects(), "missing.csv"), "missing.csv: No such file"),
         (lambda: rank(objects(), node_memory_bytes=1), "1 bytes is too little memory for a node"),
-        (lambda: rank(objects(), node_memory_bytes=GI), "the pods use 4224Mi, the node has 1Gi"),
+        (lambda: rank(objects(), node_memory_bytes=GI), "the pods use 4224Mi, but the node has 1Gi"),
         (lambda: forecast(objects(), growing=""), "no growing pod given"),
-        (lambda: forecast(objects(), growing="wbe"), r"there is no pod wbe \(did you mean web\?\)"),
+        (lambda: forecast(objects(), growing="wbe"), r"no such pod: wbe \(did you mean web\?\)"),
         (lambda: drift(Objects(), Objects()), "no workloads in either version"),
         (lambda: advise(Objects()), "nothing to advise about"),
-        (lambda: advise(objects()), "nothing is known about 2 workloads"),
-        (lambda: advise(objects(), descriptions=[DescribedWorkload("a/", Description(True))]), "cannot be the name"),
+        (lambda: advise(objects()), "no usage or description for 2 workloads"),
+        (
+            lambda: advise(objects(), descriptions=[DescribedWorkload("a/", Description(True))]),
+            "is not a valid workload name",
+        ),
     ],
 )
 def test_what_cannot_be_answered_raises_one_line(call, message):

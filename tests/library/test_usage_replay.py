@@ -163,22 +163,22 @@ def test_samples_in_any_order_twice_and_without_a_number_are_put_right_and_told(
     values = [(TUESDAY + 120, "3"), (TUESDAY, "1"), (TUESDAY + 60, "NaN"), (TUESDAY + 120, "5"), (TUESDAY + 180, "7")]
     _, out, _ = make(capsys, matrix((labels(MEMORY), values)), name="usage.json")
     assert [curve(FIRST).at(second * SECOND_US) for second in (0, 60, 120, 180)] == [1, 3, 5, 7]
-    assert "1 sample: no number, left out\n" in out
-    assert "1 sample: at the same time as another, of which the larger counts\n" in out
-    assert "1 sample: out of order, put in order\n" in out
+    assert "1 sample: not a number, left out\n" in out
+    assert "1 sample: duplicate times, of which the larger value counts\n" in out
+    assert "1 sample: out of order, sorted\n" in out
 
 
 def test_a_counter_becomes_a_rate_and_goes_on_after_a_reset(capsys):
     values = [(TUESDAY, "100"), (TUESDAY + 60, "130"), (TUESDAY + 120, "6"), (TUESDAY + 180, "66")]
     _, out, _ = make(capsys, matrix((labels(CPU), values)), name="usage.json")
     assert [curve(FIRST, "cpu_milli").at(second * SECOND_US) for second in (0, 59, 60, 120)] == [500, 500, 100, 1000]
-    assert "1 sample: a counter that was reset\n" in out
+    assert "1 sample: counter resets\n" in out
 
 
 def test_a_gap_is_bridged_and_told(capsys):
     rows = [f"{minute}m,{FIRST},{minute}Mi" for minute in (0, 1, 2, 3, 13, 14)]
     _, out, _ = make(capsys, "\n".join(["time,pod,memory", *rows]))
-    assert "1 sample: after a gap, bridged with a straight line\n" in out
+    assert "1 sample: after a gap, interpolated\n" in out
     assert curve(FIRST).at(8 * 60 * SECOND_US) == 8 << 20
 
 
@@ -225,13 +225,13 @@ def test_pods_of_other_workloads_are_named_and_left_out(capsys):
 
 
 BAD = {
-    "no time": (f"pod,memory\n{FIRST},1Mi\n", "usage.csv:1: there is no column with the time"),
-    "kubectl top": (f"NAME CPU(cores) MEMORY(bytes)\n{FIRST} 1m 1Mi\n", "there is no column with the time"),
+    "no time": (f"pod,memory\n{FIRST},1Mi\n", "usage.csv:1: no time column"),
+    "kubectl top": (f"NAME CPU(cores) MEMORY(bytes)\n{FIRST} 1m 1Mi\n", "no time column"),
     "a column": ("time,pod,memry\n0,a,1Mi\n", "usage.csv:1: unknown column 'memry'"),
     "an amount": (f"time,pod,memory\n0,{FIRST},lots\n", "usage.csv:2: 'lots' is not a valid quantity"),
     "a time": (f"time,pod,memory\nnoon,{FIRST},1Mi\n", 'usage.csv:2: "noon" is not a duration'),
-    "mixed times": (f"time,pod,memory\n0,{FIRST},1\n{TUESDAY},{FIRST},1\n", "usage.csv:3: dates and times"),
-    "no pods": ("time,pod,memory\n", "usage.csv: there are no samples"),
+    "mixed times": (f"time,pod,memory\n0,{FIRST},1\n{TUESDAY},{FIRST},1\n", "usage.csv:3: absolute and relative times"),
+    "no pods": ("time,pod,memory\n", "usage.csv: no samples"),
     "nothing that matches": ("time,pod,memory\n0,dns-1,1Mi\n", "none of the recorded pods"),
     "wrong unit": (f"time,pod,memory\n{TUESDAY},{FIRST},1\n{TUESDAY * 40},{FIRST},1\n", "span 2,2"),
     "a metric": (matrix((labels("up"), [(TUESDAY, "1")])), "usage.csv: result[0]: unknown metric up"),

@@ -235,7 +235,7 @@ def test_a_quota_refuses_manifests_as_admit_does_and_other_workloads_because_of_
     expected = admit(read_given(given(deployment("web", 2, "2Gi"), *items[1:])).objects)
     refused = {each.name: each.refusal.message for each in expected.items if each.refusal is not None}
     view = shown.what_if(WhatIf(edits=(request("web-0", "2Gi"),)))
-    assert view.notes == (f"Deployment shop/later is then refused: {refused['later']}",)
+    assert view.notes == (f"Deployment shop/later is then rejected: {refused['later']}",)
 
 
 def test_settings_of_all_kubelets_change_the_headroom_of_all_nodes():
@@ -298,4 +298,4 @@ def test_a_workload_that_was_refused_before_is_not_blamed_on_an_edit():
     shown = page(*items)
     assert shown.what_if(WhatIf(edits=(request("web-0", "512Mi"),))).notes == ()
     (note,) = shown.what_if(WhatIf(edits=(request("web-0", "2Gi"),))).notes
-    assert note.startswith("Deployment shop/wide is then refused")
+    assert note.startswith("Deployment shop/wide is then rejected")

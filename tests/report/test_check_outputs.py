@@ -174,11 +174,11 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
             Fate.BY_CLASS,
             f"{{}} is evicted once it uses more than it requests{_ALSO}",
         ),
-        (Consequence(Effect.STANDING, _HIGH, _LOW), Fate.SAFER, f"{{}} is safer than its manifest says{_SO}"),
+        (Consequence(Effect.STANDING, _HIGH, _LOW), Fate.SAFER, f"{{}} is safer than its manifest suggests{_SO}"),
         (
             replace(_BOTH_FIRST, now=_HIGH, repaired=_LOW, evicted_first_anyway=False),
             Fate.SAFER,
-            f"{{}} is safer than its manifest says{_SO}",
+            f"{{}} is safer than its manifest suggests{_SO}",
         ),
         (Consequence(Effect.STANDING, _HIGH), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
         (Consequence(Effect.NONE, _LOW), Fate.NONE, f"{{}}:{_ALSO[1:]}"),

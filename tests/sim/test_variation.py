@@ -98,16 +98,16 @@ def test_a_parameter_changes_what_it_names(scenario, text, holds):
 BAD = {
     "growth": "'growth' is not a parameter with values",
     "growth@web=": "is not a parameter with values",
-    "speed=1,2": "there is no parameter speed",
+    "speed=1,2": "unknown parameter speed",
     "limits.memory=1Gi": "no workload given",
     "growth@shop=2": "the scenario has no workload shop",
     "growth@web=fast": "'fast' is not a number",
-    "limits.memory@web:side=1Gi": "there is no container side",
+    "limits.memory@web:side=1Gi": "no such container: side",
     "limits.memory@web=lots": "limits.memory@web: 'lots' is not a quantity (such as 512Mi or 250m)",
-    "policy=fair": "there is no policy fair",
+    "policy=fair": "unknown policy fair",
     "phase=soon": "phase",
     "kubelet.maxPod=1": "unknown field 'maxPod'",
-    "spec.nodes[3].capacity.memory=1Gi": "there is no spec.nodes.3",
+    "spec.nodes[3].capacity.memory=1Gi": "no such field: spec.nodes.3",
 }
 
 

@@ -186,9 +186,9 @@ def test_without_verbose_the_flags_are_one_line(verbose, capsys, tmp_path):
 
 
 COMPONENT_LINES = [
-    "kubelet -999 1 oomScoreAdj of its configuration",
-    "kube-proxy -999 1 oomScoreAdj of its configuration",
-    "container runtime -999 1 OOMScoreAdjust of its systemd unit",
+    "kubelet -999 1 oomScoreAdj in its configuration",
+    "kube-proxy -999 1 oomScoreAdj in its configuration",
+    "container runtime -999 1 OOMScoreAdjust in its systemd unit",
     "pod sandbox -998 2 the container runtime",
 ]
 
@@ -236,5 +236,5 @@ def test_the_kubelets_own_score_is_what_its_configuration_says(ranked, verbose, 
     file = tmp_path / "kubelet.yaml"
     file.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\noomScoreAdj: -500\n")
     for lines in (ranked("--kubelet-config", str(file)), verbose("--kubelet-config", str(file))):
-        assert "kubelet -500 334 oomScoreAdj of its configuration" in lines
-        assert "kube-proxy -999 1 oomScoreAdj of its configuration" in lines
+        assert "kubelet -500 334 oomScoreAdj in its configuration" in lines
+        assert "kube-proxy -999 1 oomScoreAdj in its configuration" in lines

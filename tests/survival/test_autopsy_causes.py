@@ -239,7 +239,7 @@ def test_where_the_size_of_the_node_is_unknown_the_score_says_which_share_is_req
     kill = examined(lines)
     (cause,) = kill.causes
     assert (cause.cause, cause.pid, cause.against_bytes, cause.request_thousandths) == (Cause.OWN_USE, 102, None, 0)
-    assert "requests 0 % of the node, further above than any other" in cause_words(cause, kill)
+    assert "requests 0 % of the node, further above its request than any other" in cause_words(cause, kill)
 
 
 def test_where_none_is_above_its_request_the_largest_is_named():

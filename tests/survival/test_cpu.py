@@ -189,7 +189,7 @@ class TestExclusiveCores:
         assert (daemons.pods_weight, daemons.granted_milli) == (118, 1258)
 
     def test_more_than_there_is_cannot_be_given_away(self):
-        with pytest.raises(InputError, match=r"4 CPUs of their own .*, and pods have 3"):
+        with pytest.raises(InputError, match=r"4 exclusive CPUs .*, but pods have 3"):
             burst([pod("own", "cpu=4,memory=1Gi", "cpu=4,memory=1Gi")], 3, self.STATIC)
 
 

@@ -129,7 +129,7 @@ BROKEN = {
     "misspelt resources": ({**FILE, "pods": [{"spec": {"resources": {"request": {}}}}]}, "pods[0].spec.resources"),
     "pods are no list": ({**FILE, "pods": {}}, "pods is not a list"),
     "node is a name": ({**FILE, "node": "worker-1"}, "node"),
-    "the same pod twice": ({**FILE, "pods": FILE["pods"] * 2}, "two pods are the same"),
+    "the same pod twice": ({**FILE, "pods": FILE["pods"] * 2}, "duplicate pod"),
     "a row about nobody": ({**FILE, "usage": [{"pod": "x"}]}, "usage[0]"),
     "not a mapping": ([], "snapshot"),
 }

@@ -104,7 +104,7 @@ def test_disk_inodes_and_processes_reach_the_ranking(signal, expected):
 
 
 BAD = {
-    "nobody": ([{"pod": "analytic"}], "row 0: there is no pod analytic (did you mean analytics"),
+    "nobody": ([{"pod": "analytic"}], "row 0: no such pod: analytic (did you mean analytics"),
     "several": ([{"pod": "twin"}], "row 0: twin is ambiguous (write one/twin or two/twin)"),
     "no such container": ([{"pod": "analytics", "container": "x"}], "row 0: default/analytics has no container x"),
     "which container": ([{"pod": "pair"}], "row 0: default/pair has several containers (container is one of x, y)"),

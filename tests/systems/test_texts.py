@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from podqos.cli.main import main
+from podqos.cluster.tls import _as_file
 from podqos.objects.scopes import is_within, scope_of
 from podqos.reading.paths import begins_with_drive, has_folder, relative, with_slashes
 from podqos.report.check.sarif import uri
@@ -84,6 +85,14 @@ def test_a_kubeconfig_with_crlf_is_read(tmp_path, monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "context" in err
     assert err.count("\n") == 1
+
+
+def test_a_client_certificate_is_in_a_file_of_its_owner_only_while_it_is_read(monkeypatch):
+    monkeypatch.delattr(os, "memfd_create")
+    with _as_file(b"certificate") as path:
+        assert Path(path).read_bytes() == b"certificate"
+        assert Path(path).stat().st_mode & 0o077 == 0
+    assert not Path(path).exists()
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "cp437"])

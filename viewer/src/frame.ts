@@ -38,7 +38,7 @@ export function card(id: string, title: string, kind: string, ...content: HTMLEl
   return h("section", { class: `card ${kind}`, "aria-labelledby": id }, h("h2", { id }, title), ...content);
 }
 
-/** What a table shows where there is nothing to say. */
+/** The content of an empty table cell. */
 export const NONE = "–";
 
 export interface Column<Row> {
@@ -47,7 +47,7 @@ export interface Column<Row> {
   number?: boolean;
 }
 
-/** A table whose rows become blocks where it would be cut; the first column names the row. */
+/** A table whose rows become blocks on narrow screens; the first column names the row. */
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], kind: (row: Row) => string = () => ""): HTMLElement {
   const cell = (column: Column<Row>, row: Row, index: number) => {
     const content = column.cell(row);
@@ -72,10 +72,10 @@ export function breakable(key: string): HTMLElement {
   return h("span", { class: "key" }, key.slice(0, slash), h("wbr"), key.slice(slash));
 }
 
-/** What is chosen or turned, not written. */
+/** Inputs that are chosen or dragged, not typed into. */
 const CHOSEN = ["range", "checkbox", "radio"];
 
-/** Whether a key that was pressed means what the reader writes, and not the page. */
+/** Whether a key press is text input and not a shortcut. */
 export function isTyping({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   const writes = target instanceof HTMLTextAreaElement || (target instanceof HTMLInputElement && !CHOSEN.includes(target.type));
   return ctrlKey || metaKey || altKey || writes || target instanceof HTMLSelectElement;

@@ -9,7 +9,7 @@ import { fitted, NAME, textWidth } from "./text";
 
 const ROW = 19;
 const MOST = 40;
-/** A small mark takes so much to either side. */
+/** Half the width of a small mark. */
 const MARK = 8;
 
 export function conditionsPanel(plot: Plot): Panel {
@@ -34,10 +34,10 @@ export function conditionsPanel(plot: Plot): Panel {
 }
 
 const CHECKS = 12;
-/** Ticks that are closer than this are drawn as one. */
+/** Ticks closer than this are merged. */
 const CLOSE = 4;
 
-/** When the kubelet looked at its thresholds, whether or not it found anything to do. */
+/** The kubelet's eviction checks, whether or not it found anything to do. */
 export function checksPanel(plot: Plot): Panel {
   const { looks } = plot.node;
   const every = [...new Set(looks.map((each) => time(each.everyUs, 1e6)))].join(", ");
@@ -110,7 +110,7 @@ function label(body: SVGGElement, plot: Plot, text: string, spans: readonly Span
   body.append(s("text", { class: `name ${kind(within(part))}`, x: part.from + 6, y: top + 12.5, ...(pod === undefined ? {} : { "data-pod": pod }) }, words));
 }
 
-/** What of some spans is drawn, in pixels. */
+/** The visible parts of spans, in pixels. */
 function onScreen(plot: Plot, spans: readonly Span[]): Span[] {
   return spans
     .map((span) => ({ from: Math.max(plot.left, plot.x(span.from)), to: Math.min(plot.right, plot.x(span.to)) }))

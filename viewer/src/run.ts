@@ -4,16 +4,16 @@
 import { bare } from "./format";
 import type { AutopsyPage, BlastRadius, RunView, Session } from "./schema";
 
-/** What is written into a page that was saved. */
+/** The data of a saved page. */
 export interface Saved {
   session: Session;
-  /** Answers by the address they were asked for; for a POST with its body behind a space. */
+  /** Answers by path; for a POST, the path is followed by a space and the body. */
   answers: Readonly<Record<string, unknown>>;
   route?: string;
   savedAt?: string;
 }
 
-/** What the app shows where it was saved as one file. */
+/** The state of an app that was saved as one file. */
 export interface SavedApp {
   kind?: undefined;
   app: Saved;
@@ -21,7 +21,7 @@ export interface SavedApp {
 
 export type Data = RunView | BlastRadius | AutopsyPage | SavedApp;
 
-/** Read the data written into the page; null where the page was opened bare. */
+/** Read the data embedded in the page; null if there is none. */
 export function readData(): Data | null {
   const text = document.getElementById("run")?.textContent ?? "null";
   return JSON.parse(text) as Data | null;

@@ -12,7 +12,7 @@ export function linear(from: readonly [number, number], to: readonly [number, nu
   return scale;
 }
 
-/** Logarithmic; what is below the domain stays at its lower end. */
+/** Logarithmic; values below the domain are clamped to its lower end. */
 export function logarithmic(from: readonly [number, number], to: readonly [number, number]): Scale {
   const inner = linear([Math.log2(from[0]), Math.log2(from[1])], to);
   const scale = ((value: number) => inner(Math.log2(Math.min(from[1], Math.max(from[0], value))))) as Scale;
@@ -39,7 +39,7 @@ function roundStep(rough: number): number {
 
 const TIME_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1.5e4, 3e4, 6e4, 1.2e5, 3e5, 6e5, 9e5, 1.8e6, 3.6e6, 7.2e6, 1.08e7, 2.16e7, 4.32e7, 8.64e7];
 
-/** Steps of time in milliseconds that people count in. */
+/** Steps of time in milliseconds that are familiar to people. */
 export function timeTicks(lowUs: number, highUs: number, wanted: number): { step: number; at: number[] } {
   const rough = (highUs - lowUs) / 1000 / Math.max(1, wanted);
   const step = (TIME_STEPS.find((each) => each >= rough) ?? Math.ceil(rough / 8.64e7) * 8.64e7) * 1000;

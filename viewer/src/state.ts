@@ -12,7 +12,7 @@ export interface Looking {
   kill: Kill | null;
   /** The pod that is pointed at, by its place in the run's list. */
   pod: number | null;
-  /** Whether panels in which nothing happens are drawn as well. */
+  /** Whether Panels without events are drawn as well. */
   all: boolean;
 }
 

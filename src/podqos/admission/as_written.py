@@ -15,17 +15,17 @@ Fields = dict[str, Plain]
 
 
 def fields_of(value: Plain) -> Fields:
-    """Return an object's fields; none where it is missing."""
+    """Return an object's fields; none if it is missing."""
     return value if isinstance(value, dict) else {}
 
 
 def items_of(value: Plain) -> list[Plain]:
-    """Return a list's items; none where it is missing."""
+    """Return a list's items; none if it is missing."""
     return value if isinstance(value, list) else []
 
 
 def item_of(value: Plain, index: int) -> Fields:
-    """Return the fields of one item of a list; none where there is no such item."""
+    """Return the fields of one item of a list; none if there is no such item."""
     items = items_of(value)
     return fields_of(items[index]) if index < len(items) else {}
 
@@ -43,7 +43,7 @@ def containers_of(spec: Fields) -> Iterator[tuple[Fields, str]]:
 
 
 def text_of(fields: Fields, name: str) -> str:
-    """Return a text; empty where it is missing."""
+    """Return a text; empty if it is missing."""
     value = fields.get(name)
     return value if isinstance(value, str) else ""
 
@@ -55,14 +55,14 @@ def number_of(fields: Fields, name: str) -> int:
 
 
 def choice_errors(fields: Fields, name: str, choices: tuple[str, ...], path: str, *, default: str = "") -> Errors:
-    """Check a text that is one of a few. With a ``default``, an empty one is as good as none."""
+    """Check a text with a fixed set of values. With a ``default``, an empty one counts as missing."""
     value = fields.get(name)
     if isinstance(value, str) and (value or default) not in choices:
         yield not_supported(f"{path}.{name}", value, choices)
 
 
 def go_struct(fields: Fields, names: dict[str, tuple[str, Plain]]) -> Fields:
-    """Return an object as the API server prints it where an error is about all of it: by Go's names, nothing left out.
+    """Return an object as the API server prints it in an error about the whole object: by Go's names, complete.
 
     ``names`` maps the fields, in Go's order, to their names there and to what stands for a missing one.
     """

@@ -1,4 +1,4 @@
-"""The whole way of a new pod through the API server, step by step.
+"""A new pod's whole path through the API server, step by step.
 
 Order: defaulting → mutating admission (LimitRange defaults, Priority, default tolerations, where it is enabled
 PodTolerationRestriction, RuntimeClass overhead, the override with LimitRange run again) → since 1.37 pod-level amounts
@@ -41,7 +41,7 @@ from podqos.qos.classes import classify
 
 
 class Step(StrEnum):
-    """The stations of a pod, by the names of the plug-ins where there is one."""
+    """The steps of a pod, by the names of the plug-ins if there is one."""
 
     DECODING = "Decoding"
     DAEMON_SET_CONTROLLER = "DaemonSet controller"
@@ -73,7 +73,7 @@ class StepResult(Struct, frozen=True, gc=False):
 
 
 class Admission(Struct, frozen=True, gc=False):
-    """What became of a pod."""
+    """The outcome for a pod."""
 
     pod: Pod
     """As stored, or as far as it got."""
@@ -82,13 +82,13 @@ class Admission(Struct, frozen=True, gc=False):
     refused_by: Step | None = None
     refusal: Refusal | None = None
     quotas: tuple[ResourceQuota, ...] = ()
-    """The quotas with the pod counted, where it was allowed."""
+    """The quotas with the pod counted, if it was allowed."""
     conflicts: tuple[ConflictingDefaults, ...] = ()
     """Defaults that depend on an order that is not defined: another API server may answer differently."""
     override: OverrideUse | None = None
-    """Whether an override counts for the pod, where there is one."""
+    """Whether an override applies to the pod, if there is one."""
     tolerated: tuple[FieldError, ...] = ()
-    """What the API server rejects and the question does not depend on (see ``relevance``)."""
+    """Errors that the question does not depend on (see ``relevance``)."""
 
     @property
     def allowed(self) -> bool:
@@ -111,7 +111,7 @@ def admit(
     written: Plain = None,
     question: Question = Question.ADMISSION,
 ) -> Admission:
-    """Take a new pod through every step until one refuses it. A status that came with it is dropped.
+    """Take a new pod through every step until one rejects it. A status that came with it is dropped.
 
     With its ``spec`` as ``written``, the fields that are not in its model are validated as well. What is wrong with a
     pod and does not matter for ``question`` does not stop it.
@@ -200,7 +200,7 @@ def _steps(
 
 
 def _known_fields(pod: Pod, profile: Profile, record: Record) -> Pod:
-    """Drop what this version does not know."""
+    """Drop fields that this version does not know."""
     if profile.pod_level_resources or pod.spec.resources is None:
         return pod
     if record is not None:
@@ -242,6 +242,6 @@ def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:
 
 
 def within_bounds(pod: Pod, limit_ranges: tuple[LimitRange, ...]) -> Pod | Refusal:
-    """Hold the pod against each LimitRange; the first with complaints refuses it."""
+    """Check the pod against each LimitRange; the first violated one rejects it."""
     denied = first_denial(pod, limit_ranges)
     return pod if denied is None else forbidden_pod(pod, denied)

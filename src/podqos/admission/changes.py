@@ -21,13 +21,13 @@ class Why(StrEnum):
     REQUEST_FROM_LIMIT = "RequestFromLimit"
     """A container that states a limit and no request gets the limit as its request."""
     POD_REQUEST_FROM_CONTAINERS = "PodRequestFromContainers"
-    """A missing pod-level request is what the containers add up to."""
+    """A missing pod-level request is the sum of the containers'."""
     POD_REQUEST_FROM_LIMIT = "PodRequestFromLimit"
     """A missing pod-level request that no container states is the pod-level limit."""
     POD_HUGEPAGES_LIMIT_FROM_CONTAINERS = "PodHugePagesLimitFromContainers"
-    """A missing pod-level limit of huge pages is what the containers add up to."""
+    """A missing pod-level limit of huge pages is the sum of the containers'."""
     POD_LIMIT_FROM_CONTAINERS = "PodLimitFromContainers"
-    """A missing pod-level limit of a pod whose containers are all limited is what these add up to (1.37)."""
+    """A missing pod-level limit of a pod whose containers are all limited is the sum of theirs (1.37)."""
     POD_LEVEL_RESOURCES_UNKNOWN = "PodLevelResourcesUnknown"
     """This version of Kubernetes drops resources that are set for the pod as a whole."""
     ROUNDED_UP_TO_MILLI = "RoundedUpToMilli"
@@ -35,7 +35,7 @@ class Why(StrEnum):
     LIMIT_RANGE_DEFAULT = "LimitRangeDefault"
     """A LimitRange fills in a limit that the container leaves out."""
     LIMIT_RANGE_DEFAULT_REQUEST = "LimitRangeDefaultRequest"
-    """A LimitRange fills in a request that the container leaves out and that no limit of its own implied."""
+    """A LimitRange fills in a request that the container leaves out and that its own limit does not imply."""
     RUNTIME_CLASS_OVERHEAD = "RuntimeClassOverhead"
     """What the runtime class costs on top of the containers."""
     PRIORITY_FROM_CLASS = "PriorityFromClass"
@@ -47,7 +47,7 @@ class Why(StrEnum):
     DAEMON_SET_TOLERATION = "DaemonSetToleration"
     """The pods of a DaemonSet stay on lost nodes and run on nodes under pressure."""
     TOLERATION_OF_LOST_NODES = "TolerationOfLostNodes"
-    """Pods stay five minutes on a node that is not ready or unreachable, unless they say otherwise."""
+    """By default, pods stay five minutes on a node that is not ready or unreachable."""
     MEMORY_PRESSURE_TOLERATION = "MemoryPressureToleration"
     """PodTolerationRestriction lets pods that are not BestEffort onto nodes under memory pressure."""
     RUNTIME_CLASS_SCHEDULING = "RuntimeClassScheduling"
@@ -61,7 +61,7 @@ class Why(StrEnum):
     RESIZED = "Resized"
     """The resize asks for it."""
     KEPT_GUARANTEED = "KeptGuaranteed"
-    """A sidecar that would demote a Guaranteed pod, which asks to be kept so."""
+    """A sidecar would demote a Guaranteed pod that asks to stay Guaranteed."""
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -74,7 +74,7 @@ class Change(Struct, frozen=True, gc=False):
     after: Quantity
     why: Why
     source: str = ""
-    """The name of the policy object that asked for it, where there is one."""
+    """The name of the policy object behind it, if there is one."""
 
 
 class FieldChange(Struct, frozen=True, gc=False):

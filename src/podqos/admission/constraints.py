@@ -1,4 +1,4 @@
-"""What the API server refuses about where a pod wants to run: node selector, affinity, spreading, scheduling gates.
+"""What the API server rejects about where a pod wants to run: node selector, affinity, spreading, scheduling gates.
 
 ``matchLabelKeys`` are merged into the label selectors before anything is checked, as the API server does when a pod is
 created; what the scheduler then sees is the business of ``placement``.
@@ -69,7 +69,7 @@ def _merged_labels(pod: Pod, *, is_stored: bool) -> Labels:
 
 
 def affinity_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
-    """Check everything that a pod asks of its neighbourhood."""
+    """Check all constraints on where a pod runs."""
     labels = _merged_labels(pod, is_stored=is_stored)
     affinity = pod.spec.affinity
     if affinity is None:
@@ -129,7 +129,7 @@ def _field_errors(requirement: NodeSelectorRequirement, path: str) -> Errors:
 
 
 def _operator_errors(requirement: NodeSelectorRequirement | LabelSelectorRequirement, path: str) -> Errors:
-    """Check that there are values where the operator needs them, and none where it does not."""
+    """Check that there are values if the operator needs them, and none otherwise."""
     if requirement.operator in {"In", "NotIn"}:
         if not requirement.values:
             yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
@@ -223,7 +223,7 @@ def gate_errors(gates: tuple[PodSchedulingGate, ...]) -> Errors:
 
 
 def spread_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
-    """Check the constraints on how evenly pods must lie."""
+    """Check the topology spread constraints."""
     labels = _merged_labels(pod, is_stored=is_stored)
     constraints = pod.spec.topology_spread_constraints
     later = Counter((constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints)

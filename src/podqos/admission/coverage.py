@@ -1,4 +1,4 @@
-"""The fields of a pod that podqos does not judge: the API server may refuse it for them, and podqos would not know.
+"""The fields of a pod that podqos does not validate: the API server may reject it for them without podqos knowing.
 
 Types and names of fields are checked everywhere (``decoding``). What is listed here has rules of its own that have
 nothing to do with QoS, or depends on objects that podqos does not read.
@@ -26,7 +26,7 @@ _ENFORCED_LEVEL = "pod-security.kubernetes.io/enforce"
 
 
 def not_judged(value: Plain, pod_path: Sequence[str] = (), namespace: Namespace | None = None) -> tuple[str, ...]:
-    """Return the fields present in a pod, or in the template at ``pod_path``, that podqos does not judge.
+    """Return the fields of a pod, or of the template at ``pod_path``, that podqos does not validate.
 
     A level of Pod Security that the namespace enforces is listed as well.
     """

@@ -1,8 +1,8 @@
-"""Strict decoding: what the API server cannot read it refuses before anything else (400).
+"""Strict decoding: the API server rejects what it cannot read before anything else (400).
 
-``fieldValidation=Strict``, kubectl's default, refuses fields that do not exist, at every depth: ``resource:`` for
-``resources:`` would otherwise make a pod BestEffort without a word. A value that does not fit its field is refused in
-any case. Where a field stands in a file is the business of ``manifest``.
+``fieldValidation=Strict``, kubectl's default, rejects fields that do not exist, at every depth: ``resource:`` for
+``resources:`` would otherwise make a pod BestEffort without a word. A value that does not fit its field is rejected in
+any case. Where a field is in a file is the business of ``manifest``.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json/json.go, vendor/sigs.k8s.io/json
 (Go's encoding/json, case-sensitive). The decoder goes on after a value of the wrong type and reports the first; a type
@@ -80,7 +80,7 @@ def decoding_refusal(value: Plain, kind: str, api_version: str, pod_path: Sequen
     path = ".".join(pod_path)
     decoder = _Decoder()
     try:
-        # A template stands in the spec of its holder; a CronJob's in that of the job it creates.
+        # A template is in the spec of its holder; a CronJob's in that of the job it creates.
         struct = "JobSpec" if len(pod_path) > 2 else f"{kind}Spec"
         decoder.decode(value, "v1.PodTemplateSpec" if pod_path else "v1.Pod", path, _Context(struct, path))
     except _Abort as abort:
@@ -99,7 +99,7 @@ def _refusal(kind: str, api_version: str, why: Undecodable) -> Refusal:
 
 
 def _mistaken_kind(value: Plain) -> Refusal | None:
-    """Refuse what says of itself that it is no pod."""
+    """Reject an object that is not a pod by its own kind."""
     prefix = 'Pod in version "v1" cannot be handled as a Pod: couldn\'t get version/kind; json parse error: json: '
     if not isinstance(value, dict):
         why = f"cannot unmarshal {_named(value)} into Go value of type {_META_TYPE}"
@@ -119,7 +119,7 @@ def _mistaken_kind(value: Plain) -> Refusal | None:
 
 
 class _Abort(Exception):
-    """A type with a decoder of its own cannot read its value: nothing after it is looked at."""
+    """A type with its own decoder cannot read its value: nothing after it is decoded."""
 
     def __init__(self, why: Undecodable) -> None:
         super().__init__(why.message)
@@ -232,7 +232,7 @@ def _is_int(value: Plain, bits: int) -> bool:
 
 
 def _named(value: Plain) -> str:
-    """Return what Go calls a JSON value."""
+    """Return Go's name for a JSON value."""
     match value:
         case bool():
             return "bool"
@@ -246,7 +246,7 @@ def _named(value: Plain) -> str:
 
 
 def _named_for_int(value: Plain) -> str:
-    """Return the same where a number was expected: one that does not fit is quoted."""
+    """Return the same if a number was expected: one that does not fit is quoted."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return _named(value)
     return f"number {value.text if isinstance(value, Number) else repr(value)}"

@@ -1,4 +1,4 @@
-"""What the API server fills in by itself, as far as resources go.
+"""The API server's defaulting of resources.
 
 Requests follow limits here: this is why a container that states only limits is Guaranteed. LimitRange defaults come
 in between and are in ``limit_range``. Amounts of the pod itself, where it states some, follow from those of its
@@ -38,7 +38,7 @@ def defaulted(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod
 
 
 def on_decoding(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod:
-    """Return what is filled in whenever a pod is decoded: before admission, and when it is read."""
+    """Apply the defaults of decoding: before admission, and on read."""
     if _is_complete(pod.spec):
         return pod
     spec = pod.spec
@@ -54,7 +54,7 @@ def on_decoding(pod: Pod, profile: Profile = LATEST, record: Record = None) -> P
 
 
 def with_pod_level_last(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod:
-    """Return what is filled in when a pod is about to be stored: since 1.37 the amounts of the pod itself."""
+    """Apply the defaults of storing: since 1.37, pod-level amounts."""
     if not profile.pod_level_defaults_last or pod.spec.resources is None:
         return pod
     spec = _with_pod_level(pod, record, only_requests_of_limits=False)
@@ -66,7 +66,7 @@ def with_pod_level_last(pod: Pod, profile: Profile = LATEST, record: Record = No
 
 
 def _is_complete(spec: PodSpec) -> bool:
-    """Whether there is clearly nothing to do. Most pods of a live cluster come through here, so it is written flat."""
+    """Whether there is clearly nothing to do. This is a hot path for pods of a live cluster, hence unrolled."""
     if spec.resources is not None or spec.ephemeral_containers or spec.overhead:
         return False
     for containers in (spec.containers, spec.init_containers):
@@ -85,7 +85,7 @@ def _is_complete(spec: PodSpec) -> bool:
 
 
 def _with_requests(containers: tuple[Container, ...], path: str, record: Record) -> tuple[Container, ...]:
-    """Give each container that states a limit the request it leaves out."""
+    """Set missing requests of containers to their limits."""
     if all(container.resources.limits.keys() <= container.resources.requests.keys() for container in containers):
         return containers
     filled = []

@@ -1,4 +1,4 @@
-"""What a container may learn about its pod: references to fields and to resources, in the environment and in volumes.
+"""The downward API: references to a pod's fields and resources, in the environment and in volumes.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateObjectFieldSelector,
 validateContainerResourceFieldSelector, validateContainerResourceDivisor), pkg/apis/core/pods/helpers.go and
@@ -31,7 +31,7 @@ _DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti"
 
 
 def field_errors(reference: Fields, supported: tuple[str, ...], path: str) -> Errors:
-    """Check a reference to a field of the pod; ``supported`` are those that may be had here."""
+    """Check a reference to a field of the pod; ``supported`` are the fields available here."""
     where, version, at = text_of(reference, "fieldPath"), text_of(reference, "apiVersion") or "v1", f"{path}.fieldPath"
     name, has_key, key = where.removesuffix("']").partition("['") if where.endswith("']") else (where, "", "")
     if not where:

@@ -42,48 +42,48 @@ _WORDS = {
 
 
 class FieldError(Struct, frozen=True, gc=False):
-    """One complaint about one field."""
+    """One error about one field."""
 
     path: str
     type: ErrorType
     value: Plain = None
-    """The offending value; None where the error is not about a value."""
+    """The offending value; None if the error is not about a value."""
     detail: str = ""
 
     def __str__(self) -> str:
-        """Return the API server's words, with the field they are about."""
+        """Return the API server's message, with the field."""
         return f"{self.path}: {self.words}"
 
     @property
     def words(self) -> str:
-        """The API server's words, without the field."""
+        """The API server's message, without the field."""
         value = "" if self.value is None else f": {encode(self.value).decode()}"
         detail = f": {self.detail}" if self.detail else ""
         return f"{_WORDS[self.type]}{value}{detail}"
 
 
 def invalid(path: str, value: Plain, detail: str) -> FieldError:
-    """Return an error about a value that makes no sense."""
+    """Return an error about an invalid value."""
     return FieldError(path, ErrorType.INVALID, value, detail)
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """Return an error about a value that is missing."""
+    """Return an error about a missing value."""
     return FieldError(path, ErrorType.REQUIRED, None, detail)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """Return an error about a value that must not be there."""
+    """Return an error about a forbidden value."""
     return FieldError(path, ErrorType.FORBIDDEN, None, detail)
 
 
 def duplicate(path: str, value: str) -> FieldError:
-    """Return an error about a value that is there twice."""
+    """Return an error about a duplicate value."""
     return FieldError(path, ErrorType.DUPLICATE, value)
 
 
 def not_found(path: str, value: str) -> FieldError:
-    """Return an error about a name that nothing has."""
+    """Return an error about a name that does not exist."""
     return FieldError(path, ErrorType.NOT_FOUND, value)
 
 
@@ -98,6 +98,6 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 
 
 def not_supported(path: str, value: str, supported: Iterable[str]) -> FieldError:
-    """Return an error about a value that is not one of a few."""
+    """Return an error about an unsupported value."""
     known = ", ".join(encode(name).decode() for name in supported)
     return FieldError(path, ErrorType.NOT_SUPPORTED, value, f"supported values: {known}")

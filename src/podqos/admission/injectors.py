@@ -46,14 +46,14 @@ class SkipReason(StrEnum):
     """The pod uses the node's network, which a proxy must not redirect."""
     SYSTEM_NAMESPACE = "SystemNamespace"
     OPTED_OUT = "OptedOut"
-    """A label or annotation of the pod says no."""
+    """A label or annotation of the pod opts out."""
     NOT_OPTED_IN = "NotOptedIn"
-    """The pod would have to ask for it, and does not."""
+    """The pod would have to opt in, and does not."""
     ALREADY_INJECTED = "AlreadyInjected"
 
 
 class Skipped(Struct, frozen=True):
-    """Why nothing was added, and what in the pod says so."""
+    """Why nothing was added, and what in the pod decided that."""
 
     reason: SkipReason
     field: str = ""
@@ -73,19 +73,19 @@ class Injector(Struct, frozen=True):
 
     name: str
     sidecar: str
-    """Name of the container that runs beside the others."""
+    """Name of the container that runs next to the others."""
     init: str
-    """Name of the container that prepares the pod; it asks for the same amounts."""
+    """Name of the container that prepares the pod; it requests the same amounts."""
     resources: ResourceRequirements
     annotations: tuple[AmountAnnotation, ...]
     replaces_defaults: bool = False
-    """Whether one annotation about amounts makes all defaults go away."""
+    """Whether a single annotation about amounts drops all defaults."""
     follows_profile: bool = False
     """Whether the version of Kubernetes decides if the sidecar is an init container that is always restarted."""
     native_annotations: tuple[str, ...] = ()
-    """With these a pod chooses otherwise."""
+    """Annotations with which a pod overrides that."""
     comes_first: bool = False
-    """Whether a sidecar that is not native still stands before the other containers."""
+    """Whether a sidecar that is not native still comes before the other containers."""
 
 
 class CustomInjector(Struct, frozen=True):
@@ -106,7 +106,7 @@ class AddedContainer(Struct, frozen=True):
 
 
 class Injection(Struct, frozen=True):
-    """What an injector made of a pod."""
+    """The result of an injector."""
 
     pod: Pod
     injector: str
@@ -207,7 +207,7 @@ _LINKERD_IGNORES = ("kube-system", "cert-manager")
 
 
 def injector_named(name: str) -> Injector:
-    """Return a known injector, or say which there are."""
+    """Return a known injector, or raise with the known names."""
     found = INJECTORS.get(name)
     if found is None:
         close = get_close_matches(name, INJECTORS, 1)
@@ -243,7 +243,7 @@ def _skipped(pod: Pod, injector: Injector) -> Skipped | None:
 
 
 def _istio_skips(pod: Pod, names: set[str]) -> Skipped | None:
-    """Judge as istio does: a label comes before the annotation of the same name."""
+    """Decide as istio does: a label takes precedence over the annotation of the same name."""
     metadata = pod.metadata
     if metadata.namespace in _ISTIO_IGNORES:
         return Skipped(SkipReason.SYSTEM_NAMESPACE, metadata.namespace)
@@ -351,7 +351,7 @@ def _add_custom(pod: Pod, injector: CustomInjector) -> Injection:
 
 
 def _resources(pod: Pod, injector: Injector) -> tuple[ResourceRequirements, tuple[str, ...]]:
-    """Return what the injected containers ask for, and the annotations that say so."""
+    """Return the resources of the injected containers, and the annotations that set them."""
     given = [annotation for annotation in injector.annotations if annotation.key in pod.metadata.annotations]
     if not given:
         return injector.resources, ()

@@ -1,6 +1,6 @@
-"""JSONPatch (RFC 6902): the way in which a mutating webhook says what to change.
+"""JSONPatch (RFC 6902): how a mutating webhook describes changes.
 
-The API server refuses a pod whose patch does not apply, whatever the webhook's failurePolicy says. So patches are made
+The API server rejects a pod whose patch does not apply, whatever the webhook's failurePolicy says. So patches are made
 from the document they are for, and ``apply_patch`` applies them as the API server does before they are sent.
 """
 
@@ -33,7 +33,7 @@ def pointer(path: FieldPath) -> str:
 
 
 def patch_of(document: Plain, edits: Iterable[tuple[FieldPath, str]]) -> tuple[PatchOperation, ...]:
-    """Return what writes these texts into a document; parents that are missing are added, what is there already is not.
+    """Return a patch that writes these texts into a document; missing parents are added, existing values are not.
 
     A patch made of the patched document is empty: it does not matter how often a webhook is called.
     """

@@ -1,4 +1,4 @@
-"""Sidecars that would demote a Guaranteed pod get limits, where the pod asks for that.
+"""Sidecars that would demote a Guaranteed pod get limits, if the pod asks for that.
 
 ``podqos.dev/keep-class: Guaranteed`` asks. A pod is meant to be Guaranteed if one of its containers is so by itself;
 the others get what ``qos.edits`` finds. What a container without any amount gets only its owner knows:
@@ -24,9 +24,9 @@ from podqos.qos.classes import classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
 
 KEEP_ANNOTATION = "podqos.dev/keep-class"
-"""Asks for it; only ``Guaranteed`` can be kept."""
+"""The annotation that asks for it; only ``Guaranteed`` can be kept."""
 LIMITS_ANNOTATION = "podqos.dev/sidecar-limits"
-"""What containers get that state no amount."""
+"""The limits of containers that state no amount."""
 
 
 class WhyNotKept(StrEnum):
@@ -35,29 +35,29 @@ class WhyNotKept(StrEnum):
     NO_SUCH_CLASS = "NoSuchClass"
     """The annotation names another class than Guaranteed."""
     NOT_MEANT = "NotMeant"
-    """No container of it is Guaranteed by itself, or the pod as a whole states other amounts."""
+    """None of its containers is Guaranteed by itself, or the pod-level resources differ."""
     AMOUNTS_UNKNOWN = "AmountsUnknown"
     """A container states no amount, and the annotation with limits does not say which it gets."""
     OVERRIDDEN = "Overridden"
     """A ClusterResourceOverride sets the requests of its namespace."""
     LIMITS_UNREADABLE = "LimitsUnreadable"
-    """The annotation with limits does not read cpu=100m,memory=128Mi."""
+    """The annotation with limits is not of the form cpu=100m,memory=128Mi."""
 
 
 class Kept(Struct, frozen=True):
     """A pod that asks to stay Guaranteed."""
 
     pod: Pod
-    """With the limits, where there are any to write."""
+    """The pod with the limits, if there are any to write."""
     why_not: WhyNotKept | None = None
     containers: tuple[str, ...] = ()
-    """Those that stand in the way."""
+    """The containers that prevent it."""
 
 
 def keep_guaranteed(
     pod: Pod, profile: Profile = LATEST, record: Record = None, *, is_overridden: bool = False
 ) -> Kept | None:
-    """Return the pod with limits for its sidecars; None where it does not ask for that, or is Guaranteed."""
+    """Return the pod with limits for its sidecars; None if it does not ask for that, or is Guaranteed."""
     wanted = pod.metadata.annotations.get(KEEP_ANNOTATION)
     if wanted is None:
         return None
@@ -97,7 +97,7 @@ def _change(edit: Edit, stated: ResourceList) -> Change | None:
 
 
 def _limits(text: str) -> ResourceList | None:
-    """Read ``cpu=100m,memory=128Mi``; None where it is not that."""
+    """Read ``cpu=100m,memory=128Mi``; None if it is not that."""
     found: ResourceList = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, amount = part.partition("=")

@@ -139,7 +139,7 @@ def _with_defaults(
 
 
 def _notes(before: ResourceRequirements, after: ResourceRequirements, whose: str) -> Iterator[str]:
-    """Say what was set, as the annotation does."""
+    """Return the text of the annotation about what was set."""
     for word, old, new in (("request", before.requests, after.requests), ("limit", before.limits, after.limits)):
         names = sorted(new.keys() - old.keys())
         if names:

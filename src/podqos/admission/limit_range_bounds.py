@@ -1,4 +1,4 @@
-"""LimitRange bounds: what a namespace will not have, once everything has been filled in.
+"""LimitRange bounds: what a namespace does not allow, once defaults are filled in.
 
 Nothing is changed here; the defaults are in ``limit_range``.
 
@@ -46,7 +46,7 @@ class Fault(StrEnum):
 
 
 class BoundSubject(Struct, frozen=True, gc=False):
-    """What is held against the bounds of which LimitRange."""
+    """What is checked against the bounds of which LimitRange."""
 
     limit_range: str
     type: str
@@ -66,7 +66,7 @@ class BoundViolation(Struct, frozen=True, gc=False):
     ratio: float | None = None
 
     def __str__(self) -> str:
-        """Return the API server's words."""
+        """Return the API server's message."""
         kind = self.subject.type
         if self.bound is LimitRangeBound.MAX_LIMIT_REQUEST_RATIO:
             because = f"provided ratio is {self.ratio:f}" if self.ratio is not None else self._missing()
@@ -94,13 +94,13 @@ def violations(pod: Pod, limit_range: LimitRange) -> tuple[BoundViolation, ...]:
 
 
 class LimitRangeDenied(Denied, frozen=True, gc=False):
-    """The refusal of a LimitRange, with the bounds that were broken."""
+    """The rejection of a LimitRange, with the violated bounds."""
 
     violations: tuple[BoundViolation, ...] = ()
 
 
 def first_denial(pod: Pod, limit_ranges: Sequence[LimitRange]) -> LimitRangeDenied | None:
-    """Return the refusal of the first LimitRange with complaints: it speaks for all that follow."""
+    """Return the rejection of the first violated LimitRange, as the API server does."""
     for limit_range in limit_ranges:
         found = violations(pod, limit_range)
         if found:

@@ -1,4 +1,4 @@
-"""How names must be spelled: DNS labels, subdomains, keys and values of labels. Each check returns the complaints.
+"""How names must be spelled: DNS labels, subdomains, keys and values of labels. Each check returns messages.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and pkg/api/validate/content.
 """

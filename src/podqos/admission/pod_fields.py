@@ -1,4 +1,4 @@
-"""What the API server refuses about fields of a pod that no decision of podqos needs: names, DNS, claims, gates.
+"""What the API server rejects about fields of a pod that no decision of podqos needs: names, DNS, claims, gates.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validatePodResourceClaims, validateDNSPolicy,
 validatePodDNSConfig, validateReadinessGates, validatePodHostName, ValidateHostAliases, validateFileKeyRefVolumes) and
@@ -162,7 +162,7 @@ def host_name_errors(spec: Fields) -> Errors:
 
 
 def host_alias_errors(spec: Fields) -> Errors:
-    """Check the names that a pod knows addresses by."""
+    """Check the host aliases of a pod."""
     for alias, path in objects_of(spec.get("hostAliases"), "spec.hostAliases"):
         yield from _address_errors(alias.get("ip"), f"{path}.ip")
         for index, name in enumerate(items_of(alias.get("hostnames"))):
@@ -171,7 +171,7 @@ def host_alias_errors(spec: Fields) -> Errors:
 
 
 def file_key_errors(spec: Fields) -> Errors:
-    """Check that variables that come from a file come from an empty directory of the pod."""
+    """Check that variables from a file come from an emptyDir volume of the pod."""
     volumes = {text_of(volume, "name"): volume for volume, _ in objects_of(spec.get("volumes"), "")}
     for container, path in containers_of(spec):
         for variable, at in objects_of(container.get("env"), f"{path}.env"):

@@ -1,4 +1,4 @@
-"""What the API server refuses about a pod, field by field: its name and labels, its containers, where it wants to run.
+"""What the API server rejects about a pod, field by field: its name and labels, its containers, where it wants to run.
 
 The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. Fields that are not in
 a pod's model are checked where the ``spec`` is given as written: ``volume_sources``, ``run_fields``, ``security`` and
@@ -103,7 +103,7 @@ def validate_new_pod(pod: Pod, written: Plain = None) -> tuple[FieldError, ...]:
 
 
 def validate_pod(pod: Pod, *, is_stored: bool = False, written: Plain = None) -> tuple[FieldError, ...]:
-    """Return every error about what a pod is made of. What is stored has gone through this before, when it was new."""
+    """Return every error about a pod's spec and metadata. A stored pod passed this when it was created."""
     spec_errors = _spec_errors(pod, is_stored=is_stored, written=fields_of(written))
     return (*_annotation_errors(pod), *spec_errors, *_image_errors(pod.spec))
 
@@ -165,7 +165,7 @@ class _Context(Struct, frozen=True):
     written: Fields
     """The specification as written; empty if what only a node reads is not checked."""
     volumes: dict[str, Fields]
-    """The volumes that are in order, by name, as written."""
+    """The valid volumes by name, as written."""
 
 
 def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
@@ -215,7 +215,7 @@ def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
 
 
 def _in(written: Fields, *checks: Callable[[Fields], Errors]) -> Iterable[FieldError]:
-    """Run checks of a specification as written, where it is given."""
+    """Check a spec as written, if it is given."""
     return chain.from_iterable(check(written) for check in checks) if written else ()
 
 
@@ -313,7 +313,7 @@ def _init_container_errors(context: _Context) -> Errors:
 
 
 def _of_running_containers(container: Container) -> tuple[tuple[str, object], ...]:
-    """Return what only containers that keep running may have."""
+    """Return the fields that only long-running containers may have."""
     lifecycle = container.lifecycle
     return (
         ("lifecycle", None if lifecycle is None or lifecycle.is_dropped else lifecycle),

@@ -1,4 +1,4 @@
-"""Everything that decides about pods, as one value per namespace and per cluster, and whether it makes sense."""
+"""Everything that affects pods, as one value per namespace and per cluster, and its validation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class AdmissionPlugin(StrEnum):
 
 
 class Policies(Struct, frozen=True):
-    """What admission looks at besides the pod."""
+    """What admission depends on in addition to the pod."""
 
     namespace: Namespace | None = Namespace(ObjectMeta(DEFAULT_NAMESPACE))
     """None: the namespace does not exist."""
@@ -49,14 +49,14 @@ class Policies(Struct, frozen=True):
     override: ClusterResourceOverride | None = None
     override_profile: OverrideProfile = CURRENT
     enabled_plugins: tuple[AdmissionPlugin, ...] = ()
-    """Those that are on besides the default ones."""
+    """Plug-ins that are on in addition to the default ones."""
 
     def stored_limit_ranges(self) -> tuple[LimitRange, ...]:
         """Return the limit ranges with their own defaults filled in."""
         return tuple(defaulted_limit_range(limit_range) for limit_range in self.limit_ranges)
 
     def conflicts(self) -> tuple[ConflictingDefaults, ...]:
-        """Return where what a pod gets depends on an order that is not defined."""
+        """Return defaults of a pod that depend on an undefined order."""
         return conflicting_defaults(self.stored_limit_ranges())
 
 
@@ -68,14 +68,14 @@ class ClusterPolicies(Struct, frozen=True):
     """The policies of all namespaces."""
 
     policies: Policies
-    """Those of every namespace together; ``namespace`` means nothing here."""
+    """The policies of all namespaces together; ``namespace`` has no meaning here."""
     namespaces: tuple[Namespace, ...] = ()
     knows_all_namespaces: bool = False
-    """Whether a namespace that is not listed does not exist; otherwise it does, without labels or annotations."""
+    """Whether unlisted namespaces do not exist; otherwise they do, without labels and annotations."""
     known_classes: tuple[str, ...] = ()
-    """Of PriorityClass and RuntimeClass, the kinds of which the cluster has none that is not listed."""
+    """Those of PriorityClass and RuntimeClass of which all classes of the cluster are listed."""
     listed_kinds: tuple[str, ...] = ()
-    """The kinds of which a live cluster, or a snapshot of one, said what it has."""
+    """The kinds that a live cluster, or a snapshot, listed."""
     stated_classes: tuple[str, ...] = ()
     """Names of classes that are in no file."""
     alternatives: tuple[LimitRange, ...] = ()
@@ -83,7 +83,7 @@ class ClusterPolicies(Struct, frozen=True):
 
 
 class NamespacePolicies:
-    """The policies of a cluster, namespace by namespace. What names no namespace is in ``default``."""
+    """The policies of a cluster by namespace. Objects without a namespace are in ``default``."""
 
     def __init__(self, cluster: ClusterPolicies) -> None:
         self._cluster = cluster
@@ -117,7 +117,7 @@ def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:
 
 
 class PolicyError(Struct, frozen=True):
-    """Something about a policy that an API server would not have stored."""
+    """An error in a policy for which an API server would have rejected it."""
 
     kind: str
     metadata: ObjectMeta
@@ -131,7 +131,7 @@ class PolicyError(Struct, frozen=True):
 
 
 def validate_policies(policies: Policies) -> tuple[PolicyError, ...]:
-    """Return everything that is wrong with the policies themselves."""
+    """Return all errors in the policies themselves."""
     return tuple(_errors(policies))
 
 

@@ -1,6 +1,6 @@
-"""Whether the policy objects themselves make sense: what the API server refuses about a LimitRange or a ResourceQuota.
+"""Whether the policy objects themselves make sense: what the API server rejects about a LimitRange or a ResourceQuota.
 
-A policy that could never have been stored explains nothing about a cluster, so it is refused here as it is there.
+A policy that could never have been stored explains nothing about a cluster, so it is rejected here as it is there.
 Priority classes are checked in ``priority``, the override in ``resource_override``.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidateLimitRange, ValidateResourceQuotaSpec),
@@ -67,7 +67,7 @@ _CONTRADICTIONS = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminat
 
 
 def validate_limit_range(limit_range: LimitRange) -> tuple[FieldError, ...]:
-    """Return what is wrong with a LimitRange, once its own defaults are filled in."""
+    """Return the errors of a LimitRange, once its own defaults are filled in."""
     return tuple(_limit_range_errors(limit_range))
 
 
@@ -159,7 +159,7 @@ def _ratio_errors(item: LimitRangeItem, name: str, path: str) -> Errors:
 
 
 def validate_runtime_class(runtime_class: RuntimeClass) -> tuple[FieldError, ...]:
-    """Return what is wrong with a RuntimeClass."""
+    """Return the errors of a RuntimeClass."""
     return tuple(_runtime_class_errors(runtime_class))
 
 
@@ -192,7 +192,7 @@ def _runtime_scheduling_errors(scheduling: RuntimeScheduling) -> Errors:
 
 
 def validate_quota(quota: ResourceQuota) -> tuple[FieldError, ...]:
-    """Return what is wrong with a ResourceQuota."""
+    """Return the errors of a ResourceQuota."""
     return tuple(_quota_errors(quota.spec))
 
 

@@ -61,13 +61,13 @@ def _priority(priority_class: PriorityClass, why: Why) -> Priority:
 
 
 def global_default(classes: Sequence[PriorityClass]) -> PriorityClass | None:
-    """Return the class of pods that name none; should there be several, the lowest counts."""
+    """Return the global default class; if there are several, the lowest counts."""
     defaults = [priority_class for priority_class in classes if priority_class.global_default]
     return min(defaults, key=lambda priority_class: priority_class.value, default=None)
 
 
 def apply_priority(pod: Pod, classes: Sequence[PriorityClass], record: Record = None) -> Pod | Denied:
-    """Write priority and preemption policy into the pod, or say why not: it may state only what would be computed."""
+    """Write priority and preemption policy into the pod, or reject it: it may state only what would be computed."""
     spec = pod.spec
     priority = priority_of(spec.priority_class_name, classes)
     if isinstance(priority, Denied):
@@ -101,7 +101,7 @@ def _contradicts(what: str, computed: str | int) -> Denied:
 
 
 def validate_priority_class(priority_class: PriorityClass) -> tuple[FieldError, ...]:
-    """Return what is wrong with a priority class on its own."""
+    """Return the errors of a single priority class."""
     return tuple(_class_errors(priority_class))
 
 
@@ -134,7 +134,7 @@ def _not_a_system_class(priority_class: PriorityClass) -> str:
 
 
 def admit_priority_class(new: PriorityClass, existing: Sequence[PriorityClass]) -> Denied | None:
-    """Refuse a second global default."""
+    """Reject a second global default."""
     default = global_default(existing) if new.global_default else None
     if default is None:
         return None

@@ -49,7 +49,7 @@ _MUST_BE_STATED = frozenset((CPU, MEMORY)) | {
 
 
 class Exceeded(Struct, frozen=True, gc=False):
-    """A resource of which the pod wants more than is left."""
+    """A resource of which the pod requests more than is left."""
 
     resource: str
     requested: Quantity
@@ -58,7 +58,7 @@ class Exceeded(Struct, frozen=True, gc=False):
 
 
 class QuotaDenied(Denied, frozen=True, gc=False):
-    """A quota's refusal, with the amounts."""
+    """A quota's rejection, with the amounts."""
 
     quota: str = ""
     exceeded: tuple[Exceeded, ...] = ()
@@ -71,11 +71,11 @@ class QuotaDecision(Struct, frozen=True, gc=False):
 
     denied: QuotaDenied | None
     quotas: tuple[ResourceQuota, ...]
-    """The quotas with the pod counted, where it is allowed."""
+    """The quotas with the pod counted, if it is allowed."""
 
 
 def check_quotas(pod: Pod, quotas: Sequence[ResourceQuota], old: Pod | None = None) -> QuotaDecision:
-    """Decide whether the pod fits every quota that counts it; on a resize, what it had before is not counted twice."""
+    """Decide whether the pod fits every quota that counts it; on a resize, only the difference is charged."""
     quotas = tuple(_with_status(quota) for quota in quotas)
     counting = [index for index, quota in enumerate(quotas) if counts(quota, pod)]
     for index in counting:
@@ -95,7 +95,7 @@ def check_quotas(pod: Pod, quotas: Sequence[ResourceQuota], old: Pod | None = No
 def charge_more(
     pod: Pod, quotas: Sequence[ResourceQuota], count: int, old: Pod | None = None
 ) -> tuple[int, QuotaDecision]:
-    """Let in up to ``count`` more pods like one that was let in; return how many, and what refuses the next.
+    """Admit up to ``count`` more pods like one already admitted; return how many, and what rejects the next.
 
     It is ``check_quotas`` so many times over, without taking so many steps.
     """
@@ -113,7 +113,7 @@ def counts(quota: ResourceQuota, pod: Pod) -> bool:
 
 
 def pod_usage(pod: Pod) -> ResourceList:
-    """Return what the pod counts for, under every name a quota may use."""
+    """Return the pod's charges, under every name a quota may use."""
     usage = _compute_usage(pod_requests(pod), pod_limits(pod))
     return usage | {PODS: Quantity.of_units(1), COUNT_PODS: Quantity.of_units(1)}
 
@@ -172,7 +172,7 @@ def _affinity_terms(pod: Pod) -> Iterator[PodAffinityTerm]:
 
 
 def _is_terminating(pod: Pod) -> bool:
-    """Whether the pod has a deadline: not that it is being deleted."""
+    """Whether the pod has a deadline (not whether it is being deleted)."""
     return pod.spec.active_deadline_seconds is not None and pod.spec.active_deadline_seconds >= 0
 
 
@@ -194,7 +194,7 @@ def _has_priority_class(name: str, scope: ScopeRequirement) -> bool:
 
 
 def _unstated(pod: Pod, quota: ResourceQuota) -> QuotaDenied | None:
-    """Refuse containers that leave out what the quota tracks; pod-level resources lift the demand."""
+    """Reject containers that leave out what the quota tracks; pod-level resources lift the demand."""
     if pod_level_is_set(pod):
         return None
     demanded = sorted(_MUST_BE_STATED.intersection(quota.status.hard))
@@ -213,7 +213,7 @@ def _unstated(pod: Pod, quota: ResourceQuota) -> QuotaDenied | None:
 
 
 def _unknown(quota: ResourceQuota) -> QuotaDenied | None:
-    """Refuse everything until the quota controller has counted what is used."""
+    """Reject everything until the quota controller has counted what is used."""
     tracked = sorted(filter(_is_of_pods, quota.status.hard))
     if all(name in quota.status.used for name in tracked):
         return None

@@ -1,4 +1,4 @@
-"""How the API server says no: HTTP status, text, fields.
+"""How the API server rejects an object: HTTP status, message, fields.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go (NewInvalid, NewForbidden,
 NewNotFound), pkg/util/errors/errors.go (aggregates). The texts are part of Kubernetes' interface.
@@ -16,28 +16,28 @@ from podqos.model.pod import Pod, Workload
 
 
 class Code(IntEnum):
-    """The HTTP status of a refusal."""
+    """The HTTP status of a rejection."""
 
     BAD_REQUEST = 400
     """The object cannot be read."""
     FORBIDDEN = 403
-    """A plug-in refuses it."""
+    """A plug-in rejects it."""
     NOT_FOUND = 404
     """Its namespace does not exist."""
     INVALID = 422
-    """Its fields make no sense."""
+    """Its fields are invalid."""
     INTERNAL_ERROR = 500
     """A plug-in fails."""
 
 
 class Denied(Struct, frozen=True, gc=False):
-    """A plug-in's refusal, in its own words."""
+    """A plug-in's rejection, with its own message."""
 
     message: str
 
 
 class MissingObject(Denied, frozen=True, gc=False):
-    """The refusal of a pod that names an object which does not exist."""
+    """The rejection of a pod that names an object which does not exist."""
 
     kind: str = ""
     name: str = ""
@@ -48,15 +48,15 @@ class Failed(Denied, frozen=True, gc=False):
 
 
 class Refusal(Struct, frozen=True, gc=False):
-    """The API server's answer to an object it does not take."""
+    """The API server's response to an object it rejects."""
 
     code: Code
     message: str
     field_errors: tuple[FieldError, ...] = ()
     denied: Denied | None = None
-    """The plug-in's own refusal, with its reasons as data where it has any."""
+    """The plug-in's rejection, with its reasons as data if it has any."""
     is_of_holder: bool = False
-    """Whether the object around the pod is refused: the fields at fault are its own, not the pod's."""
+    """Whether the object around the pod is rejected: the fields at fault are its own, not the pod's."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -65,18 +65,18 @@ class Refusal(Struct, frozen=True, gc=False):
 
 
 def forbidden_pod(pod: Pod, denied: Denied) -> Refusal:
-    """Return a plug-in's refusal of a pod."""
+    """Return a plug-in's rejection of a pod."""
     return Refusal(Code.FORBIDDEN, f'pods "{_name(pod)}" is forbidden: {denied.message}', denied=denied)
 
 
 def invalid_pod(pod: Pod, errors: Sequence[FieldError]) -> Refusal:
-    """Return validation's refusal of a pod."""
+    """Return validation's rejection of a pod."""
     message = f'Pod "{_name(pod)}" is invalid: {joined(str(error) for error in errors)}'
     return Refusal(Code.INVALID, message, tuple(errors))
 
 
 def invalid_holder(workload: Workload, errors: Sequence[FieldError]) -> Refusal:
-    """Return validation's refusal of an object of apps/v1 that pods are made from."""
+    """Return validation's rejection of an apps/v1 object with a pod template."""
     name = workload.metadata.name or workload.metadata.generate_name
     message = f'{workload.kind}.apps "{name}" is invalid: {joined(str(error) for error in errors)}'
     return Refusal(Code.INVALID, message, tuple(errors), is_of_holder=True)

@@ -23,7 +23,7 @@ from podqos.model.pod import MIRROR_ANNOTATION, Container, Pod, Workload
 
 
 class Question(IntEnum):
-    """What is asked about pods, from what reads the fewest of their fields to what reads all."""
+    """Questions about pods, from the one that depends on the fewest fields to the one that depends on all."""
 
     CLASS = 1
     """What a pod is promised: its class, oom scores, cgroups."""
@@ -32,7 +32,7 @@ class Question(IntEnum):
     PLACEMENT = 3
     """Where pods run, and what happens to them over time."""
     ADMISSION = 4
-    """Whether the API server takes it."""
+    """Whether the API server accepts it."""
 
 
 _CONTAINERS = r"(containers|initContainers|ephemeralContainers)"
@@ -91,7 +91,7 @@ def judge(errors: Iterable[FieldError], question: Question) -> Judged:
 
 
 def tolerated(workload: Workload, question: Question) -> tuple[FieldError, ...]:
-    """Return what the API server rejects about a workload as written and the answer does not depend on.
+    """Return the errors about a workload as written that the answer does not depend on.
 
     Paths are those of the object.
     """
@@ -112,7 +112,7 @@ def rejected(workload: Workload, of_pod: Iterable[FieldError]) -> tuple[FieldErr
 
 
 def with_names(pod: Pod) -> Pod:
-    """Return a pod whose containers all have a name to know them by: one without is named by its place."""
+    """Return a pod whose containers all have a name: one without gets its position as a name."""
     spec = pod.spec
     if all(container.name for container in (*spec.containers, *spec.init_containers)):
         return pod
@@ -134,7 +134,7 @@ def _named(containers: tuple[Container, ...], field: str) -> tuple[Container, ..
 
 
 def _is_judged(workload: Workload) -> bool:
-    """Whether an API server is still to judge the pod; that of a custom resource is its controller's to complete."""
+    """Whether an API server will still validate the pod; a custom resource's pod is completed by its controller."""
     return not workload.is_live and workload.kind in POD_HOLDERS
 
 
@@ -147,7 +147,7 @@ _JUDGED_ANNOTATIONS = frozenset((MIRROR_ANNOTATION, "controller.kubernetes.io/po
 
 
 def _is_ordinary(workload: Workload) -> bool:
-    """Whether there is clearly nothing to complain about: so it is with most, and few rules have to be loaded."""
+    """Whether there is clearly nothing to complain about: so it is with most, and few rules must be loaded."""
     pod = workload.pod
     metadata, spec = pod.metadata, pod.spec
     if workload.needs_selector and not _is_selected(workload):
@@ -187,7 +187,7 @@ def _is_selected(workload: Workload) -> bool:
 
 
 def _is_plain(container: Container) -> bool:
-    """Whether a container has nothing but what every version of every rule lets through."""
+    """Whether a container has only fields that every version of every rule accepts."""
     return (
         container.image.isascii()
         and container.image != ""

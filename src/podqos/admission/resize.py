@@ -33,7 +33,7 @@ _ONLY_CPU_AND_MEMORY = "only cpu and memory resources are mutable"
 
 
 def resize(old: Pod, new: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
-    """Take a resize of ``old`` to the resources of ``new`` through every step until one refuses it."""
+    """Take a resize of ``old`` to the resources of ``new`` through every step until one rejects it."""
     steps = _steps(old, policies, profile)
     return run_steps(_with_resources_of(old, new, profile), policies, steps, old=old, profile=profile)
 
@@ -51,7 +51,7 @@ def _steps(old: Pod, policies: Policies, profile: Profile) -> Iterator[tuple[Ste
 def _with_resources_of(old: Pod, new: Pod, profile: Profile) -> Pod:
     """Return the old pod with the new resources and resize policies: whatever else was changed is silently dropped.
 
-    With more or fewer containers the new pod is taken as it is, and refused.
+    With more or fewer containers the new pod is taken as it is, and rejected.
     """
     if len(old.spec.containers) != len(new.spec.containers):
         return new
@@ -106,7 +106,7 @@ def _amount_changes(old: ResourceRequirements, new: ResourceRequirements, path: 
 
 
 def validate_resize(old: Pod, new: Pod, profile: Profile = LATEST) -> tuple[FieldError, ...]:
-    """Return what is wrong with changing the resources of ``old`` into those of ``new``."""
+    """Return the errors of changing the resources of ``old`` to those of ``new``."""
     if old.is_mirror:
         return (forbidden("", "static pods cannot be resized"),)
     if old.is_windows:

@@ -44,7 +44,7 @@ class OverrideProfile(Struct, frozen=True):
     exempts_system_namespaces: bool = False
     within_limit_range: bool = False
     """Amounts are raised to the smallest minimum and lowered to the largest maximum of the namespace's LimitRanges;
-    otherwise a LimitRange refuses the pod afterwards."""
+    otherwise a LimitRange rejects the pod afterwards."""
     cpu_arithmetic: Literal["float", "exact"] = "exact"
     """29 % of 100m are 29m; the older plug-in multiplied by 0.29 and cut off at 28m."""
 
@@ -66,7 +66,7 @@ CURRENT = PROFILES["current"]
 
 
 def validate_override(override: ClusterResourceOverride) -> tuple[FieldError, ...]:
-    """Return what is wrong with the percentages."""
+    """Return the errors of the percentages."""
     return tuple(_override_errors(override))
 
 
@@ -124,7 +124,7 @@ def _is_system(name: str) -> bool:
 
 
 class _Range(Struct, frozen=True):
-    """Between what an amount is kept."""
+    """The bounds of an amount."""
 
     least: Quantity
     most: Quantity | None = None

@@ -1,6 +1,6 @@
-"""AdmissionReview v1: what an API server asks a webhook, and the shape of its answer.
+"""AdmissionReview v1: the API server's request to a webhook, and the response.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/api/admission/v1/types.go; what an answer has to look like to be taken:
+Source: Kubernetes v1.36 staging/src/k8s.io/api/admission/v1/types.go; what an answer must look like to be taken:
 staging/src/k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go.
 """
 
@@ -38,23 +38,23 @@ class GroupVersionKind(Struct, frozen=True):
 
 
 class UserInfo(Struct, frozen=True):
-    """Who asks."""
+    """The requesting user."""
 
     username: str = ""
     groups: tuple[str, ...] | None = None
 
 
 class AdmissionRequest(Struct, frozen=True, rename="camel"):
-    """What is to be done with which object."""
+    """The requested operation and its object."""
 
     uid: str
-    """Of the request; the answer repeats it."""
+    """Identifies the request; the response repeats it."""
     kind: GroupVersionKind
     operation: str
     """CREATE, UPDATE, DELETE or CONNECT."""
     sub_resource: str = ""
     name: str = ""
-    """Empty where the API server is to make one up."""
+    """Empty if the API server generates one."""
     namespace: str = ""
     user_info: UserInfo = UserInfo()
     object: Raw = _NULL
@@ -75,7 +75,7 @@ class _Review(Struct, frozen=True, rename="camel"):
 
 
 class Status(Struct, frozen=True):
-    """Why a request is refused."""
+    """Why a request is rejected."""
 
     message: str
     code: int = 403
@@ -83,14 +83,14 @@ class Status(Struct, frozen=True):
 
 
 class AdmissionResponse(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What becomes of it."""
+    """The response."""
 
     uid: str
     allowed: bool
     status: Status | None = None
     patch_type: str = ""
     patch: bytes | None = None
-    """JSON, which is sent in base64. An empty one is no patch: the API server takes it for a mistake."""
+    """JSON, sent in base64. An empty patch is left out: the API server treats it as an error."""
     audit_annotations: dict[str, str] = {}
     warnings: tuple[str, ...] = ()
 
@@ -104,7 +104,7 @@ class AnsweredReview(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class InvalidReview(InputError):
-    """What was sent is no AdmissionReview that can be answered."""
+    """The body is not an AdmissionReview that can be answered."""
 
 
 _WHOLE = msgspec.json.Decoder(_WholeReview)
@@ -125,7 +125,7 @@ def read_review(body: bytes) -> AdmissionRequest:
 
 
 def _read_in_parts(body: bytes) -> AdmissionRequest:
-    """Find out what is wrong with a review."""
+    """Raise the error of an invalid review."""
     try:
         review = _ENVELOPE.decode(body)
     except msgspec.ValidationError as error:
@@ -156,7 +156,7 @@ def _no_json(error: Exception, where: str = "") -> InvalidReview:
 
 
 def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:
-    """Return an object of a review, None for a null; ``field`` is where it stands."""
+    """Return an object of a review, None for a null; ``field`` is where it is."""
     try:
         value = PLAIN_DECODER.decode(raw)
     except REFUSALS as error:

@@ -1,4 +1,4 @@
-"""What the API server refuses about a container besides its resources: ports, environment, mounts, probes, lifecycle.
+"""What the API server rejects about a container other than its resources: ports, environment, mounts, probes, hooks.
 
 No decision of podqos needs these fields, so they are not in ``model.pod``; they are checked in the object as written.
 ``security`` checks what a container may do.
@@ -312,7 +312,7 @@ def running_errors(container: Fields, path: str, spec: Fields) -> Errors:
 
 
 def _grace(spec: Fields) -> int:
-    """Return how long a pod has to end; a negative time counts as a second."""
+    """Return how long a pod has to terminate; a negative time counts as a second."""
     seconds = spec.get("terminationGracePeriodSeconds")
     if not isinstance(seconds, int):
         return _DEFAULT_GRACE

@@ -1,7 +1,7 @@
 """RuntimeClass: what a pod costs beyond its containers, and where its runtime lets it run.
 
 Source: Kubernetes v1.36 plugin/pkg/admission/runtimeclass/admission.go. Setting the overhead is mutating admission,
-``overhead_mismatch`` validating admission: a pod that states an overhead no class gave it is refused at the end.
+``overhead_mismatch`` validating admission: a pod that states an overhead no class gave it is rejected at the end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def apply_runtime_class(pod: Pod, classes: Sequence[RuntimeClass], record: Recor
 
 
 def overhead_mismatch(pod: Pod, classes: Sequence[RuntimeClass]) -> Denied | None:
-    """Refuse an overhead that is not the one of the pod's runtime class."""
+    """Reject an overhead that is not the one of the pod's runtime class."""
     runtime_class = _find(pod.spec.runtime_class_name, classes)
     overhead = _overhead(runtime_class) if runtime_class is not None else None
     if overhead is not None:

@@ -1,4 +1,4 @@
-"""What the API server refuses about what a pod and its containers may do: security contexts and shared namespaces.
+"""What the API server rejects about what a pod and its containers may do: security contexts and shared namespaces.
 
 Windows options are not checked, only that a pod for Linux has none. Privileged containers are taken to be allowed,
 as nearly every cluster does.

@@ -1,6 +1,6 @@
-"""What the API server refuses about how a controller selects its pods.
+"""What the API server rejects about how a controller selects its pods.
 
-No pod can be made by an object that is refused. Paths are those of the object.
+No pod can be made by an object that is rejected. Paths are those of the object.
 
 Source: Kubernetes v1.36 pkg/apis/apps/validation/validation.go (ValidateDeploymentSpec, ValidateReplicaSetSpec,
 ValidateStatefulSetSpec, ValidateDaemonSetSpec).
@@ -15,7 +15,7 @@ from podqos.model.pod import Workload
 from podqos.model.selector import LabelSelector
 
 _NOT_MATCHING = "`selector` does not match template `labels`"
-# ReplicaSets are refused in the words for Deployments.
+# ReplicaSets are rejected in the words for Deployments.
 _CALLED = {"StatefulSet": "statefulset", "DaemonSet": "daemonset"}
 
 

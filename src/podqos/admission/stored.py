@@ -4,8 +4,7 @@ The pod goes through ``chain`` with the policies of its namespace. Two things ar
 runtime class that it names and that was not given is taken to exist, with priority 0 and without overhead. And quotas
 are not charged: what they have room for depends on all other pods of the namespace. Both are named in the result.
 
-Nearly all manifests have no policies beside them, so ``chain`` is imported and run only where there is something for it
-to do.
+Nearly all manifests come without policies, so ``chain`` is imported and run only if there is something for it to do.
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ _PRIORITY_CLASS, _RUNTIME_CLASS = "PriorityClass", "RuntimeClass"
 
 
 class WhyNot(StrEnum):
-    """Why a policy that concerns a pod was not applied."""
+    """Why a policy for a pod was not applied."""
 
     NOT_CHARGED = "NotCharged"
     """A quota is for all pods of a namespace together, in the order in which they are created."""
     TAKES_NO_PART = "TakesNoPart"
-    """The namespace does not take part in the override: it has not the label or annotation, or is the system's."""
+    """The namespace does not take part in the override: it lacks the label or annotation, or is a system namespace."""
 
 
 class Unapplied(Struct, frozen=True, gc=False):
-    """A policy that concerns a pod and was not applied."""
+    """A policy for a pod that was not applied."""
 
     kind: str
     name: str
@@ -51,19 +50,19 @@ class Unapplied(Struct, frozen=True, gc=False):
 
 
 class Stored(Struct, frozen=True, gc=False):
-    """A pod as it is stored, and what policies had to do with it."""
+    """A pod as stored, and what policies did to it."""
 
     pod: Pod
     """As stored, or as far as it got. Defaults that follow from the manifest alone may still be missing."""
     changes: tuple[Change | FieldChange, ...] = ()
-    """What policies wrote into it."""
+    """The changes that policies made."""
     drift: tuple[StepResult, ...] = ()
     """The steps that changed its class, defaulting included."""
     unknown: tuple[MissingObject, ...] = ()
     """The classes it names that were not given."""
     unapplied: tuple[Unapplied, ...] = ()
     refusal: Refusal | None = None
-    """The answer to a pod that is in order as written and that policies do not let in."""
+    """The rejection of a pod that is valid as written, by policies."""
 
 
 class PodStore:
@@ -93,7 +92,7 @@ class PodStore:
         return self._with_priority(pod, () if policies is None else policies.runtime_classes)
 
     def _with_priority(self, pod: Pod, runtime_classes: tuple[RuntimeClass, ...]) -> Stored:
-        """Store a pod of which policies decide nothing but the priority."""
+        """Store a pod for which policies decide only the priority."""
         assumed, unknown = _assumed_classes(pod, self._priority_classes, runtime_classes)
         if not pod.spec.priority_class_name and not self._has_default:
             return Stored(pod, unknown=unknown)
@@ -140,7 +139,7 @@ def with_assumed_classes(policies: Policies, pod: Pod) -> tuple[Policies, tuple[
 def _assumed_classes(
     pod: Pod, priority_classes: tuple[PriorityClass, ...], runtime_classes: tuple[RuntimeClass, ...]
 ) -> tuple[tuple[PriorityClass | RuntimeClass, ...], tuple[MissingObject, ...]]:
-    """Return classes as they may be, in agreement with what the pod itself states."""
+    """Return assumed classes that agree with what the pod itself states."""
     spec = pod.spec
     assumed: list[PriorityClass | RuntimeClass] = []
     unknown: list[MissingObject] = []
@@ -199,7 +198,7 @@ def _override_left_out(policies: Policies) -> tuple[Unapplied, ...]:
 
 
 def _is_wrong_as_written(pod: Pod, admission: Admission, profile: Profile) -> bool:
-    """Whether the API server refuses what the manifest says, whatever the policies are; that is reported elsewhere."""
+    """Whether the API server rejects what the manifest says, whatever the policies are; that is reported elsewhere."""
     from podqos.admission.chain import Step
     from podqos.admission.defaulting import defaulted
     from podqos.admission.pod_validation import validate_new_pod

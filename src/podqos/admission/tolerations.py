@@ -1,4 +1,4 @@
-"""The tolerations that pods get without asking: from admission, and from the DaemonSet controller.
+"""The tolerations that pods get by default: from admission, and from the DaemonSet controller.
 
 Whether a toleration matches a taint is the business of placement.
 
@@ -28,7 +28,7 @@ LOST_NODE_SECONDS = 300
 
 
 def with_default_tolerations(pod: Pod, record: Record = None) -> Pod:
-    """Let the pod stay five minutes on a node that is lost, unless it says something about that itself."""
+    """Let the pod stay five minutes on a lost node, unless it has its own toleration."""
     added = tuple(
         Toleration(key, "Exists", "", "NoExecute", LOST_NODE_SECONDS)
         for key in (NOT_READY, UNREACHABLE)
@@ -84,7 +84,7 @@ def with_daemon_set_tolerations(pod: Pod, record: Record = None) -> Pod:
 
 
 def _with(pod: Pod, added: Iterable[Toleration]) -> Pod:
-    """Add tolerations; one for the same taint takes the place of what was there."""
+    """Add tolerations; one for the same taint replaces the old one."""
     tolerations = list(pod.spec.tolerations)
     for toleration in added:
         known = [index for index, other in enumerate(tolerations) if _is_same(other, toleration)]

@@ -1,6 +1,6 @@
-"""What the API server refuses about a pod's resources, field by field.
+"""What the API server rejects about a pod's resources, field by field.
 
-The pod is judged as it stands, that is after defaulting and mutating admission. The rest of a pod is in
+The pod is judged as it is, that is after defaulting and mutating admission. The rest of a pod is in
 ``pod_validation``.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateResourceRequirements, validatePodResources,
@@ -98,7 +98,7 @@ def claim_names(pod: Pod) -> frozenset[str]:
 
 
 def container_resource_errors(resources: ResourceRequirements, path: str, claims: frozenset[str]) -> Errors:
-    """Check what a container asks for."""
+    """Check a container's resources."""
     if not _is_ordinary(resources):
         yield from _requirements(resources, path, container_resource_name_errors, claims)
 
@@ -111,7 +111,7 @@ def overhead_errors(pod: Pod) -> Errors:
 
 
 def _is_ordinary(resources: ResourceRequirements) -> bool:
-    """Whether there is clearly nothing to complain about. Almost all containers come through here."""
+    """Whether there are clearly no errors. Almost all containers pass here."""
     limits = resources.limits
     for name, amount in limits.items():
         if name not in CONTAINER_RESOURCES or amount.nanos < 0:

@@ -1,4 +1,4 @@
-"""What the API server refuses about the volumes of a pod: where each comes from.
+"""What the API server rejects about the volumes of a pod: where each comes from.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidateVolumes, validateVolumeSource and what it
 calls); defaults from pkg/apis/core/v1/defaults.go.

@@ -1,10 +1,10 @@
-"""All pods of a workload, and one workload after the other: what controllers add, and what a quota has room for.
+"""Admits all pods of workloads, one after another: what controllers add, and what quotas have room for.
 
 The pods of a workload are alike, so one of them goes through the chain and the others only through the quotas. What one
 workload uses of a quota is gone for the next. Where a pod ends up is the business of placement.
 
 Source: Kubernetes v1.36 pkg/controller/daemon/util/daemonset_util.go; a controller creates its pods one by one and
-leaves those it was refused for later.
+leaves those it was rejected for later.
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ _LIMIT_RANGE_DEFAULTS = (Why.LIMIT_RANGE_DEFAULT, Why.LIMIT_RANGE_DEFAULT_REQUES
 
 
 class Operation(StrEnum):
-    """What was asked of the API server."""
+    """The operation requested of the API server."""
 
     CREATE = "create"
     RESIZE = "resize"
 
 
 class WorkloadAdmission(Struct, frozen=True):
-    """What became of the pods of a workload."""
+    """The outcome for a workload's pods."""
 
     workload: Workload
     operation: Operation
     first: Admission
-    """Of the first of its pods."""
+    """The outcome for its first pod."""
     pods: int
     """How many there should be. A DaemonSet, which has one on each node, counts as one."""
     admitted: int
     refused_by: Step | None = None
-    """What stopped the first pod that was not admitted."""
+    """The rejection of the first pod that was not admitted."""
     refusal: Refusal | None = None
     written: Plain = None
     """The pod's ``spec`` as written, where all of its fields count."""
 
     @property
     def class_as_written(self) -> QOSClass:
-        """What the manifest alone makes of it."""
+        """Its class by the manifest alone."""
         return self.first.steps[0].class_before
 
     @property
     def class_defaulted(self) -> QOSClass:
-        """What defaulting makes of it, which belongs to what a manifest means."""
+        """Its class after defaulting, which is part of what a manifest means."""
         return next(result.class_after for result in self.first.steps if result.step is Step.DEFAULTING)
 
     @property
     def class_reached(self) -> QOSClass:
-        """The class as stored, or that of the step before the refusal."""
+        """The class as stored, or as of the step before the rejection."""
         return self.first.steps[-1].class_after
 
     @property
     def conflicts(self) -> tuple[ConflictingDefaults, ...]:
-        """The defaults in an order that is not defined of which the pod got one."""
+        """The pod's defaults that depend on an undefined order."""
         got = {
             (change.path.rpartition(".")[2], change.resource)
             for result in self.first.steps
@@ -98,7 +98,7 @@ class WorkloadAdmission(Struct, frozen=True):
 
 
 class Admissions:
-    """Takes in workloads, one after the other, by the policies of a cluster.
+    """Admits workloads one after another, under the policies of a cluster.
 
     Policies that apply to a workload alone are given with it; what is used of a quota is counted over all of them.
     """
@@ -123,7 +123,7 @@ class Admissions:
         return self._count(outcome, policies)
 
     def _first(self, workload: Workload, policies: Policies, written: Plain) -> Admission:
-        """Take one pod of a workload through admission, unless the object around it is refused."""
+        """Take one pod of a workload through admission, unless the object around it is rejected."""
         first = _admit_first(workload, policies, self._profile, written, self._question)
         errors = () if workload.is_live or self._question is not Question.ADMISSION else holder_errors(workload)
         if not errors or not (first.allowed or first.refused_by is Step.VALIDATION):
@@ -140,7 +140,7 @@ class Admissions:
     def resize(
         self, old: Pod, workload: Workload, pods: int = 1, given: NamespacePolicies | None = None
     ) -> WorkloadAdmission:
-        """Give so many pods that are like ``old`` the resources that the workload has now."""
+        """Resize pods like ``old`` to the workload's current resources."""
         policies = (given or self._given).of(workload.metadata.namespace)
         first = resize(old, workload.pod, self._now(policies), self._profile)
         return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), policies, old)

@@ -55,7 +55,7 @@ def admit(
     admitted. ``override_profile`` names the generation of ClusterResourceOverride (``okd-3.9`` or ``current``), by
     default that of its object's shape. ``progress`` is called with how many workloads are done, of how many.
 
-    Raises InputError where the policies are not in order, as the problems of the objects say.
+    Raises InputError where the policies are not valid, as the problems of the objects say.
     """
     admitting = AdmissionRun(objects, resizes, override_profile, profile)
     return admitting.whole(admitting.items(progress))
@@ -105,7 +105,7 @@ class AdmissionRun:
             self._resizes[item.key] = item
             if resizes is not None and item.key not in known:
                 kind, namespace, name = item.key
-                what = f"there is no {kind} {namespace}/{name} to resize"
+                what = f"no {kind} {namespace}/{name} to resize"
                 fix = "give it with " + naming("files") + ", as it is now"
                 resizes.note(item.source.problem(item.place, ("metadata", "name"), what, fix))
 
@@ -197,14 +197,14 @@ class AdmissionRun:
         )
 
     def _check_policies(self) -> None:
-        """Raise an error if the policies are not in order."""
+        """Raise an error if the policies are not valid."""
         self._objects.check_policies()
         self._objects.check_kubelets()
         errors = self._objects.policy_errors
         if errors:
-            raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
+            raise InputError("the policies are not valid", fix=f"first problem: {errors[0]}")
         if self._override is not None and not any(self._overriding()):
-            what = "there is no override for it"
+            what = "no ClusterResourceOverride in the input"
             raise InvalidArgument(
                 what, where=naming("override_profile"), fix="add a ClusterResourceOverride to the files"
             )

@@ -121,9 +121,7 @@ def ground_of(objects: Objects, options: PlaceOptions) -> Ground | None:
     try:
         placing = PlacementInput(objects.only(()), options)
     except InputError as error:
-        objects.note(
-            Problem("Nodes", 0, 0, Severity.WARNING, "", f"nothing is placed on them: {error.what}", error.fix)
-        )
+        objects.note(Problem("Nodes", 0, 0, Severity.WARNING, "", f"not used for placement: {error.what}", error.fix))
         return None
     nodes = tuple({node.name: node for node in placing.nodes if node.name}.values())
     if not nodes:

@@ -85,7 +85,7 @@ def steps_of(
     steps: list[Step] = []
     if classes:
         names = tuple(qos_class.name for qos_class in classes)
-        text = f"create the priority classes {listed(names)}: pods that name a missing one are refused"
+        text = f"create the priority classes {listed(names)} first: pods that name a missing one are rejected"
         steps.append(Step(StepKind.CREATE_CLASSES, names, text))
     pools = () if trial is None else trial.pools
     missing = [pool for pool in pools if (pool.needed or 0) > max(pool.nodes, pool.needed_before or 0)]
@@ -97,10 +97,10 @@ def steps_of(
     shrinking = Step(StepKind.SHRINK, shrink, f"apply decreases: {listed(shrink)}")
     ordered = (growing, shrinking) if grow_first else (shrinking, growing)
     if grow and shrink and not grow_first:
-        ordered = (replace(shrinking, text=f"{shrinking.text} (increases need the room)"), growing)
+        ordered = (replace(shrinking, text=f"{shrinking.text} first (the increases need the room)"), growing)
     steps += [step for step in ordered if step.names]
     if rolled:
-        text = "watch OOM kills, evictions and throttling for a normal day, then ask again with the new samples"
+        text = "watch OOM kills, evictions and throttling for a normal day, then run advise again with the new samples"
         steps.append(Step(StepKind.WATCH, (), text))
     saved = [pool for pool in pools if pool.spared > 0]
     if saved and not missing:

@@ -68,7 +68,7 @@ from podqos.survival.drift.drift import Identity, WorkloadChange
 from podqos.wording import counted
 from podqos.words.advice import REASONS, node_reasons
 
-USAGE = Assumption("unmeasured usage", "what pods request", stated_with("usage"))
+USAGE = Assumption("unmeasured usage", "the pods' requests", stated_with("usage"))
 
 _UNMATCHED_TOLD = 3
 """So many pods without a workload are named."""
@@ -352,7 +352,7 @@ class _Adviser:
             raise InputError("nothing left to advise about", fix="fix the errors above")
         annotated = "annotate them (podqos.dev/latency-sensitive: ...), or give "
         fix = annotated + naming("describe") + ", " + naming("ask") + " or " + naming("usage")
-        raise InputError(f"nothing is known about {count} workload{'s' if count > 1 else ''}", fix=fix)
+        raise InputError(f"no usage or description for {count} workload{'s' if count > 1 else ''}", fix=fix)
 
     def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
         """Yield the other workloads of the files, which have places in the orders too."""
@@ -645,7 +645,7 @@ def _created(described: DescribedWorkload) -> _New:
     path = f"{described.source or '(asked)'} {described.name}"
     objects = Objects().with_text(path, yaml_bytes(_deployment(described)))
     if not objects.workloads:
-        raise InputError(f"{described.name!r} cannot be the name of a workload", fix="write name or namespace/name")
+        raise InputError(f"{described.name!r} is not a valid workload name", fix="write name or namespace/name")
     (found,) = objects.workloads
     return _New(found, objects.plain(found))
 

@@ -137,12 +137,12 @@ def _command(patch: ObjectPatch, found: FoundWorkload, advice: WorkloadAdvice) -
         resized = kubectl_patch(patch, namespace, resizes=True)
         if resized is not None:
             return resized
-    return f"# {advice.workload}: the API server does not change this in an existing object; replace it"
+    return f"# {advice.workload}: this field is immutable; replace the object"
 
 
 def _values(found: FoundWorkload, advice: WorkloadAdvice) -> Iterator[str]:
     """Yield what to write into a chart's values: the keys are the chart's own, the amounts are these."""
-    yield f"# {advice.workload}: most charts have resources: at the top, or below the name of the component"
+    yield f"# {advice.workload}: most charts have resources: at the top level, or below the component's name"
     workload = found.workload
     changed = [container for container in advice.containers if list(_resource_edits("", container))]
     values: dict[str, Plain] = {}

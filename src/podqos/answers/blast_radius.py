@@ -198,7 +198,7 @@ def _growing(name: str | None, nodes: Sequence[BlastPods]) -> frozenset[str] | N
         return frozenset({SYSTEM})
     if not found:
         some = ", ".join(sorted(keys)[:_SHOWN_PODS])
-        raise InvalidArgument(f"there is no pod {name}", where=naming("growing"), fix=f"such as {some}, or {SYSTEM}")
+        raise InvalidArgument(f"no such pod: {name}", where=naming("growing"), fix=f"such as {some}, or {SYSTEM}")
     return found
 
 

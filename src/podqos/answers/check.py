@@ -330,7 +330,7 @@ class Checked:
             new = _located(found, Autoscalers(self.resized))
             old = running.get(_key(new))
             if old is None:
-                what = f"there is no {new.subject.kind} {new.subject.key} to resize"
+                what = f"no {new.subject.kind} {new.subject.key} to resize"
                 source = self._sources[found.source]
                 fix = "give it with " + naming("files") + ", as it is now"
                 self.resized.note(source.problem(found.place, ("metadata", "name"), what, fix))

@@ -85,5 +85,5 @@ def node_named(cluster: ClusterSnapshot, node: str | None) -> str:
     if node not in cluster.nodes:
         close = get_close_matches(node, names, 1)
         fix = f"did you mean {close[0]}?" if close else f"one of: {', '.join(names[:5])}"
-        raise InvalidArgument(f"there is no node {node}", fix=fix)
+        raise InvalidArgument(f"no such node: {node}", fix=fix)
     return node

@@ -42,7 +42,7 @@ def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     objects.check_kubelets()
     pods = node_pods(objects, profile=profile, node=request.node)
     if not pods:
-        raise InputError("there are no pods", fix="name manifests that hold some")
+        raise InputError("there are no pods", fix="give manifests with pods")
     assumptions: list[Assumption] = []
     if request.is_this_machine:
         assumptions.append(Assumption("cores", f"{cores}, all of this machine", stated_with("cores")))
@@ -55,9 +55,7 @@ def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     reserved = (each.get(CPU, ZERO) for each in (kubelet.config.reserved_for_kube, kubelet.config.reserved_for_system))
     reserved_milli = sum(amount.milli_value for amount in reserved)
     if reserved_milli:
-        assumptions.append(
-            Assumption("CPU of daemons", "all that is reserved for them", "kubeReserved, systemReserved")
-        )
+        assumptions.append(Assumption("CPU of daemons", "all of their reservation", "kubeReserved, systemReserved"))
     result = burst((entry.pod for entry in pods), cores, settings, profile, reserved_milli=reserved_milli)
     assumed = (*rules_of(kubelet, profile), *assumptions, *without_policies(objects), *cluster_assumptions(objects))
     report = cpu_report(result, profile, assumed)

@@ -202,4 +202,4 @@ def resize_verdict(resize: ResizeCost) -> ResizeVerdict:
 def _check_allowed(allowed: Allowed, identities: Iterable[Identity]) -> None:
     known = {name for identity in identities for name in (identity.name, f"{identity.namespace}/{identity.name}")}
     for name in sorted(allowed.workloads - known):
-        raise InvalidArgument(f"there is no workload {name}", where=naming("allow"), fix="name one of the manifests")
+        raise InvalidArgument(f"no such workload: {name}", where=naming("allow"), fix="name one from the manifests")

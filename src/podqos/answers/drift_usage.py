@@ -17,7 +17,7 @@ from podqos.survival.node.assumed_usage import assumed_amounts, is_unmeasured, w
 from podqos.survival.node.usage import from_usage
 from podqos.survival.node.usage_file import UsageRow
 
-USAGE = Assumption("unmeasured usage", "what the older version requests", stated_with("usage"))
+USAGE = Assumption("unmeasured usage", "the requests of the older version", stated_with("usage"))
 
 
 def both_versions(
@@ -31,9 +31,7 @@ def both_versions(
     directories = [_containers_by_name(version) for version in (old, new)]
     for row in rows:
         if not row.is_listed and not any(row.pod in directory for directory in directories):
-            raise InputError(
-                f"there is no pod {row.pod}", where=row.where, fix="name a pod or workload of either version"
-            )
+            raise InputError(f"no such pod: {row.pod}", where=row.where, fix="name a pod or workload in either version")
     versions = []
     unmeasured: list[Pod] = []
     for version, own, other in zip((old, new), directories, reversed(directories), strict=True):

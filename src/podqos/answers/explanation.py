@@ -222,7 +222,7 @@ def _notes(stored: Stored, decision: PodDecision, as_written: QOSClass, taken_fo
         also = ", too" if as_written is computed else ""
         yield f"as written it would be {as_written}{also}; {_why_not_as_written(stored)}"
     if decision.qos_class is not computed:
-        yield f"its status records {decision.qos_class}, which the kubelet goes by; its resources give {computed}"
+        yield f"its status says {decision.qos_class}, which the kubelet uses; its resources give {computed}"
     for missing in stored.unknown:
         yield words.missing_class(missing, pod)
     for policy in stored.unapplied:
@@ -234,7 +234,7 @@ def _scaling_notes(vertical: VerticalScaling | None, horizontal: HorizontalScali
         bounds = (("minAllowed", vertical.at_min_allowed), ("maxAllowed", vertical.at_max_allowed))
         at = "; ".join(f"at {name} {_scaled(pod, name)}" for name, pod in bounds)
         by = f"VerticalPodAutoscaler {vertical.autoscaler} ({vertical.update_mode})"
-        yield f"what is written is not what runs: {by} changes its resources; {at}"
+        yield f"{by} changes its resources at run time; {at}"
     if horizontal is not None:
         bounds_text = f"{horizontal.min_replicas} to {horizontal.max_replicas}"
         yield f"HorizontalPodAutoscaler {horizontal.autoscaler} runs {bounds_text} of these pods"
@@ -242,7 +242,7 @@ def _scaling_notes(vertical: VerticalScaling | None, horizontal: HorizontalScali
 
 def _scaled(pod: ScaledPod, bound: str) -> str:
     scores = ", ".join(
-        f"{score.container} {f'open, no {bound} for memory' if score.oom_score_adj is None else score.oom_score_adj}"
+        f"{score.container} {f'unknown, no {bound} for memory' if score.oom_score_adj is None else score.oom_score_adj}"
         for score in pod.containers
     )
     return f"{pod.qos_class} (oom_score_adj {scores})"

@@ -217,7 +217,7 @@ def _growing(text: str, pods: Sequence[PodUsage]) -> Growth:
         return OF_SYSTEM
     if len(found) != 1:
         close = get_close_matches(name, [*names, *(key.partition("/")[2] for key in names)], 1)
-        what = f"{name} matches several pods" if found else f"there is no pod {name}"
+        what = f"{name} matches several pods" if found else f"no such pod: {name}"
         raise InvalidArgument(
             what, where=naming("growing"), fix=f"did you mean {close[0]}?" if close and not found else some
         )

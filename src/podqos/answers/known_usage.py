@@ -128,5 +128,5 @@ def recommended_samples(
                     is_recommendation=True,
                 )
             )
-        assumptions.append(Assumption(f"usage of {identity}", f"what {name} recommends", "samples of it"))
+        assumptions.append(Assumption(f"usage of {identity}", f"the recommendation of {name}", "usage samples"))
     return tuple(samples), tuple(assumptions)

@@ -44,7 +44,7 @@ from podqos.survival.node.usage import BeyondLimit, from_usage, strangers
 from podqos.survival.node.usage_file import UsageRow
 from podqos.wording import counted, listed, mebibytes
 
-USAGE = Assumption("usage", "what pods request", stated_with("usage"))
+USAGE = Assumption("usage", "the pods' requests", stated_with("usage"))
 _SHOWN_PODS = 3
 
 
@@ -132,7 +132,7 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
     snapshot = Snapshot(machine, tuple(_completed(pod) for pod in measured.pods))
     assumptions = (
         *assumed,
-        *_about_pods("usage", [pod.key for pod in unknown], assumed_amounts(unknown, "what they request")),
+        *_about_pods("usage", [pod.key for pod in unknown], assumed_amounts(unknown, "their requests")),
         *_left_out(strangers(pods, rows)),
     )
     state = NodeState(snapshot, assumptions, kubelet=kubelet, allocatable_bytes=allocatable_bytes)
@@ -159,7 +159,7 @@ def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, 
         if node_memory_bytes is None:
             where = where or f"statistics of {summary.node.node_name}"
             raise InputError(
-                "the node's memory is not in it", where=where, fix=hint("give it with " + naming("node_memory"))
+                "it lacks the node's memory", where=where, fix=hint("give it with " + naming("node_memory"))
             )
         machine = NodeUsage(0, name=summary.node.node_name)
     if node_memory_bytes is not None:
@@ -242,7 +242,7 @@ def beyond_memory(state: NodeState, profile: Profile) -> str:
     there, left = state.snapshot.node.memory_bytes, available_bytes(state, profile)
     if left >= 0 or state.is_kubelets:
         return ""
-    return f"the pods use {mebibytes(there - left)}, the node has {mebibytes(there)}"
+    return f"the pods use {mebibytes(there - left)}, but the node has {mebibytes(there)}"
 
 
 def check_fits(state: NodeState, profile: Profile) -> None:
@@ -347,7 +347,7 @@ def _left_out(rows: int) -> tuple[Assumption, ...]:
     return (Assumption(what, "left out", how),) if rows else ()
 
 
-_BEYOND_LIMIT_FIX = "check the unit, or whether the manifest is the one that runs"
+_BEYOND_LIMIT_FIX = "check the unit, and that the manifest is the one that runs"
 
 
 def refuse_beyond(beyond: Sequence[BeyondLimit]) -> None:
@@ -357,7 +357,7 @@ def refuse_beyond(beyond: Sequence[BeyondLimit]) -> None:
 
 
 def _beyond_limit(beyond: BeyondLimit) -> Problem:
-    what = f"{_uses(beyond)}; counted as its limit"
+    what = f"{_uses(beyond)}; using the limit instead"
     return Problem(beyond.row.where, 0, 0, Severity.WARNING, "memory", what, _BEYOND_LIMIT_FIX)
 
 

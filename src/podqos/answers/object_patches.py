@@ -39,4 +39,4 @@ def _command(subject: CheckedObject, patch: ObjectPatch) -> str:
     command = kubectl_patch(patch, subject.namespace)
     if command is not None:
         return command
-    return f"# {subject.kind} {subject.key}: the API server does not change this in an existing object; replace it"
+    return f"# {subject.kind} {subject.key}: this field is immutable; replace the object"

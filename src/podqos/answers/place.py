@@ -132,7 +132,7 @@ class PlacementInput:
         """Yield the nodes of the objects and those that were only counted."""
         given = self._objects.of(Node)
         if self._is_walked and len({node.name for node in given}) < len(given):
-            what = "several Nodes have one name; the last of each counts"
+            what = "several Nodes have the same name; the last one counts"
             self._objects.note(Problem("Nodes", 0, 0, Severity.WARNING, "", what, "name one directory at a time"))
             given = tuple({node.name: node for node in given}.values())
         for node in given:
@@ -244,7 +244,7 @@ def _kubelet(objects: Objects, options: PlaceOptions) -> Kubelet | None:
     if options.kubelet is not None:
         given.append(options.kubelet)
     if len(given) > 1:
-        raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one, for all nodes")
+        raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one for all nodes")
     return given[0] if given else None
 
 

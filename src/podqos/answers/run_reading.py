@@ -96,7 +96,7 @@ def _description(scenario: Scenario) -> str:
     """Return what a scenario is about. What its author says of it need not hold for changed values."""
     if not scenario.changes:
         return scenario.description
-    left_out = " The scenario's own description is left out: it may no longer hold." if scenario.description else ""
+    left_out = " The scenario's description is omitted, because it may no longer apply." if scenario.description else ""
     return f"With {', '.join(scenario.changes)}.{left_out}"
 
 

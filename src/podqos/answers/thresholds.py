@@ -151,7 +151,7 @@ def thresholds(kubelet: Kubelet | None = None, **options: Unpack[ThresholdsKeywo
     memory_bytes, assumptions = node_memory(request.node_memory_bytes, ())
     if request.system_memory_bytes >= memory_bytes:
         raise InvalidArgument(
-            "it is not less than the node's memory", where=naming("system_memory"), fix="for example 1Gi"
+            "it must be less than the node's memory", where=naming("system_memory"), fix="for example 1Gi"
         )
     known = {Signal.MEMORY: memory_bytes, **(request.capacities or {})}
     if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:

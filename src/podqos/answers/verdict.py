@@ -135,7 +135,7 @@ def _outcome(item: FindingReport) -> _Outcome:
     if found.effect is Effect.FEWER:
         return _Outcome(Fate.FEWER)
     if _is_safer(found) and has_cause:
-        return _Outcome(Fate.SAFER, "safer than its manifest says", is_cause=True)
+        return _Outcome(Fate.SAFER, "safer than its manifest suggests", is_cause=True)
     ways = _ways_first(item)
     caused = [way for way, is_caused in ways.items() if is_caused] if has_cause else []
     if ways:

@@ -40,7 +40,7 @@ def given_files(
     """Return the files that ``-f`` and ``-k`` name, or the objects of a cluster; ``verb`` says what for.
 
     ``declared``: of a cluster the workloads, instead of the pods that run. ``beside``: files may come on top of it.
-    ``under``: files may come in place of its objects, and be judged by its policies (``stored_policies``).
+    ``under``: files may come instead of its objects, and be judged by its policies (``stored_policies``).
     """
     object_arguments(arguments)
     declared = declared or any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
@@ -64,8 +64,8 @@ def given_files(
 def refuse_scenarios(given: Sequence[str]) -> None:
     """Raise if only scenarios are given, and say which manifests they refer to."""
     if given and all(map(_is_scenario, given)):
-        fix = f"`podqos simulate {given[0]}` runs it; here give the manifests that it names"
-        raise InvalidOption("this is a scenario, and holds no pods itself", where=given[0], fix=fix)
+        fix = f"`podqos simulate {given[0]}` runs it; give the manifests it refers to"
+        raise InvalidOption("this is a scenario, which has no pods of its own", where=given[0], fix=fix)
 
 
 def _is_scenario(path: str) -> bool:

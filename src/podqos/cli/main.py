@@ -45,13 +45,17 @@ def main(argv: list[str] | None = None) -> int:
     # A command lives for a moment and its values have no cycles: collecting garbage would only cost time.
     gc.disable()
     arguments = sys.argv[1:] if argv is None else argv
+    if sys.platform == "win32":
+        from podqos.cli.systems import let_console_understand_colours
+
+        let_console_understand_colours()
     with guarded_streams():
         return _answer(program_name(), arguments)
 
 
 def program_name() -> str:
     """Return how the program is called: by its name, or as a plug-in of kubectl."""
-    return "kubectl podqos" if sys.argv[0].endswith("kubectl-podqos") else "podqos"
+    return "kubectl podqos" if sys.argv[0].removesuffix(".exe").endswith("kubectl-podqos") else "podqos"
 
 
 def _answer(program: str, arguments: list[str]) -> int:

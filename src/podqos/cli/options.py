@@ -137,7 +137,7 @@ def add_scenario_argument(parser: Parser) -> None:
 
 def add_recursive_option(parser: Parser) -> None:
     """Declare ``-R``, which changes nothing: who knows kubectl types it."""
-    about = "accepted as for kubectl: directories are always read with everything below them"
+    about = "accepted because kubectl needs it; directories are always read recursively"
     parser.add_argument("-R", "--recursive", action="store_true", help=about)
 
 
@@ -216,7 +216,7 @@ def _quantity(text: str, option: str, example: str) -> Quantity:
         return Quantity.parse(plain_amount(text))
     except InvalidQuantity as error:
         is_unknown = text.strip().lower() in _UNKNOWN
-        fix = "leave the option out where it is not known" if is_unknown else error.fix or example
+        fix = "leave the option out if it is unknown" if is_unknown else error.fix or example
         raise InvalidOption(f"{text!r} is not a valid quantity", where=option, fix=fix) from error
 
 
@@ -264,7 +264,7 @@ def count_option(text: str, option: str) -> int:
 
 
 def check_name(name: str) -> None:
-    """Raise where a text cannot name a file and the object in it."""
+    """Raise if a text cannot name a file and the object in it."""
     if not _NAME.fullmatch(name):
         raise InvalidOption(
             f"{name!r} is not a valid name", where="NAME", fix="use lower-case letters, digits and hyphens"

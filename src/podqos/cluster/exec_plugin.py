@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from datetime import UTC, datetime
+from shutil import which
 from typing import IO
 
 import msgspec
@@ -65,8 +66,10 @@ def run_plugin(plugin: ExecConfig, access: Access, *, seconds: float = SECONDS) 
     environment = {**os.environ, **{variable.name: variable.value for variable in plugin.env}}
     environment["KUBERNETES_EXEC_INFO"] = _exec_info(plugin, access, is_interactive)
     command = plugin.command
-    if "/" in command:
+    if os.path.dirname(command):
         command = os.path.join(plugin.directory, command)
+    if sys.platform == "win32":
+        command = which(command) or command  # Windows itself would find .exe only
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as complaints:
         try:
             # Its output goes to files, not pipes: children that it leaves behind cannot hold us up.

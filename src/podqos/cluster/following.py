@@ -76,7 +76,7 @@ class Follower:
 
         ``on_change`` is called after each event, with the lock held; ``on_trouble`` when a watch is interrupted or goes
         on. ``on_end`` gets why a watch has ended for good; without it every watch begins again, because what a server
-        refuses now it may grant later.
+        rejects now it may grant later.
         """
         self.kinds = kinds
         self.lock = threading.Lock()

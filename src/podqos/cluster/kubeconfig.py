@@ -1,7 +1,7 @@
 """Pure: kubeconfig files: merged as kubectl does, and the access that a context describes.
 
 Of each map (clusters, users, contexts) the first file that has an entry wins, and it wins whole: fields of the same
-entry in later files are not mixed in. The first current-context wins. Names of files count from the file they stand in.
+entry in later files are not mixed in. The first current-context wins. Names of files count from the file they are in.
 
 Sources: Kubernetes v1.36 client-go/tools/clientcmd (loader.go: ClientConfigLoadingRules.Load, ResolveLocalPaths;
 client_config.go: ClientConfig; api/v1/types.go).

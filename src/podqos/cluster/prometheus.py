@@ -5,7 +5,7 @@ a server says that a part is too much, or does not finish it in time, the part i
 from there on. Redirects are not followed: credentials go to the server that was named, and to no other.
 
 Sources: https://prometheus.io/docs/prometheus/latest/querying/api/ (422 for what cannot be executed, 503 for what timed
-out, ``warnings`` beside data); Thanos' partial responses are warnings, VictoriaMetrics says ``isPartial``.
+out, ``warnings`` next to data); Thanos' partial responses are warnings, VictoriaMetrics says ``isPartial``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Edge: TLS as kubectl does it: which CAs to trust, and the client certificate.
 
-Python's defaults are stricter than Go's in two points that break real clusters: since 3.13 it refuses authorities
+Python's defaults are stricter than Go's in two points that break real clusters: since 3.13 it rejects authorities
 without certain extensions (VERIFY_X509_STRICT), and before that it takes only roots for an anchor, where Go takes any
 certificate of the authority's file.
 """

@@ -44,9 +44,9 @@ def check_settings(config: KubeletConfiguration, profile: Profile = LATEST) -> N
         what = f"{error.what}: the kubelet does not start"
         raise InvalidConfiguration(what, where=error.where, fix=error.fix) from None
     if not config.cgroups_per_qos and config.enforce_node_allocatable:
-        what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
+        what = "without cgroupsPerQOS there are no cgroups to enforce it on: the kubelet does not start"
         raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")
     reserved = (config.reserved_for_kube, config.reserved_for_system)
     if config.cpu_manager_policy == "static" and not any(amounts.get(CPU) for amounts in reserved):
-        what = "static needs CPUs that are reserved for the system: the kubelet does not start"
+        what = "static needs CPUs reserved for the system: the kubelet does not start"
         raise InvalidConfiguration(what, where="cpuManagerPolicy", fix='add reservedSystemCPUs: "0"')

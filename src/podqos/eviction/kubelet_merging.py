@@ -64,7 +64,7 @@ def _fields(text: KubeletText) -> dict[str, object]:
     documents = [document.value for document in plain_documents(text.name, text.data) if document.value is not None]
     value = documents[0] if len(documents) == 1 else None
     if not isinstance(value, dict) or (value.get("kind"), value.get("apiVersion")) != (KIND, API_VERSION):
-        what = "not a kubelet's configuration file"
+        what = "not a kubelet configuration file"
         raise InvalidConfiguration(what, where=text.name, fix=f"apiVersion: {API_VERSION}, kind: {KIND}")
     return {name: each for name, each in value.items() if name in KNOWN_FIELDS and name not in {"apiVersion", "kind"}}
 

@@ -180,10 +180,10 @@ def _parse_value(signal: Signal, text: str, where: str) -> ThresholdValue:
         fraction = _parse_percentage(text, where)
         if fraction < 0:
             what = f"eviction percentage threshold {signal} must be >= 0%: {text}"
-            raise InvalidConfiguration(what, where=where, fix="write a share from 0% to 100%")
+            raise InvalidConfiguration(what, where=where, fix="write a percentage from 0% to 100%")
         if fraction > 1:
             what = f"eviction percentage threshold {signal} must be <= 100%: {text}"
-            raise InvalidConfiguration(what, where=where, fix="write a share from 0% to 100%")
+            raise InvalidConfiguration(what, where=where, fix="write a percentage from 0% to 100%")
         return ThresholdValue(fraction=fraction)
     quantity = _parse_quantity(text, where)
     if quantity.sign <= 0:
@@ -201,7 +201,7 @@ def _parse_min_reclaims(statements: Mapping[str, str]) -> dict[Signal, Threshold
             fraction = _parse_percentage(text, where)
             if fraction <= 0:
                 what = f"eviction percentage minimum reclaim {signal} must be positive: {text}"
-                raise InvalidConfiguration(what, where=where, fix="write a share above 0%")
+                raise InvalidConfiguration(what, where=where, fix="write a percentage above 0%")
             parsed[signal] = ThresholdValue(fraction=fraction)
             continue
         quantity = _parse_quantity(text, where)
@@ -238,7 +238,7 @@ def _parse_percentage(text: str, where: str) -> float:
     try:
         return _share(text)
     except ValueError as error:
-        raise InvalidConfiguration(str(error), where=where, fix="write a share such as 10% or 7.5%") from None
+        raise InvalidConfiguration(str(error), where=where, fix="write a percentage such as 10% or 7.5%") from None
 
 
 @lru_cache(256)  # all nodes of a cluster have the same few, and exact arithmetic takes its time

@@ -55,9 +55,9 @@ _MOST_BITS = 63
 class UsageSource(StrEnum):
     """Who says what a pod uses."""
 
-    KUBELET = "as their kubelets measured it"
-    METRICS = "as metrics.k8s.io says, all of it private memory"
-    REQUESTS = "what they request, because nothing measured it"
+    KUBELET = "measured by their kubelets"
+    METRICS = "from metrics.k8s.io, all of it treated as private memory"
+    REQUESTS = "their requests, because there are no measurements"
 
 
 class ClusterScenario(Struct, frozen=True):
@@ -103,7 +103,9 @@ class _ScenarioMaker:
         if not self._nodes:
             raise InputError("the cluster has no nodes", where=self._cluster.source, fix="take the snapshot again")
         if not self._pods:
-            raise InputError("no pod runs there", where=self._cluster.source, fix="choose another node, or none")
+            raise InputError(
+                "no pod runs there", where=self._cluster.source, fix="choose another node, or leave it out"
+            )
         busy = {pod.spec.node_name for pod in self._pods}
         nodes: list[Part] = []
         used: dict[str, PodUsage] = {}
@@ -115,7 +117,7 @@ class _ScenarioMaker:
         # Of two pods the older came first.
         pods = sorted(self._pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
         workloads = [self._workload(pod, used.get(pod.key)) for pod in pods]
-        self._assume("usage of", self._unmeasured, "what they request", "a kubelet or metrics server that answers")
+        self._assume("usage of", self._unmeasured, "their requests", "a kubelet or metrics server that responds")
         self._assume(
             "nodes that are not ready:",
             self._not_ready,
@@ -133,8 +135,8 @@ class _ScenarioMaker:
             "workloads": workloads,
         }
         manifests = [*map(self._manifest, pods), *self._budgets()]
-        there = "already theirs, and always there for their replacements"
-        self._assume("what pods have of", sorted(self._devices), there, "a scenario's nodes have no devices")
+        there = "already assigned, and always available for replacements"
+        self._assume("devices:", sorted(self._devices), there, "a scenario's nodes have no devices")
         return ClusterScenario(
             {f"{name}.yaml": scenario_text(name, spec), path: manifests_text(manifests)},
             len(nodes),
@@ -154,7 +156,7 @@ class _ScenarioMaker:
         said = [f"{counted(len(self._pods), 'pod')} of {self._cluster.source} at {taken or 'an unknown time'}."]
         said += [f"Usage of {counted(count, 'pod')}: {source}." for source, count in sorted(self._sources.items())]
         if self._unsettled:
-            said.append(f"Kubelets with default settings, because theirs are not known: {self._unsettled}.")
+            said.append(f"Kubelets with default settings, because their own are unknown: {self._unsettled}.")
         return " ".join(said)
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def _tainted(node: Node) -> Node:
 def _text(amount: int) -> str:
     """Return an amount as a scenario has it."""
     if amount.bit_length() > _MOST_BITS:
-        raise InputError("an amount in it is beyond what Kubernetes counts", fix="take the snapshot again")
+        raise InputError("it contains an amount too large for Kubernetes", fix="take the snapshot again")
     return str(amount)
 
 

@@ -121,7 +121,7 @@ def rehearse(
 def _refuse_too_large(memory_bytes: int) -> None:
     there = Procfs().machine_memory().available_bytes
     if memory_bytes > there * _MEMORY_SHARE:
-        what = f"the rehearsal takes {memory_bytes >> 20} MiB, and {there >> 20} MiB are available"
+        what = f"the rehearsal needs {memory_bytes >> 20} MiB, but only {there >> 20} MiB is available"
         raise HostError(f"{what}: choose a smaller " + naming("scale"))
 
 
@@ -176,15 +176,17 @@ def _threshold(value: str, memory_bytes: int) -> int:
 def unrehearsable(scenario: Scenario) -> list[str]:
     """Return the parts of a scenario that cannot be rehearsed; raise if nothing can."""
     if sum(group.count for group in scenario.nodes) != 1:
-        raise InputError("a rehearsal has one node", where=scenario.name, fix="rehearse a scenario of one node")
+        raise InputError(
+            "a rehearsal has exactly one node", where=scenario.name, fix="rehearse a scenario with one node"
+        )
     left_out = []
     demands = [demand for workload in scenario.workloads for each in workload.demands for demand in each.values()]
     for what, found in (
         ("page cache", any(_is_used(demand.active_file_bytes, demand.inactive_file_bytes) for demand in demands)),
         ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) or demand.volumes for demand in demands)),
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
-        ("containers that end by themselves", any(demand.exits_after_us is not None for demand in demands)),
-        ("loss of nodes", bool(scenario.happenings)),
+        ("containers that exit on their own", any(demand.exits_after_us is not None for demand in demands)),
+        ("lost nodes", bool(scenario.happenings)),
     ):
         if found:
             left_out.append(what)
@@ -249,7 +251,7 @@ class RealRun:
         if self._gave_up:
             for note in node.notes:  # there is no report
                 self._say(note)
-            raise HostError("the containers did not reach their initial memory; is there enough memory?")
+            raise HostError("the containers did not reach their initial memory; does this machine have enough?")
         if not self._is_done:
             raise KeyboardInterrupt
         data = (settings.state_dir / "journal.jsonl").read_bytes()
@@ -304,7 +306,7 @@ class RealRun:
         temporary.write_text(str(time.monotonic_ns() + wait_us * 1000))
         temporary.rename(self._begin)
         seconds = self._scenario.duration_us / SECOND_US
-        self._say(f"the scenario begins in {wait_us / SECOND_US:.0f} s and takes {seconds:.0f} s")
+        self._say(f"the scenario starts in {wait_us / SECOND_US:.0f} s and takes {seconds:.0f} s")
         node.loop.call_after(wait_us / SECOND_US + seconds + 0.5, self._end_scenario)
 
     def _end_scenario(self) -> None:

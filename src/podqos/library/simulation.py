@@ -141,7 +141,7 @@ class Run:
                 raise InvalidArgument(f"node {name!r} is not shown", fix="choose others with " + naming("node"))
         if not known:
             raise InvalidArgument(
-                "nothing to draw: none of the nodes ever existed", fix="choose others with " + naming("node")
+                "nothing to draw: none of the nodes existed during the run", fix="choose others with " + naming("node")
             )
         if nodes:
             return run_svg(report, *(known[name] for name in dict.fromkeys(nodes)))
@@ -172,5 +172,5 @@ def _known(scenario: Scenario, given: Sequence[str] | None) -> Sequence[str] | N
     for name in given:
         if name not in known:
             some = ", ".join(known[:5])
-            raise InvalidArgument(f"there is no node {name!r}", where=naming("node"), fix=f"such as {some}")
+            raise InvalidArgument(f"no such node: {name!r}", where=naming("node"), fix=f"such as {some}")
     return list(dict.fromkeys(given))

@@ -91,11 +91,11 @@ def sweep(
                         progress(len(found), len(points))
         except (HostError, KeyboardInterrupt):
             if results is not None:
-                say(f"{results} keeps the {len(found)} runs that are done; the same command goes on from there")
+                say(f"{results} keeps the {len(found)} finished runs; the same command continues from there")
             raise
     runs = found.in_order()
     if seeds > 1 and _are_alike(runs):
-        say(f"all {seeds} seeds gave the same results; one would do")
+        say(f"all {seeds} seeds gave the same results; one is enough")
     base = load_scenario(scenario)
     found_combinations = combinations(runs)
     if not hold_placement and any(combination.never_ran.most for combination in found_combinations):
@@ -217,7 +217,7 @@ def _kept(path: str | None, say: Callable[[str], None]) -> dict[str, RunResult]:
     if rest:
         if not _is_cut_off(rest, after_others=bool(kept)):
             raise _not_results(f"{path}:{len(kept) + 1}")
-        say(f"{path}: its last line is incomplete and is dropped")
+        say(f"{path}: its last line is incomplete and was dropped")
         os.truncate(path, len(whole) + len(newline))
     return kept
 
@@ -247,7 +247,7 @@ def _are_alike(runs: Sequence[RunResult]) -> bool:
 
 
 def _not_results(where: str, why: str = "") -> InputError:
-    fix = "give " + naming("results") + " a file that a sweep has written, or a new one"
+    fix = "give " + naming("results") + " a file written by a sweep, or a new one"
     return InputError(f"not a result of a sweep{why}", where=where, fix=fix)
 
 

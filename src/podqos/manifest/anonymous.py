@@ -1,7 +1,7 @@
 """Names replaced by others, the same one everywhere, so that what refers to each other still does.
 
 A name is replaced word by word (``web-7d4b9-x2v1p`` has three), so pods still begin with the name of what made them,
-and a label in a selector is that of the pods. Every text is taken for a name, unless the field it stands in is known
+and a label in a selector is that of the pods. Every text is treated as a name, unless the field it is in is known
 to hold something else: what is forgotten here is replaced, not told.
 """
 
@@ -13,7 +13,7 @@ import msgspec
 
 from podqos.manifest.plain import Plain
 
-# Fields with words of Kubernetes, amounts and times, with all that stands below them.
+# Fields with words of Kubernetes, amounts and times, with all that is below them.
 _OF_KUBERNETES = """
 action allocatable apiVersion capacity component controlledResources controlledValues creationTimestamp default
 defaultRequest deletionTimestamp effect eventTime finishedAt firstTimestamp hard kind kubeletconfig lastObservedTime
@@ -29,7 +29,7 @@ amd64 arm64 cluster control cpu critical default false kube kubelet lease linux 
 public runtime system true windows worker
 """
 _PLAIN_WORDS = frozenset(_HARMLESS.split())
-# The words of the kubelet's messages, between which names and amounts stand.
+# The fixed words of the kubelet's messages, between names and amounts.
 _OF_MESSAGES = """
 Attempting Container DiskPressure EmptyDir Init Killed Marking Memory MemoryPressure Need Node OOM Out PIDPressure Pod
 Preempted Stopping System The Threshold Usage a admit admitted and available be by cgroup condition consumption
@@ -50,7 +50,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Anonymizer:
-    """Replaces names. The same one has to do all of a snapshot."""
+    """Replaces names. The same one must do all of a snapshot."""
 
     def __init__(self) -> None:
         self._words: dict[str, str] = {}

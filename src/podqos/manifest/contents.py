@@ -26,7 +26,7 @@ class Other(Struct, frozen=True):
     kind: str
     api_version: str
     metadata: ObjectMeta
-    """Empty where the document was not parsed."""
+    """Empty if the document was not parsed."""
     place: Place
     is_parsed: bool = True
 
@@ -58,7 +58,7 @@ class Reading(Struct, frozen=True):
     source: str
     workloads: tuple[Workload, ...]
     places: Sequence[Place]
-    """Where each workload stands."""
+    """Where each workload is."""
     others: tuple[Other, ...] = ()
     problems: tuple[Problem, ...] = ()
     """In the order of the text."""

@@ -169,7 +169,7 @@ def _may_be_anything(other: Other) -> bool:
 
 
 def _is_whole(known: CustomKind) -> bool:
-    """Whether an object of a kind has one template, whose pods need no name besides its own."""
+    """Whether an object of a kind has one template, whose pods need no name in addition to its own."""
     return len(known.templates) == 1 and "*" not in known.templates[0].path and not known.templates[0].part
 
 
@@ -192,7 +192,7 @@ def _templates(value: dict[str, Plain], template: Template) -> Iterator[_FoundTe
 
 
 def _at(value: Plain, steps: Collection[str], path: FieldPath) -> Iterator[tuple[FieldPath, tuple[str, ...], Plain]]:
-    """Yield what stands at a path, with the names of what ``*`` stands for."""
+    """Yield what is at a path, with the names of what ``*`` stands for."""
     if not steps:
         yield path, (), value
         return
@@ -231,14 +231,14 @@ def _are_containers(value: Plain) -> bool:
     )
 
 
-# A step of an Argo workflow is one of these, beside sidecars and init containers.
+# A step of an Argo workflow is one of these, next to sidecars and init containers.
 _OF_WORKFLOWS = ("container", "script", "containerSet")
 
 
 def _pod_spec(
     raw: dict[str, Plain], path: FieldPath, value: dict[str, Plain]
 ) -> tuple[dict[str, Plain], tuple[tuple[str, str], ...]]:
-    """Return a pod's spec with nothing but its own fields, and where its fields stand if not in a template."""
+    """Return a pod's spec with nothing but its own fields, and where its fields are if not in a template."""
     spec = raw.get("spec")
     at = format_path(path)
     if isinstance(spec, dict) and "containers" in spec:
@@ -266,7 +266,7 @@ def _pod_spec(
 
 
 def _cleaned(spec: dict[str, Plain]) -> dict[str, Plain]:
-    """Return a spec with the fields of a pod; what else a kind has beside them is its own business."""
+    """Return a spec with the fields of a pod; what else a kind has next to them is its own business."""
     cleaned = {name: each for name, each in spec.items() if name in POD_SPEC_FIELDS}
     for name, known in CONTAINER_LISTS.items():
         items = cleaned.get(name)
@@ -285,7 +285,7 @@ def _container(item: Plain, known: Collection[str], index: int, list_name: str) 
     own["image"] = own.get("image") or "set-by-controller"
     resources = own.get("resources")
     if isinstance(resources, dict) and "claims" in resources:
-        # The claims they name may stand elsewhere in the object.
+        # The claims they name may be elsewhere in the object.
         own["resources"] = {key: resource for key, resource in resources.items() if key != "claims"}
     return own
 
@@ -338,7 +338,7 @@ def _leads(value: dict[str, Plain]) -> bool:
 
 
 def _pod_path(value: Plain, path: FieldPath) -> FieldPath | None:
-    """Return the way to the first pod template, or pod's spec, inside a value; None where there is none."""
+    """Return the way to the first pod template, or pod's spec, inside a value; None if there is none."""
     if len(path) > _DEEPEST:
         return None
     if isinstance(value, dict):

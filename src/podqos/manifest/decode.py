@@ -52,7 +52,7 @@ def decode_pod(data: bytes) -> Pod:
 def convert_pod(value: Plain) -> Pod:
     """Return the pod in a plain value, or raise ``InvalidManifest`` with the field at fault.
 
-    As with objects from an API server, unknown fields are refused under ``resources`` only.
+    As with objects from an API server, unknown fields are rejected under ``resources`` only.
     """
     try:
         return convert(value, Pod)

@@ -1,4 +1,4 @@
-"""Where the fields of a plain YAML document stand, without parsing it a second time.
+"""Where the fields of a plain YAML document are, without parsing it a second time.
 
 Reporting about every workload of a large repository needs a position in nearly every document, and the strict reading
 would take ten times as long as everything else together. This goes over the tokens of ``fastyaml`` and notes a position
@@ -17,7 +17,7 @@ _Positions = dict[FieldPath, Position]
 
 
 def plain_positions(data: bytes, first_line: int = 1) -> _Positions:
-    """Return where everything in the one document in ``data`` stands, which begins on ``first_line``."""
+    """Return where everything in the one document in ``data`` is, which begins on ``first_line``."""
     tokens = fastyaml.tokens(data)
     if fastyaml.assemble(tokens) is None:
         raise NotPlain
@@ -25,7 +25,7 @@ def plain_positions(data: bytes, first_line: int = 1) -> _Positions:
 
 
 def nearest(positions: _Positions, path: FieldPath) -> Position:
-    """Return where the field at ``path`` stands, or its nearest ancestor that exists."""
+    """Return where the field at ``path`` is, or its nearest ancestor that exists."""
     while path not in positions:
         path = path[:-1]
     return positions[path]

@@ -464,7 +464,7 @@ def assemble(found: list[Token]) -> Plain:
         elif field_column >= 0:  # one further out
             while outer and field_column < column:
                 mapping, items, column = outer.pop()
-            if items is not None and outer:  # around a list that stands in the column of its key
+            if items is not None and outer:  # around a list that is in the column of its key
                 mapping, items, column = outer.pop()
             if field_column != column or items is not None or key in mapping:
                 raise NotPlain

@@ -1,6 +1,6 @@
 """The names of fields, and which one a misspelt name means.
 
-The API server refuses unknown fields in new objects; so do we, because a misspelt ``resource:`` or
+The API server rejects unknown fields in new objects; so do we, because a misspelt ``resource:`` or
 ``initContainer:`` would otherwise change the answer silently. Objects that come from an API server may be newer
 than these tables, so there only ``resources`` is held to its fields.
 

@@ -83,7 +83,7 @@ def live_pods(items: memoryview) -> Sequence[Pod] | None:
 
 
 def _are_live(pods: list[_Item]) -> bool:
-    """Whether none of the pods has to be looked at more closely."""
+    """Whether none of the pods must be looked at more closely."""
     return all(pod.metadata.is_live and pod.spec.containers for pod in pods)
 
 
@@ -241,7 +241,7 @@ class JSONLocator:
         self._positions: Positions | None = None
 
     def locate(self, path: FieldPath) -> Position:
-        """Return where a field stands, or the nearest ancestor that exists."""
+        """Return where a field is, or the nearest ancestor that exists."""
         from podqos.manifest.strictjson import Positions
 
         if self._positions is None:

@@ -41,7 +41,7 @@ class Notation(Enum):
         return tuple(self.value.split(".")) if self.value else ()
 
     def place(self, field: str) -> str:
-        """Return where a field of the configuration stands in a document of this notation."""
+        """Return where a field of the configuration is in a document of this notation."""
         path: FieldPath = parse_path(field.replace('"', ""))
         if self is Notation.ARGUMENTS:
             path = (flag_of(str(path[0])) or "",) if path else ()
@@ -63,7 +63,7 @@ class KubeletSettings(Struct, frozen=True):
     fields: Mapping[str, object] = {}
     """All of them, in the words of a ``KubeletConfiguration``, also those that the configuration does not hold."""
     arguments: dict[str, list[str]] | None = None
-    """Where they are written as flags: the values of each, as they stand there; none where all are one text."""
+    """Where they are written as flags: the values of each, as written; none if all are one text."""
     other_flags: tuple[str, ...] = ()
     """Flags that decide nothing about pods."""
 
@@ -81,7 +81,7 @@ class KubeletSettings(Struct, frozen=True):
 
 
 def kubelet_settings(value: Plain) -> KubeletSettings | None:
-    """Return the settings that a document holds; None where it holds none. Errors name the place in the document."""
+    """Return the settings that a document holds; None if it holds none. Errors name the place in the document."""
     notation = _notation(value) if isinstance(value, dict) else None
     if notation is None:
         return None

@@ -84,7 +84,7 @@ class Lookup:
         return self._document(place).value
 
     def _plain_positions(self, place: Place) -> dict[FieldPath, Position] | None:
-        """Return where everything stands if the document is plain, and was not parsed already."""
+        """Return where everything is if the document is plain, and was not parsed already."""
         chunk = place.chunk
         if (chunk, place.document) in self._documents:
             return None

@@ -48,7 +48,7 @@ class KubernetesObject(Struct, frozen=True):
     """What was assumed, where the document says nothing of a kind."""
 
     def place(self, chunk: Chunk, document: int = 0) -> Place:
-        """Return where the object stands in a text."""
+        """Return where the object is in a text."""
         snippet = self.snippet
         if snippet is None:
             return Place(chunk, document, self.path)
@@ -100,7 +100,7 @@ def objects_in(
 
 
 def _master_config(value: dict[str, Plain], path: FieldPath) -> Iterator[KubernetesObject]:
-    """Yield the override in an OpenShift 3 master's configuration, or the file itself where it has none."""
+    """Yield the override in an OpenShift 3 master's configuration, or the file itself if it has none."""
     found = False
     for outer in ((), ("kubernetesMasterConfig",)):
         way: FieldPath = (*outer, *_OVERRIDE_PLUGIN)
@@ -207,7 +207,7 @@ class _ControllerSpec(Scale, frozen=True, gc=False, kw_only=True):
 
 
 class _Controller(Struct, frozen=True, gc=False):
-    """Most objects that hold a template: it stands in their spec, beside the number of pods."""
+    """Most objects that hold a template: it is in their spec, next to the number of pods."""
 
     spec: _ControllerSpec
     metadata: ObjectMeta = ObjectMeta()

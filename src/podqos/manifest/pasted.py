@@ -25,7 +25,7 @@ _MARKERS: Sequence[tuple[re.Pattern[str], str]] = (
     ),
     (
         re.compile(r"\s*(?:- )?(?:\u2026|\.\.\.|\[\.\.\.\]|<snip>)\s*"),
-        "stands for lines that were left out: write them",
+        "marks lines that were left out: write them out",
     ),
 )
 _FEW = 3

@@ -14,7 +14,7 @@ from typing import TypeAlias
 Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 
 FieldPath: TypeAlias = tuple[str | int, ...]
-"""Where a value stands: keys and list indexes from the top of a document or object."""
+"""Where a value is: keys and list indexes from the top of a document or object."""
 
 _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _SIMPLE_KEY = re.compile(r"[A-Za-z0-9_-]+")

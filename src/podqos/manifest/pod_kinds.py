@@ -1,4 +1,4 @@
-"""Well-known kinds of custom resources that hold pods: where their templates stand, and how many pods each makes.
+"""Well-known kinds of custom resources that hold pods: where their templates are, and how many pods each makes.
 
 Adding a kind is adding a line. A path leads from the object to a pod template or to a pod's spec, whichever stands
 there; ``*`` stands for every item of a list or mapping. What a controller adds to the pods is not in the manifest, so
@@ -46,7 +46,7 @@ class CustomKind(Struct, frozen=True):
 
 
 def _beside(path: str, part: str = "", *, count: str = "replicas") -> Template:
-    """Return a template whose number of pods stands beside it."""
+    """Return a template whose number of pods is next to it."""
     return Template(path, (f"{path.rpartition('.')[0]}.{count}",), part)
 
 

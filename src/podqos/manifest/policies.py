@@ -49,7 +49,7 @@ _MODELS: dict[str, type[Policy]] = {
     "PriorityClass": PriorityClass,
     "RuntimeClass": RuntimeClass,
 }
-# The structs of the model, and the fields they have besides those that are modelled.
+# The structs of the model, and the fields they have in addition to those that are modelled.
 _OTHER_FIELDS: dict[type[Struct], str] = {
     Namespace: "apiVersion kind spec",
     NamespaceStatus: "conditions",
@@ -137,7 +137,7 @@ def _read_override(kind: str, value: Plain) -> PolicyReading:
         value = value[step]
     if isinstance(value, dict):
         if "location" in value:
-            # A plug-in of the master may name a file in place of its configuration.
+            # A plug-in of the master may name a file instead of its configuration.
             what, fix = "the override is in another file", f"give {value['location']} instead of this"
             examination.report((*path, "location"), what, fix)
             return PolicyReading(None, tuple(examination.findings))

@@ -32,7 +32,7 @@ class Problem(Struct, frozen=True, order=True):
     column: int
     severity: Severity
     field: str
-    """Path of the field, empty where it is not about a field."""
+    """Path of the field, empty if it is not about a field."""
     what: str
     fix: str = ""
     subject: str = ""
@@ -56,7 +56,7 @@ class Problem(Struct, frozen=True, order=True):
 
 
 class FieldProblem(Struct, frozen=True):
-    """Something wrong with a field of an object, before it is known where that stands in the text."""
+    """Something wrong with a field of an object, before it is known where that is in the text."""
 
     path: FieldPath
     what: str

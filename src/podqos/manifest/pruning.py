@@ -76,7 +76,7 @@ MODELS: dict[str, type[Struct]] = {
 }
 """The kinds that are kept, and what of them."""
 _IN_LISTS: dict[str, type[Struct]] = {**MODELS, "Pod": FatedPod, "Event": Event}
-"""Likewise in what is written down for later questions, such as why a pod died."""
+"""The same in what is written down for later questions, such as why a pod died."""
 
 # Annotations that decisions read: who a pod is, what a check is told, and what an injector would add.
 _ANNOTATIONS = ("podqos.dev/", "kubernetes.io/config.", "autoscaling.alpha.kubernetes.io/metrics")

@@ -5,7 +5,7 @@ A text is split into chunks (``text``). Unless it need not be parsed (``unparsed
 something to report is read again by the strict parser, which knows positions.
 
 A manifest that lost its indentation, as when copied from a page, is one error instead of what follows from it. The
-sign is a key of ``metadata`` that stands beside it instead of below. Such a text is sometimes broken YAML and sometimes
+sign is a key of ``metadata`` that is next to it instead of below. Such a text is sometimes broken YAML and sometimes
 an object full of unknown fields and of keys that are set twice.
 
 Files are opened by the caller. Every text gives a ``Reading``. What a plain YAML file does not need is imported lazily.
@@ -27,7 +27,7 @@ from podqos.manifest.unparsed import unparsed_type
 
 _OF_OBJECTS = "apiVersion"
 _MARKED = re.compile(r".*[^\w\"'-]apiVersion|[+>]\s*apiVersion", re.DOTALL)
-# Others, such as namespace and labels, stand there by right in a Kustomization.
+# Others, such as namespace and labels, are there by right in a Kustomization.
 _BELOW_METADATA = ("name", "generateName")
 _BESIDE_METADATA = re.compile(
     rf"(?m)^( *)metadata:[ \t]*(?:#.*)?\r?\n(?:\1[a-z]\w*:.*\n){{0,4}}?\1({'|'.join(_BELOW_METADATA)}):"
@@ -132,14 +132,14 @@ def _marked(text: str, first_line: int) -> SyntaxProblem:
 
 
 def _key_beside_metadata(value: Plain) -> str:
-    """Return the key of ``metadata`` that stands beside it in an object; empty: none does."""
+    """Return the key of ``metadata`` that is next to it in an object; empty if there is none."""
     if not isinstance(value, dict) or "kind" not in value or value.get("metadata", "") is not None:
         return ""
     return next((key for key in _BELOW_METADATA if key in value), "")
 
 
 def _lost_indentation(position: Position, key: str) -> SyntaxProblem:
-    """Return the error about the key that stands beside ``metadata``."""
+    """Return the error about the key that is next to ``metadata``."""
     what = f'the indentation is wrong: "{key}" is next to "metadata", not below it'
     return SyntaxProblem(position, what, "indent it, and everything below metadata and spec, by two spaces")
 

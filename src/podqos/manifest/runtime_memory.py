@@ -2,7 +2,7 @@
 
 The models have neither commands nor environments, which may hold secrets; this reads them as plain values, where a text
 mentions a runtime at all, and keeps only amounts. References to the container's own limits are resolved, those to
-ConfigMaps and Secrets are not known here. What an amount means for a limit is not decided here.
+ConfigMaps and Secrets are unknown here. What an amount means for a limit is not decided here.
 
 Sources: the JDK's java(1) (-Xmx, -XX:MaxRAMPercentage), Go's runtime (parseByteCount), Node's --max-old-space-size in
 mebibytes, Redis' memtoull, PostgreSQL's GUC units, memcached -m in mebibytes, MySQL's and MongoDB's options, .NET's
@@ -43,7 +43,7 @@ class Written(Struct, frozen=True):
     read: Callable[[], Plain]
     """Returns everything it says, which takes a while."""
     harmless_bytes: int | None = None
-    """Whatever it says fits memory limits from here on; None where only reading tells."""
+    """Whatever it says fits memory limits from here on; None if only reading tells."""
 
 
 class Mention(Struct, frozen=True, gc=False):
@@ -56,7 +56,7 @@ class Mention(Struct, frozen=True, gc=False):
 
 
 def mention(text: bytes, among: Sequence[bytes] = _MARKS) -> Mention | None:
-    """Return whether a text mentions a runtime; None where it does not, as most. ``among``: those of a longer text."""
+    """Return whether a text mentions a runtime; None if it does not, as most. ``among``: those of a longer text."""
     marks = tuple(mark for mark in among if mark in text)
     if not marks:
         return None
@@ -70,7 +70,7 @@ def mention(text: bytes, among: Sequence[bytes] = _MARKS) -> Mention | None:
 
 
 def written(text: bytes, read: Callable[[], Plain]) -> Written | None:
-    """Return an object by its text, which ``read`` reads; None where no runtime is mentioned."""
+    """Return an object by its text, which ``read`` reads; None if no runtime is mentioned."""
     found = mention(text)
     return None if found is None else Written(read, found.harmless_bytes)
 
@@ -98,7 +98,7 @@ class MemorySetting(Struct, frozen=True, gc=False):
     path: str
     """The field that says so, from the pod."""
     variable: str = ""
-    """The environment variable; empty where the command says so."""
+    """The environment variable; empty if the command says so."""
     amount_bytes: int | None = None
     share: Fraction | None = None
     """Of the memory limit, instead of an amount."""
@@ -150,7 +150,7 @@ _java = _in(_BINARY, any_case=True)
 
 
 class _Option(Struct, frozen=True):
-    """An option of a command, which may also stand in an environment variable."""
+    """An option of a command, which may also be in an environment variable."""
 
     runtime: Runtime
     pattern: re.Pattern[str]
@@ -159,7 +159,7 @@ class _Option(Struct, frozen=True):
     is_share: bool = False
     """Whether the value is a percentage of the limit."""
     needs: str = ""
-    """What the container's image or command has to mention for the option to mean this."""
+    """What the container's image or command must mention for the option to mean this."""
 
 
 _VALUE = r"""["']?([^\s"';&|})\\,]+)"""
@@ -209,13 +209,13 @@ class _Variable(Struct, frozen=True):
     name: str
     path: str
     value: str | None
-    """None where it is not known."""
+    """None if it is unknown."""
     source: str = ""
     """What holds it then."""
 
 
 def memory_settings(container: Plain, path: str, resources: Mapping[str, int]) -> list[MemorySetting]:
-    """Return what the runtimes of a container are told, as far as it counts; ``path`` is where the container stands.
+    """Return what the runtimes of a container are told, as far as it counts; ``path`` is where the container is.
 
     ``resources`` are its amounts that a variable may refer to, in bytes: ``limits.memory``.
     """
@@ -280,7 +280,7 @@ def _referred(value_from: Mapping[str, Plain], resources: Mapping[str, int]) -> 
 
 
 def _expanded(text: str | None, variables: Mapping[str, _Variable]) -> str | None:
-    """Return a text with the values of variables; one that is not known is marked with its name."""
+    """Return a text with the values of variables; one that is unknown is marked with its name."""
     if text is None or "$" not in text:
         return text
 
@@ -371,7 +371,7 @@ def _counting(settings: list[MemorySetting]) -> Iterator[MemorySetting]:
     """Yield the settings that are not overridden by others.
 
     A JVM reads JAVA_TOOL_OPTIONS, then its command line, then _JAVA_OPTIONS, and a heap size beats a percentage. One
-    that is not known overrides nothing.
+    that is unknown overrides nothing.
     """
     java = [setting for setting in settings if setting.runtime is Runtime.JAVA and not setting.unknown]
     sizes = [setting for setting in java if setting.share is None] or java

@@ -1,6 +1,6 @@
 """Parts of manifests, as documentation and chats show them: the spec of a pod without the kind around it.
 
-A document is taken for a pod only if it cannot be anything else: it has no fields but those of a pod, and containers
+A document is treated as a pod only if it cannot be anything else: it has no fields but those of a pod, and containers
 where a pod has them. The reading reports the assumption; its wording is here.
 """
 
@@ -17,7 +17,7 @@ from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Severity
 
 _POD = POD_HOLDERS["Pod"]
-# By where the pod stands; of the kinds that keep it there, the one to assume where no apiVersion tells them apart.
+# By where the pod is; of the kinds that keep it there, the one to assume where no apiVersion tells them apart.
 _ASSUMED = (_POD, POD_HOLDERS["Deployment"], POD_HOLDERS["CronJob"])
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME = 50

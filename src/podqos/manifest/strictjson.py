@@ -1,6 +1,6 @@
-"""The strict side of JSON: where texts end in a stream, which keys are set twice, where a field stands.
+"""The strict side of JSON: where texts end in a stream, which keys are set twice, where a field is.
 
-Reading JSON is msgspec's job. It knows no positions and keeps the last of two equal keys, so what has to be reported
+Reading JSON is msgspec's job. It knows no positions and keeps the last of two equal keys, so what must be reported
 is looked up here with the standard library's scanner, which steps over whole values at the speed of C: only the
 objects and lists along a path are taken apart, however large the text is.
 """
@@ -82,7 +82,7 @@ def duplicate_keys(text: str) -> list[FieldPath]:
 
 
 class Positions:
-    """Where the fields of a JSON text stand, which begins at ``origin``. What is broken is not looked into."""
+    """Where the fields of a JSON text are, which begins at ``origin``. What is broken is not looked into."""
 
     def __init__(self, text: str, origin: Position) -> None:
         self._text = text
@@ -91,7 +91,7 @@ class Positions:
         self._counted = (0, origin[0])  # an offset and its line, to count from
 
     def locate(self, path: FieldPath) -> Position:
-        """Return where the field at ``path`` stands, or the nearest ancestor that exists."""
+        """Return where the field at ``path`` is, or the nearest ancestor that exists."""
         begin = value_begin = _skip(self._text, 0)
         for step in path:
             members = self._members_at(value_begin)

@@ -2,7 +2,7 @@ r"""The strict reading of YAML: everything Kubernetes reads, with the position o
 
 PyYAML's binding of libyaml supplies the events (go-yaml is a translation of libyaml, so the two agree on syntax);
 what they mean is decided here as go-yaml v2 does for Kubernetes: scalars by ``scalars``, merge keys, aliases with a
-bound on what they expand to. A key that is set twice, which the API server's strict decoding refuses, is an error; the
+bound on what they expand to. A key that is set twice, which the API server's strict decoding rejects, is an error; the
 last one counts, as for kubectl. The one escape that go-yaml knows and libyaml does not is ``\'`` in double quotes.
 
 This is the reading that reports. It knows notation and positions, not Kubernetes objects.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from yaml.error import MarkedYAMLError
     from yaml.events import CollectionStartEvent, Event, ScalarEvent
 
-# go-yaml refuses documents in which almost everything comes out of aliases (decode.go: allowedAliasRatio).
+# go-yaml rejects documents in which almost everything comes out of aliases (decode.go: allowedAliasRatio).
 _FREE_ALIASED_NODES = 100
 _FREE_NODES = 1_000
 _SMALL_NODES, _SMALL_RATIO = 400_000, 0.99
@@ -46,12 +46,12 @@ class _Parser(Protocol):
 
 
 class Document(Struct, frozen=True):
-    """One document and where everything in it stands."""
+    """One document and where everything in it is."""
 
     value: Plain
     position: Position
     positions: dict[int, dict[str | int, Position]]
-    """Of each mapping and list, by ``id``: where its keys or items stand."""
+    """Of each mapping and list, by ``id``: where its keys or items are."""
     problems: tuple[SyntaxProblem, ...] = ()
     located: list[Plain] = []
     """All of these, so that no other value takes the ``id`` of one that a second key of its name replaced."""
@@ -62,7 +62,7 @@ class Document(Struct, frozen=True):
         return all(problem.keeps_value for problem in self.problems)
 
     def locate(self, path: FieldPath) -> Position:
-        """Return where the field at ``path`` stands, or the nearest ancestor that exists."""
+        """Return where the field at ``path`` is, or the nearest ancestor that exists."""
         value, position = self.value, self.position
         for step in path:
             here = self.positions.get(id(value), {})

@@ -25,7 +25,7 @@ _FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
 # Lines that decide what becomes of a document. One pass for all of them: a text has many lines and few of these.
 _DECISIVE_LINE = re.compile(rb"\n(?:---|\.\.\.|kind:|apiVersion:)")
 _SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?%b)*\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
-# Directives (%YAML 1.1) stand alone after the separation; they change nothing that a manifest needs.
+# Directives (%YAML 1.1) are alone after the separation; they change nothing that a manifest needs.
 _NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*")
 # kubectl, too, looks no further than the first brace.
 _JSON_START = re.compile(rb"""[ \t\r\n]*+(?:\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"\]0-9tfn-])""")
@@ -48,7 +48,7 @@ class Chunk(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where an object stands in a text."""
+    """Where an object is in a text."""
 
     chunk: Chunk
     document: int = 0
@@ -61,7 +61,7 @@ class Place(Struct, frozen=True):
     """What the object has and the text leaves out above the rest: ``spec``, where the text begins below it."""
 
     def in_text(self, field: FieldPath) -> FieldPath | None:
-        """Return the path of a field of the object in its document; None where the text has no place for it."""
+        """Return the path of a field of the object in its document; None if the text has no place for it."""
         if not self.omitted:
             return (*self.path, *field)
         count = len(self.omitted)

@@ -6,7 +6,7 @@
     Prometheus          the answer of /api/v1/query_range, and what `promtool query range` prints
 
 Names of columns may be in any case and spelling (``Pod Name``, ``memory_bytes``, ``CPU(cores)``), columns that mean
-nothing here are ignored; one that is nearly a known name is a typo, and refused. Fields are separated by commas,
+nothing here are ignored; one that is nearly a known name is a typo, and rejected. Fields are separated by commas,
 semicolons or tabs. Amounts may be written as dashboards and spreadsheets do (``1.5 GiB``, ``536,870,912``).
 """
 
@@ -147,7 +147,7 @@ def is_usage_table(text: str) -> bool:
 
 
 def is_measured(value: Plain) -> bool:
-    """Whether a cell holds a figure; monitoring writes ``NaN`` or ``null`` where it has none."""
+    """Whether a cell holds a figure; monitoring writes ``NaN`` or ``null`` if it has none."""
     return not isinstance(value, str) or value[:1].isdigit() or value.strip().lower() not in _NOT_MEASURED
 
 

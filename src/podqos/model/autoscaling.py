@@ -152,7 +152,7 @@ class ResourceMetric(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def utilization(self) -> int | None:
-        """The target in percent of the request; None where it is an amount."""
+        """The target in percent of the request; None if it is an amount."""
         stated = self.target.average_utilization
         return self.target_average_utilization if stated is None else stated
 

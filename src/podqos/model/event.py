@@ -66,7 +66,7 @@ class Event(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def first_at(self) -> str:
-        """When it was first seen, as written; empty where that is not said."""
+        """When it was first seen, as written; empty if that is not said."""
         first = self.first_timestamp or self.deprecated_first_timestamp or self.event_time
         return first or self.last_timestamp or self.metadata.creation_timestamp or ""
 

@@ -2,7 +2,7 @@
 
 The fields that some decision reads are here as a frozen value, under their own names and with the kubelet's own
 defaults. The other known fields are only known by name: they are skipped (``kubelet_ignored`` says which of them to
-tell of), while a name that does not exist is refused with a suggestion, because a misspelt ``evictionHrad`` would
+tell of), while a name that does not exist is rejected with a suggestion, because a misspelt ``evictionHrad`` would
 otherwise leave a node without its thresholds.
 
 What the amounts mean is decided elsewhere: reservations in ``placement.allocatable``, thresholds in ``eviction``.
@@ -53,7 +53,7 @@ class MemorySwapConfiguration(Struct, frozen=True, gc=False, rename="camel", for
 
 
 class CrashLoopBackOffConfig(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """How long a container that keeps dying has to wait."""
+    """How long a container that keeps dying must wait."""
 
     max_container_restart_period: str | None = None
 
@@ -118,7 +118,7 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
         return {**_without_cpu(self.system_reserved), "cpu": cores}
 
     def qos_reserved_memory_percent(self, profile: Profile = LATEST) -> int | None:
-        """Return how much of higher classes' memory requests is kept from lower ones; None where nothing is set.
+        """Return how much of higher classes' memory requests is kept from lower ones; None if nothing is set.
 
         Without its feature gate the setting is read and has no effect.
         """
@@ -149,7 +149,7 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
         return not gate_is_on(self.feature_gates, NO_EXCLUSIVE_QUOTA_GATE, default=not profile.exclusive_cpu_quota)
 
     def max_container_restart_seconds(self, profile: Profile = LATEST) -> int | None:
-        """Return the longest that a container which keeps dying has to wait; None where that is not set."""
+        """Return the longest that a container which keeps dying must wait; None if that is not set."""
         period = self.crash_loop_back_off.max_container_restart_period
         is_on = gate_is_on(self.feature_gates, RESTART_PERIOD_GATE, default=profile.max_container_restart_period)
         return parse_duration_ns(period) // 10**9 if period is not None and is_on else None
@@ -315,7 +315,7 @@ def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
 
 
 def _percentage(text: str) -> int | None:
-    """Return a percentage as the kubelet reads it (pkg/kubelet/cm: parsePercentage); None where it is none."""
+    """Return a percentage as the kubelet reads it (pkg/kubelet/cm: parsePercentage); None if it is none."""
     matched = re.fullmatch(r"([+-]?[0-9]{1,18})%+", text)
     percent = int(matched[1]) if matched else -1
     return percent if 0 <= percent <= 100 else None

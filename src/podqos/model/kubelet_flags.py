@@ -3,7 +3,7 @@
 Most flags have a field of the same meaning, so a command line, or the ``kubeletArguments`` of an OpenShift 3 node,
 becomes the fields of a ``KubeletConfiguration`` and is read like one from there on. A flag is taken as the kubelet
 takes it: of several uses the last counts, maps add up, and empty uses of a map clear its default. Flags that decide
-nothing here are returned by name; one that looks misspelt is refused, because the setting would silently be missing.
+nothing here are returned by name; one that looks misspelt is rejected, because the setting would silently be missing.
 
 Sources: Kubernetes cmd/kubelet/app/options/options.go (v1.9 and v1.36), staging/src/k8s.io/component-base/cli/flag/
 {langle_separated_map_string,map_string_string,map_string_bool}.go; openshift/origin 3.9
@@ -175,7 +175,7 @@ def fields_from_arguments(arguments: Mapping[str, object]) -> KubeletFields:
 def arguments_from_words(words: Iterable[str]) -> dict[str, list[str]]:
     """Take a command line apart: ``--name=value``, ``--name value``, and ``name=value`` without dashes.
 
-    The kubelet has nothing but flags on its command line: behind one that is not known here, a word without dashes is
+    The kubelet has nothing but flags on its command line: behind one that is unknown here, a word without dashes is
     its value.
     """
     arguments: dict[str, list[str]] = {}
@@ -193,7 +193,7 @@ def arguments_from_words(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def flag_of(field: str) -> str | None:
-    """Return the flag that sets a field of the configuration; None where there is none."""
+    """Return the flag that sets a field of the configuration; None if there is none."""
     return _FIELD_FLAGS.get(field)
 
 

@@ -119,7 +119,7 @@ _GATED_UNTIL = {"memoryReservationPolicy": (1, 36), "memoryThrottlingFactor": (1
 
 
 class Gated(Struct, frozen=True, gc=False):
-    """A setting without effect for want of a feature gate."""
+    """A setting without effect for lack of a feature gate."""
 
     field: str
     gate: str

@@ -126,7 +126,7 @@ class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
-    """A container of any kind; which kind is decided by the list it stands in."""
+    """A container of any kind; which kind is decided by the list it is in."""
 
     name: str = ""
     image: str = ""
@@ -151,7 +151,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_sidecar(self) -> bool:
-        """Whether an init container keeps running beside the others (KEP-753)."""
+        """Whether an init container keeps running next to the others (KEP-753)."""
         return self.restart_policy == "Always"
 
 
@@ -352,7 +352,7 @@ class Workload(Struct, frozen=True, gc=False):
     replicas: int | None = None
     """How many pods run at a time, where the object says so: of a Job, its parallelism."""
     fields: tuple[tuple[str, str], ...] = ()
-    """Where fields of the pod stand in an object without a template: the pod's path, the object's; the first counts."""
+    """Where fields of the pod are in an object without a template: the pod's path, the object's; the first counts."""
     selector: LabelSelector | None = None
     """By which an object with a template finds its pods, where its kind must have one."""
     needs_selector: bool = False

@@ -231,4 +231,4 @@ def parse_version(text: str) -> Profile:
 
 
 LATEST = profile_for(RECORDED)
-"""The default: a newer one has to be asked for."""
+"""The default: a newer one must be asked for."""

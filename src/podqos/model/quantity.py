@@ -90,7 +90,7 @@ class Quantity:
     finer_than_milli: bool
     """Whether that rounding lost something."""
     written: str
-    """The text it was read from, which tells 5000 from 5k; empty where it was computed."""
+    """The text it was read from, which tells 5000 from 5k; empty if it was computed."""
 
     def __init__(self, nanos: int, format: Format = "DecimalSI", text: str | None = None) -> None:  # noqa: A002
         self.nanos = nanos
@@ -204,7 +204,7 @@ def meant_cores(text: str) -> str:
 
 
 def _meant(text: str) -> str:
-    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5; empty where that is anybody's guess."""
+    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5; empty if that is anybody's guess."""
     bare = text.strip(_QUOTES)
     if bare != text and _TEXT.fullmatch(bare):
         return f"did you mean {bare}?"

@@ -33,7 +33,7 @@ class ResourceClaim(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 class ResourceRequirements(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What a container, or a pod as a whole, asks for.
 
-    Unknown fields are refused on every input path: ``request:`` for ``requests:`` would otherwise make a pod
+    Unknown fields are rejected on every input path: ``request:`` for ``requests:`` would otherwise make a pod
     BestEffort without a word.
     """
 

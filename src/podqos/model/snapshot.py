@@ -1,7 +1,7 @@
 """One node at one moment: its memory, its pods, and what each container uses.
 
 Two parties look at the same moment with different figures. The kubelet counts the working set of a pod, the kernel the
-pages of a process; a snapshot holds both. Where a figure is not known, the field says what that means.
+pages of a process; a snapshot holds both. Where a figure is unknown, the field says what that means.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ContainerUsage(Struct, frozen=True, gc=False):
     processes: int = 1
     """Over how many processes its memory is spread evenly; 0 where it has not started."""
     is_measured: bool = True
-    """False where nothing is known about it, and zeros stand in."""
+    """False if nothing is known about it; its figures are then zero."""
 
     @property
     def working_set_bytes(self) -> int:

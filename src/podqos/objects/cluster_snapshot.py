@@ -2,7 +2,7 @@
 
 The file is JSON lines, gzipped if its name ends so: a header; then lists as an API server sends them, in pages, without
 what no decision reads (``manifest.pruning``); what each kubelet says about usage and its settings; and at last how many
-lines there are. It is written and read as a stream, and one that was cut off is not taken for a whole one.
+lines there are. It is written and read as a stream, and one that was cut off is not treated as a whole one.
 
 A live cluster yields the same lines, so that whoever takes a snapshot does not know where it is from.
 """
@@ -137,7 +137,7 @@ class ClusterSnapshot:
 
     @property
     def profile(self) -> Profile:
-        """The rules of the server's version; the newest where it is not known."""
+        """The rules of the server's version; the newest where it is unknown."""
         try:
             return parse_version(self.header.server_version)
         except InvalidArgument:

@@ -129,7 +129,7 @@ def judged_cgroups(
         cgroup_version=cgroup_version,
         profile=profile,
     )
-    # Only limits count here, and every container has to be somewhere (see ``cgroup_paths``).
+    # Only limits count here, and every container must be somewhere (see ``cgroup_paths``).
     return settings if settings.cgroups_per_qos else replace(settings, cgroup_driver=CgroupDriver.CGROUPFS)
 
 

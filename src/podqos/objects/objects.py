@@ -410,11 +410,11 @@ class Objects:
         return self._contents.by_path[found.source].name
 
     def position(self, found: FoundWorkload) -> Position:
-        """Return line and column of a workload; zeros where it comes from a cluster."""
+        """Return line and column of a workload; zeros if it comes from a cluster."""
         return self._contents.by_path[found.source].locate(found.place, ())
 
     def unit(self, found: FoundWorkload) -> str:
-        """Return the directory whose workloads one is compared with; empty where its file was named."""
+        """Return the directory whose workloads one is compared with; empty if its file was named."""
         return self._contents.by_path[found.source].scope or ""
 
     def plain(self, found: FoundWorkload) -> Plain:

@@ -29,7 +29,7 @@ _MODELS = {
     ("autoscaling", "HorizontalPodAutoscaler"): ("podqos.model.autoscaling", "HorizontalPodAutoscaler"),
     ("autoscaling.k8s.io", "VerticalPodAutoscaler"): ("podqos.model.autoscaling", "VerticalPodAutoscaler"),
 }
-# Likewise for kinds that only lead to a Service: they decide nothing about pods, and nothing is found about them.
+# The same for kinds that only lead to a Service: they decide nothing about pods, and nothing is found about them.
 _ROUTES = {
     ("networking.k8s.io", "Ingress"): ("podqos.model.service", "Ingress"),
     ("extensions", "Ingress"): ("podqos.model.service", "Ingress"),
@@ -38,7 +38,7 @@ _ROUTES = {
         for protocol in ("HTTP", "GRPC", "TCP", "TLS", "UDP")
     },
 }
-# Likewise for what tells of pods and decides nothing.
+# The same for what tells of pods and decides nothing.
 _TELLING = {(group, "Event"): ("podqos.model.event", "Event") for group in ("", "events.k8s.io")}
 
 

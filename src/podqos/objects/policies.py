@@ -117,7 +117,7 @@ class PolicyCollector:
         return tuple(sorted(each for each in self._found if each is not None))
 
     def sources(self, scopes: Scopes | None = None) -> list[Source]:
-        """Return the files whose policies apply in scopes besides those that apply to all; None: in any."""
+        """Return the files whose policies apply in scopes in addition to those that apply to all; None: in any."""
         chosen = self.all_scopes if scopes is None else scopes
         found = (each.source for scope in chosen for each in self._found[scope].values() if _decides(each.policy))
         return list({source.path: source for source in found}.values())

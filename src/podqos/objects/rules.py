@@ -1,4 +1,4 @@
-"""What is known of a cluster besides its files, and how they are read."""
+"""What is known of a cluster in addition to its files, and how they are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ReadingRules(Struct, frozen=True, kw_only=True):
-    """What is known of a cluster besides its files, and how they are read."""
+    """What is known of a cluster in addition to its files, and how they are read."""
 
     namespace: str = "default"
     """The namespace of objects without one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 
 Scopes = tuple[str, ...]
-"""The directories whose policies apply to an object besides those that apply to all, outermost first."""
+"""The directories whose policies apply to an object in addition to those that apply to all, outermost first."""
 
 
 def scope_of(path: str, directory: str) -> str:

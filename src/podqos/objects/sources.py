@@ -38,10 +38,10 @@ _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 class Source:
     """A file, or standard input.
 
-    ``reading`` is what was read already. ``scope`` is the directory whose objects its policies apply to,
-    with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
-    the well-known ones. ``cluster`` is the name of the cluster that it is a list of objects of: they have names instead
-    of lines and columns. A file that was not named, cannot be read and looks like another program's is no manifest.
+    ``reading`` is its contents, if already read. ``scope`` is the directory to which its policies apply, with all
+    below; None: they apply to all objects. ``kinds`` are custom resources with pods in addition to the well-known ones.
+    ``cluster`` is the name of the cluster that a list of objects comes from: these have names instead of lines and
+    columns. A file that was not named, cannot be read and looks like another program's is not a manifest.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""How much of a node's capacity pods may request, and what is reserved for what.
+"""Node allocatable: how much of a node's capacity pods may request, and what is reserved.
 
 Three amounts are easily confused. *Capacity* is the machine. *Allocatable*, which the scheduler fills, is capacity less
 what is reserved for the kubelet and the system and less the hard eviction thresholds. *Enforced* is the limit of the
-cgroup that holds all pods: it leaves the thresholds out, because eviction has to happen before the kernel steps in.
+cgroup that holds all pods: it leaves the thresholds out, because eviction must happen before the kernel steps in.
 
 Source: Kubernetes v1.36 pkg/kubelet/cm/node_container_manager_linux.go, pkg/kubelet/nodestatus/setters.go
 (MachineInfo). ``eviction`` parses thresholds; here only their amounts count.
@@ -24,7 +24,7 @@ _RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
 
 
 class Division(Struct, frozen=True, gc=False, rename="camel"):
-    """How allocatable comes about, for one resource: the first amount less all others, never below zero."""
+    """The calculation of allocatable for one resource: the first amount less all others, never below zero."""
 
     resource: str
     capacity: Quantity
@@ -32,7 +32,7 @@ class Division(Struct, frozen=True, gc=False, rename="camel"):
     system_reserved: Quantity
     hard_eviction: Quantity
     hugepages: Quantity
-    """Of memory: what the kernel has set aside."""
+    """For memory: what the kernel has set aside."""
     allocatable: Quantity
 
 
@@ -69,10 +69,10 @@ class Allocatable(Struct, frozen=True):
     enforced: ResourceList
     """The limit of the cgroup of all pods: capacity less both reservations."""
     over_reserved: tuple[str, ...]
-    """Resources of which more is withheld than there is; with any, the kubelet refuses to start."""
+    """Resources of which more is withheld than there is; with any, the kubelet does not start."""
     soft_coverage: tuple[SoftCoverage, ...]
     divisions: tuple[Division, ...] = ()
-    """How each amount of allocatable comes about; the number of pods has no such thing."""
+    """The calculation of each allocatable amount, except the number of pods."""
 
 
 def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
@@ -127,7 +127,7 @@ def _soft_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
 
 
 def _amounts(thresholds: tuple[Threshold, ...], capacity: ResourceList) -> ResourceList:
-    """Return thresholds as amounts of the resource that they are about, where there is one."""
+    """Return thresholds as amounts of their resource, if they have one."""
     return {
         resource: threshold.amount(_of(capacity, resource).value)
         for threshold in thresholds

@@ -22,7 +22,7 @@ class Budgets:
         pods: Iterable[PodView] = (),
         profile: Profile = LATEST,
     ) -> None:
-        """``pods`` are all that should run: a budget in percent is reckoned from their number."""
+        """``pods`` are all that should run: a percentage is relative to their number."""
         self._profile = profile
         self._budgets = [_Counted(budget) for budget in budgets]
         if self._budgets:
@@ -34,14 +34,14 @@ class Budgets:
         return bool(self._budgets)
 
     def count(self, view: PodView, change: int) -> None:
-        """Reckon with a pod that has come to (1) or left (-1) a node."""
+        """Count a pod that was added to (1) or removed from (-1) a node."""
         for counted in self._budgets:
             if counted.covers(view):
                 counted.healthy += change
                 counted.disrupted -= min(0, change)
 
     def violating(self, victims: Iterable[PodView]) -> list[bool]:
-        """Return for each of the victims, in their order, whether losing it as well breaks a budget."""
+        """Return for each victim, in order, whether losing it as well violates a budget."""
         left = [counted.allowed for counted in self._budgets]
         verdicts = []
         for view in victims:
@@ -68,13 +68,13 @@ class _Counted:
 
     @property
     def allowed(self) -> int:
-        """How many more pods may go: the controller's figure if there is one, else what it would be."""
+        """How many more pods may be disrupted: the controller's figure, or else what it would be."""
         if self._budget.status is not None:
             return self._budget.status.disruptions_allowed - self.disrupted
         return disruptions_allowed(self._budget, healthy=self.healthy, expected=self.expected)
 
     def covers(self, view: PodView) -> bool:
-        """Whether the pod counts; to the scheduler an empty selector covers no pod."""
+        """Whether the budget covers the pod; to the scheduler, an empty selector covers none."""
         selector = self._budget.spec.selector
         return (
             selector is not None
@@ -85,6 +85,6 @@ class _Counted:
         )
 
     def is_disrupted(self, view: PodView) -> bool:
-        """Whether the API server has already let the pod go."""
+        """Whether the API server has already allowed the pod's disruption."""
         status = self._budget.status
         return status is not None and view.pod.metadata.name in status.disrupted_pods

@@ -1,4 +1,4 @@
-"""Chooses the node for a pod: the readable way, one node after the other.
+"""Chooses the node for a pod: the readable way, one node after another.
 
 ``columnar`` does the same for large clusters; a property test holds the two equal.
 """
@@ -14,23 +14,23 @@ from podqos.placement.score import Choice, node_scores, totals
 
 
 class Chooser(Protocol):
-    """Finds the best node for one pod after the other."""
+    """Finds the best node for one pod after another."""
 
     def choose(self, view: PodView) -> Choice | None:
-        """Return the node to take, or nothing if no node will do."""
+        """Return the best node, or None if no node is feasible."""
 
     def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
-        """Learn that a pod has come to (1) or left (-1) a node."""
+        """Note that a pod was added to (1) or removed from (-1) a node."""
 
 
 class OneByOne:
     """Asks every filter about every node and takes the best score, first by name among equals.
 
-    A node that refused a pod is not asked again by the next pod of the same workload, as long as it stays as it is.
+    A node that rejected a pod is not asked again by the next pod of the same workload, as long as it stays as it is.
     """
 
     def __init__(self, cluster: SchedulerCluster, *, explains: bool = False) -> None:
-        """With ``explains`` the scores are part of every choice."""
+        """With ``explains``, every choice includes the scores."""
         self._cluster = cluster
         self._explains = explains
         self._alike: PodView | None = None
@@ -38,7 +38,7 @@ class OneByOne:
         """By name the versions of nodes that refuse pods like that one."""
 
     def choose(self, view: PodView) -> Choice | None:
-        """Return the node to take, or nothing if no node will do."""
+        """Return the best node, or None if no node is feasible."""
         feasible = self._feasible(view)
         if not feasible:
             return None
@@ -53,7 +53,7 @@ class OneByOne:
         return self._best(view, self._feasible(view))
 
     def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
-        """Learn nothing: the nodes say themselves whether they have changed."""
+        """Do nothing: the nodes themselves track changes."""
 
     def _feasible(self, view: PodView) -> list[SchedulerNode]:
         filters = Filters(view, self._cluster)
@@ -64,7 +64,7 @@ class OneByOne:
         refused, own = self._refused, self._cluster.nominations.node_of(view)
         feasible = []
         for state in self._cluster.states:
-            # The room that is kept on a node for the pod itself is refused to the others of its workload.
+            # The room that is kept on a node for the pod itself is not available to the others of its workload.
             if refused.get(state.name) == state.version and state.name != own:
                 continue
             if filters.first_reasons(state):

@@ -1,4 +1,4 @@
-"""How much memory the pods of a class may use together where ``qosReserved`` keeps some of it for higher classes.
+"""How much memory the pods of a class may use together if ``qosReserved`` keeps some for higher classes.
 
 The rule is that of the cgroups (``qos.cgroup_tiers``); here it is asked for the pods that are placed on a node.
 """
@@ -26,7 +26,7 @@ class ClassCeilings(Struct, frozen=True, gc=False):
 def class_ceilings(
     state: SchedulerNode, config: KubeletConfiguration, profile: Profile = LATEST
 ) -> ClassCeilings | None:
-    """Return the ceilings on a node; None where there are none, or where its capacity is not known."""
+    """Return the ceilings on a node; None if there are none or its capacity is unknown."""
     capacity = state.node.status.capacity.get(MEMORY)
     if capacity is None or not config.cgroups_per_qos:
         return None

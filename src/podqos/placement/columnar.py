@@ -49,7 +49,7 @@ class Columnar:
                 self._count_neighbour(index, view, 1)
 
     def choose(self, view: PodView) -> Choice | None:
-        """Return the node to take, or nothing if no node will do."""
+        """Return the best node, or None if no node is feasible."""
         if not self._states:
             return None
         points = self._room.points(view.shape, self._nodes.allowing(view.shape))
@@ -61,7 +61,7 @@ class Columnar:
         return Choice(self._states[best]) if points[best] >= 0 else None
 
     def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
-        """Learn that a pod has come to (1) or left (-1) a node."""
+        """Note that a pod was added to (1) or removed from (-1) a node."""
         index = self._index[state.name]
         self._room.count(index, view.shape, change)
         self._count_neighbour(index, view, change)
@@ -79,7 +79,7 @@ class Columnar:
     # ---- preferences -------------------------------------------------------------------------------------------------
 
     def _has_preferences(self, view: PodView) -> bool:
-        """Whether anything but what is left on the nodes tells them apart."""
+        """Whether anything other than free resources distinguishes the nodes."""
         return bool(
             view.soft_spread
             or view.preferred
@@ -90,11 +90,11 @@ class Columnar:
         )
 
     def _best_preferred(self, view: PodView, points: Floats) -> Choice | None:
-        """Return the first of the best nodes; points are given among the nodes that would do, as ``score`` does."""
+        """Return the first of the best nodes, scored among the feasible nodes, as ``score`` does."""
         indices = np.flatnonzero(points >= 0)
         if not indices.size:
             return None
-        # Mostly every node would do: then nothing has to be picked out of the columns.
+        # Mostly every node would do: then nothing must be picked out of the columns.
         feasible = indices if indices.size < points.size else slice(None)
         total = points[indices]
         for plugin, column in self._columns(view, feasible):
@@ -102,7 +102,7 @@ class Columnar:
         return Choice(self._states[int(indices[total.argmax()])])
 
     def _columns(self, view: PodView, feasible: Chosen) -> Iterator[tuple[Plugin, Floats]]:
-        """Yield the points of the nodes that would do, plugin by plugin."""
+        """Yield the scores of the feasible nodes, plugin by plugin."""
         shape, nodes = view.shape, self._nodes
         if nodes.some_are_disliked:
             yield Plugin.TAINT_TOLERATION, -_normalised(nodes.disliked(shape)[feasible])
@@ -171,7 +171,7 @@ class Columnar:
     # ---- filters -----------------------------------------------------------------------------------------------------
 
     def _left_by_others(self, view: PodView) -> Iterator[Mask]:
-        """Yield, rule by rule, where the pods that are there leave this one a place."""
+        """Yield, rule by rule, the nodes whose pods do not rule out this one."""
         if view.shape.ports:
             yield self._with_free_ports(view)
         for constraint, selector in zip(view.shape.spread, view.spread, strict=True):
@@ -281,7 +281,7 @@ class _Topology:
         return self.pods_near(per_node) > 0
 
     def pods_near(self, per_node: Floats) -> Floats:
-        """Return how many of the pods are in the domain of each node; none where the node has no value."""
+        """Return how many of the pods are in the domain of each node; none if the node has no value."""
         sums: Floats = np.bincount(self.domain, weights=per_node, minlength=self._size).astype(np.float64)
         sums[0] = 0.0
         near: Floats = sums[self.domain]

@@ -1,4 +1,4 @@
-"""Nodes as columns: one array per property, for judging all nodes at once. Needs numpy (``podqos[fleet]``).
+"""Nodes as columns: one array per property, to evaluate all nodes at once. Needs numpy (``podqos[fleet]``).
 
 The rules are those of ``fit``, ``score``, ``taints``, ``node_affinity`` and ``image_locality``; ``columnar`` puts them
 together. Whole numbers are kept as 64-bit floats, which is exact up to 2^53: dividing floats is several times faster
@@ -57,7 +57,7 @@ def is_exact(cluster: SchedulerCluster) -> bool:
 
 
 class NodeColumns:
-    """What is left on every node, and how good that is for a pod: -1 where the pod cannot go."""
+    """The free resources of every node, and its score for a pod: -1 if the pod cannot run there."""
 
     def __init__(self, cluster: SchedulerCluster) -> None:
         states = cluster.states
@@ -87,7 +87,7 @@ class NodeColumns:
         self._rankings: dict[object, _Ranking] = {}
 
     def count(self, index: int, shape: Shape, change: int) -> None:
-        """Reckon with a pod that has come to (1) or left (-1) a node, which knows of it already."""
+        """Count a pod that was added to (1) or removed from (-1) a node, which knows it already."""
         demand = shape.demand
         for name, amount in demand.requested.items():
             if name in self._free:
@@ -268,7 +268,7 @@ class NodeMasks:
         )
 
     def with_images(self, shape: Shape) -> Floats:
-        """Return the points for images that are there."""
+        """Return the scores for images that are present."""
         count = shape.image_count
         known, nodes = self._cluster.image_states, len(self._states)
         return self._kept(

@@ -1,4 +1,4 @@
-"""Features that a pod needs and nodes declare (KEP-5328): since 1.36 one without the other do not come together.
+"""Features that a pod needs and nodes declare (KEP-5328): since 1.36 a pod runs only on nodes that declare them.
 
 The only one that a pod can need while it is scheduled, with feature gates as by default, is that of starting all its
 containers again; the others are about resizing, which ``admission`` leaves to the node.
@@ -36,5 +36,5 @@ def required_features(spec: PodSpec, profile: Profile) -> frozenset[str]:
 
 
 def declared_by_default(profile: Profile) -> tuple[str, ...]:
-    """Return what a node of this version declares of itself, by name."""
+    """Return the features that a node of this version declares, by name."""
     return _DECLARED if profile.declared_features else ()

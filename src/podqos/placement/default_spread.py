@@ -1,4 +1,4 @@
-"""How evenly pods without constraints of their own should lie: the scheduler's default constraints.
+"""The scheduler's default spread constraints, for pods without constraints of their own.
 
 They hold for pods of a ReplicaSet, a ReplicationController or a StatefulSet and for those that a Service selects. A
 controller is known by the pod's owner reference. What it selects is not asked: the pods it makes have the labels of
@@ -31,7 +31,7 @@ _OF_ONE_POD = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-ind
 
 
 def default_constraints(pod: ObjectMeta, services: Iterable[Service] = ()) -> tuple[TopologySpreadConstraint, ...]:
-    """Return the constraints with the pods that they count; none if nothing tells the pod's like."""
+    """Return the constraints with the pods they count; none if no selector matches similar pods."""
     selector = _like(pod, services)
     return (
         () if selector.is_empty else tuple(replace(constraint, label_selector=selector) for constraint in _CONSTRAINTS)
@@ -39,7 +39,7 @@ def default_constraints(pod: ObjectMeta, services: Iterable[Service] = ()) -> tu
 
 
 def _like(pod: ObjectMeta, services: Iterable[Service]) -> LabelSelector:
-    """Return which pods of the namespace count as the pod's like."""
+    """Return which pods of the namespace count as similar to the pod."""
     labels: dict[str, str] = {}
     for service in services:
         if service.selects(pod.namespace, pod.labels):

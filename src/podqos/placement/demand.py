@@ -1,4 +1,4 @@
-"""What the scheduler counts of a pod and of a node: whole numbers, rounded up.
+"""The resources of a pod and a node as the scheduler counts them: whole numbers, rounded up.
 
 cpu counts in thousandths, everything else in whole units. A resource the scheduler knows nothing about is left out.
 
@@ -31,20 +31,20 @@ _UNSTATED: ResourceList = {CPU: Quantity.of_milli(100), MEMORY: Quantity.of_unit
 
 
 class Demand(Struct, frozen=True, gc=False):
-    """What one pod takes from a node."""
+    """The resources that one pod takes from a node."""
 
     requested: Amounts
     """Effective requests; what the node must have left."""
     scored_cpu_milli: int
     scored_memory_bytes: int
-    """The same for comparing nodes, of a pod that is on one: something is assumed for containers that state nothing."""
+    """The same for scoring, for a pod on a node: something is assumed for containers that state nothing."""
     asking_cpu_milli: int
     asking_memory_bytes: int
-    """The same of the pod that looks for a node: something is assumed even where another container states it."""
+    """The same for the pod to place: something is assumed even if another container states it."""
 
 
 def demand_of(pod: Pod, profile: Profile = LATEST) -> Demand:
-    """Return what the scheduler counts of ``pod``, which is used as given (see ``admission.defaulting``)."""
+    """Return the resources of ``pod`` as scheduled, used as given (see ``admission.defaulting``)."""
     requests = pod_requests(pod, pod_level=profile.pod_level_resources)
     asking = _scored_requests(pod, _UNSTATED, profile)
     assumed = _assumed(pod, requests, profile)
@@ -65,7 +65,7 @@ def counted(resources: ResourceList) -> Amounts:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
+    """Whether the scheduler counts the resource in addition to cpu, memory and ephemeral storage."""
     return is_hugepages(name) or is_extended(name) or "kubernetes.io/" in name or name.startswith("attachable-volumes-")
 
 

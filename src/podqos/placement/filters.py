@@ -1,6 +1,6 @@
-"""One pod against the nodes: every filter in the scheduler's order.
+"""Filters nodes for one pod: every filter in the scheduler's order.
 
-The scheduler stops at the first filter that refuses a node; its messages and its choice of nodes for preemption go by
+The scheduler stops at the first filter that rejects a node; its messages and its choice of nodes for preemption go by
 that one. ``answers`` continues and returns all obstacles.
 
 A node is asked twice where pods no less important are nominated to it: as if they ran there, and without them, because
@@ -39,7 +39,7 @@ from podqos.placement.topology_spread import TopologySpread
 
 
 class SchedulerCluster:
-    """The nodes with their pods, in the order of their names, and what else the filters look at."""
+    """The nodes with their pods, by name, and what else the filters need."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Filters:
 
     @property
     def is_local(self) -> bool:
-        """Whether a node is judged by itself alone, whatever lies on the others."""
+        """Whether a node is filtered independently of pods on other nodes."""
         return self._spread is None and self._neighbours.is_empty
 
     def first_reasons(self, state: SchedulerNode) -> Reasons:
-        """Return what the first filter that refuses the node says; nothing if the pod may go there."""
+        """Return what the first filter that rejects the node says; nothing if the pod may go there."""
         others = self._nominations.beside(self._view, state.name)
         if others:
             with self._as_if_running(state, others):
@@ -85,7 +85,7 @@ class Filters:
         return self._first(state)
 
     def answers(self, state: SchedulerNode) -> Iterator[Reasons]:
-        """Yield what each filter has against the node, in the scheduler's order; nothing from those that have not."""
+        """Yield why filters reject the node, in the scheduler's order."""
         for reason in static_reasons(self._view, state, self._profile):
             yield (reason,)
             if isinstance(reason, NotNamed | NamesConflict):
@@ -94,7 +94,7 @@ class Filters:
         yield not_declared(self._view, state)
 
     def is_crowded_out(self, state: SchedulerNode) -> bool:
-        """Whether the pods on a node that would take the pod if it were empty leave it no place."""
+        """Whether a node that would take the pod if it were empty has no room because of its pods."""
         others = self._nominations.beside(self._view, state.name)
         if others:
             with self._as_if_running(state, others):
@@ -104,7 +104,7 @@ class Filters:
         return any(self._answers_by_pods(state))
 
     def count(self, state: SchedulerNode, other: PodView, change: int) -> None:
-        """Reckon with a pod that comes to (1) or leaves (-1) a node, without starting anew."""
+        """Count a pod that is added to (1) or removed from (-1) a node, incrementally."""
         if self._spread is not None:
             self._spread.count(state, other, change)
         self._neighbours.count(state, other, change)
@@ -114,7 +114,7 @@ class Filters:
 
     @contextmanager
     def _as_if_running(self, state: SchedulerNode, others: list[PodView]) -> Iterator[None]:
-        """Count pods as if they ran on a node, which is as before afterwards."""
+        """Count pods temporarily as if they ran on a node."""
         version = state.version
         for other in others:
             state.add(other)
@@ -138,7 +138,7 @@ class Filters:
 
 
 def static_reasons(view: PodView, state: SchedulerNode, profile: Profile) -> Iterator[Reason]:
-    """Yield what the node itself has against the pod, whatever else runs there; at most one reason per filter."""
+    """Yield why the node itself rejects the pod, whatever runs there; at most one reason per filter."""
     shape = view.shape
     tolerations = shape.spec.tolerations
     if shape.named_nodes is not None and state.name not in shape.named_nodes:

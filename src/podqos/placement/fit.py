@@ -18,14 +18,14 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
 def insufficient(demand: Demand, state: SchedulerNode) -> tuple[Insufficient, ...]:
-    """Return what the node has too little of for one more pod; nothing if it fits."""
+    """Return the resources that are insufficient for one more pod; none if it fits."""
     return lacking(demand.requested, state.requested, state.allocatable, len(state.pods), state.allowed_pods)
 
 
 def lacking(
     requested: Mapping[str, int], used: Mapping[str, int], allocatable: Mapping[str, int], pods: int, allowed_pods: int
 ) -> tuple[Insufficient, ...]:
-    """Return the same from plain figures: what a pod requests, what the pods on the node do, and what there is."""
+    """Return the same from plain figures: the pod's requests, the requests on the node, and allocatable."""
     missing = []
     if pods + 1 > allowed_pods:
         missing.append(Insufficient(PODS, 1, pods, allowed_pods))

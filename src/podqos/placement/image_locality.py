@@ -28,7 +28,7 @@ def images_of(spec: PodSpec, profile: Profile) -> tuple[str, ...]:
 
 
 def image_count(spec: PodSpec, profile: Profile) -> int:
-    """Return of how many images the largest size is reckoned: one per container and, since 1.37, per mounted image."""
+    """Return the number of images for the maximum score: one per container and, since 1.37, per mounted image."""
     mounted = sum(volume.image is not None for volume in spec.volumes) if profile.image_volumes_raise_maximum else 0
     return len(spec.init_containers) + len(spec.containers) + mounted
 

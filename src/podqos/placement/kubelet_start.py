@@ -45,5 +45,5 @@ def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable
 
 
 def too_much_withheld(resource: str, withheld: str, there: str) -> str:
-    """Return that a kubelet withholds more from pods than its node has."""
+    """Return the error of a kubelet that withholds more from pods than its node has."""
     return f"{withheld} of {resource} is withheld from pods, but the node has only {there}: the kubelet does not start"

@@ -112,7 +112,7 @@ def _meets(requirement: NodeSelectorRequirement, value: str | None) -> bool:
 
 
 def _compares(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    """Compare whole numbers; a label that is none never suits."""
+    """Compare whole numbers; any other label never matches."""
     number = whole_number(value)
     bound = whole_number(requirement.values[0]) if len(requirement.values) == 1 else None
     if number is None or bound is None:

@@ -1,7 +1,7 @@
 """What a kubelet's configuration and a machine mean for cgroups: the settings that ``qos`` plans them by.
 
 One place for every command and both worlds, so that a field of ``KubeletConfiguration`` means the same everywhere. What
-the configuration cannot say (cgroup version, runtime, swap) is given beside it.
+the configuration cannot say (cgroup version, runtime, swap) is given next to it.
 
 Source: Kubernetes v1.36 pkg/kubelet/cm/container_manager_linux.go, cmd/kubelet/app/server.go.
 """

@@ -1,4 +1,4 @@
-"""Pods for which others were preempted on a node and that do not run there yet: the room is kept for them.
+"""Pods for which others were preempted and that do not run yet: their room on the node is kept for them.
 
 Source: Kubernetes v1.36.4 pkg/scheduler/backend/queue/nominator.go, pkg/scheduler/framework/runtime/framework.go
 (addGENominatedPods), pkg/scheduler/framework/preemption/executor.go (getLowerPriorityNominatedPods).

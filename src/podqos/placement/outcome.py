@@ -1,4 +1,4 @@
-"""What became of the pods: the result of ``place``, with the reasons of those that wait worked out on demand."""
+"""The result of ``place``, with the reasons of pending pods computed on demand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podqos.placement.score import NodeScore
 
 
 class Status(StrEnum):
-    """What became of a pod."""
+    """The outcome for a pod."""
 
     BOUND = "Bound"
     """It already had a node."""
@@ -28,13 +28,13 @@ class Status(StrEnum):
     DISPLACED = "Displaced"
     """A pod of higher priority took its place, and no controller replaces it."""
     FINISHED = "Finished"
-    """It has run to its end and takes nothing any more."""
+    """It has terminated and takes no resources."""
     ELSEWHERE = "Elsewhere"
     """It is bound to a node that is not among those given."""
 
 
 class Outcome(Struct, frozen=True, gc=False):
-    """What became of one pod."""
+    """The outcome for one pod."""
 
     pod: str
     status: Status
@@ -42,7 +42,7 @@ class Outcome(Struct, frozen=True, gc=False):
 
 
 class Displacement(Struct, frozen=True, gc=False):
-    """One pod that had to make room for another."""
+    """One pod that was preempted for another."""
 
     pod: str
     node: str
@@ -54,13 +54,13 @@ class NodeRefusal(Struct, frozen=True, gc=False):
 
     node: str
     first: Reasons
-    """What the first filter that refuses says; the scheduler stops there."""
+    """What the first filter that rejects says; the scheduler stops there."""
     reasons: Reasons
-    """Everything that stands in the way."""
+    """All reasons."""
 
 
 class WaitReason(Struct, frozen=True):
-    """Why a pod waits."""
+    """Why a pod is pending."""
 
     pod: str
     nodes: tuple[NodeRefusal, ...]
@@ -92,13 +92,13 @@ class Placement:
         self._budgets = budgets
 
     def refusal(self, view: PodView) -> WaitReason:
-        """Return why a pending pod finds no place among the pods as they lie now."""
+        """Return why a pending pod does not fit among the placed pods."""
         failure = Preemption(self.cluster, self._budgets).candidate(view)
         assert isinstance(failure, PreemptionFailure), f"{view.key} could still preempt a pod"
         return refusal(view, self.cluster, failure)
 
     def alike(self) -> list[list[PodView]]:
-        """Return the pending pods in groups with one and the same refusal: pods of one workload."""
+        """Return the pending pods in groups with identical reasons: pods of one workload."""
         groups: dict[Likeness, list[PodView]] = {}
         for view in self.pending:
             groups.setdefault(view.likeness, []).append(view)

@@ -42,22 +42,22 @@ class Overcommit(Struct, frozen=True):
 
     @property
     def fullness(self) -> Fraction | None:
-        """Requests against what the node has: how full it is to the scheduler."""
+        """Requests relative to allocatable: how full the node is to the scheduler."""
         return _ratio(self.requests, self.allocatable)
 
     @property
     def limits_to_allocatable(self) -> Fraction | None:
-        """What pods may use against what the node has."""
+        """What pods may use, relative to allocatable."""
         return _ratio(self.limits, self.allocatable)
 
     @property
     def limits_to_requests(self) -> Fraction | None:
-        """What pods may use against what they reserve."""
+        """What pods may use, relative to what they request."""
         return _ratio(self.limits, self.requests)
 
     @property
     def others_to_rest(self) -> Fraction | None:
-        """What pods that are not Guaranteed may use against what the Guaranteed ones leave."""
+        """What pods that are not Guaranteed may use, relative to what the Guaranteed ones leave."""
         return _ratio(self.other_limits, self.remaining)
 
     @property
@@ -122,7 +122,7 @@ def _overcommit(state: SchedulerNode, resource: str, budget: Fraction | None) ->
 
 
 def _is_unlimited(pod: Pod, resource: str) -> bool:
-    """Whether some container that keeps running may take all there is."""
+    """Whether a long-running container has no limit."""
     own = pod.spec.resources
     if own is not None and own.limits.get(resource):
         return False

@@ -40,16 +40,16 @@ Progress = Callable[[int], None]
 
 
 class QueueOrder(StrEnum):
-    """In which order waiting pods get their turn."""
+    """The order in which pending pods are placed."""
 
     PRIORITY = "priority"
-    """All wait together: the higher priority first, then as given."""
+    """All pods queue up: the higher priority first, then as given."""
     ARRIVAL = "arrival"
-    """Each is placed when it comes; a later one may displace it."""
+    """Each pod is placed as it arrives; a later one may preempt it."""
 
 
 class PlacementSurroundings(Struct, frozen=True):
-    """What is there before the pods come."""
+    """The cluster before the pods are placed."""
 
     nodes: tuple[Node, ...]
     namespaces: Mapping[str, Mapping[str, str]] = {}
@@ -57,7 +57,7 @@ class PlacementSurroundings(Struct, frozen=True):
     budgets: tuple[PodDisruptionBudget, ...] = ()
     profile: Profile = LATEST
     services: tuple[Service, ...] = ()
-    """The pods that one selects should lie evenly."""
+    """Services and controllers whose pods should be spread."""
 
 
 def place(
@@ -151,7 +151,7 @@ class _Run:
         return status is Status.PENDING
 
     def place_all(self, queue: _Queue, progress: Progress | None) -> None:
-        """Try to place every pod, and again those for which something has changed."""
+        """Try to place every pod, and retry those for which something has changed."""
         done = 0
         while queue:
             queue.extend(self._take_turn(queue.pop()), again=True)
@@ -171,7 +171,7 @@ class _Run:
         return Placement(self._cluster, self._budgets, outcomes, self._displacements, pending, scores=self._scores)
 
     def _take_turn(self, view: PodView) -> list[PodView]:
-        """Find a node for the pod, if need be by displacing others; return those whose turn it is again."""
+        """Find a node for the pod, if necessary by preempting others; return the pods to retry."""
         if self._hopeless.get(view.likeness) != self._departures:
             choice = self.chooser.choose(view)
             if choice is not None:
@@ -215,7 +215,7 @@ class _Run:
         return [each.view for each in tried]
 
     def _take_back(self, view: PodView) -> None:
-        """Let a refused pod have another turn."""
+        """Retry a rejected pod."""
         group = self._refused[view.likeness]
         del group[view.key]
         if not group:
@@ -269,12 +269,12 @@ class _Run:
         self._departures += 1
 
     def _may_help(self, tried: _Try) -> bool:
-        """Whether something has happened since that could let the pod in."""
+        """Whether something has changed since that could make the pod fit."""
         return tried.departures != self._departures or (tried.view.depends_on_pods and tried.arrivals != self._arrivals)
 
 
 class _Queue:
-    """The pods that wait for their turn."""
+    """The queue of pending pods."""
 
     def __init__(self, views: Iterable[PodView], order: QueueOrder) -> None:
         self._by_priority = order is QueueOrder.PRIORITY
@@ -292,12 +292,12 @@ class _Queue:
             heapq.heappush(self._heap, (rank, next(self._numbers), view))
 
     def pop(self) -> PodView:
-        """Return the pod whose turn it is."""
+        """Return the next pod."""
         return heapq.heappop(self._heap)[2]
 
 
 class _Try(Struct, frozen=True):
-    """A pod that found no place, and how far things were then."""
+    """A pod that did not fit, and the state at that time."""
 
     view: PodView
     arrivals: int

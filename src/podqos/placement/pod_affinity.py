@@ -37,12 +37,12 @@ class Namespaces:
         self.selectors_leak = selectors_leak
 
     def labels_of(self, name: str) -> dict[str, str]:
-        """Return the labels of a namespace; one that is not known has only its name."""
+        """Return the labels of a namespace; one that is unknown has only its name."""
         return {**self._labels.get(name, {}), _NAME_LABEL: name}
 
 
 def speaks_of(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
-    """Whether a term of the pod ``owner`` means the pod ``other``."""
+    """Whether a term of the pod ``owner`` matches the pod ``other``."""
     if not selects(term.label_selector, other.labels):
         return False
     if term.namespaces or term.namespace_selector is not None:
@@ -53,7 +53,7 @@ def speaks_of(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces:
 
 
 def asks_for(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
-    """Whether a term of the pod ``owner``, which looks for a node, means the pod ``other``.
+    """Whether a term of the pod ``owner``, which is to be placed, matches the pod ``other``.
 
     Since 1.34 the scheduler also asks the namespace selector of such a term about a namespace without labels, which
     one that only excludes (``NotIn``, ``DoesNotExist``) takes for one of its own.
@@ -64,14 +64,14 @@ def asks_for(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces: 
 
 
 def meets_all(owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
-    """Whether ``other`` is a pod that ``owner`` must be near to: every affinity term means it."""
+    """Whether ``other`` is a pod that ``owner`` must be near to: every affinity term matches it."""
     return bool(owner.affinity) and all(asks_for(term, owner, other, namespaces) for term in owner.affinity)
 
 
 def attraction(
     view: PodView, feasible: Sequence[SchedulerNode], cluster: Iterable[SchedulerNode], namespaces: Namespaces
 ) -> list[int] | None:
-    """Return the weight of all preferences that draw the pod to each of the nodes; None if there are none.
+    """Return the total weight of preferences for each of the nodes; None if there are none.
 
     Its own preferred terms count, and so do those of the pods that are there, and their required affinity.
     """
@@ -94,7 +94,7 @@ def attraction(
 
 
 class Neighbours:
-    """Who is where, as far as one pod cares: numbers of pods per part of the topology, never zero."""
+    """The pods that matter to one pod: their number per topology domain, never zero."""
 
     def __init__(self, view: PodView, states: Iterable[SchedulerNode], namespaces: Namespaces) -> None:
         self._view = view
@@ -102,9 +102,9 @@ class Neighbours:
         self._near: dict[Domain, int] = {}
         """Pods that meet all affinity terms."""
         self._away: dict[Domain, int] = {}
-        """Pods that some anti-affinity term means."""
+        """Pods that match an anti-affinity term."""
         self._shunning: dict[Domain, int] = {}
-        """Pods with an anti-affinity term that means this one."""
+        """Pods with an anti-affinity term that matches this one."""
         asks = bool(view.affinity or view.anti_affinity)
         for state in states:
             for other in (state.pods if asks else state.shunning).values():
@@ -116,7 +116,7 @@ class Neighbours:
         return not (self._view.affinity or self._view.anti_affinity or self._shunning)
 
     def count(self, state: SchedulerNode, other: PodView, change: int) -> None:
-        """Reckon with a pod that is on or comes to (1) or leaves (-1) a node."""
+        """Count a pod that is added to (1) or removed from (-1) a node."""
         view, namespaces = self._view, self._namespaces
         for term in other.anti_affinity:
             if speaks_of(term, other, view, namespaces):

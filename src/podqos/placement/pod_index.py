@@ -46,7 +46,7 @@ class _Kind:
         self.drawn_by: list[PodGroup] = []
 
     def know(self, owners: PodGroup) -> None:
-        """Learn of pods that have a term which means this kind."""
+        """Note pods with a term that matches this kind."""
         (self.drawn_by if owners.weight else self.kept_away_by).append(owners)
 
 
@@ -61,14 +61,14 @@ class Crowd:
         self._owners = _Groups()
 
     def count(self, index: int, view: PodView, change: int) -> None:
-        """Reckon with a pod that has come to (1) or left (-1) a node."""
+        """Count a pod that was added to (1) or removed from (-1) a node."""
         kind = self._kind(view)
         kind.per_node[index] += change
         for group in kind.meant_by:
             group.per_node[index] += change
 
     def meant(self, key: object, selector: LabelSelector | None, means: Means) -> PodGroup:
-        """Return the pods that a rule means; ``selector`` is a condition that they all meet."""
+        """Return the pods that a rule matches; ``selector`` is a condition that they all meet."""
         group = self._meant.get(key)
         if group is None:
             group = self._meant.add(key, PodGroup(means, selector, self._nodes))
@@ -133,7 +133,7 @@ class _Groups:
         return group
 
     def meaning(self, view: PodView) -> list[PodGroup]:
-        """Return the groups that mean a pod."""
+        """Return the groups that match a pod."""
         labels: Iterable[Label | None] = (None, *view.labels.items())
         return [group for label in labels for group in self._by_label.get(label, ()) if group.means(view)]
 

@@ -1,4 +1,4 @@
-"""A pod as the scheduler looks at it: everything about it that no node changes, worked out once.
+"""A pod as the scheduler sees it: everything that does not depend on a node, computed once.
 
 Pods of one workload ask for the same and so share one ``Shape``; a ``PodView`` adds who the pod is.
 """
@@ -35,7 +35,7 @@ _WEIGHT_OF_REQUIRED = 1
 
 
 class Shape:
-    """What pods of one workload ask for."""
+    """What the pods of one workload require."""
 
     __slots__ = (
         "affinity",
@@ -102,7 +102,7 @@ class Shape:
             spec.priority,
             spec.preemption_policy,
         )
-        """Equal for pods that ask for the same in every respect."""
+        """Equal for pods with the same requirements."""
 
     @property
     def goes_by_labels_anywhere(self) -> bool:
@@ -146,12 +146,12 @@ class PodView:
         self.anti_affinity: tuple[PodAffinityTerm, ...] = ()
         self.preferred: tuple[WeightedTerm, ...] = ()
         self.attraction: tuple[WeightedTerm, ...] = ()
-        """What the pod, once it is somewhere, does to where others go."""
+        """How the pod, once placed, affects the placement of others."""
         if shape.spec.affinity is not None:
             self._read_affinity(shape)
         self.spread: tuple[LabelSelector | None, ...] = ()
         self.soft_spread = defaults
-        """How evenly its like should lie; each constraint with the pods that it counts."""
+        """Its spread constraints, each with the pods it counts."""
         if shape.spec.topology_spread_constraints:
             self._read_spread(shape)
 
@@ -171,7 +171,7 @@ class PodView:
 
     @property
     def likeness(self) -> Likeness:
-        """Equal for pods that every node judges alike: those of one workload."""
+        """Equal for pods that every node treats alike: those of one workload."""
         return id(self.shape), self.namespace, id(self.labels)
 
     @property
@@ -181,17 +181,17 @@ class PodView:
 
     @property
     def depends_on_pods(self) -> bool:
-        """Whether more pods elsewhere could let this one in."""
+        """Whether more pods elsewhere could make this one fit."""
         return bool(self.affinity or self.spread)
 
     @property
     def is_terminating(self) -> bool:
-        """Whether the pod is on its way out; it still holds what it has."""
+        """Whether the pod is terminating; it still holds its resources."""
         return bool(self.pod.metadata.deletion_timestamp)
 
     @property
     def may_preempt(self) -> bool:
-        """Whether the pod may displace others."""
+        """Whether the pod may preempt others."""
         return self.pod.spec.preemption_policy != PREEMPT_NEVER
 
     @property

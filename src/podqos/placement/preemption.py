@@ -29,30 +29,30 @@ class NoCandidate(StrEnum):
     """Why preemption does not help on a node, when it is not one of the filters' reasons."""
 
     NOT_HELPFUL = "NotHelpful"
-    """The node refuses the pod for a reason that has nothing to do with its pods."""
+    """The node rejects the pod for a reason that has nothing to do with its pods."""
     NO_VICTIMS = "NoVictims"
     """No pod there has a lower priority."""
 
 
 class Candidate(Struct, frozen=True):
-    """A node on which displacing some pods makes room."""
+    """A node on which preempting some pods makes room."""
 
     state: SchedulerNode
     victims: tuple[PodView, ...]
     """The most important first; never empty."""
     harm: tuple[int, int, int, int]
-    """What is compared first: broken budgets, highest priority, sum of priorities, number of victims."""
+    """Compared first: violated budgets, highest priority, sum of priorities, number of victims."""
     earliest_start: str
     """When the longest running of the most important victims started."""
 
 
 class PreemptionFailure(Struct, frozen=True):
-    """Why displacing others does not help."""
+    """Why preemption does not help."""
 
     is_eligible: bool
     """False for a pod with ``preemptionPolicy: Never``."""
     nodes: dict[str, NoCandidate | Reasons] = {}
-    """Per node: what stands in the way even so."""
+    """By node: what still prevents it."""
 
 
 class Preemption:
@@ -139,7 +139,7 @@ def _spare(lower: list[PodView], trial: _Trial, budgets: Budgets) -> Candidate:
 
 
 class _Trial:
-    """A node on which pods are taken away and put back in thought."""
+    """A node on which pods are removed and put back tentatively."""
 
     def __init__(self, state: SchedulerNode, filters: Filters) -> None:
         self.state = state
@@ -159,7 +159,7 @@ class _Trial:
         del self._away[other.key]
 
     def fits_with(self, other: PodView) -> bool:
-        """Put ``other`` back if there is room for it besides the pod."""
+        """Put ``other`` back if there is room for it in addition to the pod."""
         self.put_back(other)
         if self._filters.is_crowded_out(self.state):
             self.take_away(other)

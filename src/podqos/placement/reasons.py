@@ -1,6 +1,6 @@
 """Why a node does not take a pod, as data.
 
-One class per way to be refused, each with the numbers and names that decided. ``plugin`` is the scheduler's own name
+One class per way to be rejected, each with the numbers and names that decided. ``plugin`` is the scheduler's own name
 for the rule; ``unresolvable`` says that removing pods from the node would not help, so preemption does not try.
 The texts that Kubernetes prints for them are in ``report.scheduling``.
 """
@@ -17,7 +17,7 @@ from podqos.model.scheduling import NodeSelectorRequirement
 
 
 class Plugin(StrEnum):
-    """The scheduler's rules, in the order in which it asks them (pkg/scheduler/apis/config/v1/default_plugins.go)."""
+    """The scheduler's rules, in its order (pkg/scheduler/apis/config/v1/default_plugins.go)."""
 
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     TAINT_TOLERATION = "TaintToleration"
@@ -36,7 +36,7 @@ class _Reason(Struct, frozen=True, gc=False, tag=True, tag_field="kind", rename=
 
     @property
     def unresolvable(self) -> bool:
-        """Whether the node would refuse the pod even without any of its pods."""
+        """Whether the node would reject the pod even without any of its pods."""
         return True
 
 
@@ -61,7 +61,7 @@ class UnderPressure(_Reason, frozen=True, gc=False):
 
 
 class NotNamed(_Reason, frozen=True, gc=False):
-    """The pod's node affinity lists nodes by name, and this is none of them."""
+    """The pod's node affinity lists nodes by name, and this is not one of them."""
 
     plugin = Plugin.NODE_AFFINITY
 
@@ -101,7 +101,7 @@ class PortTaken(_Reason, frozen=True, gc=False):
 
     @property
     def unresolvable(self) -> bool:
-        """Whether no pod that could be removed holds the port: never."""
+        """Whether removing pods could never free the port: no."""
         return False
 
 
@@ -139,7 +139,7 @@ class SkewTooLarge(_Reason, frozen=True, gc=False):
 
     @property
     def unresolvable(self) -> bool:
-        """Whether removing pods would not help: it may."""
+        """Whether removing pods could never help: no, it might."""
         return False
 
 
@@ -160,7 +160,7 @@ class AntiAffinityViolated(_Reason, frozen=True, gc=False):
 
     @property
     def unresolvable(self) -> bool:
-        """Whether removing pods would not help: it may."""
+        """Whether removing pods could never help: no, it might."""
         return False
 
 
@@ -173,7 +173,7 @@ class ExistingAntiAffinity(_Reason, frozen=True, gc=False):
 
     @property
     def unresolvable(self) -> bool:
-        """Whether removing pods would not help: it may."""
+        """Whether removing pods could never help: no, it might."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""Which of the nodes that would do is taken: the score plugins of the default profile, with its weights.
+"""Which of the feasible nodes is chosen: the score plugins of the default profile, with its weights.
 
 Every plugin gives each node 0 to 100 points; the weighted sum decides. The scheduler picks at random among the best;
 podqos takes the first by name, so that the same input gives the same answer. Upstream looks at a sample of the nodes
@@ -49,7 +49,7 @@ class NodeScore(Struct, frozen=True, gc=False):
     node: str
     total: int
     points: dict[Plugin, int]
-    """Weighted, by plugin; those that have nothing to say about the pod are left out."""
+    """Weighted, by plugin; plugins that do not apply to the pod are left out."""
 
 
 class Choice(Struct, frozen=True, gc=False):
@@ -57,11 +57,11 @@ class Choice(Struct, frozen=True, gc=False):
 
     state: SchedulerNode
     scores: tuple[NodeScore, ...] = ()
-    """Of every node that would do; empty unless asked for."""
+    """Scores of every feasible node; empty unless requested."""
 
 
 def node_scores(view: PodView, feasible: Sequence[SchedulerNode], cluster: SchedulerCluster) -> list[NodeScore]:
-    """Return the scores of nodes that would do, in their order."""
+    """Return the scores of feasible nodes, in order."""
     columns = _columns(view, feasible, cluster)
     scores = []
     for index, state in enumerate(feasible):
@@ -78,7 +78,7 @@ def totals(view: PodView, feasible: Sequence[SchedulerNode], cluster: SchedulerC
 
 
 def _columns(view: PodView, feasible: Sequence[SchedulerNode], cluster: SchedulerCluster) -> dict[Plugin, list[int]]:
-    """Return the points of every node by plugin."""
+    """Return the scores of every node by plugin."""
     shape, demand, profile = view.shape, view.shape.demand, cluster.profile
     columns = {Plugin.NODE_RESOURCES_FIT: [least_allocated(demand, state) for state in feasible]}
     if is_balanced(demand, profile):
@@ -115,7 +115,7 @@ def least_allocated(demand: Demand, state: SchedulerNode) -> int:
 
 
 def is_balanced(demand: Demand, profile: Profile) -> bool:
-    """Whether BalancedAllocation looks at the pod at all."""
+    """Whether BalancedAllocation applies to the pod."""
     requested = demand.requested
     return bool(requested.get(CPU) or requested.get(MEMORY)) or not profile.balance_ignores_best_effort
 

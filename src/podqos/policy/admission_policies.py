@@ -6,7 +6,7 @@ template, CronJobs with a template of a template. One more checks the labels of 
 - Pods are judged when they are created, as they will be stored: filled in, mutated, valid. Later nothing that matters
   can change but by a resize, which keeps the class.
 - Templates are judged when they are created or changed, so that what is not changed can still be scaled or deleted.
-  They are neither filled in nor mutated: what is refused as a pod is only warned about as a template, unless told
+  They are neither filled in nor mutated: what is rejected as a pod is only warned about as a template, unless told
   otherwise.
 - What another object made is not judged as a template: it was, as that object.
 

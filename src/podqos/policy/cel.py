@@ -1,7 +1,7 @@
 """The expressions of admission policies, in CEL (Common Expression Language): small texts that compose.
 
 Each function returns an expression, and takes those it is made of. None fails on a field that is missing: ``.?`` and
-``[?…]`` follow fields that may not be there, ``''`` is an amount that is not stated. An error would refuse the object.
+``[?…]`` follow fields that may not be there, ``''`` is an amount that is not stated. An error would reject the object.
 
 What demands rest on is one form for all shapes, a list of maps such as
 ``{'container': 'web', 'resource': 'cpu', 'request': '1', 'limit': ''}``: the *amounts*. A request that is not stated is

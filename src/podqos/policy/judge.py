@@ -1,7 +1,7 @@
 """The violations of a pod.
 
 A pod is judged as the API server stores it: a missing request counts as its limit. Where a pod states an amount for
-itself, that counts in place of its containers' amounts, as it does for the class. Amounts of zero count as none.
+itself, that counts instead of its containers' amounts, as it does for the class. Amounts of zero count as none.
 
 An exemption never adds a violation: where it is about some containers only, the class is held against a pod only if it
 would be too low, or too high, without them as well.

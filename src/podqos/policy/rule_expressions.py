@@ -60,7 +60,7 @@ class RuleExpressions:
     # ---- which objects -----------------------------------------------------------------------------------------------
 
     def conditions(self, shape: Shape) -> list[Plain]:
-        """Return conditions that are cheaper than a judgement; namespaces' labels are not known to them."""
+        """Return conditions that are cheaper than a judgement; namespaces' labels are unknown to them."""
         match = self._rule.match
         conditions = []
         if shape.is_template:

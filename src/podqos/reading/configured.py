@@ -16,7 +16,7 @@ FILE_NAME = ".podqos.yaml"
 def find_configuration(paths: Iterable[str]) -> str | None:
     """Return the ``.podqos.yaml`` nearest to the files, going up until a repository ends."""
     seen: set[str] = set()
-    # Thousands of files stand in few directories.
+    # Thousands of files are in few directories.
     starts = dict.fromkeys(
         path[: path.rfind("/") + 1] if is_manifest(path) else path for path in map(with_slashes, paths) if path != STDIN
     )

@@ -105,7 +105,7 @@ def growing(path: str | None, say: Callable[[str], None]) -> Iterator[GrowingLog
     """Open a growing log: this machine's by default, or a file, a pipe, standard input."""
     if path is None:
         if sys.platform != "linux":
-            raise HostError(f"only Linux has a kernel log of OOM kills; name a file: podqos autopsy {_LIVE_FILE}")
+            raise HostError(f"only Linux has a kernel log of OOM kills; give a file: podqos autopsy {_LIVE_FILE}")
         with _own_log(say) as log:
             yield log
     elif path == STDIN:

@@ -78,7 +78,7 @@ def load(*paths: Given, progress: Progress | None = None, **options: Unpack[Load
     cluster has: of them, only what decides about pods counts. ``namespace`` is that of objects which name none,
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
     many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
-    besides the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
+    in addition to the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
     ``selection`` says which workloads answers are about. ``skips_services``: Services need not be parsed. ``known`` are
     files that were read already.
 

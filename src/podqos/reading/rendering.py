@@ -293,7 +293,7 @@ def _existing(folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _patch_texts(value: dict[str, Plain]) -> Iterator[str]:
-    """Yield what a kustomization names besides its resources."""
+    """Yield what a kustomization names other than its resources."""
     yield from _texts(value, _NAMED)
     for fields, inner in ((_IN_PATH, ("path",)), (_GENERATORS, ("files", "envs"))):
         for field in fields:

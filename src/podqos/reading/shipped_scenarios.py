@@ -1,7 +1,7 @@
 """Where the built-in scenarios are: in the source tree while developing, inside the package once installed.
 
 The wheel carries ``scenarios/`` as ``podqos/scenarios/`` (``force-include`` in pyproject.toml), because ``podqos demo``
-has to work without the repository.
+must work without the repository.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _starter(paths: dict[str, str], name: str) -> dict[str, str]:
 
 
 def _home() -> Path:
-    # Installed comes first: beside an installed package, `../../scenarios` would be another package's directory.
+    # Installed comes first: next to an installed package, `../../scenarios` would be another package's directory.
     for home in (_PACKAGE / "scenarios", _SOURCE_TREE / "scenarios"):
         if home.is_dir():
             return home

@@ -57,7 +57,7 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
 
     ``cluster`` is what a cluster has: the version replaces what it names of it; no version stands for the cluster as it
     is. ``namespace`` is that of objects which name none. ``policies`` are files of which only the policies count,
-    ``beside`` those of workloads that run beside it; a workload of the version replaces the same one beside it.
+    ``beside`` those of workloads that run next to it; a workload of the version replaces the same one next to it.
     ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
     path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them; of
     a revision, in a checkout in a temporary directory.

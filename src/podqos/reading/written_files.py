@@ -14,7 +14,7 @@ from podqos.manifest.text import as_utf_8, encoded_like
 def replace_file(path: str, before: bytes, after: bytes) -> None:
     """Write ``after`` into the file, which holds ``before``; raise ``HostError`` and leave it alone where that fails.
 
-    The new text is written to a file beside it, with its owner and rights, which then takes its name: readers see
+    The new text is written to a file next to it, with its owner and rights, which then takes its name: readers see
     the old or the new text, even after a crash or Ctrl-C. A link is followed, and stays one.
     """
     target = os.path.realpath(path)

@@ -195,14 +195,14 @@ def _set_line(document: dict[str, Plain], path: str, new: Plain) -> None:
         if following is None and isinstance(here, dict):
             following = here[step] = {}
         if not isinstance(following, dict | list):
-            raise InvalidArgument(f"there is no {'.'.join(steps[: place + 1])}", where=path, fix=_EXAMPLE)
+            raise InvalidArgument(f"no such field: {'.'.join(steps[: place + 1])}", where=path, fix=_EXAMPLE)
         here = following
     if isinstance(here, dict):
         here[steps[-1]] = new
     elif isinstance(here, list) and steps[-1].isdecimal() and int(steps[-1]) < len(here):
         here[int(steps[-1])] = new
     else:
-        raise InvalidArgument(f"there is no {path}", where=path, fix=_EXAMPLE)
+        raise InvalidArgument(f"no such field: {path}", where=path, fix=_EXAMPLE)
 
 
 def _inner(value: Plain, step: str) -> Plain:
@@ -242,9 +242,7 @@ def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
 
     if parameter.container and parameter.container not in {container.name for container in pod.spec.containers}:
         known = ", ".join(container.name for container in pod.spec.containers)
-        raise InvalidArgument(
-            f"there is no container {parameter.container}", where=parameter.text, fix=f"it has {known}"
-        )
+        raise InvalidArgument(f"no such container: {parameter.container}", where=parameter.text, fix=f"it has {known}")
     return replace(pod, spec=replace(pod.spec, containers=tuple(map(changed, pod.spec.containers))))
 
 
@@ -299,12 +297,12 @@ def _with_memory(scenario: Scenario, parameter: Parameter, text: str) -> Scenari
         name = parameter.container or names[0]
         if name not in names or (not parameter.container and len(names) > 1):
             known = " or ".join(f"{parameter.target}:{container}" for container in names)
-            raise InvalidArgument("it is not said which container", where=parameter.text, fix=f"write {known}")
+            raise InvalidArgument("the container is ambiguous", where=parameter.text, fix=f"write {known}")
         demands = []
         for by in each.demands:
             wanted = by.get(name, IDLE)
             if wanted.anon_bytes.period_us is not None:
-                what = "its memory repeats in the scenario"
+                what = "its memory demand is periodic"
                 raise InvalidArgument(what, where=parameter.text, fix="change the scenario's line with spec.PATH")
             demands.append({**by, name: replace(wanted, anon_bytes=total((wanted.anon_bytes, more)))})
         return replace(each, demands=tuple(demands))
@@ -315,7 +313,7 @@ def _with_memory(scenario: Scenario, parameter: Parameter, text: str) -> Scenari
 def _with_loss(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     known = [group.name_of(number) for group in scenario.nodes for number in range(group.count)]
     if parameter.target not in known:
-        raise InvalidArgument(f"there is no node {parameter.target}", where=parameter.text, fix=f"such as {known[0]}")
+        raise InvalidArgument(f"no such node: {parameter.target}", where=parameter.text, fix=f"such as {known[0]}")
     lost = NodeLost(_duration_us(parameter, text), parameter.target)
     return replace(scenario, happenings=(*scenario.happenings, lost))
 
@@ -343,7 +341,7 @@ def _with_phase(scenario: Scenario, parameter: Parameter, text: str) -> Scenario
 
 def _with_policy(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     if text not in {policy.value for policy in Policy}:
-        raise InvalidArgument(f"there is no policy {text}", where=parameter.text, fix=f"one of {', '.join(Policy)}")
+        raise InvalidArgument(f"unknown policy {text}", where=parameter.text, fix=f"one of {', '.join(Policy)}")
     return replace(scenario, policy=Policy(text))
 
 
@@ -378,7 +376,7 @@ def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int 
     except (ValueError, ZeroDivisionError):
         number = kind(-1)
     if number < 0:
-        raise InvalidArgument(f"{text!r} is not a number from 0 on", where=parameter.text, fix="such as 2")
+        raise InvalidArgument(f"{text!r} is not a number of at least 0", where=parameter.text, fix="such as 2")
     return number
 
 
@@ -400,7 +398,7 @@ def _kind(parameter: Parameter) -> None:
     first = parameter.name.partition(".")[0]
     if first not in {*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"}:
         known = ", ".join([*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"])
-        raise InvalidArgument(f"there is no parameter {parameter.name}", fix=f"parameters are {known}")
+        raise InvalidArgument(f"unknown parameter {parameter.name}", fix=f"parameters are {known}")
     if first in _NEEDS_TARGET and not parameter.target:
         what = "no node given" if first == _NODE_LOST else "no workload given"
         raise InvalidArgument(what, where=parameter.text, fix=_EXAMPLE)

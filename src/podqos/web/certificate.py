@@ -136,7 +136,7 @@ def _serving(folder: str, names: Sequence[str], authority: x509.Certificate, now
         key = serialization.load_pem_private_key(key_text, None)
         found.verify_directly_issued_by(authority)
         stated = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except Exception:  # noqa: BLE001 - whatever is wrong with it: it is made anew
+    except Exception:  # noqa: BLE001 - an unusable one is replaced
         return None
     lifetime = found.not_valid_after_utc - found.not_valid_before_utc
     is_good = (

@@ -28,12 +28,12 @@ MANIFESTS = [name for name, files in SOURCES.items() if not NO_MANIFESTS & {*fil
 # What cannot be answered, by source: words of the error, for each node of which views are asked.
 NO_PODS = "no pods"
 CANNOT = {
-    "pods of a node that is too small": {"one": "the pods use 2Gi, the node has 1Gi"},
+    "pods of a node that is too small": {"one": "the pods use 2Gi, but the node has 1Gi"},
     "pods of one node, with its Node": {"two": NO_PODS},
     "pods of several nodes, and an empty one": {"three": NO_PODS, "four": NO_PODS},
     "a KubeletConfiguration that starts no kubelet": {"one": "kubelet.yaml: evictionHard", "two": "kubelet.yaml"},
-    "only refused pods": {"": "the API server would store none of its pods"},
-    "refused pods of several nodes": {"one": "would store none", "two": "would store none"},
+    "only refused pods": {"": "the API server would reject all of its pods"},
+    "refused pods of several nodes": {"one": "would reject all", "two": "would reject all"},
     "only pods that ended": {"one": NO_PODS},
     "pods that ended on several nodes": {"one": NO_PODS},
     "Nodes alone": {"one": NO_PODS, "two": NO_PODS},
@@ -117,12 +117,12 @@ def test_every_view_of_a_source_answers_or_says_why_not(server, name):
     else:
         assert all(isinstance(each, str) for each in whole), whole
     for told in (asking.post("what-if", node="gone"), asking.post("forecast", node="gone")):
-        assert told.startswith("there is no node gone")
+        assert told.startswith("no such node: gone")
     if "run" not in views:
-        assert blasted(SOURCES[name], "gone").startswith("there is no node gone")
+        assert blasted(SOURCES[name], "gone").startswith("no such node: gone")
     for block in cluster["pods"]:
         expect_pod(asking, block, cannot.get(block["node"]))
-    assert asking.get("pods", pod="shop/gone").startswith("there is no pod shop/gone")
+    assert asking.get("pods", pod="shop/gone").startswith("no such pod: shop/gone")
 
 
 def expect_node(asking, files, cluster, panel, error):
@@ -164,7 +164,7 @@ def expect_pod(asking, block, error):
     edited = asking.post("what-if", edits=[{"pod": pod, "priority": 7}], growing=pod)
     grown = asking.post("forecast", growing=pod, node=block["node"])
     if block["evictionPlace"] is None:
-        why = error or "runs on no node"
+        why = error or "is not on a node"
         assert why in edited, edited
         assert why in grown, grown
         return
@@ -204,7 +204,7 @@ def test_the_page_says_of_files_what_the_commands_say(server, name, tmp_path, ca
             assert f"{where}{panel['problem']}" in rank
             continue
         if "strangers" in name:
-            assert "there is no pod a-alien" in rank  # which the page notes, and shows the others
+            assert "no such pod: a-alien" in rank  # which the page notes, and shows the others
             continue
         assert rank["node"]["memoryBytes"] == panel["memoryBytes"]
         assert rank["node"]["headroom"] == panel["headroom"]

@@ -7,20 +7,20 @@ import "./controls.css";
 
 const SUFFIXES: Readonly<Record<string, number>> = { "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, m: 1e-3 };
 
-/** Return how much an amount is, to place a slider; null where it is none. The server decides what it means. */
+/** Return the number of an amount, to place a slider; null if it is not valid. The server decides what it means. */
 export function amountOf(text: string): number | null {
   const found = /^\s*([0-9]*\.?[0-9]+)\s*([kMGTPm]|[KMGTP]i)?\s*$/.exec(text);
   if (found === null) return null;
   return Number(found[1]) * (SUFFIXES[found[2] ?? ""] ?? 1);
 }
 
-/** Whether two amounts are the same, however they are written. */
+/** Whether two amounts are equal, in whatever notation. */
 export function sameAmount(one: string, other: string): boolean {
   const [first, second] = [amountOf(one), amountOf(other)];
   return first === null || second === null ? one.trim() === other.trim() : first === second;
 }
 
-/** An amount of memory: a slider, and a field for what exactly. Empty is none. */
+/** An amount of memory: a slider and a text field. Empty means none. */
 export function Amount({ label, value, max, was, change, hint }: { label: string; value: string; max: number; was?: string; change: (value: string) => void; hint?: string }) {
   const id = useId();
   const amount = amountOf(value);
@@ -37,7 +37,7 @@ export function Amount({ label, value, max, was, change, hint }: { label: string
   );
 }
 
-/** A value of a scale that is not memory, or not linear: `toText` says what a place of the slider means. */
+/** A slider for values other than memory, or with a non-linear scale: `toText` formats a position. */
 export function Slider({ label, value, min, max, step, toText, change }: { label: string; value: number; min: number; max: number; step: number; toText: (value: number) => string; change: (value: number) => void }) {
   const id = useId();
   return (
@@ -50,12 +50,12 @@ export function Slider({ label, value, min, max, step, toText, change }: { label
 }
 
 export interface Newest<T> {
-  /** The newest answer there is; it stays where the next question has none. */
+  /** The latest answer; it stays if the next request fails. */
   data: T | null;
   failure: Failure | null;
-  /** Whether what is shown answers what was asked last. */
+  /** Whether the shown answer belongs to the latest request. */
   isCurrent: boolean;
-  /** Whether that is so for long enough to be told: most answers are there at once. */
+  /** Whether the answer is late enough to show that: most arrive at once. */
   isLate: boolean;
 }
 

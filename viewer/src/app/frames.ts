@@ -2,26 +2,26 @@
 
 import { useLayoutEffect, useState } from "preact/hooks";
 
-/** What is to be done yet, in the order of asking. */
+/** The queue of work. */
 const waiting = new Set<() => void>();
-/** So much of a frame goes into it: to lay out and paint what it changed takes about as long again. */
+/** The budget per frame: layout and painting of the changes take about as long again. */
 const BUDGET_MS = 2;
 let isAwaited = false;
-/** What is drawn beside the page. */
+/** Pending drawings of the worker. */
 export const drawing = new Set<unknown>();
 
-/** Whether all is drawn: who takes pictures of the page asks. */
+/** Whether everything is rendered: for those who take screenshots. */
 export const isDrawn = (): boolean => waiting.size === 0 && drawing.size === 0;
 Object.assign(globalThis, { podqosIsDrawn: isDrawn });
 
-/** Call it once the next frame is on its way to the screen, or with the ones after it where much is waiting; return what takes that back. */
+/** Call a function after the next frame, or in later frames if the queue is long; return the function that cancels it. */
 export function afterFrame(call: () => void): () => void {
   waiting.add(call);
   awaitFrame();
   return () => waiting.delete(call);
 }
 
-/** A page that is not looked at has no frames: there it is done without, so that all is drawn when the reader comes. */
+/** A hidden page has no frames: work continues without them, so that everything is ready when the reader returns. */
 function awaitFrame(): void {
   if (isAwaited) return;
   isAwaited = true;
@@ -35,7 +35,7 @@ async function work(): Promise<void> {
     for (const call of [...waiting]) {
       if (!waiting.delete(call)) continue;
       call();
-      await null; // what it changed is drawn in between
+      await null; // renders the change in between
       if (performance.now() > until) break;
     }
   } finally {
@@ -61,7 +61,7 @@ export function useLater<T>(value: T, events: readonly string[] = []): T {
   return later;
 }
 
-/** Return how many parts of a page to draw: first one, and one more with each frame. */
+/** Return how many parts of a page to render: one at first, and one more with each frame. */
 export function useTurns(most: number): number {
   const [turns, setTurns] = useState(1);
   useLayoutEffect(() => (turns < most ? afterFrame(() => setTurns(turns + 1)) : undefined), [turns, most]);

@@ -11,22 +11,22 @@ export interface Live<T> {
   state: "connecting" | "live" | "lost";
   cluster: T | null;
   generation: number;
-  /** When the newest state was known to be so. */
+  /** When the latest state was confirmed. */
   takenAt: Moment | null;
-  /** What hinders the server to see a newer one, or the page to hear of it. */
+  /** What keeps the server or the page from a newer state. */
   trouble: string;
 }
 
-/** Who hears what comes, besides whoever shows it. */
+/** Listeners besides the views. */
 export interface Heard {
   jobs(jobs: readonly JobInfo[]): void;
-  /** There is a newer state; `cluster` is null where it has no pods. */
+  /** There is a newer state; `cluster` is null if it has no pods. */
   state(cluster: ClusterView | null): void;
-  /** Another server is at this address: nothing that was left with the one before is there. */
+  /** A restarted server is at this address: everything stored on the previous one is gone. */
   restarted(): void;
 }
 
-/** By two clocks: one goes on while the machine sleeps, the other is never set. */
+/** Two clocks: one continues while the machine sleeps, the other is never adjusted. */
 export interface Moment {
   wall: number;
   steady: number;
@@ -44,14 +44,14 @@ type News = Age & { generation: number; since?: number; cluster?: ClusterView; c
 
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
-/** The server says something every five seconds. */
+/** The server sends something at least every five seconds. */
 const SILENCE = 15_000;
 const POLL = 2_000;
-/** So often it is asked before a stream is tried again. */
+/** Number of polls before a stream is tried again. */
 const POLLS = 15;
 const KINDS = ["hello", "jobs", "cluster", "change", "source", "age"] as const;
 
-/** Listen for as long as it is mounted and looked at. */
+/** Listen while mounted and visible. */
 export function useLive(isOn: boolean, heard: Heard): Live<ClusterView> {
   const [live, setLive] = useState<Live<ClusterView>>({ state: "connecting", cluster: null, generation: 0, takenAt: null, trouble: "" });
   const latest = useRef(heard);
@@ -70,7 +70,7 @@ class Stream {
   private asking: AbortController | null = null;
   private timer = 0;
   private wait = FIRST_WAIT;
-  /** How often to ask before a stream is tried. */
+  /** How many polls before a stream is tried. */
   private polls = 0;
   private heardAt = ago(0);
   private instance = "";
@@ -93,7 +93,7 @@ class Stream {
     this.close();
   }
 
-  /** Back from another page or network, there is no need to wait; away from this one, none to listen. */
+  /** Reconnect at once when the page becomes visible or online; stop listening when it is hidden. */
   private readonly turn = (): void => {
     this.close();
     if (document.visibilityState === "visible") this.connect();
@@ -133,7 +133,7 @@ class Stream {
     }
     events.addEventListener("error", () => {
       if (this.events !== events) return;
-      // Asked for without a stream, a server that refuses says why.
+      // Without a stream, a server that rejects the request says why.
       if (!hasHeard) this.polls = POLLS;
       this.lose("");
     });
@@ -188,7 +188,7 @@ class Stream {
     let cluster = news.cluster ?? null;
     if (news.change !== undefined) {
       if (before === null || news.since !== generation) {
-        // Not from the state that this page has: begin anew.
+        // Not based on this page's state: start over.
         this.last = "";
         this.turn();
         return;
@@ -201,7 +201,7 @@ class Stream {
   }
 }
 
-/** A list of its parts, each new or a run of the list before. What has not changed is the same object. */
+/** Build a list from parts, each new or a slice of the previous list. Unchanged items keep their identity. */
 function joined<T extends object>(before: readonly T[], parts: readonly (T | readonly number[])[]): T[] {
   return parts.flatMap((part) => {
     if (!Array.isArray(part)) return [part as T];

@@ -2,19 +2,19 @@
 
 import { isDrawn } from "./frames";
 
-// The page does it itself: a browser does it before the view is there. What is loaded again is the browser's to find.
+// The page restores positions itself: a browser would do it before the view is rendered. After a reload, the browser does it.
 history.scrollRestoration = "manual";
 addEventListener("beforeunload", () => void (history.scrollRestoration = "auto"));
 
 const places = new Map<string, number>();
 let current = entry();
 
-/** The entry of the history that is looked at; always the same where a browser does not tell. */
+/** The key of the current history entry; constant if the browser does not provide it. */
 function entry(): string {
   return (globalThis as { navigation?: { currentEntry: { key: string } | null } }).navigation?.currentEntry?.key ?? "";
 }
 
-/** Remember where the reader was, where the entry is another now; return whether it is. */
+/** Store the scroll position if the history entry has changed; return whether it has. */
 export function leave(): boolean {
   const left = current;
   current = entry();

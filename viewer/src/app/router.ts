@@ -5,7 +5,7 @@ import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Route {
   view: string;
-  /** What follows the view: `["default", "web-0"]`. */
+  /** The path after the view: `["default", "web-0"]`. */
   parts: readonly string[];
   query: URLSearchParams;
 }
@@ -20,14 +20,14 @@ export function parse(hash: string): Route {
 
 let known = { hash: "", route: parse("") };
 
-/** Where the reader is now; views ask for it a thousand times a drawing. */
+/** The current route; views read it a thousand times per rendering. */
 export function here(): Route {
   const { hash } = location;
   if (hash !== known.hash) known = { hash, route: parse(hash) };
   return known.route;
 }
 
-/** A part that is not what an address may hold stays as it is written. */
+/** A part that cannot be decoded stays as it is. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -36,14 +36,14 @@ function decoded(part: string): string {
   }
 }
 
-/** Return an address; what is null, false or empty is left out, and the source that is looked at stays. */
+/** Return an address; null, false and empty values are left out, and the current source is kept. */
 export function href(view: string, parts: readonly string[] = [], query: Query = {}): string {
   const given: Query = { source: here().query.get("source"), ...query };
   const all = Object.entries(given).flatMap(([name, value]) => (value === null || value === undefined || value === false || value === "" ? [] : [[name, value === true ? "1" : String(value)]]));
   return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${all.length > 0 ? `?${new URLSearchParams(all)}` : ""}`;
 }
 
-/** Go to an address, at once: whatever looks at the address next sees it, and the page is drawn by it. */
+/** Navigate immediately: the address changes before the page is rendered. */
 export function go(to: string, isStep = true): void {
   if (to === location.hash) return;
   if (isStep) history.pushState(null, "", to);
@@ -51,7 +51,7 @@ export function go(to: string, isStep = true): void {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** Change the state of the view that is shown; `typed` is a change of many, which the way back does not stop at. */
+/** Change the state of the current view; `typed` changes replace the history entry. */
 export function change(query: Query, typed = false): void {
   const now = here();
   go(href(now.view, now.parts, { ...Object.fromEntries(now.query), ...query }), !typed);

@@ -16,9 +16,9 @@ import type { App, View } from "./view";
 import { VIEWS } from "./views";
 
 const START = "start";
-/** What a reader does next: it is meant for the view that was chosen, not for the one before. */
+/** Input that is meant for the chosen view, not for the one before. */
 const NEXT = ["keydown", "pointerdown", "click"] as const;
-/** Where a reader wants to go with what was dropped. */
+/** The first view for each kind of opened source. */
 const FIRST_VIEWS: Readonly<Record<string, string>> = { scenario: "run", run: "run", log: "autopsy" };
 
 export function startApp(place: HTMLElement, saved: Saved | null): void {
@@ -41,7 +41,7 @@ function Shell({ source }: { source: Source }) {
 }
 
 function Opened({ source, session, route, reload }: { source: Source; session: Session; route: Route; reload: () => void }) {
-  // What was opened is there at once, also before the server has told of it again.
+  // An opened source is shown at once, before the server lists it.
   const [opened, setOpened] = useState<SourceInfo | null>(null);
   useLayoutEffect(() => setOpened(null), [session]);
   const sources = opened === null || session.sources.some((each) => each.id === opened.id) ? session.sources : [...session.sources, opened];
@@ -53,7 +53,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     jobs: (jobs) => (source as ServerSource).tellJobs(jobs),
     state: (cluster) => {
       (source as ServerSource).tellState(START, cluster);
-      // Files may have other problems now; a cluster changes too often to ask about that.
+      // Files may have other problems now; a cluster changes too often to ask.
       if (session.sources.some((each) => each.id === START && each.kind !== "snapshot")) reload();
     },
     restarted: () => (source as ServerSource).tellRestarted(),
@@ -62,7 +62,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const view = viewOf(route, info);
   const app = useMemo<App | null>(() => (info === null ? null : { source, session, info, live: isLive ? live : null, path }), [source, session, info, isLive, live, path]);
   const place = useRef<HTMLDivElement>(null);
-  // Another view comes with the frame after the one that shows that it was chosen.
+  // The new view is rendered one frame after the navigation shows it as selected.
   const wanted = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
   const shown = useLater(wanted, NEXT);
   const last = useRef({ view, route, app, id });
@@ -79,7 +79,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
 
   const bar = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    // What sticks below the bar has to know how high it is.
+    // Sticky elements below the bar need its height.
     const observer = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`));
     if (bar.current !== null) observer.observe(bar.current);
     return () => observer.disconnect();
@@ -138,7 +138,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     return () => document.removeEventListener("keydown", press);
   }, [info]);
 
-  // Not made again where only the view changes.
+  // Not rendered again when only the view changes.
   const top = useMemo(
     () => (
       <div class="bar" ref={bar}>
@@ -183,7 +183,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   );
 }
 
-/** The view, or why there is none. */
+/** The view, or why it is not available. */
 function Content({ view, route, app, id, source, isGone, open }: { view: View | undefined; route: Route; app: App | null; id: string; source: Source; isGone: boolean; open: () => void }) {
   if (view === undefined) return <Missing view={route.view} />;
   if (app === null) return <NoSource isGone={isGone} open={open} />;
@@ -215,7 +215,7 @@ function Content({ view, route, app, id, source, isGone, open }: { view: View | 
 
 const KINDS: Readonly<Record<string, string>> = { manifests: "manifests", snapshot: "a snapshot", scenario: "a scenario", log: "a log", run: "a finished run" };
 
-/** The view of an address: the first one that there is, where it names none. */
+/** The view of an address; by default, the first available one. */
 function viewOf(route: Route, info: SourceInfo | null): View | undefined {
   return VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
 }
@@ -264,7 +264,7 @@ function Sources({ sources, id }: { sources: readonly SourceInfo[]; id: string }
   );
 }
 
-/** Whether what is shown is how things are, and since when it is not. */
+/** Whether the shown state is current, and its age. */
 function Indicator({ live }: { live: Live<ClusterView> }) {
   const [, setNow] = useState(0);
   useEffect(() => {
@@ -331,7 +331,7 @@ function Missing({ view }: { view: string }) {
   );
 }
 
-/** What can be opened, and what is seen of it. */
+/** What can be opened, and what the page shows for it. */
 const OPENED: readonly (readonly [string, string])[] = [
   ["manifests", "eviction order and OOM kill order, what-if changes, findings; add a usage table (CSV, kubectl top pods) to rank by actual usage"],
   ["a snapshot", "the same for a whole cluster, saved by podqos snapshot"],
@@ -372,12 +372,12 @@ function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
   );
 }
 
-/** A message with where it holds, which it may name itself. */
+/** A message with its location, unless it already contains it. */
 function placed(where: string, message: string): string {
   return where === "" || message.startsWith(where) ? message : `${where}: ${message}`;
 }
 
-/** What the source itself has wrong. */
+/** Problems of the source itself. */
 function Problems({ info }: { info: SourceInfo }) {
   return (
     <details class="problems">
@@ -393,13 +393,13 @@ function Problems({ info }: { info: SourceInfo }) {
   );
 }
 
-/** Return the files that were dropped, also those in directories. */
+/** Return the dropped files, including those in directories. */
 async function dropped(transfer: DataTransfer): Promise<File[]> {
   const found: File[] = [];
   const take = async (entry: FileSystemEntry): Promise<void> => {
     if (entry.isDirectory) {
       const reader = (entry as FileSystemDirectoryEntry).createReader();
-      // A directory is told in portions.
+      // A directory is listed in portions.
       for (let some: FileSystemEntry[]; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length > 0; ) {
         for (const each of some) await take(each);
       }
@@ -509,7 +509,7 @@ function Help({ view, close }: { view: View | undefined; close: () => void }) {
   );
 }
 
-/** Save this page with the answers in it: the same page then opens without a server. */
+/** Save this page with its answers: it then opens without a server. */
 async function savePage(app: Saved, name: string): Promise<void> {
   const response = await fetch("/");
   const page = await response.text();

@@ -4,9 +4,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Saved } from "../run";
 import type { ErrorInfo, JobInfo, SourceInfo } from "../schema";
 
-/** An answer that is no answer; `needsServer` where only a running `podqos ui` could give it. */
+/** A failed request; `needsServer` if only a running `podqos ui` could answer it. */
 export class Failure extends Error {
-  /** Where it is wrong: `pods.yaml:3:7`. */
+  /** The location of the error: `pods.yaml:3:7`. */
   readonly where: string;
   readonly needsServer: boolean;
 
@@ -17,7 +17,7 @@ export class Failure extends Error {
   }
 }
 
-/** Return where a problem is: `pods.yaml:3:7`, or as much of that as is known. */
+/** Return the location of a problem: `pods.yaml:3:7`, or as much of it as is known. */
 export function placeOf({ file, line, column }: { file?: string; line?: number; column?: number }): string {
   return file ? [file, line, column].filter(Boolean).join(":") : "";
 }
@@ -27,7 +27,7 @@ export interface Request {
   body?: unknown;
 }
 
-/** The name of an answer in a saved page. */
+/** The key of an answer in a saved page. */
 export function keyOf({ path, body }: Request): string {
   return body === undefined ? path : `${path} ${JSON.stringify(body)}`;
 }
@@ -35,17 +35,17 @@ export function keyOf({ path, body }: Request): string {
 export abstract class Source {
   abstract readonly saved: Saved | null;
   abstract ask<T>(request: Request, signal?: AbortSignal): Promise<T>;
-  /** What was answered about one source, and about the runs made of it: what the reader may hand on. */
+  /** The answers about one source and its runs: what the reader may share. */
   abstract answers(of: string): Readonly<Record<string, unknown>>;
 
   private readonly listeners = new Set<(about: string) => void>();
 
-  /** Whether an answer comes without being asked for, whenever there is a newer one. */
+  /** Whether the server pushes this answer whenever it changes. */
   isTold(_path: string): boolean {
     return false;
   }
 
-  /** Hear when what is at some addresses has changed, by how they begin; return what ends that. */
+  /** Subscribe to changes below a path prefix; return the function that unsubscribes. */
   listen(listener: (about: string) => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -61,16 +61,16 @@ const JOBS = "/api/jobs";
 
 export class ServerSource extends Source {
   readonly saved = null;
-  /** Answers, each with what the server calls this state of it. */
+  /** Answers with their ETags. */
   private readonly kept = new Map<string, { answer: unknown; etag: string | null }>();
-  /** The runs of this visitor; null until the server has told. */
+  /** The runs of this visitor; null until the server has sent them. */
   jobs: readonly JobInfo[] | null = null;
-  /** Of which sources a state was told. */
+  /** The sources whose state was pushed. */
   private readonly following = new Set<string>();
-  /** Where the server would answer what it tells without being asked. */
+  /** The paths of answers that the server pushes. */
   private told = "";
 
-  /** Ask the server; what is as it was when it was last asked for is not sent again. */
+  /** Ask the server; unchanged answers are not sent again. */
   async ask<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const { path, body } = request;
     const known = this.kept.get(keyOf(request));
@@ -86,7 +86,7 @@ export class ServerSource extends Source {
     return path === this.told;
   }
 
-  /** Remember an answer, for the page that the reader may save. */
+  /** Remember an answer, for a saved page. */
   keep(request: Request, answer: unknown, etag: string | null = null): void {
     const key = keyOf(request);
     this.kept.delete(key);
@@ -95,22 +95,22 @@ export class ServerSource extends Source {
     if (this.kept.size > MOST_KEPT && oldest !== undefined) this.kept.delete(oldest);
   }
 
-  /** Ask for the runs where nothing was told of them yet. */
+  /** Ask for the runs if none were pushed yet. */
   askJobs(): void {
     if (this.jobs !== null) return;
     fetched(JOBS, { method: "GET" }).then(
       (jobs) => this.jobs ?? this.tellJobs(jobs as readonly JobInfo[]),
-      () => {}, // the stream tells, once there is one
+      () => {}, // the stream reports them, once it is open
     );
   }
 
-  /** Take what the server told of runs: all of them, or of one that was just begun. */
+  /** Receive runs from the server: all of them, or one that was just started. */
   tellJobs(jobs: readonly JobInfo[]): void {
     this.jobs = jobs;
     this.tell(JOBS);
   }
 
-  /** Take the newest state of a source: what was answered before was about another, but for the first, which the page was loaded with. */
+  /** Receive the latest state of a source: earlier answers are outdated, except for the first state, which the page was loaded with. */
   tellState(of: string, cluster: unknown): void {
     const about = `/api/sources/${encodeURIComponent(of)}/`;
     if (this.following.has(of)) for (const key of [...this.kept.keys()]) if (key.startsWith(about)) this.kept.delete(key);
@@ -119,7 +119,7 @@ export class ServerSource extends Source {
     this.tell(about);
   }
 
-  /** Another server answers from now on. */
+  /** A restarted server answers from now on. */
   tellRestarted(): void {
     this.kept.clear();
     this.jobs = null;
@@ -134,7 +134,7 @@ export class ServerSource extends Source {
     return Object.fromEntries([...this.kept].filter(([key]) => isOwn(key.split(" ", 1)[0] ?? "")).map(([key, { answer }]) => [key, answer]));
   }
 
-  /** Give the server files of the reader's, which belong together. */
+  /** Upload files that belong together. */
   async upload(files: readonly File[]): Promise<SourceInfo> {
     const [only] = files;
     if (files.length === 1 && only !== undefined) {
@@ -205,7 +205,7 @@ async function answered(path: string, response: Response): Promise<unknown> {
 }
 
 export interface Answered<T> {
-  /** The newest answer; while the next is awaited, the one before. */
+  /** The latest answer; while the next one is pending, the previous one. */
   data: T | null;
   failure: Failure | null;
   isLoading: boolean;
@@ -213,10 +213,10 @@ export interface Answered<T> {
 }
 
 const LEAST_PAUSE = 1000;
-/** So much of the time, at most, goes into asking again. */
+/** The maximum share of time spent on asking again. */
 const SHARE = 0.1;
 
-/** Ask when the request is new, and again when what it is about has changed; null asks nothing. */
+/** Ask when the request changes, and again when its subject changes; null asks nothing. */
 export function useAnswer<T>(source: Source, request: Request | null): Answered<T> {
   const key = request === null ? null : keyOf(request);
   const [turn, setTurn] = useState(0);
@@ -261,17 +261,17 @@ export function useAnswer<T>(source: Source, request: Request | null): Answered<
       control.abort();
     };
   }, [source, key, turn]);
-  // What was answered to another request is not shown for this one, not even for the moment until it is asked.
+  // The answer to another request is never shown for this one, not even for a moment.
   const isOwn = state.key === key || sameView(state.key, key);
   return { data: isOwn ? state.data : null, failure: isOwn ? state.failure : null, isLoading: !isOwn || state.isLoading, again: () => setTurn((before) => before + 1) };
 }
 
-/** The same path with another body is the same view, changed: what it shows may stay until it is answered. */
+/** The same path with another body is the same view, changed: its content may stay until the answer arrives. */
 function sameView(one: string | null, other: string | null): boolean {
   return one !== null && other !== null && one.split(" ", 1)[0] === other.split(" ", 1)[0];
 }
 
-/** The runs of this visitor, newest last; null where the server has not told of them yet. */
+/** The runs of this visitor, latest last; null if the server has not sent them yet. */
 export function useJobs(source: Source): readonly JobInfo[] | null {
   const [jobs, setJobs] = useState(source instanceof ServerSource ? source.jobs : null);
   useLayoutEffect(() => {

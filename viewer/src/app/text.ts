@@ -1,7 +1,7 @@
 // The width of names without layout: summed up by letter, because measuring each name takes far longer.
 
 const context = document.createElement("canvas").getContext("2d");
-/** How wide letters are, by their code. */
+/** Widths of letters by code. */
 const letters: number[] = [];
 
 function letterWidth(code: number): number {
@@ -9,7 +9,7 @@ function letterWidth(code: number): number {
   return (letters[code] = context?.measureText(String.fromCodePoint(code)).width ?? 8);
 }
 
-/** How wide a name is. */
+/** The width of a name. */
 export function textWidth(text: string): number {
   let wide = 0;
   for (let index = 0; index < text.length; index++) {
@@ -19,10 +19,10 @@ export function textWidth(text: string): number {
   return wide;
 }
 
-/** How many lines a name takes that may be broken anywhere. */
+/** The number of lines of a name that may break anywhere. */
 export function lines(text: string, width: number): number {
   if (width <= 0) return 1;
   const wide = textWidth(text);
-  // A letter that does not fit goes to the next line as a whole.
+  // A letter that does not fit moves to the next line as a whole.
   return wide <= width - 1 ? 1 : Math.ceil(wide / Math.max(20, width - 12));
 }

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Assumption } from "../schema";
 import type { Answered, Failure } from "./source";
 
-/** The component, drawn again only where one of its properties is another. */
+/** The component, rendered again only if one of its properties has changed. */
 export function kept<Props extends object>(component: (props: Props) => ComponentChildren) {
   return class extends Component<Props> {
     override shouldComponentUpdate(next: Props): boolean {
@@ -17,7 +17,7 @@ export function kept<Props extends object>(component: (props: Props) => Componen
   };
 }
 
-/** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and below it the content. */
+/** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and the content. */
 export function Page(props: { title: string; facts?: readonly string[]; description?: string; headline?: string; tiles?: ComponentChildren; tools?: ComponentChildren; children?: ComponentChildren }) {
   useLayoutEffect(() => {
     document.title = `${props.title} – podqos`;
@@ -51,7 +51,7 @@ export function Tile({ value, name, note = "", kind = "" }: { value: string; nam
 
 let cards = 0;
 
-/** A card; `kind` is `wide` where it takes the whole width. */
+/** A card; `kind` is `wide` for full width. */
 export function Card({ title, kind = "wide", tools, children }: { title: string; kind?: string; tools?: ComponentChildren; children: ComponentChildren }) {
   const [id] = useState(() => `card-${++cards}`);
   return (
@@ -65,7 +65,7 @@ export function Card({ title, kind = "wide", tools, children }: { title: string;
   );
 }
 
-/** How the options of commands, which assumptions name, are stated here: by what the source holds. */
+/** What to open instead of giving a command's option, for assumptions that name one. */
 const STATED: readonly (readonly [RegExp, string])[] = [
   [/--node-memory\b/, "a Node with its capacity among the files"],
   [/--kubelet-config\b/, "a KubeletConfiguration among the files"],
@@ -77,12 +77,12 @@ const STATED: readonly (readonly [RegExp, string])[] = [
   [/--runtime-class \S+=\S+/, "a RuntimeClass among the files"],
 ];
 
-/** Words that name options of commands, as they hold for the page. */
+/** Replace options of commands with what the page offers. */
 export function stated(words: string): string {
   return STATED.reduce((text, [option, here]) => text.replace(option, here), words);
 }
 
-/** What an answer rests on that is not known; nothing where everything is. */
+/** The assumptions of an answer; nothing if there are none. */
 export function Assumed({ of, notes = [], title = "Assumed", kind = "wide" }: { of: readonly Assumption[]; notes?: readonly string[]; title?: string; kind?: string }) {
   const lines = [...notes, ...of.map((each) => `${each.what}: ${each.value} (set it with ${stated(each.stateWith)})`)];
   if (lines.length === 0) return null;
@@ -97,7 +97,7 @@ export function Assumed({ of, notes = [], title = "Assumed", kind = "wide" }: { 
   );
 }
 
-/** A class: its colour, its shape and its name. */
+/** A class: its colour, shape and name. */
 export function Chip({ qosClass }: { qosClass: string }) {
   return <span class={`chip ${qosClass}`}>{qosClass}</span>;
 }
@@ -120,10 +120,10 @@ export interface Column<Row> {
   number?: boolean;
 }
 
-/** What a table shows where there is nothing to say. */
+/** The content of an empty table cell. */
 export const NONE = "–";
 
-/** A table whose rows become blocks where it would be cut; the first column names the row. For up to some hundred rows. */
+/** A table whose rows become blocks on narrow screens; the first column names the row. For up to a few hundred rows. */
 export function Table<Row>({ columns, rows, kind = () => "" }: { columns: readonly Column<Row>[]; rows: readonly Row[]; kind?: (row: Row) => string }) {
   return (
     <div class="table">
@@ -159,7 +159,7 @@ export function Table<Row>({ columns, rows, kind = () => "" }: { columns: readon
   );
 }
 
-/** Names and what they are, below one another. */
+/** Names and values, one per line. */
 export function Facts({ of }: { of: readonly (readonly [string, ComponentChildren])[] }) {
   return (
     <dl class="told facts-list">
@@ -173,7 +173,7 @@ export function Facts({ of }: { of: readonly (readonly [string, ComponentChildre
   );
 }
 
-/** One of a few: `change` hears the value of the one that was chosen. */
+/** A choice of a few options; `change` is called with the chosen value. */
 export function Choice({ label, options, value, change }: { label: string; options: readonly (readonly [string, string])[]; value: string; change: (value: string) => void }) {
   return (
     <fieldset class="choice">
@@ -188,7 +188,7 @@ export function Choice({ label, options, value, change }: { label: string; optio
   );
 }
 
-/** A list to choose from. */
+/** A drop-down list. */
 export function Select({ label, options, value, change }: { label: string; options: readonly (readonly [string, string])[]; value: string; change: (value: string) => void }) {
   return (
     <label class="field">
@@ -204,7 +204,7 @@ export function Select({ label, options, value, change }: { label: string; optio
   );
 }
 
-/** Text to be copied, as a block with a button. */
+/** Text with a copy button. */
 export function Copyable({ text, what }: { text: string; what: string }) {
   const block = useRef<HTMLPreElement>(null);
   const copy = async () => {
@@ -212,7 +212,7 @@ export function Copyable({ text, what }: { text: string; what: string }) {
       await navigator.clipboard.writeText(text);
       toast(`Copied: ${what}.`);
     } catch {
-      // No clipboard, for example in a file: at least it is selected.
+      // No clipboard, for example in a file: at least select the text.
       if (block.current !== null) getSelection()?.selectAllChildren(block.current);
       toast("Selected: press Ctrl+C to copy.");
     }
@@ -229,7 +229,7 @@ export function Copyable({ text, what }: { text: string; what: string }) {
   );
 }
 
-/** Nothing to show: what it would be, and how to get it. */
+/** An empty state: what would be here, and how to get it. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="state">
@@ -239,7 +239,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Awaited; seen only where it takes longer than a blink. */
+/** A loading indicator; visible only after a moment. */
 export function Loading({ what }: { what: string }) {
   return (
     <div class="state loading" role="status">
@@ -266,13 +266,13 @@ export function Failed({ failure, again }: { failure: Failure; again?: () => voi
   );
 }
 
-/** What an answer is shown as until it is there, and where there is none. */
+/** An answer, its loading indicator, or its error. */
 export function Awaited<T>({ answer, what, children }: { answer: Answered<T>; what: string; children: (data: T) => ComponentChildren }) {
   if (answer.failure !== null) return <Failed failure={answer.failure} again={answer.again} />;
   return answer.data === null ? <Loading what={what} /> : <>{children(answer.data)}</>;
 }
 
-/** A view that is made of elements, such as that of a run; what it listens to ends with it. */
+/** A view made of plain elements, such as that of a run; its listeners end with it. */
 export function Dom({ make }: { make: (shown: AbortSignal) => readonly HTMLElement[] }) {
   const place = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
@@ -283,7 +283,7 @@ export function Dom({ make }: { make: (shown: AbortSignal) => readonly HTMLEleme
   return <div ref={place} />;
 }
 
-/** A window over the page; `close` is called when it was closed in any way. */
+/** A dialog; `close` is called however it was closed. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
@@ -313,7 +313,7 @@ interface Toast {
 let tell: (toast: Toast) => void = () => {};
 let toasts = 0;
 
-/** Say something in passing. */
+/** Show a brief message. */
 export function toast(text: string, isTrouble = false): void {
   tell({ id: ++toasts, text, isTrouble });
 }
@@ -340,7 +340,7 @@ export function Toasts() {
   );
 }
 
-/** Hand the reader a file. */
+/** Download a file. */
 export function download(name: string, text: string, type: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");

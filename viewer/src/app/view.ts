@@ -7,14 +7,14 @@ import type { Live } from "./live";
 import type { Request, Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
 
-/** What a view knows of the app around it. */
+/** The context of a view. */
 export interface App {
   source: Source;
   session: Session;
-  /** The source that is looked at. */
+  /** The current source. */
   info: SourceInfo;
   live: Live<ClusterView> | null;
-  /** Return the address of an answer about the source: `path("cluster")`. */
+  /** Return the path of an answer about the source: `path("cluster")`. */
   path(rest: string): string;
 }
 
@@ -28,14 +28,14 @@ export interface View {
   title: string;
   component: (props: ViewProps) => JSX.Element;
   needs?: string;
-  /** Not in the navigation: it is reached from another view. */
+  /** Not in the navigation: reached from another view. */
   isInner?: boolean;
-  /** Keys and what they do, for the help. */
+  /** Keys and their effects, for the help. */
   keys?: readonly (readonly [string, string])[];
-  /** What keys do that change the address alone: also before the view is drawn. */
+  /** Shortcuts that only change the address; they work even before the view is rendered. */
   press?: Readonly<Record<string, () => void>>;
-  /** What a saved page of it cannot do. */
+  /** What a saved page of this view cannot do. */
   unsaved: string;
-  /** What a saved page has to hold, also where it was asked for long ago, or is there to look around in. */
+  /** Answers that a saved page must contain, in addition to those of the current view. */
   toSave?: (props: ViewProps) => Promise<readonly Request[]>;
 }

@@ -4,29 +4,29 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { afterFrame } from "./frames";
 
 export interface Windowed {
-  /** Goes on the element that holds the rows; its height is `height`. */
+  /** For the element that holds the rows; its height is `height`. */
   ref: { current: HTMLDivElement | null };
   from: number;
   to: number;
   height: number;
   top(index: number): number;
-  /** Return the rows that are on the screen. */
+  /** Return the visible rows. */
   seen(): Range;
-  /** Scroll so that a row is seen. */
+  /** Scroll a row into view. */
   reveal(index: number): void;
 }
 
-/** How much there is above and below what is seen, in pixels. */
+/** Margin above and below the visible part, in pixels. */
 const BEYOND = 400;
-/** How much is drawn with one frame, where that is not to be seen at once: what is left comes with the frames after it. */
+/** Pixels of invisible rows rendered per frame; the rest follows in later frames. */
 const STEP = 250;
 
 export type Range = readonly [from: number, to: number];
 
-/** Where on the page the last list began: the next one begins there, too, or is moved. */
+/** Where the last list started on the page: the next one is assumed to start there, too. */
 let usualPlace = 0;
 
-/** Return which rows of the page to draw; `tops` has where each begins, and at its end where all end. */
+/** Return which rows to render; `tops` has the start of each row and, at its end, the end of all. */
 export function useWindow(tops: Float64Array): Windowed {
   const ref = useRef<HTMLDivElement | null>(null);
   const [, draw] = useState<Range | null>(null);
@@ -35,7 +35,7 @@ export function useWindow(tops: Float64Array): Windowed {
   const range = useRef<Range | null>(null);
   const far = useRef(STEP);
   const awaited = useRef<(() => void) | null>(null);
-  /** Draw what is seen, and so many pixels of all. */
+  /** Render the visible part, and this many pixels in total. */
   const reach = (pixels: number): Range => {
     const top = ref.current === null ? scrollY - usualPlace : begin(ref.current);
     far.current = pixels;
@@ -44,16 +44,16 @@ export function useWindow(tops: Float64Array): Windowed {
   };
   const show = ([from, to]: Range, isAll = false) => {
     const now = range.current ?? [from, from];
-    // Whatever else there is stays until there is time, where it is near.
+    // Nearby rows stay until there is time.
     const next: Range = isAll || now[1] < from || to < now[0] ? [from, to] : [Math.min(now[0], from), Math.max(now[1], to)];
     if (next[0] !== now[0] || next[1] !== now[1]) draw((range.current = next));
   };
-  /** Draw what is seen, or so many pixels of it. */
+  /** Render the visible part, or this many pixels of it. */
   const look = (most = Infinity) => {
     show(reach(Math.min(innerHeight, innerHeight + begin(ref.current), most)));
     soon();
   };
-  /** Of a list with other rows only some may be new at once. */
+  /** In a changed list, only some rows may be new at once. */
   const lookAgain = () => {
     const [from, to] = range.current ?? [0, 0];
     look((tops[Math.min(to, tops.length - 1)] ?? 0) - (tops[Math.min(from, tops.length - 1)] ?? 0) + STEP);
@@ -62,7 +62,7 @@ export function useWindow(tops: Float64Array): Windowed {
   const soon = () => {
     awaited.current ??= afterFrame(lookBeyond);
   };
-  /** What is below first: readers read on. */
+  /** Rows below come first: readers read on. */
   const lookBeyond = () => {
     awaited.current = null;
     if (ref.current === null) return;
@@ -101,14 +101,14 @@ export function useWindow(tops: Float64Array): Windowed {
       if (element === null) return;
       const begin = element.getBoundingClientRect().top + (tops[index] ?? 0);
       const end = element.getBoundingClientRect().top + (tops[index + 1] ?? 0);
-      // Above may be the bar, and the head of a table.
+      // The bar and the table head may cover the top.
       if (begin < 140) scrollBy({ top: begin - 140 });
       else if (end > innerHeight - 20) scrollBy({ top: end - innerHeight + 20 });
     },
   };
 }
 
-/** How far the reader is into the list. */
+/** The scroll position within the list. */
 function begin(list: HTMLElement | null): number {
   const top = list?.getBoundingClientRect().top ?? 0;
   usualPlace = top + scrollY;
@@ -120,7 +120,7 @@ export function rowsIn(tops: Float64Array, from: number, to: number): Range {
   return [Math.max(0, search(tops, from) - 1), Math.min(tops.length - 1, search(tops, to))];
 }
 
-/** Return how many begin before `y`. */
+/** Return how many rows start before `y`. */
 function search(tops: Float64Array, y: number): number {
   let [low, high] = [0, tops.length];
   while (low < high) {
@@ -131,15 +131,15 @@ function search(tops: Float64Array, y: number): number {
   return low;
 }
 
-/** Return where rows begin that are all of one height. */
+/** Return the starts of rows of equal height. */
 export function even(count: number, height: number): Float64Array {
   return Float64Array.from({ length: count + 1 }, (_, index) => index * height);
 }
 
-/** How wide elements were when they were last there, by what they are. */
+/** The last known widths of elements, by kind. */
 const usualWidths = new Map<string, number>();
 
-/** The width of an element, as long as it is there; `what` it is tells how wide it will be until it can be measured. */
+/** The width of a mounted element; `what` names its kind, whose last width is used until it can be measured. */
 export function useWidth(what: string): [{ current: HTMLDivElement | null }, number] {
   const ref = useRef<HTMLDivElement | null>(null);
   const [width, setWidth] = useState(usualWidths.get(what) ?? 0);

@@ -16,7 +16,7 @@ from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.units import Machines, Meant, Stated, is_implausible, meant
+from podqos.advice.checks.units import Machines, Meant, Stated, is_implausible, is_too_little, meant
 from podqos.advice.checks.view import CheckContext, View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
@@ -349,8 +349,8 @@ def implausible_amount() -> Example:
     first container is killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
     Where the unit leaves the meaning open (memory: 4, cpu: 500), the likely readings are listed and nothing is fixed.
     The same goes for a memory limit below 6Mi, in which no container starts, and fractional bytes (1073741824m). Also
-    checked: emptyDir sizes, LimitRange defaults, kubelet reservations and eviction thresholds. If the amount is
-    intended, suppress the finding, or add the node that has it to the input.
+    checked: emptyDir sizes, LimitRange defaults, quotas below 1Mi, kubelet reservations and eviction thresholds. If the
+    amount is intended, suppress the finding, or add the node that has it to the input.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """
@@ -361,9 +361,20 @@ _DEFAULTS = {"limits": "default", "requests": "defaultRequest"}
 
 
 def find_wrong_defaults(context: CheckContext, _: Sequence[Sketch]) -> Iterator[Finding]:
-    """Yield defaults of LimitRanges in the wrong unit, which every container of the namespace gets."""
+    """Yield defaults of LimitRanges in the wrong unit, which every container of the namespace gets, and quotas."""
     surroundings = context.surroundings
     machines = Machines(surroundings.nodes, context.options.node_memory_bytes)
+    for quota in context.policies.resource_quotas:
+        metadata = quota.metadata
+        subject = surroundings.subject("ResourceQuota", metadata.name, metadata.namespace)
+        for key, amount in quota.spec.hard.items():
+            if is_too_little(_bare(key), amount):
+                path = format_path(("spec", "hard", key))
+                reading = meant(_bare(key), amount, machines)
+                patch = Patch.choose(Choice.UNIT, (path,), reading.readings)
+                facts = implausible_facts(Stated(_bare(key), "limits", amount), reading, patch)
+                facts = replace(facts, setting=f"the quota of {key}")
+                yield implausible_amount.finding(subject, path, facts, patch, (metadata.annotations,))
     for limit_range in context.policies.limit_ranges:
         metadata = limit_range.metadata
         subject = surroundings.subject("LimitRange", metadata.name, metadata.namespace)
@@ -385,6 +396,11 @@ def find_wrong_defaults(context: CheckContext, _: Sequence[Sketch]) -> Iterator[
                     )
                     at = format_path((*parse_path(path), _DEFAULTS[side], name))
                     yield implausible_amount.finding(subject, at, facts, patch, (metadata.annotations,))
+
+
+def _bare(key: str) -> str:
+    """Return the resource that a quota is of."""
+    return key.removeprefix("requests.").removeprefix("limits.")
 
 
 def _patch_of_defaults(

@@ -85,10 +85,10 @@ def is_implausible(stated: Stated, beside: ResourceRequirements, machines: Machi
     name, amount = stated.name, stated.amount
     if amount.nanos <= 0 or name not in _LEAST_NANOS:
         return False
-    if amount.nanos < _LEAST_NANOS[name]:
+    if is_too_little(name, amount):
         return True
     if name != CPU:
-        if amount.nanos % NANOS or (name == MEMORY and stated.side == "limits" and amount.value < _LEAST_LIMIT_BYTES):
+        if name == MEMORY and stated.side == "limits" and amount.value < _LEAST_LIMIT_BYTES:
             return True
         return amount.nanos > _LARGEST_MACHINE[name] * NANOS and not machines.have(name, amount)
     if amount.nanos < _SEVERAL_CORES * NANOS or machines.have(name, amount):
@@ -100,6 +100,13 @@ def is_implausible(stated: Stated, beside: ResourceRequirements, machines: Machi
     # A round number looks like thousandths, unless the rest of the container is as large.
     is_round = amount.nanos % (_ROUND * NANOS) == 0 and not amount.written.endswith("m")
     return (is_round or amount.nanos > _RARE_CORES * NANOS) and not _is_large(amount.value, beside)
+
+
+def is_too_little(name: str, amount: Quantity) -> bool:
+    """Whether no container runs with so little cpu, memory or ephemeral storage; zero is a statement."""
+    if amount.nanos <= 0 or name not in _LEAST_NANOS:
+        return False
+    return amount.nanos < _LEAST_NANOS[name] or (name != CPU and bool(amount.nanos % NANOS))
 
 
 def _is_large(cores: int, beside: ResourceRequirements) -> bool:

@@ -110,7 +110,7 @@ def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath
     turned = sorted((each for each in turned if each[0] != each[1]), key=lambda each: -abs(each[0] - each[1]))
     others = [f"{name} {then} instead of {now}" for now, then, name in turned[:_MOST_NAMED]]
     more = [f"{counted(len(turned) - _MOST_NAMED, 'more workload')}"] if len(turned) > _MOST_NAMED else []
-    words = f": {listed([*others, *more])}" if others else ", at other times or by another hand"
+    words = f": {listed([*others, *more])}" if others else ", at other times or from another cause"
     return f"{counted(new, 'death')} {'in both' if old == new else f'instead of {old}'}{words}."
 
 

@@ -141,5 +141,5 @@ def _object(objects: Objects, found: FoundWorkload) -> dict[str, Plain]:
 def _refusal(problems: Sequence[Problem]) -> InputError:
     first = next(iter(problems), None)
     if first is None:
-        return InputError("the object would hold no pod")
+        return InputError("the object would contain no pod")
     return InputError(first.what, where=first.field, fix=first.fix)

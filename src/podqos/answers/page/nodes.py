@@ -256,7 +256,7 @@ class PageNodes:
                 node = replace(node, status=_divided(node.status, state))
         except NoPods:
             if any(problem.severity is Severity.ERROR for problem in objects.problems[noted:]):
-                problem = "the API server would store none of its pods"
+                problem = "the API server would reject all of its pods"
         except InputError as error:
             state, problem = None, error.worded(published)
         return PageNode(node, objects, state, self.profile, problem, is_assumed=is_assumed)
@@ -287,7 +287,7 @@ class PageNodes:
         rows = usage_by_node(self.objects.latest(warn=False), self._source.usage or ())
         for row in rows.get(None, ()):
             if not row.is_listed:
-                what = f"there is no pod {row.pod}"
+                what = f"no such pod: {row.pod}"
                 self.objects.note(Problem(row.where, 0, 0, Severity.WARNING, "", what, "check its name"))
         return rows
 

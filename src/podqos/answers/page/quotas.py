@@ -78,7 +78,7 @@ class Quotas:
                 continue
             if key in written:
                 raise _refused(after.refusal.message, after.admitted, after.pods)
-            notes.append(f"{' '.join(key)} is then refused: {after.refusal.message}")
+            notes.append(f"{' '.join(key)} is then rejected: {after.refusal.message}")
         return notes
 
     def _admitted(self, namespace: str, written: Mapping[Key, FoundWorkload]) -> dict[Key, WorkloadAdmission]:
@@ -103,5 +103,5 @@ def _key(found: FoundWorkload) -> Key:
 
 
 def _refused(message: str, admitted: int, pods: int) -> InputError:
-    room = f"there is room for {admitted} of {counted(pods, 'pod')}" if pods > 1 else ""
+    room = f"room for {admitted} of {counted(pods, 'pod')}" if pods > 1 else ""
     return InputError(message, fix=room)

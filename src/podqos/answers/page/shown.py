@@ -70,7 +70,7 @@ class ShownSource:
         if name in nodes:
             return nodes[name]
         if name:
-            raise InputError(f"there is no node {name}", fix="it may be gone: see the cluster")
+            raise InputError(f"no such node: {name}", fix="it may be gone: see the Cluster view")
         ranked = [(node.watched.headroom_bytes, node) for node in nodes.values() if node.watched is not None]
         if not ranked:
             problem = next((node.problem for node in nodes.values() if node.problem), "")
@@ -105,7 +105,7 @@ class ShownSource:
             if node_pod.pod.key == pod:
                 return place, PodUsage(node_pod.pod, None, ()), self.nodes.workloads[node_pod.kind, node_pod.workload]
         where = f" on {node}" if node else ""
-        raise InputError(f"there is no pod {pod}{where}", fix="it may be gone: see the cluster")
+        raise InputError(f"no such pod: {pod}{where}", fix="it may be gone: see the Cluster view")
 
     def alike(self, at: PageNode, entry: PodUsage) -> Sequence[tuple[PageNode, PodUsage]]:
         """Return the pods of the same workload, on all nodes; a pod of its own is alone."""
@@ -165,7 +165,7 @@ class ShownSource:
         explained = explain(objects, options)
         if not explained.items:
             first = next(iter(objects.problems), None)
-            raise InputError("the API server would not store it" if first is None else str(first))
+            raise InputError("the API server would reject it" if first is None else str(first))
         return explained
 
 

@@ -97,7 +97,7 @@ class WhatIfEngine:
         now = self._page.state(node)
         before = page.places(node)
         if before is None:
-            raise InputError(node.problem or "its pods are in no order", where=node.name)
+            raise InputError(node.problem or "its pods are not ranked", where=node.name)
         written = self._written(changes)
         notes = page.quotas.check(self._charged(changes, written))
         homes = rehomed(page, written)
@@ -151,11 +151,11 @@ class WhatIfEngine:
         if not 0 < request.interval_seconds <= _LONGEST_INTERVAL_SECONDS:
             raise InputError(f"{request.interval_seconds} s is not a valid interval", fix="from 1 s to an hour")
         if not 0 < request.rate_bytes_per_second <= _FASTEST_BYTES_PER_SECOND:
-            raise InputError("no rate of growth", where="rateBytesPerSecond", fix="for example 128Mi per second")
+            raise InputError("growth rate missing", where="rateBytesPerSecond", fix="for example 128Mi per second")
         pod = request.growing.partition(":")[0]
         node = self._page.found(pod, request.node)[0] if pod else self._page.node(request.node)
         if node is None:
-            raise InputError(f"{pod} runs on no node", fix="choose one that does")
+            raise InputError(f"{pod} is not on a node", fix="choose one that does")
         now = self._page.state(node)
         choices = _choices(now)
         if not choices:
@@ -196,7 +196,7 @@ class WhatIfEngine:
             if at is None or at.state is None:
                 if at is not None and at.problem:
                     raise InputError(at.problem, where=at.name)
-                raise InputError(f"{edit.pod} runs on no node", fix="choose another")
+                raise InputError(f"{edit.pod} is not on a node", fix="choose another")
             pods = [(at, entry)] if edit.alone and found.workload.is_stored else page.alike(at, entry)
             first = pods[0][1].pod.metadata.uid
             key = first, edit.pod if edit.alone else ""

@@ -116,7 +116,7 @@ def _refuse_beside_scenario(arguments: argparse.Namespace) -> None:
     for name in _OF_NODES:
         if getattr(arguments, name):
             given = option(Field(name))
-            fix = "leave it out: the scenario states its nodes, pods and what they use"
+            fix = "remove it: a scenario states its own nodes, pods and usage"
             raise InvalidOption(f"a scenario and {given} cannot be combined", fix=fix)
 
 

@@ -72,7 +72,7 @@ class CheckRun:
         kubelet = arguments.kubelet_config
         if kubelet is not None:
             given.append(kubelet)
-            # Its errors are reported with their place, as for any file; here it only has to be a configuration.
+            # Its errors are reported with their place, as for any file; here it only must be a configuration.
             with suppress(InvalidConfiguration):
                 if kubelet != STDIN:
                     read_kubelet(kubelet, read_bytes(kubelet))
@@ -102,7 +102,7 @@ class CheckRun:
         self._inputs = inputs.only(self._without_own_files(inputs.files))
 
     def _with_stdin_named(self, inputs: Inputs) -> Inputs:
-        """Let standard input be the file that ``--stdin-filename`` names, in place of one that is saved under it."""
+        """Let standard input be the file that ``--stdin-filename`` names, instead of one that is saved under it."""
         name = self._stdin_name
         if name == STDIN:
             return inputs

@@ -30,7 +30,7 @@ UNDERSIZED = "accidental-burstable-undersized"
 FIXED = "accidental-burstable-fixed"
 
 _OWN_FILES = {
-    "check .": "what is wrong with the manifests here, and the fix",
+    "check .": "what is wrong, and the fix",
     "explain .": "the QoS class of each pod, and why",
     "rank .": "which pods are evicted and OOM-killed first",
 }
@@ -103,7 +103,7 @@ def _page_lines(accident: Run, style: Style) -> list[str]:
 def _own_files(style: Style) -> list[str]:
     commands = {f"{program_name()} {command}": about for command, about in _OWN_FILES.items()}
     width = max(map(len, commands)) + 2
-    lines = ["On your own files:"]
+    lines = ["In a directory with your own manifests:"]
     for command, about in commands.items():
         lines += wrapped(about, style, " " * (width + 2), f"  {command:{width}}")
     return lines
@@ -115,12 +115,18 @@ def _path_lines(style: Style) -> list[str]:
 
     program = os.path.abspath(sys.argv[0])
     known = which("podqos")
-    if os.path.splitext(os.path.basename(program))[0] != "podqos" or (known and os.path.samefile(known, program)):
+    is_known = known is not None and _without_suffix(known) == _without_suffix(program)
+    if is_known or os.path.basename(_without_suffix(program)) != "podqos":
         return []
     folder = os.path.dirname(program)
     comment = "  # so that this shell finds podqos"
     setting = f'set "PATH={folder};%PATH%"' if os.name == "nt" else f"export PATH={_quoted(folder)}:$PATH{comment}"
-    return [style.faint(f"$ {setting}"), ""]
+    return [style.faint(f"$ {setting}")]
+
+
+def _without_suffix(program: str) -> str:
+    """Return the file of a program, without the suffix that only Windows has, and not always."""
+    return os.path.splitext(os.path.normcase(os.path.realpath(program)))[0]
 
 
 def _from_here(path: Path) -> str:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_version_option(parser)
     about = "show the first N of each order (default: all)"
     options.add_value_option(parser, "--top", options.count_option, about, "N")
-    about = "what a line is about: pod, or workload, with the first and last place of its pods (table, wide, csv, name)"
+    about = "one line per pod, or per workload with the first and last rank of its pods (table, wide, csv, name)"
     parser.add_argument("--by", choices=("pod", "workload"), default="pod", help=f"{about} (default: pod)")
     add_output_options(
         parser,

@@ -86,6 +86,6 @@ def _unit(arguments: argparse.Namespace) -> str:
         ("RuntimeDirectory", run_directory, arguments.run_dir),
     ):
         if below.startswith(".."):
-            # systemd makes directories below its own alone; others have to be there, and writable.
+            # systemd makes directories below its own alone; others must be there, and writable.
             text = without(text, setting).replace("ReadWritePaths=", f"ReadWritePaths={os.path.abspath(path)} ", 1)
     return text

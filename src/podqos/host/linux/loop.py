@@ -3,8 +3,8 @@
 Callers register a descriptor or a timer; the loop knows nothing of their meaning. Times are seconds of the monotonic
 clock.
 
-A callback that raises does not end the loop: ``failed`` is told, everything else goes on. A descriptor whose callback
-keeps failing would keep the loop busy; it is left alone for a while, longer each time.
+A callback that raises does not end the loop: ``failed`` is called, everything else continues. A descriptor whose
+callback keeps failing would keep the loop busy; it is left alone for a while, longer each time.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class KernelMemoryWatch:
         self._last = MemoryFigures({}, ())
         self._last_glance: Mapping[Signal, int] = {}
         self._has_told = False
-        """Whether the agent is about to look, and to ask anew."""
+        """Whether the agent is about to check and to ask again."""
         self._levels: dict[_Key, int] = {}
         self._signals: dict[_Key, KernelSignal] = {}
         for path in paths.values():
@@ -104,7 +104,7 @@ class KernelMemoryWatch:
     def watch(self, asked: WatchMemory, seen: MemoryFigures | None = None) -> bool:
         """Watch these levels and no others; False if the kernel has no such signal.
 
-        ``seen`` are the figures of the pass that asks: they are not read again, unless a level had to be set anew.
+        ``seen`` are the figures of the pass that asks: they are not read again, unless a level had to be set again.
         Memory that crosses its level meanwhile is reported, and memory that was already beyond it where requested.
         """
         works = True

@@ -3,7 +3,7 @@
 Files come and go, are renamed into place, and may be half written. Only a removed file removes its pods. A file that
 cannot be read, or is not in order, keeps its last content; if that is not known, or the directory cannot be listed,
 pods that came from there are left as they are (``Scan.leaves``). LimitRanges, PriorityClasses, RuntimeClasses and
-Namespaces in the directory apply to the pods beside them when those are first seen: an API server admits a pod only
+Namespaces in the directory apply to the pods next to them when those are first seen: an API server admits a pod only
 once, too.
 
 A pod's uid is derived from its name and manifest, as in the kubelet: a changed manifest is a new pod. Unlike the
@@ -113,7 +113,7 @@ class Scan:
         return not self.reading.is_listed or source in self.reading.unknown
 
     def admitted(self, wanted: Wanted) -> Pod | RefusedManifest:
-        """Run admission for a pod, with the policies beside it."""
+        """Run admission for a pod, with the policies next to it."""
         why = wanted.why_not
         if not why:
             policies = self._of_namespace(wanted.pod.metadata.namespace_or_default)

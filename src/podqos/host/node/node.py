@@ -144,7 +144,7 @@ class Node(AgentShell):
         self._undisturbed.begin()
 
     def run(self, at_end: Callable[[], None] = lambda: None) -> None:
-        """Run until told to stop; ``at_end`` is called before the node releases its cgroups."""
+        """Run until shutdown; ``at_end`` is called before the node releases its cgroups."""
         self._run_until_stopped(self.stop)
         at_end()
         self.close()

@@ -1,6 +1,6 @@
 """The uncompressed bytes of a layer, as tarfile reads them: forward only, checked, and never many at once.
 
-The kind of compression is told by the first bytes, whatever the media type says.
+The compression is detected from the first bytes, whatever the media type says.
 
 Source: opencontainers/image-spec layer.md (gzip, zstd, none); Docker's archives may also be xz or bzip2.
 """

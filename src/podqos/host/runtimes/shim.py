@@ -9,7 +9,7 @@ as soon as it listens, and closes it. FILES is the soft limit of open files for 
 One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer, also
 one that makes no sense: ``{"error": text}``. ``{"exited": id, "code": n}`` is sent unsolicited. What is too long for a
 packet is in a file in memory that comes with it (``send``, ``receive``). Every exit is also appended to ``exits``
-beside the socket, in case the shim itself ends. Logs are written in CRI format and rotated by size.
+next to the socket, in case the shim itself ends. Logs are written in CRI format and rotated by size.
 
 Nothing about one process may end the shim, for all the others would end with it.
 """
@@ -208,7 +208,7 @@ class Shim:
         self._selector.register(woken, selectors.EVENT_READ, lambda: self._reap(woken))
 
     def run(self) -> None:
-        """Serve until told to end, or until idle without processes and client."""
+        """Serve until shutdown, or until idle without processes and client."""
         while not self._over:
             next_deadline = min(self._deadlines.values(), default=float("inf"))
             for key, _ in self._selector.select(min(_IDLE_SECONDS, next_deadline - time.monotonic())):

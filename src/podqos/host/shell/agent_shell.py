@@ -1,4 +1,4 @@
-"""The shell of an agent on a real machine: all that a node and a guard beside a kubelet have in common.
+"""The shell of an agent on a real machine: what a node and a guard next to a kubelet have in common.
 
     what happens ─► deliver ─► agent ─► commands ─► world
     clock ────────►     │        └────► journal

@@ -96,7 +96,7 @@ class AgentProtection:
         (self._procfs.root / "self" / "oom_score_adj").write_text(str(score))
 
     def _keep_memory(self, cgroup: Path) -> None:
-        """Move to a cgroup beside the node's whose memory is not reclaimed."""
+        """Move to a cgroup next to the node's whose memory is not reclaimed."""
         try:
             cgroup.mkdir(exist_ok=True)
             (cgroup / "memory.min").write_text(str(MEMORY_MIN_BYTES))

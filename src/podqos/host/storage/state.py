@@ -114,8 +114,8 @@ class StateDirectory:
     def save(self, state: PodState, *, in_a_hurry: bool = False) -> None:
         """Save a pod, now or as soon as possible.
 
-        Replacing a file can take milliseconds. If urgent, the end of a pod is written beside it, and moved into place a
-        moment later (``save_late``), which also syncs what has to survive a power cut.
+        Replacing a file can take milliseconds. If urgent, the end of a pod is written next to it, and moved into place
+        a moment later (``save_late``), which also syncs what has to survive a power cut.
         """
         uid = state.pod.metadata.uid
         file = self.root / "pods" / f"{uid}.json"

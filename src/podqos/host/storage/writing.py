@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def replace_file(file: Path, data: bytes) -> None:
-    """Write a new file beside the old one and rename it into place; if that fails, the old one stays."""
+    """Write a new file next to the old one and rename it into place; if that fails, the old one stays."""
     partial = file.with_suffix(".new")
     write_file(partial, data)
     partial.rename(file)

@@ -106,9 +106,9 @@ class _Cluster:
                 self._threads()
                 patience *= 2  # it may be large, and the network slow
             except KilledWorker as error:
-                raise self._lost("a task ended several workers in a row (out of memory?)") from error
+                raise self._lost("a task crashed several workers in a row (out of memory?)") from error
             except ImportError as error:
-                raise self._lost(f"its workers do not have podqos, or another version ({error})") from error
+                raise self._lost(f"its workers lack podqos or have another version ({error})") from error
             except Exception as error:
                 if future.status in {"cancelled", "lost"} or isinstance(error, OSError):
                     raise self._lost("the scheduler no longer answers") from error

@@ -236,7 +236,7 @@ class _Worker(Generic[Task, Result]):
         try:
             answer: tuple[bool, Any] = pickle.load(self._answers)  # noqa: S301 - written by our own child
         except (EOFError, pickle.UnpicklingError):
-            raise HostError("a worker process was ended before its work was done (out of memory?)") from None
+            raise HostError("a worker process died before finishing (out of memory?)") from None
         return answer
 
     def answer(self) -> Result:

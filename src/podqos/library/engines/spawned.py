@@ -87,7 +87,7 @@ class _Worker:
         try:
             has_succeeded, outcome = pickle.load(self._process.stdout)  # noqa: S301 - written by our own worker
         except (EOFError, pickle.UnpicklingError):
-            raise HostError("a worker process was ended before its work was done (out of memory?)") from None
+            raise HostError("a worker process died before finishing (out of memory?)") from None
         if not has_succeeded:
             raise outcome
         return outcome

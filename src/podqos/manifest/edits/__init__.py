@@ -1,1 +1,1 @@
-"""Pure. Manifests edited where they stand: the pieces of text to change, and when a text is left as it is."""
+"""Pure. Manifests edited where they are: the pieces of text to change, and when a text is left as it is."""

@@ -1,8 +1,8 @@
-"""Edit manifests where they stand, leaving every byte alone that need not change.
+"""Edit manifests where they are, leaving every byte alone that need not change.
 
 An edit names an object, a field of it and the value the field should have. From what a document says and what it
 should say follow the pieces of text to change (``splices``); they are put in, and the result is read again: it
-has to say exactly what was meant, and nothing in it may be out of order that was in order before. Otherwise, and where
+must say exactly what was meant, and nothing in it may be out of order that was in order before. Otherwise, and where
 a text cannot be edited safely in the first place, the answer is a reason and the text stays as it is.
 
 Opening and writing files is for the caller. Why no library does this: docs/explanation/decisions/0006.
@@ -119,7 +119,7 @@ def _refused_at_once(data: bytes, reading: Reading, edits: Sequence[ObjectEdit])
 
 
 def places_in_order(data: bytes) -> list[Place]:
-    """Return where the objects of a text stand, in the order of the text; edits move them and keep their number."""
+    """Return where the objects of a text are, in the order of the text; edits move them and keep their number."""
     return sorted(_places(read("", data)), key=lambda place: (place.chunk.start, place.document, place.path))
 
 

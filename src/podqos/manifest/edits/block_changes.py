@@ -1,7 +1,7 @@
 """Changes between lines: YAML's block style, where indentation holds things together.
 
 What is added goes on lines of its own below the last member, what is removed takes its lines along, and comments stay
-where they are unless they stand among the lines of something that goes.
+where they are unless they are among the lines of something that goes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _most_common(counted: Counter[int], default: int) -> int:
 
 
 def colon_end(text: str, member: Member) -> int | None:
-    """Return what follows the colon of a key, or None where there is none."""
+    """Return what follows the colon of a key, or None if there is none."""
     colon = _COLON.match(text, member.key_end)
     return None if colon is None else colon.end()
 

@@ -67,7 +67,7 @@ class EditableChunk:
         return splices(self.string, root, old, new, is_json=is_json)
 
     def _refuse_template(self, node: YamlNode, path: FieldPath) -> None:
-        """Refuse an object that is rendered later. Block scalars may hold templates of anything."""
+        """Reject an object that is rendered later. Block scalars may hold templates of anything."""
         for start, end in _outside_block_scalars(node):
             found = self.string.find(_TEMPLATE, start, end)
             if found >= 0:

@@ -87,7 +87,7 @@ def remove_members(node: YamlNode, removed: Iterable[Member]) -> Iterator[Splice
 
 
 def _indent_before(text: str, offset: int) -> str | None:
-    """Return the spaces before an offset if nothing else stands there on its line."""
+    """Return the spaces before an offset if nothing else is there on its line."""
     start = text.rfind("\n", 0, offset) + 1
     before = text[start:offset]
     return before if start and not before.strip(" \t") else None

@@ -1,6 +1,6 @@
-"""The nodes of a document as they stand in its text: from which character to which, and in which notation.
+"""The nodes of a document in its text: from which character to which, and in which notation.
 
-A reading keeps what a document says, an editor has to know how it is written. For YAML the marks of libyaml's events
+A reading keeps what a document says, an editor must know how it is written. For YAML the marks of libyaml's events
 are kept; of JSON only those objects and lists are taken apart that differ between what the text says and what it
 should say. Nothing here decides what to write.
 """
@@ -81,7 +81,7 @@ class Member(Struct):
     """A key of a mapping with its value."""
 
     key: str | None
-    """None where it is no simple text: an alias, a merge key or what follows ``?``."""
+    """None if it is no simple text: an alias, a merge key or what follows ``?``."""
     start: int
     key_end: int
     key_style: str
@@ -90,7 +90,7 @@ class Member(Struct):
 
 
 def column_of(text: str, offset: int) -> int:
-    """Return how many characters stand before an offset on its line."""
+    """Return how many characters are before an offset on its line."""
     return offset - (text.rfind("\n", 0, offset) + 1)
 
 

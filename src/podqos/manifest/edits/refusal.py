@@ -15,7 +15,7 @@ class Reason(StrEnum):
     UNREADABLE = "unreadable"
     """It cannot be read as YAML or JSON."""
     NO_SUCH_OBJECT = "noSuchObject"
-    """The object does not stand there."""
+    """The object is not there."""
     NO_SUCH_ITEM = "noSuchItem"
     """The field is below an item that a list does not have."""
     NOT_A_MAPPING = "notAMapping"

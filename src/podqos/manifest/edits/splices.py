@@ -1,8 +1,8 @@
-"""From what a document says and what it should say to the pieces of its text that have to change.
+"""From what a document says and what it should say to the pieces of its text that must change.
 
 The two values are walked together with the nodes; wherever they are the same object nothing is looked at. Places
 where a local change would not be local (anchors that are used elsewhere, merge keys) or where the notation is out of
-the ordinary are refused.
+the ordinary are rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podqos.manifest.plain import FieldPath, Plain
 
 
 class _Slot(Struct, frozen=True):
-    """Where a value stands: behind a key between lines, or anywhere in brackets, in a list or alone."""
+    """Where a value is: behind a key between lines, or anywhere in brackets, in a list or alone."""
 
     member: Member | None = None
     """The key, if it is one between lines."""
@@ -29,7 +29,7 @@ class _Slot(Struct, frozen=True):
 
 
 def splices(text: str, root: YamlNode, old: Plain, new: Plain, *, is_json: bool) -> list[Splice]:
-    """Return how to change a text in which ``root`` stands and says ``old``, so that it says ``new``."""
+    """Return how to change a text where ``root`` says ``old``, so that it says ``new``."""
     walk = _Walk(text, root, is_json=is_json)
     walk.change(root, old, new, (), _Slot(flow=FlowStyle(is_json=is_json)))
     # What goes to the same place keeps its order: the inner of two mappings that end together comes first.
@@ -161,7 +161,7 @@ class _Walk:
         self.splices += block_changes.replace_value(self._text, slot.member, after_colon, new, self._block)
 
     def _check_removal(self, node: YamlNode, path: FieldPath) -> None:
-        """Refuse to take away an anchor that is used elsewhere."""
+        """Refuse to remove an anchor that is used elsewhere."""
         for below in node.below():
             if below.kind is not YamlKind.ALIAS and below.anchor is not None and below.anchor in self._shared:
                 raise EditRefusal(Reason.SHARED, path, below.start, below.anchor)

@@ -39,7 +39,7 @@ class FlowStyle(Struct, frozen=True):
 
     is_json: bool = False
     line_indent: str | None = None
-    """What stands before each key, if each has a line of its own."""
+    """The text before each key, if each has a line of its own."""
     unit: str = "  "
     """What the keys of a mapping in it have before them in addition."""
     comma: str = ", "

@@ -123,9 +123,7 @@ def _container(container: ContainerAdvice, style: Style, qos_class: QOSClass) ->
 def _to_choose(container: ContainerAdvice) -> str:
     known = {CPU: container.cpu_milli, MEMORY: container.memory_bytes}
     unknown = [resource for resource, used in known.items() if used is None and resource not in container.requests]
-    return (
-        f"choose its {' and '.join(unknown or known)} request{'s' if len(unknown) != 1 else ''}: nothing was measured"
-    )
+    return f"choose its {' and '.join(unknown or known)} request{'s' if len(unknown) != 1 else ''}: no measurements"
 
 
 def _implied(container: ContainerAdvice) -> set[Doubt]:

@@ -219,7 +219,7 @@ def _summary_lines(
     counts = _counts(summary, style, without_infos=hidden > 0)
     yield f"{counts or ('no findings above info' if hidden else 'no findings')}; {checked} checked"
     if hidden:
-        yield f"  {counted(hidden, 'info')} left out ({stated_with('verbose')} shows {'it' if hidden == 1 else 'them'})"
+        yield f"  {counted(hidden, 'info')} hidden ({stated_with('verbose')} shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
     fixed = [item for item in report.items if _is_fixable(item, report)]
     fixable = len(fixed)

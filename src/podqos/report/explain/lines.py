@@ -164,7 +164,7 @@ def asked(container: ContainerExplanation, resource: str) -> str:
     request, limit = container.requests.get(resource), container.limits.get(resource)
     if request is None and limit is None:
         return "–"
-    return f"{request or '–'} / {limit or 'node'}"
+    return f"{request or '–'} / {limit or 'no limit'}"
 
 
 def _scores(containers: Sequence[ContainerExplanation]) -> str:

@@ -199,7 +199,7 @@ def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
             mebibytes(amount.value) for amount in (soft.allocatable, soft.soft, soft.usable_before_soft)
         )
         told = (
-            f"pods may request {allocatable} of {soft.resource}, but the soft threshold of {threshold} is met once "
+            f"pods may request {allocatable} of {soft.resource}, but the soft threshold of {threshold} is crossed once "
             f"they use {usable}: systemReserved should cover the threshold too"
         )
         lines += wrapped(told, style, "  ")

@@ -57,7 +57,7 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
         lines.append(f"  … and {len(harmful) - len(shown):,} more ({stated_with('all')})")
     harmless = len({(leak.node, leak.pod) for leak in report.leaks} - {(blast.node, blast.pod) for blast in harmful})
     if report.pods > 1:
-        lines += ["", f"{harmless:,} of {counted(report.pods, 'pod')} affect no other pod."]
+        lines += ["", f"{harmless:,} of {counted(report.pods, 'pod')} affect no other pods."]
     names = list(dict.fromkeys(leak.pod for leak in report.leaks))
     if report.nodes == 1 and 1 < len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]

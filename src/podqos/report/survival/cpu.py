@@ -69,7 +69,7 @@ def _percent(denied: float) -> str:
 
 def _asked(request: Quantity | None, limit: Quantity | None) -> str:
     """Return request and limit; without a limit all cores are the ceiling."""
-    return f"{request or '–'} / {limit or 'node'}" if request or limit else "–"
+    return f"{request or '–'} / {limit or 'no limit'}" if request or limit else "–"
 
 
 def _daemons(daemons: DaemonsCpu, cores: float) -> str:

@@ -156,7 +156,7 @@ class _Resolution:
             field, name = ("nodeLost", event.node_lost) if event.node_lost else ("nodeJoins", event.node_joins)
             if name not in names:
                 some = ", ".join(names[:5])
-                self._report((*path, field), f'there is no node "{name}"', f"nodes are {some}")
+                self._report((*path, field), f'no such node: "{name}"', f"nodes are {some}")
                 continue
             at_us = int(event.at)
             yield NodeLost(at_us, name) if event.node_lost else NodeAdded(at_us, name)

@@ -51,7 +51,7 @@ class NodeReader:
             for number in range(group.count):
                 name = group.name_of(number)
                 if seen.setdefault(name, index) != index:
-                    self._report(("spec", "nodes", index, "name"), f'there is a node "{name}" already', "rename one")
+                    self._report(("spec", "nodes", index, "name"), f'duplicate node "{name}"', "rename one")
                     break
         return groups
 
@@ -100,7 +100,7 @@ class NodeReader:
         low = lowest if part.low is None else part.low
         high = low if part.high is None else part.high
         if not lowest <= low <= high:
-            self._report(path, "min, low and high must rise", "the kernel sets low above min and high above low")
+            self._report(path, "min, low and high must increase", "the kernel sets low above min and high above low")
         return Watermarks(lowest.value, low.value, high.value, low.value, high.value)
 
     def _system(self, node: NodePart, path: FieldPath) -> SystemDemand:

@@ -56,11 +56,11 @@ _METRICS = {
 class Irregular(StrEnum):
     """What monitoring got wrong, and what was made of it."""
 
-    NO_NUMBER = "no number, left out"
-    TWICE = "at the same time as another, of which the larger counts"
-    UNORDERED = "out of order, put in order"
-    RESET = "a counter that was reset"
-    GAP = "after a gap, bridged with a straight line"
+    NO_NUMBER = "not a number, left out"
+    TWICE = "duplicate times, of which the larger value counts"
+    UNORDERED = "out of order, sorted"
+    RESET = "counter resets"
+    GAP = "after a gap, interpolated"
 
 
 class Replayed(Struct, frozen=True):
@@ -123,7 +123,7 @@ class RecordedUsage:
             for row in found:
                 self._take_row(row, pod)
         if not self.pods:
-            raise InputError("there are no samples", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
+            raise InputError("no samples", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
 
     def take_series(self, source: str, found: Iterable[PrometheusSeries], measure: Measure | None) -> None:
         """Take series of Prometheus; ``measure`` is what those without a name are."""
@@ -134,11 +134,11 @@ class RecordedUsage:
         time_column = next((name for name in TIME_COLUMNS if name in row.columns), "")
         if not time_column:
             fix = "name it time; `kubectl top` shows one moment only"
-            raise InputError("there is no column with the time", where=row.heading, fix=fix)
+            raise InputError("no time column", where=row.heading, fix=fix)
         texts = {name: str(row.fields.get(name, "")) for name in ("namespace", "pod", "container", "node")}
         name = texts["pod"] or (pod if "pod" not in row.columns else "")
         if not name:
-            raise InputError("the row names no pod", where=row.where, fix="write namespace/name into the column pod")
+            raise InputError("the row has no pod", where=row.where, fix="write namespace/name into the column pod")
         namespace, _, name = name.rpartition("/")
         found = self._pod(texts["namespace"] or namespace, name, texts["node"], row.where)
         for measure in Measure:
@@ -153,14 +153,14 @@ class RecordedUsage:
         known = _METRICS.get(name) if measure is None else (measure, 0)
         if known is None:
             stated = naming("memory") + " and " + naming("cpu") + " say what other files hold"
-            fix = f"known are {', '.join(_METRICS)}; " + stated
+            fix = f"known metrics: {', '.join(_METRICS)}; " + stated
             raise InputError(f"unknown metric {name}" if name else "the series has no name", where=where, fix=fix)
         container = labels.get("container", labels.get("container_name", ""))
         if container in _NO_CONTAINERS and ("container" in labels or "container_name" in labels):
             return
         pod = labels.get("pod", labels.get("pod_name", ""))
         if not pod:
-            raise InputError("the series has no label pod", where=where, fix="keep pod and container in the result")
+            raise InputError("the series has no pod label", where=where, fix="keep pod and container in the result")
         found = self._pod(labels.get("namespace", ""), pod, labels.get("node", ""), where)
         is_counter = known[0] is Measure.CPU and name.endswith("_total")
         # A container that was started again has a series of its own, and continues the one before.
@@ -185,8 +185,8 @@ class RecordedUsage:
         if self._are_dates is None:
             self._are_dates = is_date
         elif self._are_dates is not is_date:
-            what = "dates and times from the start do not go together"
-            raise InputError(what, where=where, fix="give dates, or seconds since 1970, for all")
+            what = "absolute and relative times are mixed"
+            raise InputError(what, where=where, fix="use dates or Unix seconds in every row")
         if samples.points and time_us < samples.points[-1][0]:
             self.irregular[Irregular.UNORDERED] += 1
         samples.points.append((time_us, nanos))

@@ -94,7 +94,7 @@ def _matches(labels: Mapping[str, str], match: Mapping[str, str]) -> bool:
 
 def _points(source: str, raw: list[_Point]) -> tuple[tuple[int, Quantity], ...]:
     if not raw:
-        raise InputError("there are no samples", where=source, fix="the file needs at least one")
+        raise InputError("no samples", where=source, fix="the file needs at least one")
     origin_us: int | None = None
     points: list[tuple[int, Quantity]] = []
     for where, time, value in raw:
@@ -105,6 +105,6 @@ def _points(source: str, raw: list[_Point]) -> tuple[tuple[int, Quantity], ...]:
         except InputError as error:
             raise InputError(error.what, where=where, fix=error.fix) from None
         if points and point[0] <= points[-1][0]:
-            raise InputError("the time is not later than that of the sample before", where=where, fix="sort by time")
+            raise InputError("the time is not later than the previous sample's", where=where, fix="sort by time")
         points.append(point)
     return tuple(points)

@@ -144,7 +144,7 @@ def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:
     """Return a curve raised and delayed as a document says."""
     moved = shapes.delayed(shapes.raised(curve, unit.of(document.base)), int(document.delay))
     if min(value for _, value in moved.knots) < 0:
-        raise InputError("the demand falls below zero", fix="subtract no more than there is")
+        raise InputError("the demand falls below zero", fix="subtract less")
     return moved if document.clock is None else replace(moved, clock=document.clock)
 
 
@@ -253,7 +253,7 @@ def _read_points(
     for time, amount in points.items():
         time_us = int(read_duration(examination, time, (*path, time)))
         if read and time_us <= read[-1][0]:
-            examination.report((*path, time), "is not later than the time before it", "write them in order")
+            examination.report((*path, time), "is not later than the previous time", "write them in order")
         read.append((time_us, amount))
     if not read:
         examination.report(path, "is empty", "write at least one time, such as {0s: 1Gi}")
@@ -268,7 +268,7 @@ def _check(examination: Examination, document: ShapeDocument, path: FieldPath) -
         if not getattr(part, beat):
             examination.report((*path, name, beat), "Required value", "such as 24h")
         if part.low > part.high:
-            examination.report((*path, name, "low"), f"{part.low} is more than high ({part.high})", "swap the two")
+            examination.report((*path, name, "low"), f"{part.low} is higher than high ({part.high})", "swap the two")
     if document.wave is not None and not 0 < document.wave.share < 100:
         examination.report((*path, "wave", "share"), "must lie between 0 and 100", "percent of the period")
     if document.samples is not None and not document.samples.file:

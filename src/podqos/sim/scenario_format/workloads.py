@@ -92,7 +92,7 @@ class DemandReader:
 
     def _workload(self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath) -> ScenarioWorkload:
         if part.replicas is not None and part.replicas < 0:
-            self._report((*path, "replicas"), "is below zero", "0 leaves the workload out")
+            self._report((*path, "replicas"), "is below zero", "use 0 to leave the workload out")
         if part.deleted is not None and part.deleted < part.arrives:
             self._report((*path, "deleted"), "is deleted before it arrives", "swap the two")
         if part.deleted == part.arrives:
@@ -103,7 +103,7 @@ class DemandReader:
         for index, node in enumerate(part.nodes):
             if node not in self._known_nodes:
                 fix = suggestion(node, self._nodes[:1000])
-                self._report((*path, "nodes", index), f'there is no node "{node}"', fix)
+                self._report((*path, "nodes", index), f'no such node: "{node}"', fix)
         replicas = workload.replicas if part.replicas is None else max(0, part.replicas)
         return replace(
             workload,
@@ -122,7 +122,7 @@ class DemandReader:
         given = [name for name in ("demand", "containers", "per_replica") if getattr(part, name)]
         if len(given) > 1:
             what = f"{' and '.join(given)} exclude each other".replace("per_replica", "perReplica")
-            self._report(path, what, "containers: and perReplica: have demands of their own below them")
+            self._report(path, what, "put demands below containers: or perReplica:, not next to them")
         pods = len(self._nodes) if workload.kind == "DaemonSet" else workload.replicas
         if part.per_replica:
             variants = [
@@ -146,7 +146,7 @@ class DemandReader:
         if part.demand is not None:
             if len(names) > 1:
                 several = " and ".join(names)
-                self._report((*path, "demand"), f"the pod has the containers {several}", "use containers: NAME: …")
+                self._report((*path, "demand"), f"the pod has several containers: {several}", "use containers: NAME: …")
             demands.append((names[0], part.demand, (*path, "demand")))
         made = {}
         for name, demand, place in demands:

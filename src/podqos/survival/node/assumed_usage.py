@@ -30,9 +30,9 @@ def is_nominal(pods: Iterable[Pod]) -> bool:
     return any(MEMORY not in container.resources.requests for pod in pods for container in pod.running_containers)
 
 
-def assumed_amounts(pods: Iterable[Pod], requested: str = "what pods request") -> str:
+def assumed_amounts(pods: Iterable[Pod], requested: str = "the pods' requests") -> str:
     """Return what is assumed of pods, in words."""
-    return f"{requested}, or {mebibytes(NOMINAL_BYTES)} without a request" if is_nominal(pods) else requested
+    return f"{requested}, or {mebibytes(NOMINAL_BYTES)} without one" if is_nominal(pods) else requested
 
 
 def is_unmeasured(entry: PodUsage, idle: Collection[str]) -> bool:

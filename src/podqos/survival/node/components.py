@@ -9,9 +9,9 @@ from podqos.kernel.oom import Process, badness, shown_oom_score
 from podqos.qos.oom import component_scores
 
 _SET_BY = {
-    "kubelet": "oomScoreAdj of its configuration",
-    "kube-proxy": "oomScoreAdj of its configuration",
-    "container runtime": "OOMScoreAdjust of its systemd unit",
+    "kubelet": "oomScoreAdj in its configuration",
+    "kube-proxy": "oomScoreAdj in its configuration",
+    "container runtime": "OOMScoreAdjust in its systemd unit",
     "pod sandbox": "the container runtime",
 }
 

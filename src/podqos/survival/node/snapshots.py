@@ -80,14 +80,14 @@ def decode_snapshot(source: str, value: Plain, beyond: list[BeyondLimit] | None 
     ``beyond`` takes what is above a container's limit.
     """
     if not isinstance(value, dict) or "node" not in value:
-        raise InputError("not a snapshot: it has no node", where=source, fix=_FIX)
+        raise InputError("not a snapshot: node is missing", where=source, fix=_FIX)
     for name in value:
         if name not in _FIELDS:
-            raise InputError(f"a snapshot has no field {name!r}", where=source, fix=f"it has {', '.join(_FIELDS)}")
+            raise InputError(f"unknown field {name!r}", where=source, fix=f"it has {', '.join(_FIELDS)}")
     node = _node(source, value["node"])
     pods = [_pod(f"{source}: pods[{index}]", pod) for index, pod in enumerate(_list(source, value, "pods"))]
     if len({pod.metadata.uid for pod in pods}) < len(pods):
-        raise InputError("two pods are the same", where=source, fix="every pod needs a name, or uid, of its own")
+        raise InputError("duplicate pod", where=source, fix="every pod needs a unique name or uid")
     rows = [usage_row(row, f"{source}: usage[{index}]") for index, row in enumerate(_list(source, value, "usage"))]
     return from_usage([NodePod(pod, pod.key) for pod in pods], rows, node, beyond)
 

@@ -45,7 +45,9 @@ def from_usage(
             of_pod = found.setdefault(entry.pod.metadata.uid, {})
             if container in of_pod:
                 where = of_pod[container].where
-                raise InputError(f"a second row for {entry.pod.key} {container}", where=row.where, fix=f"see {where}")
+                raise InputError(
+                    f"a second row for {entry.pod.key} {container}", where=row.where, fix=f"the first is at {where}"
+                )
             of_pod[container] = _within_limit(row, entry.pod, container, [] if beyond is None else beyond)
     return Snapshot(node, tuple(pod_usage(entry.pod, found.get(entry.pod.metadata.uid, {})) for entry in pods))
 
@@ -94,7 +96,7 @@ class _Directory:
             return []
         close = get_close_matches(row.pod, [*self._pods, *self._workloads], 1)
         fix = f"did you mean {close[0]}?" if close else "name a pod or workload of the input"
-        raise InputError(f"there is no pod {row.pod}", where=row.where, fix=fix)
+        raise InputError(f"no such pod: {row.pod}", where=row.where, fix=fix)
 
 
 def _container(row: UsageRow, pod: Pod) -> str | None:

@@ -113,14 +113,16 @@ def _check_columns(names: Iterable[object], where: str) -> None:
 def _check(row: UsageRow) -> None:
     amounts = (row.memory, row.anon, row.inactive_file, row.swap, row.page_tables, row.disk)
     if any(amount is not None and amount.sign < 0 for amount in amounts) or row.processes < 1 or (row.inodes or 0) < 0:
-        raise InputError("an amount is below zero, or there are no processes", where=row.where, fix="leave it out")
+        raise InputError(
+            "amounts can't be negative, and processes must be at least 1", where=row.where, fix="leave it out"
+        )
     if row.processes > _MOST_PROCESSES:
         raise InputError(f"{row.processes} processes", where=row.where, fix=f"at most {_MOST_PROCESSES}")
     if not row.pod:
         raise InputError("the row has no pod", where=row.where, fix="write pod: namespace/name")
     if row.memory is not None and row.anon is not None and row.anon > row.memory:
         what = f"anon ({row.anon}) is part of memory ({row.memory}) and cannot be more"
-        raise InputError(what, where=row.where, fix="memory is the working set: anon and page cache in use")
+        raise InputError(what, where=row.where, fix="memory is the working set: anon plus active page cache")
 
 
 _Timed = tuple[int | None, UsageRow]
@@ -145,7 +147,7 @@ def _series_rows(source: str, table: Iterable[PrometheusSeries]) -> Iterator[_Ti
             continue
         pod, namespace = labels.get("pod", labels.get("pod_name", "")), labels.get("namespace", "")
         if not pod:
-            raise InputError("the series has no label pod", where=where, fix="keep pod and container in the result")
+            raise InputError("the series has no pod label", where=where, fix="keep pod and container in the result")
         time, text = max(measured)
         try:
             memory = read_amount(text)
@@ -191,7 +193,7 @@ def _refuse(error: Exception, where: str) -> NoReturn:
     what, _, path = str(error).partition(" - at `$.")
     field = f"{path.rstrip('`')}: " if path else ""
     quantity = error if isinstance(error, InvalidQuantity) else error.__cause__
-    fix = "amounts are written as in manifests: 100Mi, 2Gi"
+    fix = "write amounts as in manifests: 100Mi, 2Gi"
     if isinstance(quantity, InvalidQuantity):
         what, fix = quantity.what, quantity.fix or fix
     raise InputError(f"{field}{what}", where=where, fix=fix) from error

@@ -355,7 +355,7 @@ def _exclusive_cores(pods: Iterable[Pod], cores: int | Fraction, settings: Cgrou
     total = sum(sum(_exclusive(pod, qos_class, settings, profile)) for pod, qos_class in classes)
     if total > cores:
         have = f"pods have {float(cores):g}"
-        what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and {have}"
+        what = f"containers need {total} exclusive CPUs (cpuManagerPolicy: static), but {have}"
         raise InputError(what, fix=hint("give more with " + naming("cores")))
     return total
 

@@ -224,7 +224,7 @@ async def read_apart(files: Mapping[str, bytes]) -> PageSource:
                     raise found
                 return found
     except TimeoutError:
-        raise InputError("reading it takes too long", where=", ".join(files), fix="give a part of it") from None
+        raise InputError("reading it takes too long", where=", ".join(files), fix="open a smaller part") from None
     raise AssertionError("a worker answers, or is ended")
 
 
@@ -265,7 +265,7 @@ async def messages(process: asyncio.subprocess.Process) -> AsyncGenerator[tuple[
         try:
             kind, length = HEAD.unpack(await process.stdout.readexactly(HEAD.size))
             if length > _MOST_BYTES:
-                raise HostError("the result is too large to show; give a smaller part of the input")
+                raise HostError("the result is too large to show; open a smaller part")
             body = await process.stdout.readexactly(length)
         except asyncio.IncompleteReadError:
             raise HostError("the worker was killed before it finished (out of memory?)") from None
@@ -287,4 +287,4 @@ def check_request(request: JobRequest, source: PageSource) -> None:
     if request.kind is JobKind.RUN or request.edits:
         varied(source, ())
     if source.scenario is None and source.objects is None and source.cluster is None:
-        raise InputError("it contains no pods", where=source.name, fix="give manifests, a snapshot or a scenario")
+        raise InputError("it contains no pods", where=source.name, fix="open manifests, a snapshot or a scenario")

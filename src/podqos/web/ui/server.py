@@ -350,11 +350,11 @@ class Ui:
         else:
             given = {file_name(query.get("name", "")): request.body}
         if not any(data.strip() for data in given.values()):
-            raise InputError("it is empty", where=", ".join(given), fix="give a file with content")
+            raise InputError("it is empty", where=", ".join(given), fix="open a file with content")
         before = _known(visitor.sources, query["to"], "source") if "to" in query else None
         files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
-            raise TooLarge(f"more than {self.limits.files} files", fix="give one directory at a time")
+            raise TooLarge(f"more than {self.limits.files} files", fix="open one directory at a time")
         is_small = sum(map(len, files.values())) <= _SMALL_BYTES
         source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
         if before is not None and visitor.sources.get(before.id) is not before:

@@ -154,7 +154,7 @@ class Visitors:
         limits = self._limits
         before = visitor.sources.get(shown.id)
         if shown.source.size_bytes > limits.visitor_bytes:
-            raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="give a part of it")
+            raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="open a smaller part")
         size = shown.source.size_bytes - (0 if before is None else before.source.size_bytes)
         if sum(visitor.size_bytes for visitor in self._known.values()) + size > limits.total_bytes:
             raise NoRoom("the storage for visitors is full", fix="try again later")

@@ -52,7 +52,7 @@ _OF_MANIFESTS = (b"apiVersion", b"containers:", b'"containers"', b"kind:")
 def varied(source: PageSource, assignments: Sequence[str]) -> Scenario:
     """Return a source's scenario with changes, in the syntax of ``podqos simulate --what-if``."""
     if source.scenario is None:
-        raise InputError("only a scenario can be run", where=source.name, fix="give a scenario and its manifests")
+        raise InputError("only a scenario can be run", where=source.name, fix="open a scenario and its manifests")
     if not assignments:
         return source.scenario
     variation = Variation([parse_assignment(assignment) for assignment in assignments])
@@ -134,7 +134,7 @@ def _recognised(name: str, data: bytes) -> _What:
         return _What.USAGE
     # A log with zeros left by a crash is still a log; an image or an archive is not valid UTF-8, either.
     if b"\0" in head and "\ufffd" in head[:-4].decode(errors="replace"):
-        fix = "unpack it, or give manifests, a snapshot, a scenario, a log or a run"
+        fix = "unpack it, or open manifests, a snapshot, a scenario, a log or a run"
         raise InputError("a binary file that podqos cannot read", where=name, fix=fix)
     return _What.LOG
 

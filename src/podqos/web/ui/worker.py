@@ -43,7 +43,7 @@ def main(server: int) -> None:
     except PodqosError as error:
         _send(out, FAILURE, str(error).encode())
     except MemoryError:
-        _send(out, FAILURE, b"it takes more memory than a run may have; give a part of it")
+        _send(out, FAILURE, b"the run needs more memory than it may use; open a smaller part")
     except Exception as error:
         _send(out, FAILURE, f"podqos failed: {type(error).__name__}".encode())
         raise

@@ -10,7 +10,7 @@ import { lines, textWidth } from "../text";
 import { NONE } from "../ui";
 import { even, rowsIn, type Range } from "../windowed";
 
-/** A pod that leaks, and what it takes down: the first death of each, and its place among them. */
+/** A leaking pod and its victims: the first death of each, and its position. */
 export interface Leaking {
   pod: string;
   qosClass: string;
@@ -20,29 +20,29 @@ export interface Leaking {
 export interface Shown {
   rows: readonly Leaking[];
   victims: readonly string[];
-  /** The name of a column or a victim, with a minus where it is descending. */
+  /** The name of a column or a victim, with a minus if descending. */
   sort: string;
-  /** The pod that leaks and its victim. */
+  /** The leaking pod and its victim. */
   chosen: readonly [pod: string, victim: string] | null;
 }
 
-/** The columns before the victims. */
+/** The columns left of the victims. */
 const COLUMNS = [
   ["pod", "Leaking pod"],
   ["taken", "Takes down"],
   ["soonest", "First victim after"],
 ] as const;
-/** How wide columns are, in pixels, as in blast.css. */
+/** Column widths in pixels, as in blast.css. */
 const [CELL, TAKEN, SOONEST] = [36, 64, 100];
-/** The pods: with the class beside the name, or below it in a window that is narrower than this. */
+/** The pods: with the class next to the name, or below it in a window narrower than this. */
 const [BESIDE, BELOW, NARROW] = [320, 132, 640];
 const [CHIP, LINE, PADDING] = [104, 18, 8];
-/** Names of victims that are longer end with an ellipsis. */
+/** Longer names of victims are cut with an ellipsis. */
 const LONGEST = 170;
-/** How much is drawn above and below what is seen, in pixels; so many columns come at a time; and how long a frame may write. */
+/** The margin rendered above and below in pixels; columns per step; and the time budget of a frame. */
 const [BEYOND, STEP, BUDGET_MS] = [80, 4, 1];
 
-/** A cell without a death. */
+/** A cell without a victim. */
 const EMPTY = h("td", { role: "gridcell" }, h("button", { type: "button", tabindex: -1, "aria-pressed": "false" }));
 
 interface Drawn {
@@ -56,9 +56,9 @@ interface Row extends Drawn {
   chip: HTMLElement;
   taken: HTMLElement;
   soonest: HTMLElement;
-  /** By the column of the victim. */
+  /** By the victim's column. */
   cells: Map<number, Drawn & { button: HTMLElement }>;
-  /** What is written there, and from which column to which. */
+  /** The rendered content, and its column range. */
   of: Leaking | null;
   columns: Range;
 }

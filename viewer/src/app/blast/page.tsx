@@ -15,7 +15,7 @@ import type { ViewProps } from "../view";
 import { Board, type Leaking } from "./board";
 import "./blast.css";
 
-/** So many leaks are told one by one. */
+/** Maximum number of leaks listed individually. */
 const TOLD = 20;
 
 /** The jobs of this visit, by source and node. */
@@ -73,7 +73,7 @@ export function BlastPage({ route, app }: ViewProps) {
   return <Shown radius={job.result} tools={tools} />;
 }
 
-/** Name a job in the address, without a step back to where there was none. */
+/** Put a job into the address without a new history entry. */
 function show(id: string, node: string): void {
   go(href("blast", [id], { ...Object.fromEntries(here().query), node }), false);
 }
@@ -92,7 +92,7 @@ function Shown({ radius, tools }: { radius: BlastRadius; tools: ComponentChildre
     },
     [radius],
   );
-  // Where it was while that was awaited.
+  // The state before the answer arrived.
   useLayoutEffect(() => render(tools, chooser), [tools]);
   return <Dom make={make} />;
 }
@@ -144,7 +144,7 @@ function Matrix({ radius }: { radius: BlastRadius }) {
   );
 }
 
-/** Sort by a column, or the other way round where it is sorted by it. */
+/** Sort by a column, or reverse the order if it is already sorted by it. */
 function sortBy(name: string): void {
   change({ sort: here().query.get("sort") === name ? `-${name}` : name }, true);
 }
@@ -154,14 +154,14 @@ function Rates({ rates, rate }: { rates: readonly number[]; rate: number }) {
   return <Select label="Leak rate" value={String(rate)} options={rates.map((each) => [String(each), `${bytes(each)}/s`] as const)} change={(value) => change({ rate: value })} />;
 }
 
-/** The rates of leaks, first the one that takes most down. */
+/** Leak rates, the one with the most victims first. */
 function ratesOf(radius: BlastRadius): readonly number[] {
   const harm = new Map<number, number>();
   for (const leak of radius.leaks) harm.set(leak.rateBytesPerSecond, (harm.get(leak.rateBytesPerSecond) ?? 0) + leak.others.length);
   return [...harm.keys()].sort((one, other) => (harm.get(other) ?? 0) - (harm.get(one) ?? 0) || other - one);
 }
 
-/** What each pod takes down at a rate, and the victims, first those of most. */
+/** What each pod takes down at a rate, and the victims, most frequent first. */
 function leaksOf(radius: BlastRadius, rate: number): { leaks: readonly Leaking[]; victims: readonly string[] } {
   const times = new Map<string, number>();
   const leaks = radius.leaks

@@ -31,7 +31,7 @@ function Shown({ view, route, app }: { view: CheckView; route: Route; app: App }
   const get = (name: string) => route.query.get(name) ?? "";
   const [severity, check, text] = [get("severity"), get("check"), get("q").toLowerCase()];
   const found = useMemo(
-    // The worst first; within that, in the order of the files.
+    // Most severe first, then in file order.
     () => SEVERITIES.flatMap((level) => view.items.filter((each) => each.severity === level)).filter((each) => (!severity || each.severity === severity) && (!check || each.check === check) && (!text || `${each.subject} ${each.reason} ${each.place} ${each.title}`.toLowerCase().includes(text))),
     [view, severity, check, text],
   );

@@ -2,27 +2,27 @@
 
 import type { Layout } from "./layout";
 
-/** The colours of the theme that is shown. */
+/** The colours of the current theme. */
 export interface Look {
   ink: string;
   line: string;
   card: string;
   fills: Readonly<Record<string, string>>;
-  /** Of what is drawn over a class: stripes, dots or nothing. */
+  /** The pattern of a class: stripes, dots or none. */
   patterns: Readonly<Record<string, string | null>>;
   font: string;
 }
 
 export interface Picture {
   look: Look;
-  /** Pixels of the screen to one of the page. */
+  /** Device pixels per CSS pixel. */
   ratio: number;
   layout: Layout;
   /** By block: name, class and place. */
   names: readonly string[];
   classes: readonly string[];
   places: readonly (number | null)[];
-  /** Which the filters let through, one byte each; null where all. */
+  /** Which blocks pass the filters, one byte each; null: all. */
   mask: Uint8Array | null;
 }
 
@@ -71,7 +71,7 @@ export function painter(): (picture: Picture) => ImageBitmap {
     return context.createPattern(canvas, "repeat");
   }
 
-  /** How wide a letter is, more or less: measuring every text would take most of the time. */
+  /** The approximate width of a letter: measuring every text would take most of the time. */
   const LETTER = 6.6;
   const GAP = 1;
 
@@ -96,7 +96,7 @@ export function painter(): (picture: Picture) => ImageBitmap {
         context.globalAlpha = isIn ? 1 : 0.14;
         context.fillStyle = look.fills[qosClass] ?? look.line;
         context.fillRect(x, strip.top, width, height);
-        // What the filters do not let through is only hinted at.
+        // Filtered-out blocks are only hinted at.
         if (!isIn) continue;
         const over = patterns[qosClass];
         if (over) {
@@ -110,7 +110,7 @@ export function painter(): (picture: Picture) => ImageBitmap {
     return canvas.transferToImageBitmap();
   }
 
-  /** Write the place, and the name where there is room; over a pattern on a ground of its own. */
+  /** Write the place and, if there is room, the name; over a pattern, on a background of its own. */
   function label(context: Context, ink: string, ground: string | null, called: string, place: number | null, x: number, y: number, width: number, height: number): void {
     const number = place === null ? "" : String(place);
     const room = Math.floor((width - 8) / LETTER);
@@ -129,7 +129,7 @@ export function painter(): (picture: Picture) => ImageBitmap {
     });
   }
 
-  /** A name in so many letters: what tells pods apart is at the end. */
+  /** A name cut to this many letters: what distinguishes pods is at the end. */
   function shortened(name: string, letters: number): string {
     if (name.length <= letters) return name;
     if (letters < 4) return "";

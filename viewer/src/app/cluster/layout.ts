@@ -12,15 +12,15 @@ export interface Layout {
   width: number;
   height: number;
   strips: readonly Strip[];
-  /** The left edge of each block, and its width. */
+  /** The left edges and widths of the blocks. */
   left: Float64Array;
   wide: Float64Array;
 }
 
-/** The least area of a block, in pixels: one can hit it, and see its colour. */
+/** The minimum area of a block in pixels: large enough to click, and to see its colour. */
 const LEAST = 90;
 
-/** Lay out blocks of these sizes. A strip takes another block as long as that makes its blocks more like squares. */
+/** Lay out blocks of these sizes. A strip takes another block as long as its blocks become more square. */
 export function layout(sizes: readonly number[], width: number, height: number): Layout {
   const count = sizes.length;
   const sum = Math.max(1, sizes.reduce((total, size) => total + size, 0));
@@ -29,7 +29,7 @@ export function layout(sizes: readonly number[], width: number, height: number):
   const areas = new Float64Array(count);
   let taken = 0;
   for (let index = 0; index < count; index++) taken += areas[index] = Math.max(least, ((sizes[index] ?? 0) / sum) * area);
-  // Small blocks were made larger; all shrink a little so that they fit.
+  // Small blocks were enlarged, so all shrink a little to fit.
   const scale = area / taken;
   const left = new Float64Array(count);
   const wide = new Float64Array(count);
@@ -42,7 +42,7 @@ export function layout(sizes: readonly number[], width: number, height: number):
     while (to < count) {
       const longer = strip + (areas[to] ?? 0) * scale;
       const high = longer / width;
-      // The mean of how far blocks are from squares.
+      // The mean deviation from squares.
       let mean = 0;
       for (let index = from; index <= to; index++) {
         const across = ((areas[index] ?? 0) * scale) / high;
@@ -82,7 +82,7 @@ export function boxOf(layout: Layout, index: number): { left: number; top: numbe
   return { left: layout.left[index] ?? 0, top: strip?.top ?? 0, width: layout.wide[index] ?? 0, height: strip?.height ?? 0 };
 }
 
-/** Return the block above or below, or the same where there is none. */
+/** Return the block above or below, or the same one if there is none. */
 export function beyond(layout: Layout, index: number, by: -1 | 1): number {
   const here = layout.strips.findIndex((each) => index >= each.from && index < each.to);
   const strip = layout.strips[here + by];

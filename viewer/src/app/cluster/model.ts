@@ -20,11 +20,11 @@ export class Panel {
   constructor(
     readonly node: NodePanel,
     readonly title: string,
-    /** As they came. */
+    /** In the order of the source. */
     readonly pods: readonly PodBlock[],
   ) {}
 
-  /** First to go first; by places, and where there are none as they came. */
+  /** In the chosen order, otherwise in the order of the source. */
   by(order: Order): readonly PodBlock[] {
     let found = this.orders.get(order);
     if (found === undefined) {
@@ -36,12 +36,12 @@ export class Panel {
 }
 
 export const ASSUMED = "One node (assumed)";
-/** The panel of pods that wait for a node. */
+/** The panel of unscheduled pods. */
 export const WAITING = "Not scheduled";
 
 let last: ReadonlyMap<string, Panel> = new Map();
 
-/** Return the nodes with their pods; one that is as it was the last time is the same panel. */
+/** Return the nodes with their pods; an unchanged node keeps its panel object. */
 export function panelsOf(view: ClusterView): readonly Panel[] {
   const byNode = new Map<string, PodBlock[]>(view.nodes.map((node) => [node.name, []]));
   const hasAssumed = view.nodes.some((node) => node.isAssumed);
@@ -64,7 +64,7 @@ function panelOf(node: NodePanel, title: string, pods: readonly PodBlock[]): Pan
 
 const NOTHING = { allocatable: 0, requests: 0, limits: 0, used: null, usedByPods: null };
 
-/** The panel of those that have no node. */
+/** The panel of pods without a node. */
 function nowhere(pods: number): NodePanel {
   return {
     name: "", pods, mostPods: null, memory: NOTHING, cpu: NOTHING, conditions: [], headroomBytes: null, isMeasured: false, nextEvicted: null, nextKilled: null,
@@ -84,7 +84,7 @@ export function hasUsage(view: ClusterView): boolean {
   return view.pods.some((pod) => pod.usedBytes !== null);
 }
 
-/** How large a pod is drawn; without a limit it may take all there is, and is drawn as what it requests. */
+/** The size of a pod's block; a pod without a limit is sized by its request. */
 export function sizeOf(pod: PodBlock, size: Size): number {
   if (size === "used") return pod.usedBytes ?? pod.requestedBytes;
   return size === "limit" ? (pod.limitBytes ?? pod.requestedBytes) : pod.requestedBytes;
@@ -92,14 +92,14 @@ export function sizeOf(pod: PodBlock, size: Size): number {
 
 const texts = new WeakMap<PodBlock, string>();
 
-/** In small letters, what is looked for in a pod. */
+/** The lower-case text of a pod that the filter searches. */
 function textOf(pod: PodBlock): string {
   let text = texts.get(pod);
   if (text === undefined) texts.set(pod, (text = `${keyOf(pod)} ${pod.workload} ${pod.node}`.toLowerCase()));
   return text;
 }
 
-/** What the filters let through; null where that is everything. */
+/** The filter function; null if everything passes. */
 export type Fits = ((pod: PodBlock) => boolean) | null;
 
 export function fitting({ namespace, qosClass, priority, text }: Filters): Fits {
@@ -113,7 +113,7 @@ export function fitting({ namespace, qosClass, priority, text }: Filters): Fits 
     (words.length === 0 || words.every((word) => textOf(pod).includes(word)));
 }
 
-/** A node, and how many of its pods the filters let through. */
+/** A node, and how many of its pods pass the filters. */
 export interface Match {
   panel: Panel;
   count: number;
@@ -129,7 +129,7 @@ export function matching(panels: readonly Panel[], fits: Fits): readonly Match[]
 
 const masks = new WeakMap<readonly PodBlock[], Uint8Array>();
 
-/** Return which of these pods fit, one byte each, or null where all do; a mask that is as it was the last time is the same mask. */
+/** Return which of these pods pass, one byte each, or null if all do; an unchanged mask keeps its identity. */
 export function maskOf(pods: readonly PodBlock[], fits: Fits): Uint8Array | null {
   if (fits === null) return null;
   const mask = Uint8Array.from(pods, (pod) => (fits(pod) ? 1 : 0));

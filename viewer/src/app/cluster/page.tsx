@@ -31,12 +31,12 @@ export function ClusterPage({ route, app }: ViewProps) {
   );
 }
 
-/** Blocks or table, whichever is not shown. */
+/** Switch between blocks and table. */
 export function turnOver(): void {
   change({ show: here().query.get("show") === "table" ? null : "table" });
 }
 
-/** What the address asks for. */
+/** The filters in the address. */
 function asked(route: Route, hasUsage: boolean) {
   const get = (name: string) => route.query.get(name) ?? "";
   const filters: Filters = { namespace: get("ns"), qosClass: get("class"), priority: get("priority"), text: get("q") };
@@ -130,7 +130,7 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   );
 }
 
-/** What can be chosen beside the text; made again only where a choice is another. */
+/** The drop-down filters; rendered again only if a choice has changed. */
 function Choices({ view, filters, size, order, asTable }: { view: ClusterView; filters: Filters; size: Size; order: Order; asTable: boolean }) {
   const namespaces = useMemo(() => [...new Set(view.pods.map((pod) => pod.namespace))].toSorted(), [view]);
   const priorities = useMemo(() => [...new Set(view.pods.map((pod) => pod.priority))].toSorted((one, other) => one - other), [view]);
@@ -152,7 +152,7 @@ function factsOf(view: ClusterView): string[] {
   return [view.name, ...(view.kubernetesVersion ? [`Kubernetes ${view.kubernetesVersion}`] : []), ...when];
 }
 
-/** The node that is nearest to running out, and who pays for it. */
+/** The node with the least headroom, and its next victims. */
 function headline(nodes: ClusterView["nodes"]): string {
   const worst = nodes.find((node) => node.headroomBytes !== null);
   if (worst === undefined) return "";
@@ -188,7 +188,7 @@ function Tiles({ view }: { view: ClusterView }) {
 
 const MOST_SAVED = 100;
 
-/** The pods that one can open in a saved page: the first ones that the filters let through. */
+/** The pods that can be opened in a saved page: the first ones that pass the filters. */
 export async function podsToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
   const view = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
   const fits = fitting(asked(route, hasUsage(view)).filters);

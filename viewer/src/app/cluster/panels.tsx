@@ -80,7 +80,7 @@ const Head = kept(function Head({ node, title, pods }: { node: NodePanel; title:
   );
 });
 
-/** Keep the filters where a node is opened. */
+/** Keep the filters when a node is opened. */
 function openNode(event: MouseEvent, node: string): void {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
@@ -91,7 +91,7 @@ function share(part: number, whole: number): string {
   return whole > 0 ? ` ${Math.round((part / whole) * 100)} %` : "";
 }
 
-/** What is left until the kubelet evicts or, where that comes first, the kernel kills; named by what binds it, where that is not the hard threshold of the machine. */
+/** The headroom before eviction or, if that comes first, before an OOM kill; named by its limiting factor. */
 function headroomOf(node: NodePanel): { left: number | null; name: string } {
   const { headroomBytes, kernelLeftBytes } = node;
   if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes) return { left: kernelLeftBytes, name: "OOM headroom" };
@@ -136,7 +136,7 @@ function Figure({ name, value, note = "", kind = "", isTrouble = false }: { name
   );
 }
 
-/** What is said of a pod where one points at it, or comes to it by keyboard. */
+/** The description of a pod on hover or focus. */
 function words(pod: PodBlock): string {
   const places = [
     pod.evictionPlace === null ? "" : pod.spared ? `never evicted (${pod.spared})` : `evicted ${ordinal(pod.evictionPlace)}`,
@@ -215,7 +215,7 @@ function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeo
   const left = Math.max(0, Math.min(width - wide, box.left + box.width / 2 - wide / 2));
   const below = box.top + box.height + 6;
   const tip = useRef<HTMLDivElement>(null);
-  // Above the block where the screen ends before it does, and as low as it is still seen where neither has room.
+  // Above the block if there is no room below, and as low as possible if neither has room.
   useLayoutEffect(() => {
     const element = tip.current;
     if (element === null) return;
@@ -235,7 +235,7 @@ function Tip({ words: text, box, width }: { words: string; box: ReturnType<typeo
   );
 }
 
-/** Another number with each theme and each resolution of the screen: canvases are drawn again for it. */
+/** Changes with the theme and the screen resolution: canvases are then redrawn. */
 function useLook(): number {
   const [turn, setTurn] = useState(0);
   useLayoutEffect(() => {
@@ -252,7 +252,7 @@ function useLook(): number {
   return turn;
 }
 
-/** What is said of a node where it is looked at alone. */
+/** The facts of a single node. */
 export function NodeFacts({ panel: { node } }: { panel: Panel }) {
   const victim = (next: NodePanel["nextEvicted"]) => (next === null ? "no pod" : <><b>{next.pod}</b> ({next.qosClass}){next.reason ? `: ${next.reason}` : ""}</>);
   return (

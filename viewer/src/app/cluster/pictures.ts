@@ -9,7 +9,7 @@ import { placeOf, type Order } from "./model";
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 let kept: { theme: string; look: Look } | null = null;
 
-/** Return the colours of the theme that is shown: they come from the style. */
+/** Return the colours of the current theme, from the style sheet. */
 function lookNow(): Look {
   const theme = `${document.documentElement.dataset["theme"] ?? ""} ${DARK.matches}`;
   if (kept?.theme !== theme) kept = { theme, look: read() };
@@ -47,10 +47,10 @@ export function pictureOf(layout: Layout, pods: readonly PodBlock[], order: Orde
   };
 }
 
-/** What is to be drawn yet, in the order of the page. */
+/** The drawing queue, in page order. */
 const waiting = new Map<HTMLCanvasElement, () => Picture>();
 
-/** Draw as soon as what was asked for before is drawn; what is asked for the same canvas meanwhile takes its place. */
+/** Queue a drawing; it replaces an earlier one for the same canvas. */
 export function drawSoon(canvas: HTMLCanvasElement, picture: () => Picture): () => void {
   waiting.set(canvas, picture);
   if (!drawing.has(waiting)) void drawWaiting();
@@ -67,13 +67,13 @@ async function drawWaiting(): Promise<void> {
       if (canvas.height !== bitmap.height) canvas.height = bitmap.height;
       canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(bitmap);
     } catch (error) {
-      reportError(error); // of one picture; the others are drawn
+      reportError(error); // affects one picture; the others are drawn
     }
   }
   drawing.delete(waiting);
 }
 
-/** What the worker does: it draws, and hands the picture over. */
+/** The worker: it draws, and returns the picture. */
 const WORK = `const draw = (${painter})();
 onmessage = ({ data }) => {
   const bitmap = draw(data);
@@ -86,10 +86,10 @@ function newWorker(): Worker {
 }
 
 let worker: Worker | null | undefined;
-/** A worker that is silent for so long is gone: browsers end some without a word, where memory is short. */
+/** A worker that is silent for this long is gone: browsers silently end workers when memory is short. */
 const SILENCE_MS = 5000;
 
-/** Draw beside the page; where it may have no worker (the policy of a site that a saved page lies on), in it, one a frame. */
+/** Draw in a worker; if the policy of a site with a saved page forbids workers, on the page, one picture per frame. */
 async function drawn(picture: Picture): Promise<ImageBitmap> {
   try {
     worker ??= worker === undefined ? newWorker() : null;

@@ -14,7 +14,7 @@ import { keyOf, WAITING, type Fits, type Order, type Panel } from "./model";
 interface Column {
   id: string;
   name: string;
-  /** In pixels; a share of what is left where it is below 1. */
+  /** In pixels; below 1, a share of the remaining width. */
   width: number;
   number?: boolean;
   value: (pod: PodBlock) => number | string | null;
@@ -38,11 +38,11 @@ const COLUMNS: readonly Column[] = [
 const BETWEEN = 14;
 const FIXED = COLUMNS.reduce((sum, column) => sum + (column.width < 1 ? 0 : column.width), BETWEEN * (COLUMNS.length - 1));
 const LINE = 19;
-/** Where columns would be narrower than this, a row is a block. */
+/** If columns would be narrower than this, rows become blocks. */
 const NARROW = 920;
 const BLOCK_ROWS = Math.ceil(COLUMNS.filter((column) => column.width >= 1).length / 2);
 
-/** The pods of a table, and where their rows begin. */
+/** The pods of a table, and where their rows start. */
 interface Laid {
   rows: readonly PodBlock[];
   tops: Float64Array;
@@ -70,9 +70,9 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
       return high;
     };
   }, [forPod, forNode, isNarrow]);
-  /** How high most rows are: what is below them stays where it is when they come. */
+  /** The usual height of a row, so that content below does not move when the rows arrive. */
   const usual = isNarrow ? (2 + BLOCK_ROWS) * LINE + 20 : LINE + 13;
-  // First the head, then how high the rows are, then they.
+  // First the head, then the row heights, then the rows.
   const isBegun = useTurns(2) > 1 && width > 0;
   const laid = useMemo(() => {
     if (!isBegun) return NOTHING;
@@ -138,12 +138,12 @@ function Head({ by, isDescending }: { by: Column | undefined; isDescending: bool
   );
 }
 
-/** A row with its cells, and what it shows. */
+/** A row with its cells and its pod. */
 interface Row {
   element: HTMLElement;
   link: HTMLAnchorElement;
   chip: HTMLElement;
-  /** What is written of each column. */
+  /** The text of each column. */
   texts: readonly Text[];
   pod: PodBlock | null;
   number: number;
@@ -180,7 +180,7 @@ function write(row: Row, pod: PodBlock): void {
   chip.className = `chip ${pod.qosClass}`;
 }
 
-/** Put a row where it belongs. */
+/** Move a row to its position. */
 function stand(row: Row, number: number, top: number, height: number, isHere: boolean): void {
   const { element, link } = row;
   if (row.number !== number) {
@@ -203,7 +203,7 @@ function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock
     if (place === null) return;
     const rows = shown.current;
     const [first, end] = seen();
-    // Tab leads to the row that was left last, or to the first one that is seen.
+    // Tab leads to the row that was focused last, or to the first visible one.
     const stop = here >= from && here < to ? here : Math.max(from, first);
     for (const [number, row] of rows) {
       if (number >= from && number < to) continue;
@@ -231,7 +231,7 @@ function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock
   });
 }
 
-/** Sort the values that there are, and count where each begins: of equal values the order stays, and nothing is after everything. */
+/** Return a stable order of the values; missing values come last. */
 function sorted(pods: readonly PodBlock[], by: Column | undefined, isDescending: boolean): readonly PodBlock[] {
   if (by === undefined) return pods;
   const values = pods.map(by.value);
@@ -263,7 +263,7 @@ function sortBy(column: Column, by: Column | undefined, isDescending: boolean): 
   change({ sort: column !== by ? column.id : isDescending ? null : `-${column.id}` });
 }
 
-/** Where rows are blocks there is no head to click on. */
+/** If rows are blocks, there is no head to click. */
 function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending: boolean }) {
   return (
     <label class="field">

@@ -9,7 +9,7 @@ const [LEFT, RIGHT, TOP, BOTTOM] = [44, 14, 12, 38];
 
 export interface Line {
   name: string;
-  /** `now` is what counts, `was` what it is compared with. */
+  /** `now` is the result, `was` the comparison. */
   kind: "now" | "was";
   points: readonly CurvePoint[];
 }
@@ -19,7 +19,7 @@ export function percent(share: number): string {
   return `${value > 0 && value < 1 ? "< 1" : value < 100 && value > 99 ? "> 99" : Math.round(value)} %`;
 }
 
-/** `rate` is the one that is looked at; `choose` hears the one that was pointed at. */
+/** `rate` is the selected one; `choose` is called with the one that was clicked. */
 export function Curve({ lines, rate, choose, height = 260 }: { lines: readonly Line[]; rate?: number; choose?: (rate: number) => void; height?: number }) {
   const [place, width] = useWidth("curve");
   const rates = lines[0]?.points.map((point) => point.rateBytesPerSecond) ?? [];
@@ -85,7 +85,7 @@ export function Curve({ lines, rate, choose, height = 260 }: { lines: readonly L
   );
 }
 
-/** Return the share at a rate between two points. */
+/** Return the probability at a rate between two points. */
 export function shareAt(points: readonly CurvePoint[], rate: number): number {
   const at = Math.log2(rate);
   for (let index = 1; index < points.length; index++) {

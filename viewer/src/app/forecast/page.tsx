@@ -147,7 +147,7 @@ function Shown({ app, view, request, failure, isCurrent, isLate }: { app: App; v
   );
 }
 
-/** A rate that reads well. */
+/** A round rate. */
 function rounded(rate: number): number {
   const unit = rate >= 2 ** 30 ? 2 ** 26 : 2 ** 20;
   return Math.max(unit, Math.round(rate / unit) * unit);

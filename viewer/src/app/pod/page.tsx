@@ -32,7 +32,7 @@ function Back() {
 
 function Shown({ pod }: { pod: Pod }) {
   const { explanation: why, standing } = pod;
-  // A card with each frame, those that are seen first.
+  // One card per frame, visible ones first.
   const most = 5 + why.cgroups.length;
   const turns = useTurns(most);
   const facts = [`namespace ${pod.namespace}`, ...(pod.workload ? [pod.workload] : []), ...(pod.node ? [`on ${pod.node}`] : []), `Kubernetes ${pod.kubernetesVersion}`];
@@ -123,10 +123,10 @@ function Containers({ containers }: { containers: readonly ContainerExplanation[
   );
 }
 
-/** How the pod came to be what is stored. */
+/** What admission changed before the pod was stored. */
 function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
   const changes = admission === null ? explanation.policyChanges.map((each) => ({ step: "policy", ...each })) : admission.steps.flatMap((step) => step.changes.map((each) => ({ step: step.step, ...each })));
-  // What changes resources is what this page is about.
+  // Changes of resources first: this page is about them.
   changes.sort((one, other) => Number(one.resource === null) - Number(other.resource === null));
   const refusal = admission?.refusal?.message ?? explanation.refusal;
   return (
@@ -273,7 +273,7 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
   );
 }
 
-/** What an edit does, as before → after. */
+/** The effect of a change, as before → after. */
 function after(then: PodStanding, now: PodStanding | null) {
   const parts: [string, string, string][] = [
     ["class", now?.qosClass ?? "", then.qosClass],

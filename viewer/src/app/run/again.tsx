@@ -20,7 +20,7 @@ const DURATION = "spec.duration";
 const linesOf = (text: string) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const nameIn = (line: string) => line.slice(0, Math.max(0, line.indexOf("=")));
 
-/** Run it with other values, and compare. */
+/** Change values, run the scenario again and compare. */
 export function Again({ app, run, runs, id, start }: { app: App; run: RunView; runs: readonly JobInfo[]; id: string; start: (edits: readonly string[]) => Promise<void> }) {
   const route = useRoute();
   const own = runs.find((each) => each.id === id);
@@ -29,7 +29,7 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
   const written = (query: URLSearchParams) => query.get("edits") ?? own?.edits.join("\n") ?? "";
   const text = written(route.query);
   const lines = linesOf(text);
-  // What is typed may be anything; of an address without a line, those of the run are shown.
+  // The text may be anything; without lines in the address, those of the run are shown.
   const rewrite = (next: string) => change({ edits: next === "" ? "\n" : next }, true);
   const write = (name: string, value: string, was: string) => {
     const now = linesOf(written(here().query)).filter((line) => nameIn(line) !== name);
@@ -43,7 +43,7 @@ export function Again({ app, run, runs, id, start }: { app: App; run: RunView; r
         <summary>{`This run: ${own === undefined ? "from an earlier version of the scenario" : nameOf(own)}. Change values, run it again and compare.`}</summary>
         <form
           class="card run-form controls"
-          // Keys in here turn what is here, and not the run's cursor.
+          // Keys in the form must not move the run's cursor.
           onKeyDown={(event) => event.stopPropagation()}
           onSubmit={(event) => {
             event.preventDefault();
@@ -97,10 +97,10 @@ interface Writing {
 /** The requests, limits, priority, replicas and growth of one workload. */
 function Workload({ app, run, chosen, value, write }: Writing & { chosen: string }) {
   const names = run.summary.workloads.map((each) => each.workload);
-  // What died is most likely what is to be changed.
+  // A victim is what the reader most likely wants to change.
   const name = names.includes(chosen) ? chosen : (run.summary.workloads.find((each) => each.oomKills + each.evictions > 0)?.workload ?? names[0] ?? "");
   const cluster = useAnswer<ClusterView>(app.source, { path: app.path("cluster") });
-  // A workload that comes later has no pod yet: its values are not known, and can be written all the same.
+  // A workload that starts later has no pod yet: its values are unknown but can be set.
   const pods = useMemo(
     () =>
       (cluster.data?.pods ?? [])
@@ -164,7 +164,7 @@ function Container({ container, isAlone, workload, value, write }: Pick<Writing,
   );
 }
 
-/** What holds for the whole run: the kubelets' thresholds, and how long it takes. */
+/** Settings of the whole run: the kubelets' thresholds and the duration. */
 function Whole({ app, run, value, write }: Writing) {
   const cluster = useAnswer<ClusterView>(app.source, { path: app.path("cluster") });
   const [first] = cluster.data?.nodes ?? [];
@@ -194,7 +194,7 @@ function Whole({ app, run, value, write }: Writing) {
   );
 }
 
-/** As a shell takes it for one word. */
+/** Quoted for a shell. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

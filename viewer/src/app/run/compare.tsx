@@ -134,7 +134,7 @@ function Shown({ view, runs, ids }: { view: CompareView; runs: readonly [RunView
   );
 }
 
-/** Both runs at the same node, where the first death is, and over the same time: only then do they lie beside each other. */
+/** Both runs at the node of the first victim and over the same time, so that they line up. */
 function beside(runs: readonly RunView[]): (State | null)[] {
   const hit = runs.flatMap((run) => run.kills.map((kill) => kill.node))[0];
   const looks = runs.map((run) => {
@@ -172,7 +172,7 @@ function Death({ kill }: { kill: Kill | undefined }) {
   return kill === undefined ? <>{NONE}</> : <Dom make={make} />;
 }
 
-/** What was and what is, where they differ. */
+/** The old and the new value, if they differ. */
 function Turned<T extends string | number>({ from, to, show = (value) => (typeof value === "number" ? count(value) : value) }: { from: T | null; to: T | null; show?: (value: T) => preact.ComponentChildren }) {
   const shown = (value: T | null) => (value === null ? NONE : show(value));
   if (from === to) return <>{shown(to)}</>;

@@ -21,13 +21,13 @@ export async function begin(source: Source, request: JobRequest): Promise<JobInf
   return job;
 }
 
-/** The runs of the source as it is now, in the order in which they were begun, also before the page was loaded; null: not known yet. */
+/** The runs of the current source in starting order, including those from before the page was loaded; null: not known yet. */
 export function useRuns(app: App): readonly JobInfo[] | null {
   const jobs = useJobs(app.source);
   return useMemo(() => jobs?.filter((each) => each.kind === "run" && each.source === app.info.id && each.generation === app.info.generation) ?? null, [jobs, app.info]);
 }
 
-/** Return the job that the address names; of a saved file else one whose result it holds: only of its kind it has `field`. */
+/** Return the job in the address; for a saved page, one whose result it contains: only results of that kind have `field`. */
 export function jobOf(route: Route, source: Source, field: string): string | null {
   const [named] = route.parts;
   if (named !== undefined || source.saved === null) return named ?? null;
@@ -35,7 +35,7 @@ export function jobOf(route: Route, source: Source, field: string): string | nul
   return decodeURIComponent(held?.[0].split("/")[3] ?? "none");
 }
 
-/** What a run is called: by what was changed for it. */
+/** The name of a run: its changes. */
 export function nameOf({ edits }: JobInfo): string {
   return edits.join(", ") || "unchanged";
 }
@@ -56,15 +56,15 @@ export interface Followed<T> {
   cancel(): void;
 }
 
-/** Follow a job until it is over, as the server tells of it, then take its result; null follows nothing. */
+/** Follow a job until it is over, then get its result; null follows nothing. */
 export function useJob<T>(source: Source, id: string | null): Followed<T> {
   const jobs = useJobs(source);
   const told = jobs?.find((each) => each.id === id) ?? null;
   const path = `/api/jobs/${encodeURIComponent(id ?? "")}`;
-  // One that the server does not tell of is asked for: it says why.
+  // A job that the server has not pushed is requested: the answer says why.
   const asked = useAnswer<JobInfo>(source, id !== null && jobs !== null && told === null ? { path } : null);
   const info = told ?? asked.data;
-  // A saved file has the result, and no job.
+  // A saved page has the result, but no job.
   const isDone = info?.state === "done" || (id !== null && source.saved !== null);
   const result = useAnswer<T>(source, isDone ? { path: `${path}/result` } : null);
   const [refused, setRefused] = useState<Failure | null>(null);
@@ -74,7 +74,7 @@ export function useJob<T>(source: Source, id: string | null): Followed<T> {
   return { info, result: result.data, failure: result.failure ?? (result.data === null ? asked.failure : null) ?? refused, cancel };
 }
 
-/** How far a job is, with a way to end it. */
+/** The progress of a job, with a cancel button. */
 export function Progress({ job, what, again }: { job: Followed<unknown>; what: string; again?: () => void }) {
   const { info, failure } = job;
   if (failure !== null) return <Failed failure={failure} {...(again ? { again } : {})} />;

@@ -41,7 +41,7 @@ function FromFile({ app }: { app: App }) {
   );
 }
 
-/** What the address wants to be changed, which stays while its run is made. */
+/** The changes in the address, which stay while their run is computed. */
 function asked(): Record<string, string | null> {
   const { query } = here();
   return { edits: query.get("edits"), of: query.get("of") };
@@ -59,7 +59,7 @@ function OfScenario({ route, app }: ViewProps) {
       try {
         const job = await begin(app.source, { kind: "run", source: app.info.id, ...(edits.length > 0 ? { edits } : {}) });
         if (!isShown(app.info.id)) return;
-        // What was changed is seen beside how it is.
+        // A changed run is shown in comparison with the unchanged one.
         const plain = runs?.find((each) => each.edits.length === 0);
         go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id], edits.length > 0 ? {} : asked()));
       } catch (error) {
@@ -70,7 +70,7 @@ function OfScenario({ route, app }: ViewProps) {
     },
     [app, runs],
   );
-  // Without a run in the address, the first one of this scenario is shown, or made.
+  // Without a run in the address, show the first one of this scenario, or start it.
   useEffect(() => {
     if (id !== null || app.source.saved !== null || runs === null || !isShown(app.info.id)) return;
     const [first] = known;

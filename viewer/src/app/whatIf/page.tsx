@@ -20,9 +20,9 @@ const MOST_TOLD = 12;
 const SETTLED_MS = 400;
 type Side = "requests" | "limits";
 
-/** What is written into one workload or pod: `CONTAINER.requests.memory` and `priority`, by name. */
+/** The changes to one workload or pod: `CONTAINER.requests.memory` and `priority`, by name. */
 type Written = Readonly<Record<string, string>>;
-/** The same of all: by `Deployment shop/web`, or by `shop/web-0` for a pod alone. */
+/** All changes: by `Deployment shop/web`, or by `shop/web-0` for a single pod. */
 type Edits = Readonly<Record<string, Written>>;
 
 const keyOf = (pod: PodBlock) => `${pod.namespace}/${pod.name}`;
@@ -60,7 +60,7 @@ export function WhatIfPage({ route, app }: ViewProps) {
   return <Editor app={app} route={route} cluster={view} block={chosen} isMissing={wanted !== "" && found === undefined} />;
 }
 
-/** Return a value once it has stayed for a while. */
+/** Return a value once it has been stable for a while. */
 function useSettled(value: string, ms: number): string {
   const [settled, setSettled] = useState("");
   useEffect(() => {
@@ -82,19 +82,19 @@ function editsIn(route: Route): Edits {
   }
 }
 
-/** What the address says now, for a link that keeps the edits. */
+/** The current query, for a link that keeps the changes. */
 function asWritten(): Record<string, string> {
   return Object.fromEntries(here().query);
 }
 
-/** A link to another pod or node takes up the edits when one reaches for it, in whatever way: they change far more often. */
+/** A link to another pod or node adds the changes only when it is used: they change far more often. */
 function reach({ target }: Event): void {
   const link = target instanceof Element ? target.closest("a") : null;
   const { pod, at } = link?.dataset ?? {};
   if (link && (pod ?? at)) link.href = href("what-if", [], { ...asWritten(), ...(pod ? { pod, alone: null, at: null } : { at }) });
 }
 
-/** Change what is written into one target; the others stay as the address has them now. */
+/** Change the values of one target; the others stay as in the address. */
 function rewrite(target: string, turn: (before: Written) => Written, more: Readonly<Record<string, string | boolean>> = {}): void {
   const now = editsIn(here());
   const next = Object.entries({ ...now, [target]: turn(now[target] ?? {}) }).filter(([, of]) => Object.keys(of).length > 0);
@@ -108,7 +108,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   const isSaved = app.source.saved !== null;
   const details = useAnswer<PodPage>(app.source, { path: podPath(app.path, pod) });
   const edits = editsIn(route);
-  // Replicas that run can be changed one by one; those of a manifest are all alike.
+  // Running replicas can be changed one by one; those of a manifest are identical.
   const replicas = block.workload === "" ? 1 : cluster.pods.filter((each) => each.workload === block.workload && each.evictionPlace !== null).length;
   const isAlone = block.workload !== "" && (route.query.get("alone") === "1" || (edits[pod] !== undefined && edits[block.workload] === undefined));
   const target = block.workload === "" || isAlone ? pod : block.workload;
@@ -116,7 +116,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   const key = JSON.stringify(requestOf(cluster, block, edits, route));
   const question = useMemo(() => ({ path: app.path("what-if"), body: JSON.parse(key) as WhatIf }), [app, key]);
   const answer = useNewest<WhatIfView>(app.source, question, pod);
-  // The node that is looked at is answered at once; all that are touched, once nothing is turned any more.
+  // The current node is answered at once; all affected nodes, once the controls are at rest.
   const hasMore = answer.isCurrent && answer.data !== null && !answer.data.isWhole;
   const settled = useSettled(hasMore ? key : "", isSaved ? 0 : SETTLED_MS);
   const whole = useNewest<WhatIfView>(app.source, useMemo(() => (settled === "" ? null : { path: app.path("what-if"), body: { ...(JSON.parse(settled) as WhatIf), isWhole: true } }), [app, settled]), pod);
@@ -125,7 +125,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   const threshold = bytes(panel?.thresholdBytes ?? 0);
   const view = hasMore && settled === key && whole.isCurrent && whole.data !== null ? whole.data : answer.data;
   const own = view?.pods.find((each) => each.pod === pod);
-  // Until it is answered, how it is now.
+  // Until the answer arrives, show the current state.
   const now: PodStanding = { ...block, pods: cluster.pods.filter((each) => each.node === block.node && each.evictionPlace !== null).length };
   const isChanged = Object.keys(edits).length > 0 || SETTINGS.some((name) => route.query.get(name));
   const write = (name: string, value: string, was: string) =>
@@ -212,7 +212,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
   );
 }
 
-/** What is answered, below the figures of the pod: a part with each frame. */
+/** The answer, below the pod's tiles: one part per frame. */
 function Answered({ view, pod, kubelet }: { view: WhatIfView; pod: string; kubelet: Readonly<Record<string, string | null | undefined>> }) {
   const orders = useLater(view);
   const turns = useTurns(3);
@@ -254,7 +254,7 @@ function Answered({ view, pod, kubelet }: { view: WhatIfView; pod: string; kubel
   );
 }
 
-/** Make the question of what is written. */
+/** Build the request from the changes. */
 function requestOf(cluster: ClusterView, block: PodBlock, edits: Edits, route: Route): WhatIf {
   const asked: PodEdit[] = [];
   for (const [target, written] of Object.entries(edits)) {
@@ -279,7 +279,7 @@ function requestOf(cluster: ClusterView, block: PodBlock, edits: Edits, route: R
   return { node: route.query.get("at") ?? block.node, edits: asked, kubelet, everywhere: get("everywhere") === "1", isWhole: false, growing: keyOf(block) };
 }
 
-/** What a saved page holds: of many edits that were tried, those that the address has. */
+/** What a saved page contains: of all changes that were tried, those in the address. */
 export async function whatIfToSave({ route, app }: ViewProps): Promise<readonly Request[]> {
   const cluster = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
   const placed = cluster.pods.filter((pod) => pod.evictionPlace !== null);
@@ -291,7 +291,7 @@ export async function whatIfToSave({ route, app }: ViewProps): Promise<readonly 
   return isWhole ? asked : [...asked, { path: app.path("what-if"), body: { ...body, isWhole: true } }];
 }
 
-/** All edits, each with a way to take it back. */
+/** All changes, each with an undo button. */
 function Made({ edits, target, cluster }: { edits: Edits; target: string; cluster: ClusterView }) {
   const others = Object.entries(edits);
   if (others.length === 0) return null;
@@ -313,7 +313,7 @@ function Made({ edits, target, cluster }: { edits: Edits; target: string; cluste
   );
 }
 
-/** What the edits change beyond the order of the node: pods without room, pods that are removed, what refuses them. */
+/** Effects beyond the order on the node: pods that no longer fit, preempted pods, rejections. */
 function Elsewhere({ view }: { view: WhatIfView }) {
   if (view.moved.length + view.preempted.length + view.notes.length === 0) return null;
   return (
@@ -351,7 +351,7 @@ function counted(value: number | null): string {
   return value === null ? "…" : value > 0 ? count(value) : NONE;
 }
 
-/** The nodes that the edits touch; one of them is looked at. */
+/** The affected nodes; one of them is shown. */
 function Nodes({ view }: { view: WhatIfView }) {
   return (
     <Card title={`${plural(view.nodes.length, "node")} affected`}>
@@ -393,10 +393,10 @@ function Container({ container, isAlone, memory, written, write }: { container: 
   );
 }
 
-/** Find a pod by a part of its name. */
+/** Find a pod by part of its name. */
 function PodPicker({ cluster, pod }: { cluster: ClusterView; pod: string }) {
   const [text, setText] = useState<string | null>(null);
-  // A workload stands for its first pod: all of its replicas change with it.
+  // A workload stands for its first pod: all its replicas change.
   const pods = useMemo(() => {
     const placed = cluster.pods.filter((each) => each.evictionPlace !== null);
     const found = new Map<string, string>();
@@ -507,7 +507,7 @@ function Tiles({ before, after, left, view }: Pick<ComparedPod, "before" | "afte
   );
 }
 
-/** Both orders after the edit, each pod with where it stood before. */
+/** Both kill orders after the change, each pod with its previous place. */
 const Orders = kept(function Orders({ view, pod }: { view: WhatIfView; pod: string }) {
   const [shown, setShown] = useState("kubelet");
   const isKernel = shown === "kernel";
