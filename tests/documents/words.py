@@ -49,18 +49,25 @@ def retired() -> list[Retired]:
 def occurrences(phrases: list[Retired]) -> Iterator[str]:
     """Yield where a phrase occurs, as ``path:line: what to say instead``."""
     patterns = {phrase: as_words(phrase.old) for phrase in phrases}
+    # The longest word inside a phrase: a text without it need not be searched.
+    anchors = {phrase: max(pattern.split()[1:-1], key=len, default=None) for phrase, pattern in patterns.items()}
     for path in _files():
         text = path.read_text(encoding="utf-8")
         is_code = path.suffix == ".py"
         # Adjacent literals are one text; which of them are read by people is only asked where there is a hit.
         whole = as_words(_BETWEEN_LITERALS.sub("", text) if is_code else text)
-        hits = [phrase for phrase, pattern in patterns.items() if pattern in whole]
+        words = {*whole.split()}
+        hits = [
+            phrase
+            for phrase, pattern in patterns.items()
+            if (anchors[phrase] is None or anchors[phrase] in words) and pattern in whole
+        ]
         if not hits:
             continue
         for line, part in _literals(path, text) if is_code else _paragraphs(text):
-            words = as_words(part)
+            said = as_words(part)
             for phrase in hits:
-                if patterns[phrase] in words:
+                if patterns[phrase] in said:
                     yield f"{path.relative_to(ROOT)}:{line}: not {phrase.old!r} but {phrase.new!r}"
 
 
