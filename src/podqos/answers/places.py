@@ -12,7 +12,6 @@ from typing import TypeVar
 from msgspec import Struct
 
 from podqos.agent.journal import By
-from podqos.answers.ranked_workloads import RankedWorkload
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
@@ -123,6 +122,27 @@ class PodRemedies(Struct, frozen=True, rename="camel"):
     place: int
     remedies: tuple[Saving, ...]
     """Lines of the manifest first, then what it could use less; also what was tried and does not help."""
+
+
+class RankedWorkload(Struct, frozen=True, rename="camel"):
+    """A workload in both orders. Places count pods, as in ``evictionOrder``."""
+
+    kind: str
+    """Pod for a pod that no controller has made."""
+    name: str
+    """``namespace/name``."""
+    pods: int
+    """How many of them the node runs."""
+    qos_classes: tuple[QOSClass, ...]
+    """One, unless its pods differ."""
+    first_evicted: int | None
+    """The place of the first pod to be evicted; null where the kubelet spares all of them."""
+    last_evicted: int | None
+    first_killed: int | None
+    """The place of the first pod to be OOM-killed; null where none has a process."""
+    last_killed: int | None
+    spared: str | None
+    """Why the kubelet evicts none of them."""
 
 
 class RankReport(Struct, frozen=True, rename="camel"):

@@ -6,38 +6,12 @@ Nothing is ranked here: the places are those of the pods (``answers.places``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
+from podqos.answers.places import EvictionPlace, RankedWorkload
 from podqos.model.owners import controllers
-from podqos.model.pod import Pod, QOSClass
-
-if TYPE_CHECKING:
-    from podqos.answers.places import EvictionPlace
+from podqos.model.pod import Pod
 
 _POD = "Pod"
-
-
-class RankedWorkload(Struct, frozen=True, rename="camel"):
-    """A workload in both orders. Places count pods, as in ``evictionOrder``."""
-
-    kind: str
-    """Pod for a pod that no controller has made."""
-    name: str
-    """``namespace/name``."""
-    pods: int
-    """How many of them the node runs."""
-    qos_classes: tuple[QOSClass, ...]
-    """One, unless its pods differ."""
-    first_evicted: int | None
-    """The place of the first pod to be evicted; null where the kubelet spares all of them."""
-    last_evicted: int | None
-    first_killed: int | None
-    """The place of the first pod to be OOM-killed; null where none has a process."""
-    last_killed: int | None
-    spared: str | None
-    """Why the kubelet evicts none of them."""
 
 
 def workload_of(pod: Pod, owners: Mapping[str, tuple[str, str]]) -> tuple[str, str]:
