@@ -148,7 +148,7 @@ def test_nothing_is_installed_that_is_not_published():
     assert {*re.findall(r"(?:podqos|\.)\[(\w+)\]'", everything)} <= {*extras}
 
 
-# Options of kubectl, docker, pip, uv, the kubelet and of what runs in containers that pages speak of; podqos --version.
+# Options of kubectl, docker, pip, uv, the kubelet and of what runs in containers that pages speak of.
 FOREIGN = {
     "--build-arg",
     "--cgroups-per-qos",
@@ -163,11 +163,11 @@ FOREIGN = {
     "--force-reinstall",
     "--kernel-memory",
     "--max-old-space-size",
-} | {
     "--maxmemory",
     "--memory-reservation",
     "--memory-swap",
     "--memory-swappiness",
+} | {
     "--oom-kill-disable",
     "--oom-score-adj",
     "--output-watch-events",
@@ -175,7 +175,7 @@ FOREIGN = {
     "--reinstall",
     "--root",
     "--subresource",
-    "--version",
+    "--version",  # of podqos itself, before a command
 }
 
 
