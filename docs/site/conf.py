@@ -33,6 +33,7 @@ smartquotes = False
 html_theme = "furo"
 html_title = f"podqos {version}"
 html_static_path = ["static"]
+html_css_files = ["tables.css"]
 html_js_files = ["offline.js"]
 html_use_index = False
 html_copy_source = False

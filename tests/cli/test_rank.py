@@ -481,6 +481,7 @@ BAD = {
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
     "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "too little memory for a"),
     "no pods": (["-f", "empty.yaml"], "no pods to rank"),
+    "no rows": (["-f", "pods.yaml", "--usage", "none.csv"], "none.csv: there are no rows below the heading"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],
         "the pods use 2Gi, but the node has 1Gi",
@@ -494,6 +495,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, op
     Path("pods.yaml").write_text(IMPORTANT)
     Path("u.csv").write_text("pod,memory\nimportant,1Gi\nordinary,1Gi\n")
     Path("wrong.csv").write_text("pod,memory\nnobody,1Gi\n")
+    Path("none.csv").write_text("pod,memory\n")
     Path("empty.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
     code, out, err = rank(capsys, *options)
     assert (code, out) == (2, "")

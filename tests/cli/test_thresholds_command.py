@@ -217,7 +217,7 @@ BAD = {
     "malformed": (["--eviction-hard=memory.available"], "malformed pair"),
     "in a file": (["-f", "broken.yaml"], "broken.yaml: evictionHard[memory.available]: "),
     "misspelt": (["-f", "misspelt.yaml"], "misspelt.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
-    "more than there is": (["-f", "greedy.yaml"], "greedy.yaml: 70Gi of memory are withheld from pods"),
+    "more than there is": (["-f", "greedy.yaml"], "greedy.yaml: 70Gi of memory is withheld from pods"),
     "not a configuration": (["-f", "pod.yaml"], "pod.yaml: contains no kubelet configuration"),
     "broken YAML": (["-f", "torn.yaml"], "torn.yaml:"),
     "missing": (["-f", "missing.yaml"], "missing.yaml: No such file"),

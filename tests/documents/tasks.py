@@ -93,7 +93,7 @@ TASKS = (
         "policy",
         "Which policy rejects this?",
         "podqos policy test -f policy.yaml -f deploy/",
-        r"2 would be .*by platform/nothing-is-best-effort",
+        r"2 would be rejected.* platform/nothing-is-best-effort",
     ),
     Task(
         "headroom",

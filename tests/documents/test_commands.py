@@ -148,7 +148,7 @@ def test_nothing_is_installed_that_is_not_published():
     assert {*re.findall(r"(?:podqos|\.)\[(\w+)\]'", everything)} <= {*extras}
 
 
-# Options of kubectl, docker, pip, the kubelet and of what runs in containers that pages speak of.
+# Options of kubectl, docker, pip, uv, the kubelet and of what runs in containers that pages speak of.
 FOREIGN = {
     "--build-arg",
     "--cgroups-per-qos",
@@ -160,6 +160,7 @@ FOREIGN = {
     "--cpu-shares",
     "--cpuset-cpus",
     "--cpuset-mems",
+    "--force-reinstall",
     "--kernel-memory",
     "--max-old-space-size",
     "--maxmemory",
@@ -171,8 +172,10 @@ FOREIGN = {
     "--oom-score-adj",
     "--output-watch-events",
     "--raw",
+    "--reinstall",
     "--root",
     "--subresource",
+    "--version",  # of podqos itself, before a command
 }
 
 

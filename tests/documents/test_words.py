@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-import pytest
+from documents.words import RETIRED, ROOT, VOCABULARY, as_words, occurrences, retired
+from podqos.exposition import FORMER_NAMES
+from podqos.reading.shipped_scenarios import FORMER_NAMES as FORMER_SCENARIOS
 
-from documents.words import RETIRED, VOCABULARY, as_words, occurrences, retired
-
+COMPATIBILITY = ROOT / "docs/reference/compatibility.md"
 PHRASES = retired()
 
 
-@pytest.mark.xfail(reason="texts are being reworded", strict=False)
 def test_retired_phrases_do_not_come_back():
     hits = [*occurrences(PHRASES)]
     assert not hits, "\n".join(hits)
@@ -37,3 +37,14 @@ def test_the_vocabulary_has_every_term_once():
     ]
     assert len(terms) > 40
     assert sorted({*terms}) == sorted(terms)
+
+
+def test_every_former_name_of_a_metric_is_listed_as_deprecated():
+    listed = dict(re.findall(r"^\| metric `(\w+)` \| `(\w+)` \|", COMPATIBILITY.read_text(), re.MULTILINE))
+    assert listed == {former.name: name for name, former in FORMER_NAMES.items()}
+
+
+def test_every_former_name_of_a_scenario_is_listed_as_deprecated():
+    (row,) = re.findall(r"^\| scenarios (.*?) \| (.*?) \|", COMPATIBILITY.read_text(), re.MULTILINE)
+    old, new = (re.findall(r"`([\w-]+)`", cell) for cell in row)
+    assert dict(zip(old, new, strict=True)) == FORMER_SCENARIOS

@@ -1,4 +1,7 @@
-"""Everything that a person reads, so that phrases we have given up can be looked for in it."""
+"""Everything that a person reads, so that phrases we have given up can be looked for in it.
+
+The manual page is made from the help on commands, which is read at its source.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from pathlib import Path
 from msgspec import Struct
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = ROOT / "man/podqos.1"
 RETIRED = Path(__file__).with_name("retired.txt")
 # It lists the retired phrases itself.
 VOCABULARY = ROOT / "docs/reference/words.md"
@@ -21,7 +23,6 @@ _TEXTS = (
     "deploy/**/*.yaml",
     "docs/**/*.md",
     "docs/exporter/*",
-    "man/*.1",
     "scenarios/**/*.md",
     "scenarios/*.yaml",
     "viewer/src/**/*.ts",
@@ -48,18 +49,25 @@ def retired() -> list[Retired]:
 def occurrences(phrases: list[Retired]) -> Iterator[str]:
     """Yield where a phrase occurs, as ``path:line: what to say instead``."""
     patterns = {phrase: as_words(phrase.old) for phrase in phrases}
+    # The longest word inside a phrase: a text without it need not be searched.
+    anchors = {phrase: max(pattern.split()[1:-1], key=len, default=None) for phrase, pattern in patterns.items()}
     for path in _files():
         text = path.read_text(encoding="utf-8")
         is_code = path.suffix == ".py"
         # Adjacent literals are one text; which of them are read by people is only asked where there is a hit.
-        whole = as_words(_BETWEEN_LITERALS.sub("", text) if is_code else _plain(path, text))
-        hits = [phrase for phrase, pattern in patterns.items() if pattern in whole]
+        whole = as_words(_BETWEEN_LITERALS.sub("", text) if is_code else text)
+        words = {*whole.split()}
+        hits = [
+            phrase
+            for phrase, pattern in patterns.items()
+            if (anchors[phrase] is None or anchors[phrase] in words) and pattern in whole
+        ]
         if not hits:
             continue
-        for line, part in _literals(path, text) if is_code else _paragraphs(_plain(path, text)):
-            words = as_words(part)
+        for line, part in _literals(path, text) if is_code else _paragraphs(text):
+            said = as_words(part)
             for phrase in hits:
-                if patterns[phrase] in words:
+                if patterns[phrase] in said:
                     yield f"{path.relative_to(ROOT)}:{line}: not {phrase.old!r} but {phrase.new!r}"
 
 
@@ -75,10 +83,6 @@ def _files() -> Iterator[Path]:
     for pattern in _TEXTS:
         yield from (path for path in sorted(ROOT.glob(pattern)) if path.is_file() and path not in _NOT_READ)
     yield from sorted((ROOT / "src").rglob("*.py"))
-
-
-def _plain(path: Path, text: str) -> str:
-    return text.replace("\\-", "-") if path == MANUAL else text
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:

@@ -43,13 +43,14 @@ def given_files(
     ``under``: files may come instead of its objects, and be judged by its policies (``stored_policies``).
     """
     object_arguments(arguments)
-    declared = declared or any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
+    kinds = tuple(kind for kind, _ in getattr(arguments, "objects", ()))
+    declared = declared or any(kind != "pod" for kind in kinds)
     has_files = bool(arguments.files or arguments.kustomize)
     if has_files and not (beside or under) and arguments_name_cluster(arguments):
         raise InvalidOption("files and a cluster cannot be combined", fix="give one of them")
     refuse_scenarios(arguments.files or ())
     is_judge = under and has_files
-    cluster = None if is_judge else cluster_of(arguments, Part(usage=False, workloads=declared))
+    cluster = None if is_judge else cluster_of(arguments, Part(usage=False, workloads=declared, named_kinds=kinds))
     found = Inputs([])
     if cluster is None or has_files:
         rendering = Rendering(arguments.render, tuple(arguments.kustomize))

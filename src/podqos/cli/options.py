@@ -36,6 +36,7 @@ _PER_US = {
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
     **dict.fromkeys(("h", "hr", "hour", "hours"), 3600 * 10**6),
 }
+_LONG_UNIT = re.compile(r"(?<=[0-9]) *(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)\b", re.IGNORECASE)
 _UNKNOWN = frozenset({"n/a", "na", "unknown", "?", "null"})
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
@@ -288,7 +289,7 @@ def duration_option(text: str, option: str, least_us: int = 1) -> int:
     from podqos.manifest.times import parse_duration_us
 
     try:
-        duration_us = parse_duration_us(text)
+        duration_us = parse_duration_us(_LONG_UNIT.sub(lambda unit: unit[1][0].lower(), text))
     except InputError as error:
         raise InvalidOption(error.what, where=option, fix=error.fix) from error
     if duration_us < least_us:

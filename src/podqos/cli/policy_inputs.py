@@ -42,8 +42,9 @@ def judged_objects(arguments: argparse.Namespace) -> Objects:
     if files.files and load(files, kinds=configured_kinds(files.paths)).workloads:
         stored = stored_policies(arguments)
         return _load(arguments, files, (*policies, *(() if stored is None else (stored,))))
-    declared = any(kind != "pod" for kind, _ in getattr(arguments, "objects", ()))
-    cluster = cluster_of(arguments, Part(usage=False, workloads=declared))
+    kinds = tuple(kind for kind, _ in getattr(arguments, "objects", ()))
+    declared = any(kind != "pod" for kind in kinds)
+    cluster = cluster_of(arguments, Part(usage=False, workloads=declared, named_kinds=kinds))
     assert cluster is not None
     own = cluster.declared() if declared else cluster.running()
     both = Inputs([*own.files, *files.files], files.problems, own.assumptions)

@@ -26,6 +26,8 @@ class Part(Struct, frozen=True):
     """Only usage from metrics.k8s.io: querying kubelets needs more permissions."""
     events: bool = False
     """Also the events of pods and nodes, which an API server keeps for an hour."""
+    named_kinds: tuple[str, ...] = ()
+    """Kinds of objects that were asked for by name, in lower case: without their lists there is no answer."""
 
 
 EVERYTHING = Part()

@@ -174,6 +174,8 @@ def _optional(cluster: Cluster, wanted: tuple[Resource[Any], ...], part: Part) -
         except NotFound:
             continue  # a cluster without this API has none
         except Refused as error:
+            if isinstance(error, Forbidden) and resource.kind.lower() in part.named_kinds:
+                raise
             yield msgspec.json.encode(unread(resource, error))
 
 

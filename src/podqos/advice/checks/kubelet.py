@@ -507,7 +507,7 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
 def kernel_first() -> Example:
     """PQ404: Memory can run out between two eviction checks.
 
-    The kubelet checks every ten seconds. Whatever pods allocate in that time must fit between the threshold and the
+    The kubelet checks every ten seconds. What pods allocate in that time must fit between the threshold and the
     point where the kernel kills (its min watermark, 325Mi of 64Gi). If it doesn't, the kernel kills before the kubelet
     notices: by oom_score_adj and size, regardless of priority and without a grace period. The figures are those of
     `podqos forecast` for a pod without a limit.

@@ -74,7 +74,7 @@ def _add_usage_arguments(parser: argparse.ArgumentParser) -> None:
     )
     about = "usage samples: CSV with the columns time, pod, memory, cpu, or the result of a Prometheus range query"
     add_list_option(parser, "--usage", "FILE", about)
-    add_list_option(parser, "--memory", "FILE", "a Prometheus result with memory usage, whatever the metric's name")
+    add_list_option(parser, "--memory", "FILE", "a Prometheus result with memory usage; the metric may have any name")
     add_list_option(parser, "--cpu", "FILE", "a Prometheus result with CPU usage, such as rate(…)")
     add_prometheus_options(parser, "1d")
     parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes in addition to those in the manifests")
