@@ -128,7 +128,7 @@ def test_what_many_share_is_said_once_with_the_places():
 
 _CAUSED = replace(PLAIN, facts=NearlyGuaranteed(in_order=("web",), spoilers=()))
 _SO = ", because its own requests and limits keep it from being Guaranteed"
-_ALSO = "; one container keeps the pod from being Guaranteed"
+_ALSO = ". Worst finding: one container keeps the pod from being Guaranteed"
 _SHORT = "when every pod is at its memory limit"
 _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web")
 
