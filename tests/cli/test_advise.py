@@ -284,7 +284,7 @@ def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
         pytest.param(["-f", SCENARIO / "platform"], "no usage or description for 8 workloads", id="nothing-known"),
         pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
         pytest.param(["--node"], "the node's number of cores is missing", id="no-cores"),
-        pytest.param(["--node", "--cores", "0"], "'0' is not an amount above zero", id="no-core"),
+        pytest.param(["--node", "--cores", "0"], "must be above zero, not 0", id="no-core"),
         pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask cannot be combined", id="both"),
         pytest.param(
             ["--node", "--cores", "4", "--node-memory", "8Gi", "--probability", "2"],

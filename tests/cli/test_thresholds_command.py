@@ -222,7 +222,7 @@ BAD = {
     "broken YAML": (["-f", "torn.yaml"], "torn.yaml:"),
     "missing": (["-f", "missing.yaml"], "missing.yaml: No such file"),
     "capacity": (["--nodefs-capacity", "big"], "--nodefs-capacity"),
-    "cores": (["--node-cpu", "0"], "--node-cpu: '0' is not an amount above zero"),
+    "cores": (["--node-cpu", "0"], "--node-cpu: must be above zero, not 0"),
     "a flag": (["--system-reserved=memory=lots"], "--system-reserved: 'lots': quantities must match"),
     "two": (["-f", "two.yaml"], "two.yaml: contains 2 kubelet configurations"),
 }

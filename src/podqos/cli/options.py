@@ -129,11 +129,11 @@ def add_node_memory_option(
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
 
 
-def add_scenario_argument(parser: Parser) -> None:
+def add_scenario_argument(
+    parser: Parser, about: str = "a scenario file, or the name of a built-in scenario", metavar: str = "SCENARIO"
+) -> None:
     """Declare the scenario argument."""
-    parser.add_argument(
-        "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
-    )
+    parser.add_argument("scenario", nargs="?", metavar=metavar, help=about)
 
 
 def add_recursive_option(parser: Parser) -> None:
@@ -207,7 +207,7 @@ def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
     """Read an amount above zero, such as of cores: ``16`` or ``3500m``."""
     amount = _quantity(text, option, f"for example {example}")
     if amount.sign <= 0:
-        raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
+        raise InvalidOption(f"must be above zero, not {text}", where=option, fix=f"for example {example}")
     return amount
 
 

@@ -24,7 +24,7 @@ from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration,
 from podqos.model.kubelet_flags import arguments_from_words, fields_from_arguments, flag_of
 from podqos.model.kubelet_ignored import Ignored, Reader, ignored_settings
 
-_HOW = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
+_HOW = "give a KubeletConfiguration, the output of /configz, or OKD's kubeletArguments"
 
 
 class Notation(Enum):

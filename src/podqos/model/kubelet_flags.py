@@ -218,7 +218,7 @@ def parse_pairs(flag: str, separator: str) -> dict[str, str]:
                 raise InvalidConfiguration(
                     f"malformed pair, expect string{separator}string",
                     where=part,
-                    fix=f"write name{separator}value, several with commas between them",
+                    fix=f"write NAME{separator}VALUE, separated by commas",
                 )
             pairs[name.strip()] = value.strip()
     return pairs

@@ -111,4 +111,4 @@ def _how_to_read(error: OSError, path: str) -> str:
         return "check the path" if shipped_scenario(path) is None else f"`podqos simulate {path}` runs that scenario"
     if isinstance(error, PermissionError):
         return "make the file readable or run as its owner"
-    return "give a file or directory of manifests"
+    return "give a file, not a directory" if isinstance(error, IsADirectoryError) else "give a regular file"
