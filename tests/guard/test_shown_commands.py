@@ -206,7 +206,7 @@ def test_a_status_says_mode_limits_knowledge_and_speed(capsys, tmp_path):
 
     assert code == 0
     assert facts["mode"] == "enforces"
-    assert facts["pods"] == "110 known; 92 may be evicted; 1 not: critical priority; 1 not: static pod"
+    assert facts["pods"] == "110 known; 92 may be evicted; 1 excluded: critical priority; 1 excluded: static pod"
     assert facts["rate limit"] == "1 of 3 evictions within 5 min 0 s"
     assert facts["evictions"].endswith("crossing to kill: median 6.0 ms, p99 30 ms")
     assert "0.10 % of a core" in facts["uses"]
