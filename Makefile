@@ -133,8 +133,7 @@ docs: $(SITE)/.installed
 	@echo "open build/site/index.html"
 
 $(SITE)/.installed: docs/site/requirements.lock
-	$(PYTHON) -m venv $(SITE)
-	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r docs/site/requirements.lock
+	@tools/environment $(PYTHON) $(SITE) docs/site/requirements.lock
 	@touch $@
 
 # A test builds the site, too.

@@ -79,7 +79,8 @@ def build(root: Path, workplace: Path, say: Callable[[str], None]) -> Path:
             raise NotBuilt(f"`npm {arguments[0]}` took more than {_MOST_SECONDS} s") from None
         if done.returncode:
             lines = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-            raise NotBuilt(f"`npm {arguments[0]}` failed: {lines[0] if lines else f'exit code {done.returncode}'}")
+            reason = lines[0].removeprefix("npm error ") if lines else f"exit code {done.returncode}"
+            raise NotBuilt(f"`npm {arguments[0]}` failed: {reason}")
     return viewer / "dist/index.html"
 
 
@@ -107,7 +108,7 @@ def keep(built: Path, root: Path) -> None:
 def outcome(root: Path, error: NotBuilt) -> str:
     """Return what it means that the page is not built."""
     if (root / PAGE).exists():
-        return f"the page is older than its sources and stays as it is: {error}"
+        return f"the page stays as it is: {error}"
     return f"the page is not built: {error}. Everything works except `podqos ui` and --html"
 
 
@@ -142,10 +143,13 @@ class PageHook(BuildHookInterface):  # type: ignore[misc]
 def main(*arguments: str) -> int:
     """Build the page in the source tree that this file is part of."""
     root = Path(__file__).resolve().parents[1]
-    if is_up_to_date(root):
+    is_in_place = "--in-place" in arguments
+    # Type checks need what npm brings, also where the page was built elsewhere.
+    lacks_packages = is_in_place and not (root / "viewer/node_modules").exists() and shutil.which("npm") is not None
+    if is_up_to_date(root) and not lacks_packages:
         return 0
     with tempfile.TemporaryDirectory(prefix="podqos-page-") as scratch:
-        workplace = root if "--in-place" in arguments else Path(scratch)
+        workplace = root if is_in_place else Path(scratch)
         try:
             keep(build(root, workplace, lambda what: print(what, flush=True)), root)
         except (NotBuilt, OSError) as error:

@@ -1,4 +1,4 @@
-"""Text on its way to a terminal or a log: what the input brings along is shown there, and never obeyed.
+"""Text for a terminal or a log: control sequences in the input are shown, never executed.
 
 Names, messages and file names may hold terminal sequences, line breaks, workflow commands of GitHub, or bytes that are
 not UTF-8. ``harmless`` makes all of them visible. What podqos itself says to a terminal or to GitHub goes through
@@ -71,7 +71,7 @@ def readable(text: str) -> str:
 
 
 def cell(value: object) -> object:
-    """Return a cell of a CSV that a spreadsheet takes for text where it is text; numbers stay as they are."""
+    """Return a CSV cell that a spreadsheet reads as text if it is text; numbers stay as they are."""
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
         return f"'{value}"
     return value

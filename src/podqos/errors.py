@@ -9,14 +9,14 @@
     │       └── InvalidOption     the same on the command line, said by ``cli``
     ├── HostError                 the machine: a file that cannot be read, a feature that is missing
     └── ClusterError              a cluster, or whatever else answers over the network
-        ├── Unreachable           no whole answer came: no connection, no trust, out of time
-        ├── BadAnswer             an answer came that makes no sense
-        └── Refused               the server said no; carries the HTTP status
-            ├── Unauthorized      401: it does not know who asks
-            ├── Forbidden         403: it does, and that is not allowed; carries the RBAC that would allow it
+        ├── Unreachable           no complete response: no connection, no trust, or a timeout
+        ├── BadAnswer             a response that makes no sense
+        └── Refused               the server rejected the request; carries the HTTP status
+            ├── Unauthorized      401: not authenticated
+            ├── Forbidden         403: not allowed; carries the RBAC that would allow it
             └── NotFound          404: no such object, or no such API
 
-Our own bugs are assertions. Only the command line and servers catch them, to say that they are bugs.
+Our own bugs are assertions. Only the command line and servers catch them, and report them as bugs.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class InvalidQuantity(InputError, ValueError):
 
 
 class InvalidManifest(InputError):
-    """A document, or a field of it, that Kubernetes would not accept."""
+    """A document, or a field of it, that Kubernetes would reject."""
 
 
 class InvalidConfiguration(InputError):
@@ -95,15 +95,15 @@ class ClusterError(_PlacedError):
 
 
 class Unreachable(ClusterError):
-    """No whole answer came: nothing listens, the certificate is not trusted, or it took too long."""
+    """No complete response: the connection was refused, the certificate is not trusted, or it timed out."""
 
 
 class BadAnswer(ClusterError):
-    """An answer came, and it is not what this server should say."""
+    """A response came, but not one that this server should send."""
 
 
 class Refused(ClusterError):
-    """The server said no."""
+    """The server rejected the request."""
 
     def __init__(self, what: str, *, status: int, where: str = "", fix: str = "", said: str = "") -> None:
         super().__init__(what, where=where, fix=fix)
@@ -113,11 +113,11 @@ class Refused(ClusterError):
 
 
 class Unauthorized(Refused):
-    """401: the server does not know who asks."""
+    """401: the request is not authenticated."""
 
 
 class Forbidden(Refused):
-    """403: the server knows who asks, and that is not allowed.
+    """403: the user is authenticated but not allowed to do this.
 
     ``role`` holds the objects, as YAML, that would allow it, ``user`` is who asked; empty if that is unknown.
     """

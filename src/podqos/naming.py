@@ -1,4 +1,4 @@
-"""Texts that name fields of a request, and leave it to whoever prints them how these are spelled.
+"""Texts that name fields of a request, and leave their spelling to whoever prints them.
 
 An error is raised where nobody knows who asked. So ``"give it with " + naming("node_memory")`` is a text like any other
 to a program, ``give it with node_memory``, and the command line prints ``give it with --node-memory``: see
@@ -22,12 +22,12 @@ class Field(Struct, frozen=True):
     value: str = ""
 
     def __str__(self) -> str:
-        """As a program passes it."""
+        """Return it as a program passes it."""
         return f"{self.name}={self.value}" if self.value else self.name
 
 
 class Hint(Struct, frozen=True):
-    """A part of a text that only helps those who can state all of its fields."""
+    """A part of a text that helps only readers who can state all of its fields."""
 
     text: NamingText
 
@@ -56,7 +56,7 @@ class NamingText(str):
         return text
 
     def __getnewargs__(self) -> tuple[str | Field | Hint, ...]:  # type: ignore[override] # pickled in errors of workers
-        """Return what it is made of again."""
+        """Return its parts for pickling."""
         return self.parts
 
     def __add__(self, text: str) -> NamingText:

@@ -1,4 +1,4 @@
-"""How amounts and lists read in a sentence: for findings, which word their own facts, and for ``report``."""
+"""How quantities and lists read in a sentence: for findings, which put their facts into words, and for ``report``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return which of the known words a mistyped one may have meant: other case or order of letters, or much alike."""
+    """Return the known word that a mistyped one may have meant: other case, swapped letters, or similar."""
     from difflib import get_close_matches
 
     names = sorted(known)
@@ -60,5 +60,5 @@ def mebibytes(count: int) -> str:
 
 
 def shown_ratio(ratio: Fraction) -> float:
-    """Return a ratio to show; beyond a billion it says no more, and a float could not hold it."""
+    """Return a ratio to show, capped at a billion, which a float can hold."""
     return float(ratio) if ratio < _LARGEST_RATIO else _LARGEST_RATIO

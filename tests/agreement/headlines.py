@@ -61,7 +61,7 @@ def _blast(asking: Asking) -> None:
     if text.startswith("No pod is left to leak."):
         assert {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]} == {*asking.keys}
         return
-    found = re.match(r"(\d+) pods? on (\S+) nodes?", text)
+    found = re.search(r"^(\d+) pods? on (\S+) nodes?", text, re.MULTILINE)
     assert found, text.partition("\n")[0]
     before = {each["pod"] for each in asking.json("blast", *asking.node)["evictedBefore"]}
     assert ("Evicted without any leak: " in text) is bool(before)
@@ -69,9 +69,9 @@ def _blast(asking: Asking) -> None:
     matrix = table(text, "LEAKS") or [{"LEAKS": pod} for pod in left]
     assert int(found[1]) == len(matrix) == len(left)
     harmless = [row["LEAKS"] for row in matrix if not any(set(cell) & {"s", "f"} for cell in [*row.values()][1:])]
-    none = re.search(r"^(\d+) of (\d+) pods? affects? no other pod", text, re.MULTILINE)
-    if none:
-        assert (int(none[1]), int(none[2])) == (len(harmless), len(matrix))
+    some = re.match(r"(\d+) of (\d+) pods? takes? others down", text)
+    if some:
+        assert (int(some[1]), int(some[2])) == (len(matrix) - len(harmless), len(matrix))
     dangerous = {row["POD"] for row in table(text, "POD", "NODE", "CLASS")}
     assert dangerous.isdisjoint(harmless)
 

@@ -213,7 +213,7 @@ def test_a_guard_is_shown_with_its_mode_what_holds_it_back_and_its_decisions(vis
     expect(decision).to_contain_text("the first of 31 in the eviction order")
     guard.tell(tomorrow, enforce=True, held_back="stop file", stop_file=True)
     expect(card).to_contain_text("Guard: evictions blocked")
-    expect(card).to_contain_text("the stop file is there")
+    expect(card).to_contain_text("the stop file exists")
     guard.tell(tomorrow, enforce=True, held_back="")
     expect(card).to_contain_text("Guard: enforcing")
     assert opened.violations() == []

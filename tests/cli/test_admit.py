@@ -175,7 +175,7 @@ class TestTheOverride:
         code, out, err = admit(capsys, "-f", file("web.yaml", WEB), "--override-profile", "okd-3.9")
         assert (code, out) == (2, "")
         assert len(err.splitlines()) == 1
-        assert "--override-profile: there is no override" in err
+        assert "--override-profile: no ClusterResourceOverride in the input" in err
 
 
 # ---- outcomes ----------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class TestResize:
         code, out, _ = admit(capsys, "-f", path, "--resize", resized)
         assert code == 0
         assert "resize of Pod shop/bare  Burstable" in out
-        assert "Resize                     app requests: cpu 1 → 1500m (asked for)" in out
+        assert "Resize                     app requests: cpu 1 → 1500m (requested)" in out
 
     def test_one_that_would_change_the_class_is_refused(self, capsys, file):
         path = file("old.yaml", self.OLD, limit_range("lr", "default: {memory: 1Gi}"))

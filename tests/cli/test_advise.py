@@ -233,7 +233,7 @@ def test_amounts_that_nobody_knows_are_named(capsys, tmp_path):
     described.write_text("{name: new, latencySensitive: true}\n")
     _, out, err = advise(capsys, "--describe", described)
     assert "Guaranteed is not achieved" in out
-    assert "nothing was measured" in out
+    assert "no measurements" in out
     _, _, err = advise(capsys, "--describe", described, "-o", "manifests")
     assert "Deployment default/new: choose the requests and limits of new" in err
 
@@ -284,7 +284,7 @@ def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
         pytest.param(["-f", SCENARIO / "platform"], "no usage or description for 8 workloads", id="nothing-known"),
         pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
         pytest.param(["--node"], "the node's number of cores is missing", id="no-cores"),
-        pytest.param(["--node", "--cores", "0"], "'0' is not an amount above zero", id="no-core"),
+        pytest.param(["--node", "--cores", "0"], "must be above zero, not 0", id="no-core"),
         pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask cannot be combined", id="both"),
         pytest.param(
             ["--node", "--cores", "4", "--node-memory", "8Gi", "--probability", "2"],

@@ -332,7 +332,7 @@ def test_a_pod_that_can_be_resized_gets_a_command_that_resizes_it(capsys, tmp_pa
         "{requests: {cpu: 1, memory: 2Gi}, limits: {memory: 4Gi}}}]}\n"
     )
     samples = usage(tmp_path / "u.csv", [("web", 3000, 1000)], count=3000)
-    for version, expected in (("1.36", "--subresource resize"), ("1.32", "replace it")):
+    for version, expected in (("1.36", "--subresource resize"), ("1.32", "replace the object")):
         _, out, _ = advise(
             capsys, "-f", manifest, "--usage", samples, "--patch", "kubectl", "--kubernetes-version", version
         )

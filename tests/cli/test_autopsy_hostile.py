@@ -189,7 +189,7 @@ def test_a_gzip_bomb_is_refused_before_it_has_gone_off(tmp_path, monkeypatch):
     monkeypatch.setattr("podqos.reading.logs._FREE_BYTES", 1 << 20)
     bomb = tmp_path / "kern.log.gz"
     bomb.write_bytes(gzip.compress(b"\0" * 30_000_000))
-    with pytest.raises(InputError, match="unpacks to more than 500 times its size"):
+    with pytest.raises(InputError, match="expands to more than 500 times its size"):
         autopsy([str(bomb)])
     usual = tmp_path / "usual.gz"
     lines = "".join(f"Jan  5 15:19:27 node kernel: {random.Random(n).random()}\n" for n in range(60_000))  # noqa: S311

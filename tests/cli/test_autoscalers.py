@@ -61,7 +61,7 @@ def test_explain_shows_class_and_score_at_the_bounds_of_a_vertical_autoscaler(fo
         "atMinAllowed": {"qosClass": "Burstable", "containers": [{"container": "app", "oomScoreAdj": 993}]},
         "atMaxAllowed": {"qosClass": "Burstable", "containers": [{"container": "app", "oomScoreAdj": 750}]},
     }
-    assert "what is written is not what runs" in item["notes"][-1]
+    assert "changes its resources at run time" in item["notes"][-1]
 
 
 @pytest.mark.parametrize(

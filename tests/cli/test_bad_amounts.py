@@ -179,7 +179,7 @@ CASES = {
     "request-above-limit": pod("cpu: 1, memory: 2Gi", "memory: 1Gi", ("{memory: 1Gi}", "{memory: 2Gi}")),
     "512Mi-above-500M": pod("cpu: 1, memory: 512Mi", "memory: 500M", ("500M", "512Mi")),
     "request-above-limit-and-nodes": pod(
-        "cpu: 1, memory: 16Gi", "memory: 1Gi", says="no node holds 16Gi of memory", beside=NODE
+        "cpu: 1, memory: 16Gi", "memory: 1Gi", says="no node has 16Gi of memory", beside=NODE
     ),
     "limit-above-a-limit-range": pod(
         "cpu: 1, memory: 4Gi",

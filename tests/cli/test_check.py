@@ -345,7 +345,7 @@ def test_bad_input_is_2_and_the_rest_is_checked(capsys):
         (["web.yaml", "--write-baseline"], "no file to write the baseline to (give it with --baseline FILE)"),
         (["web.yaml", "--inject", "isto"], "isto"),
         (["-", "-f", "-"], "standard input can be read only once"),
-        (["web.yaml", "--node-memory", "0"], "--node-memory: '0' is not an amount above zero"),
+        (["web.yaml", "--node-memory", "0"], "--node-memory: must be above zero, not 0"),
         (["web.yaml", "--kubernetes-version", "9.9"], "unknown Kubernetes version '9.9'"),
         (["--explain", "accidental-burstabel"], 'did you mean "accidental-burstable"?'),
     ],

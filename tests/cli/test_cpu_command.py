@@ -63,14 +63,16 @@ def two_containers(big: str = "500m", small: str = "250m") -> str:
 
 def rows(out: str) -> dict[str, list[str]]:
     """Return the cells of each line of a table by the first of them."""
-    return {cells[0]: cells[1:] for line in out.splitlines() if (cells := line.split())}
+    return {
+        cells[0]: cells[1:] for line in out.splitlines() if (cells := line.replace("no limit", "unlimited").split())
+    }
 
 
 def test_containers_of_one_pod_have_lines_and_500m_and_250m_are_two_to_one_on_cgroup_v1(capsys, tmp_path):
     (tmp_path / "two.yaml").write_text(two_containers())
     out = cpu(capsys, "-f", tmp_path, "--cores", 3, "--cgroup", "v1")[1]
     shown = rows(out)
-    assert shown["default/two"][:4] == ["Burstable", "750m", "/", "node"]
+    assert shown["default/two"][:4] == ["Burstable", "750m", "/", "unlimited"]
     assert (shown["big"][4:6], shown["small"][4:6]) == (["3.00", "2.00"], ["3.00", "1.00"])
     assert "weigh" not in out.lower().replace("weight", "")
 
@@ -139,7 +141,7 @@ def test_exclusive_cpus_take_nothing_from_what_daemons_weigh(capsys, tmp_path):
     assert (whole["daemons"]["grantedMilli"], whole["cores"], whole["grantedMilli"]) == (2000, 14, 14000)
     code, _, err = cpu(capsys, *arguments, "--cores", 7)
     assert code == 2
-    assert "6 CPUs of their own (cpuManagerPolicy: static), and pods have 5" in err
+    assert "6 exclusive CPUs (cpuManagerPolicy: static), but pods have 5" in err
 
 
 def test_a_reservation_beyond_the_cores_keeps_the_kubelet_from_starting(capsys, tmp_path, reserved):

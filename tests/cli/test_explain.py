@@ -63,7 +63,7 @@ def test_text_is_class_reason_edit_and_scores_and_only_on_demand_cgroups_and_fla
     assert "envoy-sidecar has no cpu limit and no memory limit" in out
     assert "spec.template.spec.containers[1].resources.limits.cpu: 100m" in out
     assert "spec.template.spec.containers[1].resources.limits.memory: 128Mi" in out
-    assert "100m / node" in out
+    assert "100m / no limit" in out
     assert "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice" in out
     assert "--oom-score-adj=938" in out
 

@@ -157,7 +157,7 @@ def test_a_result_that_cannot_be_sent_is_an_error_and_not_taken_for_a_killed_wor
 
 @WAYS
 def test_a_worker_that_is_killed_is_an_error_and_not_a_wait(way):
-    with pytest.raises(HostError, match="a worker process was ended before its work was done"):
+    with pytest.raises(HostError, match="a worker process died before finishing"):
         way(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 

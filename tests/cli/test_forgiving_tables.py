@@ -136,10 +136,11 @@ SINGLE = DEPLOYMENT.partition("      - {name: proxy")[0]
         "NAMESPACE  NAME  CPU(cores)  MEMORY(bytes)\nshop  {pod}  12m  512Mi\n",
         "{pod}  12m  512Mi\n",
         "shop  {pod}  12m  512Mi\n",
+        "my-stage  {pod}  12m  512Mi\nshop  {pod}  12m  512Mi\n",
         "NAMESPACE,NAME,CPU(cores),MEMORY(bytes)\nshop,{pod},12m,512Mi\n",
         "name,memory\n{pod},512Mi\n",
     ],
-    ids=["pods", "all namespaces", "no headers", "all namespaces, no headers", "CSV", "a name"],
+    ids=["pods", "all namespaces", "no headers", "no headers, -A", "a namespace like a pod", "CSV", "a name"],
 )
 def test_whole_pods_are_understood_where_they_have_one_container(capsys, tmp_path, text):
     code, out, _ = rank(capsys, tmp_path, text.format(pod=POD), "-o", "json", manifests=SINGLE)
@@ -170,3 +171,13 @@ def test_what_is_not_understood_is_answered_with_what_to_write(capsys, tmp_path,
     code, _, said = rank(capsys, tmp_path, text)
     assert code == 2
     assert said.splitlines()[-1].startswith(f"podqos: error: {message}")
+
+
+def test_containers_without_headers_are_not_taken_for_pods(capsys, tmp_path):
+    manifests = DEPLOYMENT.replace("name: proxy", "name: istio-proxy")
+    table = f"{POD}  istio-proxy  12m  64Mi\n{POD}  web  12m  512Mi\n"
+    code, out, _ = rank(capsys, tmp_path, table, "-o", "json", manifests=manifests)
+    assert code == 0
+    assert json.loads(out)["evictionOrder"][0]["usage"] == (512 + 64) << 20
+    one = rank(capsys, tmp_path, "debug  istio-proxy  12m  64Mi\n", "-o", "name", manifests=manifests)
+    assert "left out" in one[2]

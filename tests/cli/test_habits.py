@@ -8,16 +8,18 @@ import os
 import re
 import shlex
 import sys
+from argparse import Namespace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from outputs.recording import messages
+from podqos.cli.cluster import object_arguments
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.grammar import Grammar, grammars
 from podqos.cli.main import main
-from podqos.cli.options import rate_option
+from podqos.cli.options import duration_option, rate_option
 from podqos.cli.spelling import offered, runs
 from terminal import session
 
@@ -415,7 +417,7 @@ def test_no_recorded_message_advises_an_option_that_the_command_lacks():
     advised = []
     for line, text in messages().items():
         words = shlex.split(re.sub(r" \(exit \d+\)$", "", line))
-        said = re.sub(r"`[^`]*`|no option \S+|(?:podqos|kubectl) [^:;]* -[^;)]*", "", text)
+        said = re.sub(r"`[^`]*`|(?:no|unknown) option \S+|(?:podqos|kubectl) [^:;]* -[^;)]*", "", text)
         named = re.findall(r"(?<![\w.-])--?[a-zA-Z][a-z-]*", said)
         advised += [(line, name) for name in named if words and name not in _options_of(words)]
     assert advised == []
@@ -714,3 +716,60 @@ def test_an_amount_that_the_api_server_rejects_is_answered_with_the_word_to_writ
     (line,) = [line for line in said.splitlines() if "64GB" in line]
     assert f": error: {field}: " in line
     assert line.endswith("(did you mean 64Gi or 64G?)")
+
+
+# ---- mistakes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("lint", "."), "unknown command 'lint' (did you mean `podqos check`?)"),
+        (("diff", "a", "b"), "unknown command 'diff' (did you mean `podqos drift`?)"),
+        (("describe", "pod", "web"), "unknown command 'describe' (did you mean `podqos explain`?)"),
+        (("top",), "unknown command 'top' (did you mean `podqos overview`?)"),
+        (("simulate", "race", "--seed", "x"), "--seed: 'x' is not a whole number (see `podqos simulate --help`)"),
+        (
+            ("check", "-f", PLATFORM, "-o", "jsonpath={.items}"),
+            "-o/--output: invalid value 'jsonpath={.items}' (pipe -o json to jq)",
+        ),
+        (("rank", PLATFORM, "-A"), "-f and a cluster cannot be combined (give one of them)"),
+        (("rank", "-", "--usage", "-"), "-: standard input can be read only once (name files for the rest)"),
+    ],
+    ids=lambda value: " ".join(map(str, value))[:40] if isinstance(value, tuple) else "",
+)
+def test_a_mistake_is_answered_with_what_to_type(capsys, words, said):
+    assert podqos(capsys, *words) == (2, "", f"podqos: error: {said}\n")
+
+
+def test_a_url_is_answered_with_how_to_pipe_it(capsys):
+    code, _, said = podqos(capsys, "check", "https://example.com/a.yaml")
+    assert code == 2
+    assert "(podqos reads no URLs: curl -sL https://example.com/a.yaml | podqos … -)" in said
+
+
+def test_kind_and_names_may_be_apart_as_for_kubectl(capsys, without_cluster):
+    arguments = Namespace(files=["sts", "web", "api"])
+    object_arguments(arguments)
+    assert arguments.objects == [("statefulset", "web"), ("statefulset", "api")]
+    assert arguments.files == []
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5min", 300), ("90 seconds", 90), ("1 hour", 3600), ("2d", 172_800)])
+def test_a_time_may_have_its_unit_written_out(text, seconds):
+    assert duration_option(text, "--until") == seconds * 10**6
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("failOn: ERROR", 'failOn: must be one of error, warning, info, never, not "ERROR" (write error)'),
+        ("options: {nodeMemory: 64GB}", "(did you mean 64Gi or 64G?)"),
+    ],
+)
+def test_a_configuration_is_answered_with_the_word_to_write(capsys, tmp_path, setting, said):
+    (tmp_path / ".podqos.yaml").write_text(f"{setting}\n")
+    (tmp_path / "pod.yaml").write_text(BARE_POD)
+    code, _, err = podqos(capsys, "check", "-f", tmp_path)
+    assert code == 2
+    assert err.splitlines()[0].endswith(said)

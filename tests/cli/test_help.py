@@ -118,7 +118,7 @@ def test_a_development_version_says_that_it_is_no_release(capsys, monkeypatch, v
         pytest.param("help node rnu", "help: unknown command 'podqos node rnu' (did you mean run?)", id="help-below"),
         pytest.param("help check x", "help: unknown command 'podqos check x' (see `podqos check --help`)", id="no-sub"),
         pytest.param("scenario list x", "unexpected argument 'x' (see `podqos scenario list --help`)", id="one-more"),
-        pytest.param("place --nodes x", "--nodes: invalid int value: 'x' (see `podqos place --help`)", id="type"),
+        pytest.param("place --nodes x", "--nodes: 'x' is not a whole number (see `podqos place --help`)", id="type"),
     ],
 )  # fmt: skip
 def test_a_mistake_on_the_command_line_is_one_line_with_what_was_meant(capsys, line, said):

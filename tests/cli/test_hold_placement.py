@@ -74,7 +74,7 @@ def test_forecast_says_what_the_threshold_takes_and_which_pod_no_longer_fits(ask
     assert needed["takesBytes"] == needed["evictionHardBytes"] - (100 << 20)
     assert needed["allocatableBytes"] == (8192 - mebibytes) << 20
     assert needed["displaced"] == ["default/large"]
-    said = f"This reduces allocatable by {mebibytes - 100}Mi; default/large no longer fits."
+    said = f"It would reduce allocatable by {mebibytes - 100}Mi; default/large no longer fits."
     assert said in needed["text"]
 
 

@@ -124,7 +124,7 @@ def test_a_kubelet_of_1_37_does_not_start_with_a_throttling_factor_and_without_m
     asked = ["explain", "-f", "pod.yaml", "--kubelet-config", "kubelet.yaml"]
     assert main([*asked, "--kubernetes-version", "1.36"]) == 0
     assert main([*asked, "--kubernetes-version", "1.37"]) == 2
-    assert "kubelet.yaml: memoryThrottlingFactor: it is set, and featureGates turns MemoryQoS off" in (
+    assert "kubelet.yaml: memoryThrottlingFactor: is set, but featureGates turns MemoryQoS off" in (
         capsys.readouterr().err
     )
 

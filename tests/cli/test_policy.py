@@ -201,7 +201,9 @@ def test_check_says_which_policies_apply_to_their_own_directory_only(capsys):
     write(POD % "", "all/other/pod.yaml")
     _, out, err = run(capsys, "check", "all")
     assert "PQ702" not in out
-    assert "policies of all/team/policy.yaml: for their own directory and below (-f FILE or --policies: for all)" in err
+    assert (
+        "policies of all/team/policy.yaml: for their own directory and below (to apply them to all: -f FILE or " in err
+    )
 
 
 @pytest.mark.parametrize("kind", ["policy", "Polcy"])

@@ -63,7 +63,7 @@ def test_policies_of_files_that_are_named_apply_to_everything(tree, option):
 
 def test_it_is_said_whose_policies_apply_to_whom(tree):
     run = tree(TREE)
-    said = "policies of a/limits.yaml: for their own directory and below (-f FILE or --policies: for all)"
+    said = "policies of a/limits.yaml: for their own directory and below (to apply them to all: -f FILE"
     for command in (["check"], ["explain", "-o", "table"], ["rank"], ["cpu", "--cores", "2"]):
         _, _, err = run(*command, "-f", ".")
         assert said in err.replace("./a", "a"), command

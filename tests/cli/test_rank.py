@@ -480,7 +480,8 @@ BAD = {
     ),
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
     "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "too little memory for a"),
-    "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods"),
+    "no pods": (["-f", "empty.yaml"], "no pods to rank"),
+    "no rows": (["-f", "pods.yaml", "--usage", "none.csv"], "none.csv: there are no rows below the heading"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],
         "the pods use 2Gi, but the node has 1Gi",

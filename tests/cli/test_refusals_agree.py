@@ -153,7 +153,7 @@ def test_what_decides_the_answer_is_an_error_and_what_does_not_a_warning(bad, co
     if command == "admit":
         assert code == 1
         assert field in out
-        assert "refused" in out
+        assert "rejected" in out
     elif question is None or decides > question:
         assert code in {0, 1}, err
         assert len(said) == 1, err
@@ -194,7 +194,7 @@ def test_a_container_without_a_name_is_called_by_its_place(place, capsys):
 def test_what_policies_refuse_is_not_hidden_by_what_does_not_matter(place, capsys):
     limits = "kind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Pod, max: {memory: 1Mi}}]}\n"
     (place / MANIFEST).write_text(f"{BAD['no image'][0]}---\napiVersion: v1\n{limits}")
-    assert "refused" in podqos(capsys, "explain", "-f", MANIFEST)[1]
+    assert "denied" in podqos(capsys, "explain", "-f", MANIFEST)[1]
     assert "PQ203" in podqos(capsys, "check", "-f", MANIFEST)[1]
     assert "maximum memory usage per Pod" in podqos(capsys, "rank", "-f", MANIFEST)[2]
 

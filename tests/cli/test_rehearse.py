@@ -75,7 +75,7 @@ def _rehearsal() -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            assert any("the scenario begins" in line for line in process.stderr)
+            assert any("the scenario starts" in line for line in process.stderr)
             yield process
         finally:
             process.kill()

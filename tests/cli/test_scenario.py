@@ -280,7 +280,7 @@ def test_times_are_plain_numbers_that_a_journal_can_hold(reads):
         ("workloads: [{workload: web, demand: {cpu: {steps: {1s: 1}, shape: 2}}}]", "shape and steps exclude"),
         ("workloads: [{workload: web, demand: {cpu: {points: {2s: 1, 1s: 2}}}}]", "cpu.points.1s: is not later than"),
         ("workloads: [{workload: web, demand: {cpu: {wave: {high: 1}}}}]", "cpu.wave.period: Required value"),
-        ("workloads: [{workload: web, demand: {cpu: {random: {low: 2, high: 1, every: 1s}}}}]", "more than high"),
+        ("workloads: [{workload: web, demand: {cpu: {random: {low: 2, high: 1, every: 1s}}}}]", "higher than high"),
         ("workloads: [{workload: web, demand: {cpu: {random: {every: 1us}}}}]", "600,000,000 random values"),
         ("workloads: [{workload: web, demand: {memory: 1Gi - 2Gi at 5s}}]", "the demand falls below zero"),
         ("workloads: [{workload: web, demand: {processes: 0}}]", "at least one process"),
@@ -338,7 +338,11 @@ def test_what_is_deleted_the_moment_it_arrives_is_a_warning_with_its_place_and_n
         ("{name: node,", "{name: node, watermarks: {min: 2Gi, low: 1Gi},", "min, low and high must increase"),
         ("{name: node,", "{name: node, system: {memory: 1Gi - 2Gi at 1s},", "falls below zero"),
         ("{name: node,", "{name: node, taints: [{kay: x}],", 'unknown field "kay"'),
-        ("    - {name: node,", "    - {name: node, capacity: {cpu: 1, memory: 1Gi}}\n    - {name: node,", "already"),
+        (
+            "    - {name: node,",
+            "    - {name: node, capacity: {cpu: 1, memory: 1Gi}}\n    - {name: node,",
+            "duplicate node",
+        ),
         ("spec:", "spec: [", "broken YAML"),
     ],
 )

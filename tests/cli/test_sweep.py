@@ -245,7 +245,7 @@ def test_a_worker_that_is_killed_ends_the_sweep_with_an_error_and_kept_results(c
             os.kill(pid, signal.SIGKILL)
 
     phases = [f"{number}ms" for number in range(0, 8000, 20)]  # too many to be through before the first is heard of
-    with pytest.raises(HostError, match="a worker process was ended before its work was done"):
+    with pytest.raises(HostError, match="a worker process died before finishing"):
         sweep(RACE, [f"phase={','.join(phases)}"], results=str(results), jobs=2, progress=kill)
     assert len(killed) == 2
     assert 1 <= len(results.read_bytes().splitlines()) < len(phases)

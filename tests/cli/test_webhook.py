@@ -48,7 +48,12 @@ def test_without_a_policy_only_findings_are_told(files, capsys):
 
 @pytest.mark.parametrize(
     ("text", "what"),
-    [("", "not JSON"), ("[]", "not an AdmissionReview"), ('{"kind": "Pod"}', "kind is 'Pod'"), (None, "No such file")],
+    [
+        ("", "not JSON"),
+        ("[]", "not an AdmissionReview"),
+        ('{"kind": "Pod"}', "kind: must be AdmissionReview, not 'Pod'"),
+        (None, "No such file"),
+    ],
 )
 def test_bad_input_is_one_line_and_exits_with_2(files, capsys, text, what):
     if text is not None:

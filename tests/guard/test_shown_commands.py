@@ -62,7 +62,7 @@ def test_an_explanation_has_threshold_figures_rival_and_what_would_have_saved_it
     assert code == 0
     assert "2026-11-16 19:46:07.000 UTC, node worker-1: shop/batch-7 would have been evicted (shadow)" in text
     assert "The guard saw allocatableMemory.available 280Mi < 300Mi (hard)." in text
-    assert "It uses 512Mi over its request of 100Mi, priority 0: the first of 12 in the eviction order." in text
+    assert "It uses 512Mi, requests 100Mi and has priority 0: the first of 12 in the eviction order." in text
     assert "Ranked ahead of shop/web-2: this pod exceeds its request by more." in text
     assert (
         "What would have saved it: request 512Mi of memory for main (shop/web-2 is evicted instead); "
@@ -151,7 +151,7 @@ def test_the_journal_is_printed_in_words_or_as_stored(capfdbinary, tmp_path):
     lines = capfdbinary.readouterr().out.decode().splitlines()
 
     assert lines[0] == "2026-11-16 19:46:06.000  the node is guarded: evicts nothing: shadow"
-    assert lines[2].endswith("uses 512Mi over its request of 100Mi, priority 0 (shadow)")
+    assert lines[2].endswith("uses 512Mi, requests 100Mi, priority 0 (shadow)")
     assert lines[3].endswith("x would have been saved by: request 512Mi of memory for main")
     main(["guard", "journal", "--state", str(state), "-o", "jsonl"])
     assert capfdbinary.readouterr().out == encode(entries)
@@ -206,7 +206,7 @@ def test_a_status_says_mode_limits_knowledge_and_speed(capsys, tmp_path):
 
     assert code == 0
     assert facts["mode"] == "enforces"
-    assert facts["pods"] == "110 known; 92 may be evicted; 1 not: critical priority; 1 not: static pod"
+    assert facts["pods"] == "110 known; 92 may be evicted; 1 excluded: critical priority; 1 excluded: static pod"
     assert facts["rate limit"] == "1 of 3 evictions within 5 min 0 s"
     assert facts["evictions"].endswith("crossing to kill: median 6.0 ms, p99 30 ms")
     assert "0.10 % of a core" in facts["uses"]

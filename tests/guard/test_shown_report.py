@@ -196,8 +196,8 @@ def test_the_report_says_how_many_would_have_lived(capsys, tmp_path):
 
     assert code == 0
     assert (
-        "The kernel killed 7 pods: for 5 the guard would have evicted another pod first and 2 the guard would have"
-        " evicted itself."
+        "The kernel killed 7 pods: for 5 the guard would have evicted another pod first and for 2 the guard had "
+        "chosen the same pod."
     ) in " ".join(out.split())
     assert "It was 1.0 s to 5.0 s ahead" in " ".join(out.split())
     assert "would evict shop/batch-0" in out

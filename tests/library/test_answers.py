@@ -125,7 +125,7 @@ def test_what_the_api_server_would_refuse_is_left_out_and_a_problem(tmp_path):
 def test_nothing_to_answer_about(tmp_path):
     objects = podqos.load()
     assert podqos.explain(objects).items == podqos.admit(objects).items == ()
-    with pytest.raises(podqos.InputError, match="there are no pods"):
+    with pytest.raises(podqos.InputError, match="no pods to show"):
         podqos.cpu(objects)
     with pytest.raises(podqos.InputError, match="no nodes to place"):
         podqos.place(objects)

@@ -143,7 +143,7 @@ def test_a_guard_is_shown_by_the_pods_it_knows_its_mode_and_its_journal(tmp_path
     assert page_about(feed.look()).cluster().guard.mode == "enforces"
     guard.tell(time.time(), enforce=True, held_back="stop file", stop_file=True)
     paused = page_about(feed.look()).cluster().guard
-    assert (paused.enforce, paused.mode) == (True, "evicts nothing: the stop file is there")
+    assert (paused.enforce, paused.mode) == (True, "evicts nothing: the stop file exists")
     assert ("kill switch", "on: the stop file") in [(each.name, each.text) for each in paused.facts]
 
 

@@ -196,7 +196,7 @@ def test_samples_that_fit_no_workload_are_a_problem_of_the_input():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: rank(Objects()), "there are no pods"),
+        (lambda: rank(Objects()), "no pods to rank"),
         (lambda: rank(objects(), "missing.csv"), "missing.csv: No such file"),
         (lambda: rank(objects(), node_memory_bytes=1), "1 bytes is too little memory for a node"),
         (lambda: rank(objects(), node_memory_bytes=GI), "the pods use 4224Mi, but the node has 1Gi"),

@@ -60,7 +60,7 @@ def test_the_table_begins_with_a_verdict_groups_by_workload_and_ends_in_a_summar
         "    fix  spec.template.spec.containers[1].resources.limits.cpu: 100m",
         "",
         "1 error, 1 warning; 3 objects in 2 files checked",
-        "  1 info left out (-v shows it)",
+        "  1 info hidden (-v shows it)",
         "  1 suppressed by annotation or configuration (--show-suppressed shows them)",
         "  1 known from the baseline",
         "  2 hidden by --min-severity",
@@ -85,7 +85,7 @@ def test_what_is_worst_comes_first():
 def test_infos_are_counted_and_shown_only_where_they_are_wanted(report, verbose, is_shown):
     text = "\n".join(table(report, Style(), verbose=verbose))
     assert ("PQ108" in text) is is_shown
-    assert ("1 info left out (-v shows it)" in text) is not is_shown
+    assert ("1 info hidden (-v shows it)" in text) is not is_shown
     assert any("PQ108" in line for line in github(report, verbose=verbose)) is is_shown
 
 
@@ -93,7 +93,7 @@ def test_where_only_infos_are_found_the_verdict_is_that_nothing_is_wrong():
     report = replace(EMPTY, items=(NOTE,), summary=replace(EMPTY.summary, infos=1))
     first, *others = table(report, Style())
     assert first == "no findings above info; 1 object in 1 file checked"
-    assert others[0] == "  1 info left out (-v shows it)"
+    assert others[0] == "  1 info hidden (-v shows it)"
 
 
 def test_suppressed_infos_that_are_not_shown_hide_no_warning():
@@ -101,7 +101,7 @@ def test_suppressed_infos_that_are_not_shown_hide_no_warning():
     report = replace(EMPTY, items=(PLAIN, *hidden), summary=replace(EMPTY.summary, warnings=1, suppressed=3))
     lines = list(table(report, Style()))
     assert "1 warning; 1 object in 1 file checked" in lines
-    assert "  3 infos left out (-v shows them)" in lines
+    assert "  3 infos hidden (-v shows them)" in lines
 
 
 def test_what_many_share_is_said_once_with_the_places():

@@ -121,7 +121,7 @@ CASES = {
     "pressure": (
         Kind.EVICTED,
         PRESSURE,
-        "web evicted by the kubelet: memory.available 90Mi < 100Mi (hard); uses 2Gi over its request of 1Gi, priority 5",  # noqa: E501
+        "web evicted by the kubelet: memory.available 90Mi < 100Mi (hard); uses 2Gi, requests 1Gi, priority 5",
     ),
     "local storage": (
         Kind.EVICTED,
@@ -205,7 +205,7 @@ CASES = {
                 NodesRefusing("Insufficient", 1, "memory"),
             ),
         ),
-        "web waits for a node: none of 3 nodes fits (2 × taint memory-pressure, 1 × not enough memory)",
+        "web waits for a node: no node fits (2 × taint memory-pressure, 1 × not enough memory)",
     ),
     "a guard that shadows": (
         Kind.WATCHING,
@@ -285,7 +285,7 @@ def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would
 def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
     assert reasons(_entry(Kind.EVICTED, PRESSURE)) == (
         "The kubelet saw memory.available 90Mi < 100Mi (hard).",
-        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 that may be evicted.",
+        "It uses 2Gi, requests 1Gi and has priority 5: the first of 9 that may be evicted.",
         "Ranked before it but never evicted: kube-system/proxy.",
         "Ranked ahead of ns/next: this pod has a lower priority.",
         "Its grace period was 1 s.",

@@ -74,11 +74,9 @@ def test_every_oom_rule_has_words(rule):
     assert words.oom_rule(OOMScore("c", 5, rule, 2**30), 2**36)
 
 
-@pytest.mark.parametrize(
-    ("containers", "text"), [((), "the pod has none"), (("a",), "a has none"), (("a", "b"), "a and b have none")]
-)
+@pytest.mark.parametrize(("containers", "text"), [((), "the pod has"), (("a",), "a has"), (("a", "b"), "a and b have")])
 def test_one_container_has_no_limit_and_several_have_none(containers, text):
-    assert words.because_of(ValueReason(Rule.NO_LIMIT, containers=containers)) == f"no limit: {text}"
+    assert words.because_of(ValueReason(Rule.NO_LIMIT, containers=containers)) == f"{text} no limit"
 
 
 def test_every_cgroup_rule_and_every_note_has_words():

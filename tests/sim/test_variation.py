@@ -96,8 +96,8 @@ def test_a_parameter_changes_what_it_names(scenario, text, holds):
 
 
 BAD = {
-    "growth": "'growth' is not a parameter with values",
-    "growth@web=": "is not a parameter with values",
+    "growth": "'growth' has no values",
+    "growth@web=": "has no values",
     "speed=1,2": "unknown parameter speed",
     "limits.memory=1Gi": "no workload given",
     "growth@shop=2": "the scenario has no workload shop",

@@ -186,7 +186,7 @@ def test_the_shipped_scenario_of_daemons_over_their_reservation_kills_pods_withi
     assert main(["simulate", "system-overrun"]) == 0
     out = capsys.readouterr().out
 
-    assert "within its request of" in out
+    assert "It uses 3840Mi, requests 4Gi and has priority 0" in out
     assert "OOM-killed" in out
 
 

@@ -13,13 +13,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from cluster.serving import Server
 from library.test_live_cluster import api_server
-from web.ui.running import PATIENCE, POD, SHORT, VIEWER, Visitor
+from web.ui.running import LONG, POD, SHORT, VIEWER, Running, eventually, is_gone, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/podqos"
@@ -136,46 +138,40 @@ def test_commands_run_without_what_only_unix_has_and_those_of_linux_say_so_in_on
         assert f"needs Linux, and this is {name}" in err
 
 
+@contextmanager
+def page_served(system: str) -> Iterator[Running]:
+    start = RUN.partition("for command")[0] + 'sys.exit(main(["ui", *sys.argv[2:]]))'
+    program = [sys.executable, "-c", start, VIEWER]
+    with running(program=program, env=elsewhere(system)) as server:
+        yield server
+
+
 @pytest.mark.slow
 @SYSTEMS
-def test_the_page_is_served_and_runs_scenarios_without_what_only_unix_has(system, tmp_path):
-    start = RUN.partition("for command")[0] + 'sys.exit(main(["ui", "--no-open", "--listen", "127.0.0.1:0"]))'
-    server = subprocess.Popen(
-        [sys.executable, "-c", start, VIEWER], env=elsewhere(system), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    try:
-        address = server.stdout.readline().strip()
-        visitor = Visitor(int(address.rstrip("/").rpartition(":")[2]))
+def test_the_page_is_served_and_runs_scenarios_without_what_only_unix_has(system):
+    with page_served(system) as server:
+        visitor = server.visitor()
         status, _, page = visitor.ask("/")
-        job = visitor.begin({"short.yaml": SHORT, "pod.yaml": POD})
-        visitor.ended(job)
-        server.send_signal(signal.SIGTERM)
-        server.communicate(timeout=PATIENCE)
-    finally:
-        server.kill()
-        _, err = server.communicate()
+        visitor.ended(visitor.begin({"short.yaml": SHORT, "pod.yaml": POD}))
+        _, err = server.stop(signal.SIGTERM)
     assert (status, page[:15].lower()) == (200, b"<!doctype html>")
-    assert server.returncode == 0, err
+    assert server.process.returncode == 0, err
+
+
+@pytest.mark.slow
+def test_a_server_that_is_killed_takes_its_workers_with_it_where_the_kernel_does_not_see_to_that():
+    with page_served("win32") as server:
+        server.visitor().begin({"long.yaml": LONG, "pod.yaml": POD})
+        (worker,) = eventually(server.workers, "a worker")
+        server.stop(signal.SIGKILL)
+        eventually(lambda: is_gone(worker), "the end of the worker")
 
 
 # ---- what is written ---------------------------------------------------------------------------------------------
 
 # Packages and modules that only Linux runs, or that are loaded after it was asked for.
 LINUX_ONLY = ("host/", "guard/", "cli/node/", "cli/units.py", "library/rehearsal.py")
-UNIX_MODULES = {
-    "fcntl",
-    "resource",
-    "pwd",
-    "grp",
-    "termios",
-    "tty",
-    "pty",
-    "syslog",
-    "uvloop",
-    "inotify_simple",
-    "jeepney",
-}
+UNIX_MODULES = "fcntl resource pwd grp termios tty pty syslog uvloop inotify_simple jeepney".split()  # noqa: SIM905
 
 
 def portable_modules() -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -102,6 +103,18 @@ def test_a_console_that_lacks_characters_gets_others(encoding, monkeypatch):
     assert main(["simulate", "race"]) == 0
     sys.stdout.flush()
     assert b"log-collector" in written.getvalue()
+
+
+@pytest.mark.parametrize(("system", "code"), [("win32", 0), ("linux", 3)])
+def test_a_reader_that_has_gone_is_no_error_on_windows_which_calls_it_an_invalid_argument(system, code, monkeypatch):
+    class Gone(io.TextIOWrapper):
+        def write(self, _text):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    with Gone(Path(os.devnull).open("wb"), encoding="utf-8") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        monkeypatch.setattr(sys, "platform", system)
+        assert main(["explain", str(PLATFORM)]) == code
 
 
 # ---- paths -------------------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def _read_in_parts(body: bytes) -> AdmissionRequest:
     except REFUSALS as error:
         raise _no_json(error) from None
     if review.kind != KIND:
-        what = f"kind is {review.kind!r}" if review.kind else "kind is missing"
+        what = f"must be {KIND}, not {review.kind!r}" if review.kind else "missing"
         raise InvalidReview(what, where="kind", fix=f"send an {KIND}")
     if review.api_version != API_VERSION:
         what = f"apiVersion is {review.api_version!r}" if review.api_version else "apiVersion is missing"
@@ -152,7 +152,7 @@ def _read_in_parts(body: bytes) -> AdmissionRequest:
 
 def _no_json(error: Exception, where: str = "") -> InvalidReview:
     what = "nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
-    return InvalidReview(what, where=where)
+    return InvalidReview(what, where=where, fix=f"send an {KIND} in JSON")
 
 
 def plain_object(raw: Raw, field: str) -> dict[str, Plain] | None:

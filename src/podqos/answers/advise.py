@@ -350,7 +350,7 @@ class _Adviser:
     def _refuse_all(self, count: int) -> None:
         if self._objects.errors:
             raise InputError("nothing left to advise about", fix="fix the errors above")
-        annotated = "annotate them (podqos.dev/latency-sensitive: ...), or give "
+        annotated = f"annotate {'it' if count == 1 else 'them'} with podqos.dev/latency-sensitive, or give "
         fix = annotated + naming("describe") + ", " + naming("ask") + " or " + naming("usage")
         raise InputError(f"no usage or description for {count} workload{'s' if count > 1 else ''}", fix=fix)
 

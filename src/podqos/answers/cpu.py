@@ -42,7 +42,8 @@ def cpu(objects: Objects, request: CpuRequest) -> CpuReport:
     objects.check_kubelets()
     pods = node_pods(objects, profile=profile, node=request.node)
     if not pods:
-        raise InputError("there are no pods", fix="give manifests with pods")
+        fix = "fix the errors above" if objects.errors else "give manifests with pods"
+        raise InputError("no pods to show", fix=fix)
     assumptions: list[Assumption] = []
     if request.is_this_machine:
         assumptions.append(Assumption("cores", f"{cores}, all of this machine", stated_with("cores")))

@@ -308,6 +308,8 @@ def _of_pods(objects: Objects, pods: Sequence[NodePod], state: NodeState) -> Nod
     """Return a state that knows whose pods it has, which of them an answer is not about, and what bounds them."""
     neighbours = frozenset(pod.pod.key for pod in pods if not pod.is_chosen)
     owners = {pod.pod.metadata.uid: (pod.kind, pod.workload) for pod in pods}
+    if not pods and objects.errors:
+        raise NoPods("no pods left to rank", fix="fix the errors above")
     return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=_limit_ranges(objects)))
 
 
@@ -324,7 +326,7 @@ def _limit_ranges(objects: Objects) -> dict[str, tuple[LimitRange, ...]]:
 
 def _checked(state: NodeState) -> NodeState:
     if not state.snapshot.pods:
-        raise NoPods("there are no pods", fix="give manifests or the kubelet's /pods")
+        raise NoPods("no pods to rank", fix="give manifests with pods, or the kubelet's /pods")
     memory_bytes = state.snapshot.node.memory_bytes
     if memory_bytes < LEAST_NODE_BYTES:
         fix = hint("for example " + naming("node_memory", "64Gi"))

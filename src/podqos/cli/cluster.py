@@ -95,7 +95,11 @@ def node_argument(arguments: argparse.Namespace) -> None:
 
 def object_arguments(arguments: argparse.Namespace) -> None:
     """Treat arguments that are not files as objects of a cluster: ``podqos explain deploy/web``."""
-    given = [(file, object_named(file)) for file in arguments.files or ()]
+    files = arguments.files or []
+    if len(files) > 1 and not any(map(os.path.exists, files)) and object_named(f"{files[0]}/{files[1]}"):
+        # As kubectl takes them: deploy web api.
+        files = [f"{files[0]}/{name}" for name in files[1:]]
+    given = [(file, object_named(file)) for file in files]
     found = [named for each, named in given if named is not None and not os.path.exists(each)]
     if found:
         if len(found) < len(given):

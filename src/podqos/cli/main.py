@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 from contextlib import suppress
+from errno import EINVAL
 from typing import NoReturn
 
 from podqos.cli import lean_msgspec  # noqa: F401 - before anything else loads msgspec
@@ -27,6 +28,20 @@ EXIT_HOST = 3
 EXIT_INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130
 REPORT_AT = "https://podqos.dev"
+# What other tools call it.
+_OTHER_TOOLS = {
+    **dict.fromkeys(("get", "describe", "why", "show"), "explain"),
+    **dict.fromkeys(("lint", "validate", "scan", "audit", "test", "analyze"), "check"),
+    **dict.fromkeys(("diff", "compare"), "drift"),
+    **dict.fromkeys(("recommend", "size", "rightsize", "optimize"), "advise"),
+    **dict.fromkeys(("schedule", "fit"), "place"),
+    **dict.fromkeys(("evict", "order"), "rank"),
+    **dict.fromkeys(("serve", "dashboard", "web"), "ui"),
+    **dict.fromkeys(("run", "sim"), "simulate"),
+    **dict.fromkeys(("oom", "postmortem", "dmesg"), "autopsy"),
+    **dict.fromkeys(("top", "status"), "overview"),
+    "init": "policy init",
+}
 TRACEBACK = "PODQOS_TRACEBACK"
 """Environment variable: an internal error prints its traceback."""
 
@@ -75,18 +90,22 @@ def _answer(program: str, arguments: list[str]) -> int:
         return code
     except KeyboardInterrupt:
         return _failed(program, "interrupted", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has gone (`podqos explain … | head`). Python would complain once more when it flushes at exit.
-        discard_output()
-        return EXIT_OK
     except OSError as error:
         # Files are opened where their names are known; what is left is the output.
         discard_output()
+        if _is_reader_gone(error):
+            return EXIT_OK
         return _failed(program, f"error: {error.filename or 'standard output'}: {error.strerror or error}", EXIT_HOST)
     except MemoryError:
         return _failed(program, "error: out of memory", EXIT_HOST)
     except Exception as error:  # noqa: BLE001 - a bug of ours must not look like findings
         return _internal_error(program, error)
+
+
+def _is_reader_gone(error: OSError) -> bool:
+    """Whether nobody reads the output any more (`podqos explain … | head`): on Windows that is an invalid argument."""
+    is_windows = sys.platform == "win32" and error.errno == EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or is_windows
 
 
 def _failed(program: str, what: str, code: int) -> int:
@@ -141,4 +160,6 @@ def _without_command(program: str, argv: list[str]) -> int:
         return EXIT_OK
     known = ["--help", "--version"] if word.startswith("-") else COMMANDS
     what = f"unknown option {word}" if word.startswith("-") else f"unknown command {word!r}"
+    if word in _OTHER_TOOLS:
+        raise InvalidOption(what, fix=f"did you mean `{program} {_OTHER_TOOLS[word]}`?")
     raise InvalidOption(what, fix=did_you_mean(word, known, f"`{program} help` lists the commands"))

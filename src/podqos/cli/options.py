@@ -36,6 +36,7 @@ _PER_US = {
     **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**6),
     **dict.fromkeys(("h", "hr", "hour", "hours"), 3600 * 10**6),
 }
+_LONG_UNIT = re.compile(r"(?<=[0-9]) *(secs?|seconds?|mins?|minutes?|hrs?|hours?|days?)\b", re.IGNORECASE)
 _UNKNOWN = frozenset({"n/a", "na", "unknown", "?", "null"})
 _RATE = "for example 128Mi/s, 2Gi/h or 8Gi/2s"
 
@@ -128,11 +129,11 @@ def add_node_memory_option(
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
 
 
-def add_scenario_argument(parser: Parser) -> None:
+def add_scenario_argument(
+    parser: Parser, about: str = "a scenario file, or the name of a built-in scenario", metavar: str = "SCENARIO"
+) -> None:
     """Declare the scenario argument."""
-    parser.add_argument(
-        "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
-    )
+    parser.add_argument("scenario", nargs="?", metavar=metavar, help=about)
 
 
 def add_recursive_option(parser: Parser) -> None:
@@ -206,7 +207,7 @@ def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
     """Read an amount above zero, such as of cores: ``16`` or ``3500m``."""
     amount = _quantity(text, option, f"for example {example}")
     if amount.sign <= 0:
-        raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
+        raise InvalidOption(f"must be above zero, not {text}", where=option, fix=f"for example {example}")
     return amount
 
 
@@ -288,7 +289,7 @@ def duration_option(text: str, option: str, least_us: int = 1) -> int:
     from podqos.manifest.times import parse_duration_us
 
     try:
-        duration_us = parse_duration_us(text)
+        duration_us = parse_duration_us(_LONG_UNIT.sub(lambda unit: unit[1][0].lower(), text))
     except InputError as error:
         raise InvalidOption(error.what, where=option, fix=error.fix) from error
     if duration_us < least_us:

@@ -6,6 +6,7 @@ What is wrong with a command line is an ``InvalidOption``, as with any other inp
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -17,6 +18,9 @@ FILES = "files"
 LOGS = "logs"
 """The attribute with a command's logs."""
 _MOST_LISTED = 12
+_NUMBER = re.compile(r"invalid int value: (.*)")
+# Formats of kubectl that are small languages.
+_TEMPLATES = ("jsonpath", "custom-columns", "go-template")
 # What other tools call severities.
 _SEVERITIES = {
     **dict.fromkeys(("high", "critical", "severe", "fatal", "blocker", "major", "err", "errors"), "error"),
@@ -57,6 +61,7 @@ class CommandParser(argparse.ArgumentParser):
         """Raise the error that argparse found."""
         name, colon, what = message.removeprefix("argument ").partition(": ")
         if colon and message.startswith("argument "):
+            what = _NUMBER.sub(r"\1 is not a whole number", what)
             raise InvalidOption(what, where=name, fix=f"see `{self.prog} --help`")
         below = [name for action in self._actions for name in subcommands(action)]
         fix = f"one of {', '.join(below)}" if below else f"see `{self.prog} --help`"
@@ -77,6 +82,8 @@ class CommandParser(argparse.ArgumentParser):
         listed = f"one of {', '.join(choices)}" if len(choices) <= _MOST_LISTED else f"see `{self.prog} --help`"
         where = "/".join(action.option_strings) or str(action.metavar or action.dest)
         meant = _SEVERITIES.get(str(value).lower(), str(value))
+        if str(value).startswith(_TEMPLATES) and "json" in choices:
+            raise InvalidOption(f"invalid value {value!r}", where=where, fix="pipe -o json to jq")
         raise InvalidOption(
             f"invalid value {value!r}",
             where=where,

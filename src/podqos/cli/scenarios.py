@@ -24,5 +24,5 @@ def scenario_argument(path: str | None, verb: str, variation: Variation | None =
     try:
         return reading.loaded()
     except InvalidScenario as error:
-        fix = "see above, or run `podqos scenario validate`"
+        fix = "see above"
         raise InputError(error.what, where=error.where, fix=fix) from error

@@ -44,8 +44,8 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
 
 def _add_selection_options(parser: Parser) -> None:
     about = (
-        "only workloads of this namespace, which is also assumed for objects without one (default: all "
-        "namespaces; for objects without one the context's, or default)"
+        "only workloads of this namespace; objects without a namespace count as in it (default: all namespaces; "
+        "objects without one are in the context's, or in default)"
     )
     parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
     about = "only workloads with these labels, as in kubectl: app=web,tier!=cache,'env in (a,b)'"
@@ -78,7 +78,7 @@ def select(objects: Objects, selection: Selection | None) -> Objects:
 def say_left_out(chosen: int, others: int, noun: str = "workload") -> None:
     """Print how many workloads the options leave out; raise if they leave out all."""
     if not chosen and others:
-        fix = "select more; -o name without selectors lists all names"
+        fix = "widen the selection; -o name without selectors lists all names"
         raise InvalidOption(f"none of {counted(others, noun)} matches", where="-n, -l, --kind, --name", fix=fix)
     if others:
         print(f"{others} of {counted(chosen + others, noun)} not shown; they still count", file=sys.stderr)

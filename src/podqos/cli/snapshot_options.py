@@ -7,7 +7,7 @@ from functools import partial
 
 from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
-from podqos.cli.cluster import cluster_of, node_argument, node_part, profile_of
+from podqos.cli.cluster import arguments_name_cluster, cluster_of, node_argument, node_part, profile_of
 from podqos.cli.inputs import given_files, read_objects
 from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
 from podqos.cli.problems import print_problems
@@ -17,6 +17,7 @@ from podqos.errors import InvalidOption
 from podqos.library.node_state import kubelet_state, node_state, read_state
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.objects.cluster_snapshot import is_cluster_snapshot
+from podqos.objects.files import STDIN
 from podqos.reading.files import read_bytes
 
 
@@ -49,10 +50,11 @@ def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) 
         if selection_of(arguments) is not None:
             raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
         return read_state(arguments.snapshot, refuse_impossible=refuse_impossible), profile, 0
+    if arguments_name_cluster(arguments):
+        _refuse_more(arguments, "a cluster")
     cluster = cluster_of(arguments, node_part(arguments))
     profile = profile_of(arguments)
     if cluster is not None:
-        _refuse_more(arguments, "a cluster")
         state = cluster_state(
             cluster,
             arguments.node,
@@ -85,6 +87,8 @@ def _state_of_files(
         raise InvalidOption("no pods given", fix="give -f, or --stats with --pods, or --snapshot, or a node's name")
     if arguments.files and chosen and arguments.usage is None:
         raise InvalidOption(f"-f and {chosen[0]} cannot be combined", fix="combine manifests with --usage")
+    if STDIN in (arguments.files or ()) and STDIN in {arguments.usage, arguments.pods}:
+        raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
     selection = selection_of(arguments)
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")

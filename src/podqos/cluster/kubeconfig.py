@@ -155,14 +155,14 @@ class Kubeconfig(Struct, frozen=True):
             fix = (
                 "choose one with " + naming("context") + f": {_some(self.contexts)}"
                 if self.contexts
-                else "set KUBECONFIG"
+                else "set KUBECONFIG to a kubeconfig with contexts"
             )
             raise InputError("no current context", where=where, fix=fix)
         chosen = self.contexts.get(name)
         if chosen is None:
             meant = nearest(name, self.contexts)
             hint = f"did you mean {meant}? " if meant else ""
-            there = f"the contexts are {_some(self.contexts)}" if self.contexts else "there are no contexts"
+            there = f"the contexts are {_some(self.contexts)}" if self.contexts else "it has no contexts"
             raise InputError(f"no such context: {name!r}", where=where, fix=f"{hint}{there}")
         cluster = self.clusters.get(chosen.cluster)
         if cluster is None:

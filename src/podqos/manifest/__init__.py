@@ -1,1 +1,1 @@
-"""Pure. Text to model: YAML and JSON in two speeds, positions, strictness."""
+"""Pure. Text to model: YAML and JSON at two speeds, with positions, strictly."""

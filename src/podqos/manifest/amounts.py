@@ -1,4 +1,4 @@
-"""Amounts in texts to quantities: what msgspec asks for where the model has a type of its own."""
+"""Reads quantities: msgspec's hook for types of the model's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008
 
 
 def decode_hook(_kind: type, value: object) -> Quantity:
-    """Read what msgspec does not know, which is quantities: a text, a number by its text, null for zero."""
+    """Read a quantity for msgspec: a string, a number by its text, null as zero."""
     if isinstance(value, str):
         try:
             return Quantity.parse(value)

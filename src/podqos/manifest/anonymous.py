@@ -1,4 +1,4 @@
-"""Names replaced by others, the same one everywhere, so that what refers to each other still does.
+"""Replaces names consistently, so that references still match.
 
 A name is replaced word by word (``web-7d4b9-x2v1p`` has three), so pods still begin with the name of what made them,
 and a label in a selector is that of the pods. Every text is treated as a name, unless the field it is in is known
@@ -50,7 +50,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Anonymizer:
-    """Replaces names. The same one must do all of a snapshot."""
+    """Replaces names. Use one instance for a whole snapshot."""
 
     def __init__(self) -> None:
         self._words: dict[str, str] = {}
@@ -63,7 +63,7 @@ class Anonymizer:
         return msgspec.json.encode(self._value(value))
 
     def name(self, text: str) -> str:
-        """Return what stands for a name."""
+        """Return the replacement of a name."""
         return text if text.isdigit() else _WORD.sub(lambda found: self._word(found[0]), text)
 
     def _word(self, word: str) -> str:
@@ -75,7 +75,7 @@ class Anonymizer:
         return known
 
     def _missing(self, note: dict[str, Plain]) -> dict[str, Plain]:
-        """Return what could not be read, in our own words: without why, which a server said in words of its own."""
+        """Return a note about what could not be read, without the reason, which is a server's own text."""
         said = note.get("assumption")
         if not isinstance(said, dict):
             return {}
@@ -125,7 +125,7 @@ class Anonymizer:
         return self._label(value) if isinstance(value, str) else value
 
     def _label(self, key: str) -> str:
-        """Return what stands for the key of a label; those of Kubernetes itself stay."""
+        """Return the replacement of a label key; Kubernetes' own keys stay."""
         domain, slash, _ = key.partition("/")
         of_kubernetes = slash and domain.endswith(("kubernetes.io", "k8s.io"))
         return key if of_kubernetes or key in {"pod-template-hash", "metadata.name"} else self.name(key)

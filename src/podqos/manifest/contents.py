@@ -32,7 +32,7 @@ class Other(Struct, frozen=True):
 
 
 class RefusedDocument(Struct, frozen=True):
-    """An object that should hold a pod and is not in order."""
+    """An object that should hold a pod but is invalid."""
 
     kind: str
     api_version: str
@@ -42,7 +42,7 @@ class RefusedDocument(Struct, frozen=True):
 
 
 class Unjudged(Struct, frozen=True):
-    """An object that has pods which cannot be read from it."""
+    """An object whose pods cannot be read from it."""
 
     kind: str
     name: str
@@ -63,15 +63,15 @@ class Reading(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
     """In the order of the text."""
     skipped: int = 0
-    """Documents, or items of lists, that are no Kubernetes objects."""
+    """Documents, or items of lists, that are not Kubernetes objects."""
     refused: tuple[RefusedDocument, ...] = ()
-    """What is not among the workloads because of its problems."""
+    """Workloads that are left out because of their problems."""
     unjudged: tuple[Unjudged, ...] = ()
     """Custom resources whose pods are not among the workloads."""
 
     @property
     def has_policies(self) -> bool:
-        """Whether it holds one of the kinds that admission goes by; these are always parsed."""
+        """Whether it holds a kind that affects admission; these are always parsed."""
         return any(other.is_parsed and is_policy(other.kind, other.api_version) for other in self.others)
 
 
@@ -107,7 +107,7 @@ class Collector:
         )
 
     def count_document(self) -> None:
-        """Note that there was a document, whatever is in it."""
+        """Note that there was a document, whatever it contains."""
         self._documents += 1
 
     def add_problem(self, finding: FieldProblem, position: Position) -> None:
@@ -121,17 +121,17 @@ class Collector:
         self.add_problem(FieldProblem((), problem.what, problem.fix), problem.position)
 
     def add_unparsed(self, kind: str, api_version: str, place: Place) -> None:
-        """Take in an object that need not be parsed."""
+        """Add an object that need not be parsed."""
         self._documents += 1
         self._others.append(Other(kind, api_version, ObjectMeta(), place, is_parsed=False))
 
     def name_for_snippet(self) -> str:
-        """Return a name for the next object that has none: that of the file, numbered from the second on."""
+        """Return a name for the next object without one: the file's, numbered from the second on."""
         name = name_after(self._source)
         return f"{name}-{self._snippets + 1}" if self._snippets else name
 
     def add_object(self, found: KubernetesObject, what: Interpretation, place: Place, locate: Locate) -> None:
-        """Take in an object, or report what is wrong with it."""
+        """Add an object, or report its problems."""
         known = len(self._problems)
         self._snippets += found.snippet is not None
         for finding in what.findings:

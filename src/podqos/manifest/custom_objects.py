@@ -1,4 +1,4 @@
-"""Pods in custom resources: those of well-known kinds, those of kinds that a user names, and those of unknown kinds.
+"""Pods in custom resources: of well-known kinds, of kinds that a user configures, and of unknown kinds.
 
 A reading leaves custom resources among the other objects. Here they are looked at again: known ones become workloads,
 one for each of their templates; of the rest, what is shaped like a pod is named, because no workload may be left out
@@ -72,7 +72,7 @@ class CustomResources:
         )
 
     def _takes(self, other: Other) -> bool:
-        """Whether an object holds pods, be they judged or not."""
+        """Whether an object holds pods, reported or skipped."""
         known = self._kinds.get(other.kind) or custom_kind(other.kind, other.api_version)
         if known is None:
             return self._is_pod_shaped(other)
@@ -161,7 +161,7 @@ class CustomResources:
 
 
 def _may_be_anything(other: Other) -> bool:
-    """Whether nothing is known of a kind: it is none of Kubernetes' own, and no policy engine's."""
+    """Whether a kind is unknown: neither Kubernetes' own nor a policy engine's."""
     kind, api_version = other.kind, other.api_version
     if is_kubernetes_own(kind, api_version) or is_policy(kind, api_version) or is_kubelet(kind, api_version):
         return False
@@ -179,7 +179,7 @@ class _FoundTemplate(Struct, frozen=True):
     template: Template
     path: FieldPath
     parts: tuple[str, ...]
-    """What sets it apart from others of the object."""
+    """What distinguishes it from the object's other templates."""
     raw: dict[str, Plain]
 
 
@@ -276,7 +276,7 @@ def _cleaned(spec: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def _container(item: Plain, known: Collection[str], index: int, list_name: str) -> Plain:
-    """Return a container; name and image may be left to the controller."""
+    """Return a container; the controller may set name and image."""
     if not isinstance(item, dict):
         return item
     name = f"user-container-{index}" if list_name == "containers" and index else "user-container"
@@ -291,7 +291,7 @@ def _container(item: Plain, known: Collection[str], index: int, list_name: str) 
 
 
 def _has_parameters(spec: dict[str, Plain]) -> bool:
-    """Whether amounts are to be filled in: ``{{inputs.parameters.memory}}``, ``${MEMORY}``."""
+    """Whether amounts are template parameters: ``{{inputs.parameters.memory}}``, ``${MEMORY}``."""
     for name in CONTAINER_LISTS:
         items = spec.get(name)
         for item in items if isinstance(items, list) else ():
@@ -302,7 +302,7 @@ def _has_parameters(spec: dict[str, Plain]) -> bool:
 
 
 def _named(metadata: Plain, suffix: str) -> Plain:
-    """Return the metadata of one of several parts, whose pods are called after it."""
+    """Return the metadata of one of several parts, which gives its pods their names."""
     if not isinstance(metadata, dict) or not suffix:
         return metadata
     name, generated = metadata.get("name"), metadata.get("generateName")
@@ -314,7 +314,7 @@ def _named(metadata: Plain, suffix: str) -> Plain:
 
 
 def _replicas(value: dict[str, Plain], template: Template, path: FieldPath) -> int | None:
-    """Return how many pods a template makes, as far as that is stated."""
+    """Return how many pods a template creates, if stated."""
     stated = []
     for text in template.replicas:
         matched = (step for step, pattern in zip(path, template.path.split("."), strict=True) if pattern == "*")

@@ -1,4 +1,4 @@
-"""Documented values as JSON and YAML: an amount is a text as in manifests, an exact fraction a number.
+"""Documented values as JSON and YAML: a quantity is a string as in manifests, an exact fraction a number.
 
 Decisions are encoded as they are; this is the only module that knows their special types.
 """
@@ -62,7 +62,7 @@ def _dumped(value: object, width: int | None = None) -> str:
 
 @cache
 def _dumper(width: int | None) -> type[SafeDumper]:
-    """Return what writes YAML; ``width``: a long line, and a text of several, as block."""
+    """Return a YAML writer; with ``width``, long lines and multi-line strings are written as blocks."""
     import yaml
 
     from podqos.manifest.scalars import is_text

@@ -1,4 +1,4 @@
-"""Everything that is wrong with an object, field by field.
+"""Finds all problems of an object, field by field.
 
 Run only where the quick conversion in ``decode`` failed or something looked odd: it walks a plain value along the
 model's own types and collects every misfit with its field path, instead of stopping at the first. On the way it
@@ -30,7 +30,7 @@ from podqos.model.quantity import Quantity, meant_cores
 
 
 def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain], tuple[FieldProblem, ...]]:
-    """Return what is known about an object that holds a pod, without nulls, and everything wrong with it."""
+    """Return an object that holds a pod, without nulls, and all its problems."""
     metadata = value.get("metadata")
     is_live = isinstance(metadata, dict) and any(
         metadata.get(name) for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields")
@@ -94,7 +94,7 @@ def _examine_spec(
 
 
 class _Anything(Struct):
-    """A mapping of which only that it is one matters."""
+    """A mapping whose contents do not matter."""
 
 
 _FIELDS: dict[type, frozenset[str]] = {PodSpec: POD_SPEC_FIELDS}
@@ -230,7 +230,9 @@ class Examination:
 
     def _member(self, value: Plain, members: list[str], path: FieldPath) -> Plain:
         if value not in members:
-            self.report(path, f"must be one of {', '.join(members)}, not {_shown(value)}")
+            same = [member for member in members if str(value).lower() == member.lower()]
+            fix = f"write {same[0]}" if same else ""
+            self.report(path, f"must be one of {', '.join(members)}, not {_shown(value)}", fix)
         return value
 
     def _amount(self, value: Plain, path: FieldPath) -> Plain:

@@ -1,4 +1,4 @@
-"""The names of fields, and which one a misspelt name means.
+"""The names of fields, and suggestions for misspelt ones.
 
 The API server rejects unknown fields in new objects; so do we, because a misspelt ``resource:`` or
 ``initContainer:`` would otherwise change the answer silently. Objects that come from an API server may be newer

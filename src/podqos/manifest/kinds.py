@@ -1,4 +1,4 @@
-"""Which kinds of objects hold a pod, and where; which kinds are policies, and which hold a kubelet's settings.
+"""Which kinds hold a pod, and where; which are policies; which hold kubelet settings.
 
 Adding a kind is adding a line to the table. A kind belongs to an API group; a custom resource that only shares the
 name (``batch.volcano.sh`` has a Job, too) is not meant.
@@ -46,7 +46,7 @@ class Scale(Struct, frozen=True):
 
 _TEMPLATE = ("spec", "template")
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
-"""The kinds of apps/v1, which must say by which labels they find their pods."""
+"""The kinds of apps/v1, which must have a selector."""
 _WORKLOADS = ("apps", "extensions")
 
 POD_HOLDERS: dict[str, PodHolder] = {
@@ -73,7 +73,7 @@ POLICY_GROUPS = {
     "ClusterResourceOverride": "operator.autoscaling.openshift.io",
     "ClusterResourceOverrideConfig": "",
 }
-"""The kinds that decide about pods, and the API group of each."""
+"""The kinds that affect pods, and the API group of each."""
 
 _KUBELETS = {
     ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"),

@@ -24,7 +24,7 @@ from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration,
 from podqos.model.kubelet_flags import arguments_from_words, fields_from_arguments, flag_of
 from podqos.model.kubelet_ignored import Ignored, Reader, ignored_settings
 
-_HOW = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
+_HOW = "give a KubeletConfiguration, the output of /configz, or OKD's kubeletArguments"
 
 
 class Notation(Enum):
@@ -61,11 +61,11 @@ class KubeletSettings(Struct, frozen=True):
     configuration: KubeletConfiguration
     notation: Notation = Notation.CONFIGURATION
     fields: Mapping[str, object] = {}
-    """All of them, in the words of a ``KubeletConfiguration``, also those that the configuration does not hold."""
+    """All settings, as fields of a ``KubeletConfiguration``, including unknown ones."""
     arguments: dict[str, list[str]] | None = None
     """Where they are written as flags: the values of each, as written; none if all are one text."""
     other_flags: tuple[str, ...] = ()
-    """Flags that decide nothing about pods."""
+    """Flags that do not affect pods."""
 
     def ignored_by(self, reader: Reader, version: tuple[int, int] | None = None) -> Ignored:
         """Return what ``reader`` ignores of them in a version, or in any, in the words of their notation."""

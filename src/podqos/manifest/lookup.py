@@ -1,4 +1,4 @@
-"""Look up in the text what an object says in full, and the position of a field.
+"""Look up the full contents of an object in the text, and the position of a field.
 
 A reading keeps places, not texts or positions, because few callers need them; those pass the same bytes again.
 """
@@ -18,7 +18,7 @@ from podqos.manifest.text import Chunk, Place, normalise
 
 
 class Lookup:
-    """Answers questions about a text that was read before. What it had to parse it keeps."""
+    """Looks up objects and fields in a text that was read before, and caches what it parses."""
 
     def __init__(self, data: bytes) -> None:
         self._text = normalise(data)
@@ -38,7 +38,7 @@ class Lookup:
         return self._json(place.chunk).text(place.path)
 
     def plain(self, place: Place) -> Plain:
-        """Return everything the object at ``place`` says."""
+        """Return the full contents of the object at ``place``."""
         value = self._value(place)
         for step in reversed(place.omitted):
             value = {str(step): value}

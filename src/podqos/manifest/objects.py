@@ -45,7 +45,7 @@ class KubernetesObject(Struct, frozen=True):
     api_version: str
     value: dict[str, Plain]
     snippet: Snippet | None = None
-    """What was assumed, where the document says nothing of a kind."""
+    """What was assumed, if the document has no kind."""
 
     def place(self, chunk: Chunk, document: int = 0) -> Place:
         """Return where the object is in a text."""
@@ -56,7 +56,7 @@ class KubernetesObject(Struct, frozen=True):
 
 
 class Interpretation(Struct, frozen=True):
-    """What an object turned out to be: a workload, none, or none because of what was found."""
+    """The interpretation of an object: a workload, or None, with its problems."""
 
     workload: Workload | None = None
     findings: tuple[FieldProblem, ...] = ()
@@ -149,7 +149,7 @@ def holder_of(found: KubernetesObject) -> PodHolder | None:
 
 
 def _kind_findings(found: KubernetesObject) -> tuple[FieldProblem, ...]:
-    """Return what is wrong with kind and apiVersion where a pod was probably meant."""
+    """Return the problems of kind and apiVersion if a pod was probably meant."""
     meant = meant_holder(found.kind)
     if meant is None or is_custom_group(group_of(found.api_version)):
         return ()
@@ -164,7 +164,7 @@ def _kind_findings(found: KubernetesObject) -> tuple[FieldProblem, ...]:
 
 
 def _quick(holder: PodHolder, value: dict[str, Plain]) -> Workload | None:
-    """Return the workload if nothing about it is odd."""
+    """Return the workload if it is regular."""
     try:
         workload = _build(holder, value)
         spec = _mapping(_at(value, holder.pod_path), "spec")
@@ -178,7 +178,7 @@ def _quick(holder: PodHolder, value: dict[str, Plain]) -> Workload | None:
 
 
 def _thorough(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
-    """Find out everything that is odd, and build the workload if none of it is an error."""
+    """Find all problems, and build the workload if none is an error."""
     from podqos.manifest.examine import examine
 
     cleaned, findings = examine(holder, value)

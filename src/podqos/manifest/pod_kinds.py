@@ -27,7 +27,7 @@ class Template(Struct, frozen=True):
     replicas: tuple[str, ...] = ()
     """Paths of the numbers that multiply to how many pods there are; ``*`` is what it is in ``path``."""
     part: str = ""
-    """What sets the pods apart from those of the kind's other templates."""
+    """What distinguishes the pods from those of the kind's other templates."""
 
 
 class CustomKind(Struct, frozen=True):
@@ -40,7 +40,7 @@ class CustomKind(Struct, frozen=True):
     adds: str = ""
     """Containers that the controller adds to every pod."""
     built: str = ""
-    """What the pods are made of, where they cannot be read from the object."""
+    """What the pods are built from, if they cannot be read from the object."""
     hint: str = _FROM_CLUSTER
     """What to give to podqos instead."""
 
@@ -177,7 +177,7 @@ def _holders() -> Iterator[CustomKind]:
 
 
 def _builders() -> Iterator[CustomKind]:
-    """Yield kinds whose controllers make pods of something that is no pod."""
+    """Yield kinds whose controllers build pods from something else."""
     for kinds, group, built, hint in (
         ("Task ClusterTask TaskRun Pipeline PipelineRun StepAction", "tekton.dev", "its steps, by Tekton", ""),
         (

@@ -1,4 +1,4 @@
-"""Policy objects: from plain values to the model, with everything wrong about them.
+"""Policy objects: from plain values to the model, with all problems.
 
 These are the objects an administrator lays down: namespaces, limit ranges, quotas, priority and runtime classes, the
 override. They are few and small, so each is examined field by field. Whether one makes sense (a minimum above its
@@ -76,7 +76,7 @@ _NOT_MODELLED = "cpuRequestToRequestPercent"
 
 
 class PolicyReading(Struct, frozen=True):
-    """What a policy object turned out to be: a policy, or none because of what was found."""
+    """The reading of a policy object: a policy, or None, with its problems."""
 
     policy: Policy | None
     findings: tuple[FieldProblem, ...] = ()
@@ -87,7 +87,7 @@ class PolicyReading(Struct, frozen=True):
 
 
 def read_policy(kind: str, api_version: str, value: Plain) -> PolicyReading:
-    """Return the policy that an object is, or everything wrong with it; ``kinds.is_policy`` tells which are."""
+    """Return the policy of an object, or its problems; ``kinds.is_policy`` says which objects are policies."""
     meant = meant_policy(kind)
     assert meant is not None
     misnamed = _kind_finding(kind, meant, api_version)

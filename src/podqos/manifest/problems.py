@@ -18,14 +18,14 @@ Position = tuple[int, int]
 
 
 class Severity(StrEnum):
-    """How bad it is: an error keeps the object out, a warning does not."""
+    """The severity: an error leaves the object out, a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Problem(Struct, frozen=True, order=True):
-    """Something to tell about an input; the order is that of the input."""
+    """A problem of an input; sorted by position."""
 
     source: str
     line: int

@@ -1,4 +1,4 @@
-"""Lists of an API server without what no decision reads: small enough to keep, and without secrets.
+"""Lists from an API server, reduced to what decisions need: small, and without secrets.
 
 What the model declares is kept: environments, commands, arguments, addresses of probes and managedFields are gone
 by construction, also those of fields that are yet to be invented. Of the annotations only those stay that a decision
@@ -74,7 +74,7 @@ MODELS: dict[str, type[Struct]] = {
     "Ingress": Ingress,
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"), _Workload),
 }
-"""The kinds that are kept, and what of them."""
+"""The kinds to keep, and the type to keep of each."""
 _IN_LISTS: dict[str, type[Struct]] = {**MODELS, "Pod": FatedPod, "Event": Event}
 """The same in what is written down for later questions, such as why a pod died."""
 
@@ -82,7 +82,7 @@ _IN_LISTS: dict[str, type[Struct]] = {**MODELS, "Pod": FatedPod, "Event": Event}
 _ANNOTATIONS = ("podqos.dev/", "kubernetes.io/config.", "autoscaling.alpha.kubernetes.io/metrics")
 _OF_INJECTORS = ("sidecar.istio.io/", "config.linkerd.io/", "linkerd.io/", "vault.hashicorp.com/")
 _LONGEST = 63
-"""Amounts, names and switches are no longer; what is may be a configuration."""
+"""Maximum length of amounts, names and switches; a longer text may be a configuration."""
 
 
 def pruned_list(data: bytes) -> bytes | None:

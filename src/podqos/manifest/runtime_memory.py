@@ -1,4 +1,4 @@
-"""How much memory a container's command, arguments and environment let its runtime use: ``-Xmx4g``, ``GOMEMLIMIT``.
+"""Memory settings of runtimes in a container's command, arguments and environment: ``-Xmx4g``, ``GOMEMLIMIT``.
 
 The models have neither commands nor environments, which may hold secrets; this reads them as plain values, where a text
 mentions a runtime at all, and keeps only amounts. References to the container's own limits are resolved, those to
@@ -38,10 +38,10 @@ _LARGEST_JAVA_SHARE = Fraction(80, 100)
 
 
 class Written(Struct, frozen=True):
-    """An object whose commands and environments may say how much memory runtimes use."""
+    """An object whose commands and environments may have memory settings of runtimes."""
 
     read: Callable[[], Plain]
-    """Returns everything it says, which takes a while."""
+    """Returns its full contents, which takes a while."""
     harmless_bytes: int | None = None
     """Whatever it says fits memory limits from here on; None if only reading tells."""
 
@@ -90,13 +90,13 @@ class Runtime(StrEnum):
 
 
 class MemorySetting(Struct, frozen=True, gc=False):
-    """One amount that a runtime is told."""
+    """One memory setting of a runtime."""
 
     runtime: Runtime
     text: str
     """As it is written: ``-Xmx4g``, ``GOMEMLIMIT=400MiB``."""
     path: str
-    """The field that says so, from the pod."""
+    """The path of the field in the pod."""
     variable: str = ""
     """The environment variable; empty if the command says so."""
     amount_bytes: int | None = None
@@ -107,7 +107,7 @@ class MemorySetting(Struct, frozen=True, gc=False):
 
     @property
     def is_malformed(self) -> bool:
-        """Whether the runtime does not accept it."""
+        """Whether the runtime rejects it."""
         return self.amount_bytes is None and self.share is None and not self.unknown
 
 

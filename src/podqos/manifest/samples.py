@@ -1,4 +1,4 @@
-"""Figures that monitoring or a person wrote down: a table (CSV, a JSON list, `kubectl top`), or a range query's answer.
+"""Usage samples: a table (CSV, a JSON list, `kubectl top`), or the response of a range query.
 
 CSV has a heading; a JSON list has objects, or pairs of time and value. Prometheus answers ``/api/v1/query_range`` with
 a series per set of labels. Which columns and labels mean what is for the caller to say, who reads the file, too.
@@ -31,8 +31,9 @@ _BARE_TOP = {
 }
 _SPELLED = {name.upper(): name for name in (*_TOP, "NAME")}
 _EITHER = 4
-# How controllers name pods: web-7d8b9c4f5-x2k9p, db-0.
-_OF_CONTROLLER = re.compile(r"-(?:[a-z0-9]{5}|[0-9]+)$")
+# How controllers name pods: web-7d8b9c4f5-x2k9p, db-0. Random letters are no vowels (apimachinery's util/rand), so that
+# istio-proxy is not one of them.
+_OF_CONTROLLER = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9]+)$")
 _BARE_TOP_LINE = re.compile(r"[^,;]*\s(\d+m|<unknown>)\s+(\d+[KMG]i|<unknown>)\s*", re.ASCII)
 _FORMATS = "give CSV, JSON or a Prometheus result"
 _AMOUNTS = "write quantities as in manifests: 250m, 100Mi"
@@ -41,12 +42,12 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
 
 class SampleRow(Struct, frozen=True):
-    """A row of a table. What is empty in a CSV was not measured, and is not there."""
+    """A row of a table. Empty CSV cells were not measured, and are left out."""
 
     fields: Mapping[str, Plain]
     where: str
     columns: tuple[str, ...] = ()
-    """All that the row can have; those of a CSV are in its heading."""
+    """All columns the row can have; for a CSV, those of its heading."""
     heading: str = ""
     """Where those are written."""
 
@@ -76,11 +77,11 @@ class _Answer(Struct, frozen=True, rename="camel"):
 
 
 class Matrix(Struct, frozen=True):
-    """The answer to a range query."""
+    """The response of a range query."""
 
     series: tuple[PrometheusSeries, ...]
     warnings: tuple[str, ...] = ()
-    """What the server says about it, such as that data of a store is missing."""
+    """The server's warnings, such as missing data."""
 
 
 def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[PrometheusSeries, ...]:

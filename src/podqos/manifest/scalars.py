@@ -18,7 +18,7 @@ Scalar = bool | int | float | str | None
 
 
 class UnfitScalar(ValueError):
-    """A scalar that cannot be carried over to JSON, or is not what its tag says."""
+    """A scalar that JSON cannot represent, or that does not match its tag."""
 
 
 WORDS: dict[str, bool | None] = {

@@ -1,4 +1,4 @@
-"""Parts of manifests, as documentation and chats show them: the spec of a pod without the kind around it.
+"""Parts of manifests, as in documentation and chats: the spec of a pod without its kind.
 
 A document is treated as a pod only if it cannot be anything else: it has no fields but those of a pod, and containers
 where a pod has them. The reading reports the assumption; its wording is here.
@@ -36,7 +36,7 @@ class Snippet(Struct, frozen=True):
 
 
 def snippet_in(value: Plain, name: Callable[[], str]) -> Snippet | None:
-    """Return the pod that a document without a kind shows, or None; ``name`` is asked where the text gives none."""
+    """Return the pod in a document without a kind, or None; ``name`` supplies a name if the text has none."""
     if not isinstance(value, dict) or value.get("kind"):
         return None
     if "spec" not in value:

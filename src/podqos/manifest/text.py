@@ -56,7 +56,7 @@ class Place(Struct, frozen=True):
     path: FieldPath = ()
     """From the document to the object: empty, or the way through a list's items."""
     taken_for: str = ""
-    """The kind that was assumed, where the text has none."""
+    """The kind that was assumed, if the text has none."""
     omitted: FieldPath = ()
     """What the object has and the text leaves out above the rest: ``spec``, where the text begins below it."""
 
@@ -113,7 +113,7 @@ def decode(text: bytes, origin: Position) -> str:
 
 
 def begins_like_json(text: bytes) -> bool:
-    """Whether kubectl would take the text for JSON."""
+    """Whether kubectl would read the text as JSON."""
     return _JSON_START.match(text) is not None
 
 
@@ -144,7 +144,7 @@ def chunks(text: bytes) -> Iterator[Chunk]:
 
 
 class _DecisiveLines(Struct):
-    """The lines of a chunk that decide what becomes of it; as in ``Chunk``."""
+    """The lines of a chunk that decide how it is read; as in ``Chunk``."""
 
     may_hold_more: bool = False
     kinds: list[int] = []

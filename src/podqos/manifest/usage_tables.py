@@ -60,6 +60,7 @@ _LABELS = re.compile(r"\s*([A-Za-z_:][\w:]*)?\s*\{(.*)\}\s*")
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 _PROMTOOL = re.compile(r"(?P<series>\S.*?) =>(?:\s+(?P<value>\S+) @\[(?P<time>[0-9]+(?:\.[0-9]+)?)\])?\s*")
 _PROMTOOL_VALUE = re.compile(r"(\S+) @\[([0-9]+(?:\.[0-9]+)?)\]\s*")
+_USUAL = re.compile(r"[0-9]+(?:\.[0-9]+)?(?:m|k|[MG]|[KMG]i)?", re.ASCII)
 _SHARE = re.compile(r"%|percent|\bpct\b", re.IGNORECASE)
 # What terminals, shells and programs print before a table.
 _PREFACE = re.compile(r"\s*(?:#(?!\s*pod\b).*|[$>%] .*|kubectl .*|```\w*|[WIEF][0-9]{4} [0-9:.]+ .*)?\s*")
@@ -242,9 +243,11 @@ def _check(row: SampleRow, meant: dict[str, tuple[str, str]], columns: Sequence[
 def _amount(value: Plain, unit: str, *, decimal_comma: bool = False) -> Plain:
     if not isinstance(value, str):
         return f"{value}{unit}" if unit and isinstance(value, (int, float)) else value
+    if _USUAL.fullmatch(value):  # by far the most are so
+        return f"{value}{unit}" if unit and value[-1:].isdigit() else value
     # Grafana writes 250 MB for 250M. Who writes 250MB by hand may mean 250Mi.
     is_formatted = " " in value.strip()
-    text = value if value.isdecimal() else plain_amount(value, decimal_bytes=is_formatted, decimal_comma=decimal_comma)
+    text = plain_amount(value, decimal_bytes=is_formatted, decimal_comma=decimal_comma)
     return f"{text}{unit}" if unit and text[-1:].isdigit() else text
 
 

@@ -1,4 +1,4 @@
-"""Assumptions behind an answer: what was not stated, the value taken, and how to state it.
+"""Assumptions behind an answer: what was not stated, the assumed value, and how to state it.
 
 An assumption is part of the answer as data, like a reason, and every command prints all of them once, at the end.
 """
@@ -12,12 +12,12 @@ from podqos.naming import stated_with
 
 
 class Assumption(Struct, frozen=True, order=True, rename="camel"):
-    """One thing that was taken for granted."""
+    """One assumption."""
 
     what: str
     """Such as ``node memory``, or ``priority of class batch``."""
     value: str
-    """What was taken, such as ``64Gi``."""
+    """The assumed value, such as ``64Gi``."""
     state_with: str
     """How to state it instead: an option, or the object to add to the input."""
 

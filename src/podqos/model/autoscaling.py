@@ -1,4 +1,4 @@
-"""Autoscalers: what they may make of the replicas and resources that a manifest states.
+"""Autoscalers: how they may change the replicas and resources that a manifest states.
 
 Sources: autoscaling.k8s.io/v1 VerticalPodAutoscaler (kubernetes/autoscaler), autoscaling/v1 and v2
 HorizontalPodAutoscaler; the metric of one that states none: Kubernetes v1.36 pkg/apis/autoscaling/v2/defaults.go.
@@ -62,13 +62,13 @@ class VerticalPodAutoscalerSpec(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerRecommendation(Struct, frozen=True, gc=False, rename="camel"):
-    """What a recommender found that a container needs."""
+    """A recommender's recommendation for a container."""
 
     container_name: str = ""
     target: ResourceList = {}
-    """Within the bounds of the policy."""
+    """The recommendation within the bounds of the policy."""
     uncapped_target: ResourceList = {}
-    """As found, whatever the policy allows."""
+    """The recommendation regardless of the policy."""
     lower_bound: ResourceList = {}
     """Below it, and above the upper bound, pods are changed."""
     upper_bound: ResourceList = {}
@@ -86,7 +86,7 @@ class PodRecommendation(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class VerticalPodAutoscalerStatus(Struct, frozen=True, gc=False):
-    """What its recommender found."""
+    """The status from its recommender."""
 
     recommendation: PodRecommendation | None = None
 
@@ -100,12 +100,12 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
 
     @property
     def recommendations(self) -> tuple[ContainerRecommendation, ...]:
-        """What its recommender found, container by container; nothing before it has."""
+        """The recommendations by container; empty before there are any."""
         found = self.status.recommendation
         return () if found is None else found.container_recommendations
 
     def recommendation_for(self, container: str) -> ContainerRecommendation | None:
-        """Return what its recommender found for a container."""
+        """Return the recommendation for a container."""
         return next(
             (recommendation for recommendation in self.recommendations if recommendation.container_name == container),
             None,
@@ -133,7 +133,7 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
 
 
 class MetricTarget(Struct, frozen=True, gc=False, rename="camel"):
-    """At which average of all pods the number of pods is right."""
+    """The target average over all pods."""
 
     average_utilization: int | None = None
     """In percent of the request."""
@@ -163,7 +163,7 @@ class ResourceMetric(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Metric(Struct, frozen=True, gc=False, rename="camel"):
-    """What an autoscaler goes by; of other metrics than resources nothing is known here."""
+    """A metric of an autoscaler; only resource metrics are modelled."""
 
     resource: ResourceMetric | None = None
     container_resource: ResourceMetric | None = None
@@ -176,7 +176,7 @@ _METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
 
 
 class HorizontalPodAutoscalerSpec(Struct, frozen=True, gc=False):
-    """Whose replicas it changes, between which bounds, and by what."""
+    """The workload whose replicas it changes, the bounds, and the metrics."""
 
     scale_target_ref: ScaleTarget = field(default=ScaleTarget(), name="scaleTargetRef")
     min_replicas: int = field(default=1, name="minReplicas")

@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets (policy/v1): how many pods of a kind may be missing on purpose at one time.
+"""PodDisruptionBudgets (policy/v1): how many pods may be disrupted at one time.
 
 The scheduler reads only ``status.disruptionsAllowed``. A manifest has no status; ``disruptions_allowed`` then says
 what the disruption controller would write there.
@@ -35,11 +35,11 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, gc=False, rename="camel"):
-    """What the disruption controller found."""
+    """The status from the disruption controller."""
 
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, str] = {}
-    """Pods already on their way out, by name."""
+    """Pods already being disrupted, by name."""
 
 
 class PodDisruptionBudget(Struct, frozen=True, gc=False):

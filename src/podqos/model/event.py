@@ -19,7 +19,7 @@ class ObjectReference(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class EventSource(Struct, frozen=True, gc=False):
-    """Who saw it."""
+    """The component that reported it."""
 
     component: str = ""
     host: str = ""
@@ -33,7 +33,7 @@ class EventSeries(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Event(Struct, frozen=True, gc=False, rename="camel"):
-    """Something that a component saw. The newer API has other names for the same fields."""
+    """An event reported by a component. The newer API has other names for the same fields."""
 
     metadata: ObjectMeta = ObjectMeta()
     reason: str = ""
@@ -61,7 +61,7 @@ class Event(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def text(self) -> str:
-        """What was said."""
+        """The message."""
         return self.message or self.note
 
     @property

@@ -67,7 +67,7 @@ def divide_float32(value: float, divisor: int) -> float:
 
 
 def _exact_number(text: str) -> tuple[float, Fraction | None] | None:
-    """Return sign and magnitude; None for what is no number, a magnitude of None for what is hopelessly large."""
+    """Return sign and magnitude; None if it is not a number, a magnitude of None if it is far too large."""
     matched, base, digits_per_power = _HEXADECIMAL.fullmatch(text), 16, 4
     if matched is None:
         matched, base, digits_per_power = _DECIMAL.fullmatch(text), 10, 1
@@ -130,7 +130,7 @@ def parse_duration_ns(text: str) -> int:
 
 
 def _fraction_ns(digits: str, unit_ns: int) -> int:
-    """Return the fraction of a unit as Go reckons it: in 64-bit floats, digits beyond an int64 dropped."""
+    """Return the fraction of a unit as Go computes it: in 64-bit floats, digits beyond an int64 dropped."""
     value, scale = 0, 1.0
     for digit in digits:
         if value > _LARGEST_INT64 // 10:

@@ -47,24 +47,24 @@ _RESERVABLE = ("cpu", "memory", "ephemeral-storage", PID)
 
 
 class MemorySwapConfiguration(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """What containers may swap."""
+    """The swap settings of containers."""
 
     swap_behavior: str = ""
 
 
 class CrashLoopBackOffConfig(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
-    """How long a container that keeps dying must wait."""
+    """The back-off of a crash-looping container."""
 
     max_container_restart_period: str | None = None
 
 
 class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The settings of one node's kubelet that decide about pods."""
+    """The settings of one node's kubelet that affect pods."""
 
     kube_reserved: dict[str, str] = {}
     system_reserved: dict[str, str] = {}
     reserved_system_cpus: str = field(default="", name="reservedSystemCPUs")
-    """Cores set aside by number; they take the place of the two cpu reservations."""
+    """Cores reserved by number; they replace the two cpu reservations."""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
     max_pods: int = 110
     pods_per_core: int = 0
@@ -83,7 +83,7 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
 
     cgroup_root: str = ""
     cgroup_driver: str = ""
-    """Absent means what the runtime says (1.34), and cgroupfs where it says nothing."""
+    """Absent means the runtime's driver (1.34), or cgroupfs if it reports none."""
     cgroups_per_qos: bool = field(default=True, name="cgroupsPerQOS")
     cpu_cfs_quota: bool = field(default=True, name="cpuCFSQuota")
     cpu_cfs_quota_period: str = field(default="100ms", name="cpuCFSQuotaPeriod")
@@ -149,7 +149,7 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
         return not gate_is_on(self.feature_gates, NO_EXCLUSIVE_QUOTA_GATE, default=not profile.exclusive_cpu_quota)
 
     def max_container_restart_seconds(self, profile: Profile = LATEST) -> int | None:
-        """Return the longest that a container which keeps dying must wait; None if that is not set."""
+        """Return the longest back-off of a crash-looping container; None if it is not set."""
         period = self.crash_loop_back_off.max_container_restart_period
         is_on = gate_is_on(self.feature_gates, RESTART_PERIOD_GATE, default=profile.max_container_restart_period)
         return parse_duration_ns(period) // 10**9 if period is not None and is_on else None
@@ -231,7 +231,7 @@ def _check_identity(document: Mapping[str, object], where: str) -> None:
 
 
 def _check_values(config: KubeletConfiguration, where: str) -> None:
-    """Parse every amount and duration once, so that no invalid one surfaces later; reject what the kubelet rejects."""
+    """Parse every quantity and duration once, so that none fails later; reject what the kubelet rejects."""
     for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
         _check_reserved(reserved, _at(where, name))
     _check_durations(config, where)

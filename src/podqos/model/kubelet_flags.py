@@ -38,11 +38,11 @@ class Form(Enum):
 
 
 class KubeletFields(Struct, frozen=True):
-    """What flags say in the words of a ``KubeletConfiguration``."""
+    """The fields of a ``KubeletConfiguration`` that flags set."""
 
     fields: dict[str, object]
     ignored: tuple[str, ...]
-    """Flags that decide nothing about pods, in the order in which they are given."""
+    """Flags that do not affect pods, in the given order."""
 
 
 FLAGS: dict[str, tuple[str, Form]] = {
@@ -136,7 +136,7 @@ IGNORED_FLAGS = (
     "system-container", "tls-cert-file", "tls-cipher-suites", "tls-min-version", "tls-private-key-file", "v",
     "vmodule", "volume-plugin-dir", "volume-stats-agg-period",
 )  # fmt: skip
-"""Flags that the kubelet of some version has and that decide nothing here."""
+"""Flags that the kubelet of some version has and that have no effect here."""
 
 _REFUSED_IF_TRUE = {
     "experimental-allocatable-ignore-eviction": "podqos always subtracts hard thresholds from allocatable"
@@ -218,7 +218,7 @@ def parse_pairs(flag: str, separator: str) -> dict[str, str]:
                 raise InvalidConfiguration(
                     f"malformed pair, expect string{separator}string",
                     where=part,
-                    fix=f"write name{separator}value, several with commas between them",
+                    fix=f"write NAME{separator}VALUE, separated by commas",
                 )
             pairs[name.strip()] = value.strip()
     return pairs

@@ -1,4 +1,4 @@
-"""Which settings of a kubelet podqos knows by name only, and which of those its user should hear about.
+"""Kubelet settings that podqos knows by name only, and which of them deserve a note.
 
 A setting that is read changes an answer (a test holds that for every field). Most of the others are about
 certificates, logs or the network; those that could change who gets, keeps or loses resources are named once, unless
@@ -17,7 +17,7 @@ from typing import Literal
 from msgspec import Struct
 
 Reader = Literal["plan", "simulation", "node"]
-"""What a configuration is given to: a plan or check of some of its settings, a whole simulated node, a real one."""
+"""The reader of a configuration: a plan or check of some settings, a whole simulated node, or a real one."""
 
 QOS_RESERVED_GATE = "QOSReserved"
 MEMORY_QOS_GATE = "MemoryQoS"
@@ -142,13 +142,13 @@ class IgnoredGate(Struct, frozen=True, gc=False):
 
 
 class Ignored(Struct, frozen=True, gc=False):
-    """What of a configuration changes no answer, although it could on a real node."""
+    """Settings of a configuration that have no effect here, although they could on a real node."""
 
     fields: tuple[str, ...] = ()
     gates: tuple[IgnoredGate, ...] = ()
     without_gate: tuple[Gated, ...] = ()
     flags: tuple[str, ...] = ()
-    """Flags without a field in the configuration: they decide nothing about pods."""
+    """Flags without a field in the configuration: they do not affect pods."""
 
     def __bool__(self) -> bool:
         return bool(self.fields or self.gates or self.without_gate or self.flags)

@@ -1,4 +1,4 @@
-"""What metrics.k8s.io says about usage, in its own shape, as frozen values. Memory is the working set.
+"""Usage from metrics.k8s.io, in its own shape, as frozen values. Memory is the working set.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/metrics/pkg/apis/metrics/v1beta1/types.go.
 """
@@ -12,27 +12,27 @@ from podqos.model.resources import ResourceList
 
 
 class ContainerMetrics(Struct, frozen=True, gc=False):
-    """What one container uses."""
+    """The usage of one container."""
 
     name: str = ""
     usage: ResourceList = {}
 
 
 class PodMetrics(Struct, frozen=True, gc=False):
-    """What the containers of a pod use."""
+    """The usage of a pod's containers."""
 
     metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""
     window: str = ""
-    """How long before that it is the average of."""
+    """The time span it is averaged over."""
     containers: tuple[ContainerMetrics, ...] = ()
 
 
 class NodeMetrics(Struct, frozen=True, gc=False):
-    """What a node uses, pods and system together."""
+    """The usage of a node, pods and system together."""
 
     metadata: ObjectMeta = ObjectMeta()
     timestamp: str = ""
     window: str = ""
-    """How long before that it is the average of."""
+    """The time span it is averaged over."""
     usage: ResourceList = {}

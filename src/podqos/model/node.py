@@ -31,7 +31,7 @@ class Taint(Struct, frozen=True, gc=False):
 
 
 class NodeCondition(Struct, frozen=True, gc=False, rename="camel"):
-    """What the node says about its health."""
+    """A condition of the node."""
 
     type: str = ""
     status: str = ""
@@ -40,7 +40,7 @@ class NodeCondition(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeSpec(Struct, frozen=True, gc=False):
-    """What was decided about a node."""
+    """The spec of a node."""
 
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
@@ -54,15 +54,15 @@ class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
-    """What a node has."""
+    """The status of a node."""
 
     capacity: ResourceList = {}
     allocatable: ResourceList = {}
-    """What of the capacity pods may request; see ``placement.allocatable``."""
+    """The part of the capacity that pods may request; see ``placement.allocatable``."""
     conditions: tuple[NodeCondition, ...] = ()
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
-    """What its kubelet can do that a pod may need (1.36)."""
+    """Features of its kubelet that a pod may need (1.36)."""
 
 
 class Node(Struct, frozen=True, gc=False):

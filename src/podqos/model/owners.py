@@ -1,4 +1,4 @@
-"""Which workload a pod belongs to, as far as the pod itself tells.
+"""Which workload a pod belongs to, as far as the pod itself shows.
 
 A pod names its controller alone: the ReplicaSet of a Deployment, the Job of a CronJob. What made that shows in names.
 Sources: Kubernetes v1.36 pkg/controller/deployment/sync.go (a ReplicaSet ends with the pod template's hash),
@@ -17,7 +17,7 @@ _JOB_OF_CRON_JOB = re.compile(r"(.+)-[0-9]{8}")
 
 
 def controllers(metadata: ObjectMeta) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of an object's controller, and then of what made that."""
+    """Yield the kind and name of an object's controller, and then of the controller's owner."""
     owner = next((reference for reference in metadata.owner_references if reference.controller), None)
     if owner is None:
         return

@@ -1,4 +1,4 @@
-"""Pods and what holds them, in the shape of the Kubernetes API (core/v1), as frozen values.
+"""Pods and workloads, in the shape of the Kubernetes API (core/v1), as frozen values.
 
 Only the fields that some decision reads are here; what is not declared is skipped while decoding and costs
 nothing. Attribute names are the API's in snake case.
@@ -23,14 +23,14 @@ _CONFIG_SOURCE = "kubernetes.io/config.source"
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 DEFAULT_NAMESPACE = "default"
-"""Where an object is that names no namespace (k8s.io/apimachinery: metav1.NamespaceDefault)."""
+"""The namespace of objects without one (k8s.io/apimachinery: metav1.NamespaceDefault)."""
 
 TERMINAL_PHASES = ("Succeeded", "Failed")
 """Phases of pods that never run again (pkg/api/v1/pod/util.go: IsPodPhaseTerminal)."""
 
 
 class QOSClass(StrEnum):
-    """The three quality-of-service classes, in the words of ``status.qosClass``."""
+    """The three quality-of-service classes, as in ``status.qosClass``."""
 
     GUARANTEED = "Guaranteed"
     BURSTABLE = "Burstable"
@@ -42,13 +42,13 @@ CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEE
 
 
 class ManagedFields(Struct, frozen=True, gc=False):
-    """A note of the API server on who set which fields. That it is there is all that matters here."""
+    """The API server's record of who set which fields. Only its presence matters here."""
 
     manager: str = ""
 
 
 class OwnerReference(Struct, frozen=True, gc=False, rename="camel"):
-    """An object that another belongs to; the one that is its controller made it."""
+    """An owner of an object; its controller created it."""
 
     api_version: str = ""
     kind: str = ""
@@ -57,7 +57,7 @@ class OwnerReference(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
-    """Who an object is."""
+    """The metadata of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -87,7 +87,7 @@ class Present(Struct, frozen=True, gc=False):
 
 
 class ExitCodes(Struct, frozen=True, gc=False):
-    """The exit codes a restart rule is about."""
+    """The exit codes of a restart rule."""
 
     operator: str = ""
     """In or NotIn."""
@@ -106,7 +106,7 @@ class RestartRule(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
-    """Whether a container is restarted when a resource of it is resized in place."""
+    """Whether a container is restarted when one of its resources is resized in place."""
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -121,7 +121,7 @@ class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_dropped(self) -> bool:
-        """Whether nothing is left of it: stop signals are off by default, and a lifecycle without another part goes."""
+        """Whether it is dropped: stop signals are off by default, and a lifecycle without another part is removed."""
         return self.stop_signal is not None and self.post_start is None and self.pre_stop is None
 
 
@@ -140,7 +140,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     startup_probe: Present | None = None
     lifecycle: Lifecycle | None = None
     target_container_name: str = ""
-    """Of an ephemeral container: whose processes it looks at."""
+    """For an ephemeral container: the container whose processes it sees."""
 
     def restarts_for(self, resource: str) -> bool:
         """Whether a resize of the resource restarts the container."""
@@ -156,7 +156,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Toleration(Struct, frozen=True, gc=False, rename="camel"):
-    """A taint the pod puts up with."""
+    """A taint that the pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -165,7 +165,7 @@ class Toleration(Struct, frozen=True, gc=False, rename="camel"):
     toleration_seconds: int | None = None
 
     def tolerates(self, key: str, value: str, effect: str) -> bool:
-        """Whether the taint does not bother the pod: what the toleration leaves out matches everything.
+        """Whether the pod tolerates the taint: fields that the toleration leaves out match everything.
 
         Source: staging/src/k8s.io/api/core/v1/toleration.go. Any operator but ``Exists`` and ``Equal`` matches nothing.
         """
@@ -225,13 +225,13 @@ class PodOS(Struct, frozen=True, gc=False):
 
 
 class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
-    """What a pod is made of."""
+    """The spec of a pod."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     ephemeral_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements | None = None
-    """Pod-level resources. Absent and empty differ: even ``{}`` takes the decision away from the containers."""
+    """Pod-level resources. Absent and empty differ: even ``{}`` overrides the containers' resources."""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     volumes: tuple[Volume, ...] = ()
     overhead: ResourceList | None = None
@@ -267,14 +267,14 @@ class RunState(Struct, frozen=True, gc=False):
 
 
 class RunStatus(Struct, frozen=True, gc=False):
-    """What the node says about a container, of what decides."""
+    """The status of a container, as far as decisions need it."""
 
     name: str = ""
     state: RunState | None = None
 
 
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
-    """What the node says about a pod."""
+    """The status of a pod."""
 
     phase: str = ""
     qos_class: QOSClass | None = None
@@ -284,7 +284,7 @@ class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def idle(self) -> dict[str, str | None]:
-        """What keeps containers from having a process, by name; None for those that run. Others are not told of."""
+        """Why containers have no process, by name; None for those that run. Containers without a status are missing."""
         found: dict[str, str | None] = {}
         for run_status in (*self.init_container_statuses, *self.container_statuses):
             if run_status.state is not None:
@@ -307,7 +307,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def key(self) -> str:
-        """``namespace/name``, the name by which journals and reports speak of a pod."""
+        """``namespace/name``, the pod's name in journals and reports."""
         return f"{self.metadata.namespace_or_default}/{self.metadata.name or self.metadata.generate_name}"
 
     @property
@@ -318,7 +318,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_mirror(self) -> bool:
-        """Whether the pod is the API server's picture of a static pod."""
+        """Whether the pod is a mirror pod, the API server's copy of a static pod."""
         return MIRROR_ANNOTATION in self.metadata.annotations
 
     @property
@@ -350,11 +350,11 @@ class Workload(Struct, frozen=True, gc=False):
     pod_path: str = ""
     """Field path from the object to the pod: empty for a Pod, ``spec.template`` for a Deployment."""
     replicas: int | None = None
-    """How many pods run at a time, where the object says so: of a Job, its parallelism."""
+    """How many pods run at a time, if the object says so: for a Job, its parallelism."""
     fields: tuple[tuple[str, str], ...] = ()
     """Where fields of the pod are in an object without a template: the pod's path, the object's; the first counts."""
     selector: LabelSelector | None = None
-    """By which an object with a template finds its pods, where its kind must have one."""
+    """The selector of an object with a template, if its kind requires one."""
     needs_selector: bool = False
 
     def at(self, path: str) -> str:

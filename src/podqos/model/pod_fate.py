@@ -1,4 +1,4 @@
-"""What became of pods: their statuses in the shape of the Kubernetes API (core/v1), for those that ask why one died.
+"""Full statuses of pods in the shape of the Kubernetes API (core/v1), to find out why one died.
 
 Apart from ``pod``, because no other decision reads more of it than whether containers run, and a large cluster has a
 lot of it.
@@ -37,14 +37,14 @@ class ContainerTerminated(WhyIdle, frozen=True, gc=False, rename="camel"):
 
 
 class ContainerState(RunState, frozen=True, gc=False):
-    """What has become of a container."""
+    """The state of a container."""
 
     running: ContainerRunning | None = None
     terminated: ContainerTerminated | None = None
 
 
 class ContainerStatus(RunStatus, frozen=True, gc=False, rename="camel"):
-    """What the node says about a container."""
+    """The status of a container."""
 
     container_id: str = field(default="", name="containerID")
     """``containerd://`` and the id in the name of its cgroup."""
@@ -54,7 +54,7 @@ class ContainerStatus(RunStatus, frozen=True, gc=False, rename="camel"):
 
 
 class FullPodStatus(PodStatus, frozen=True, gc=False, rename="camel"):
-    """All that the node says about a pod."""
+    """The full status of a pod."""
 
     reason: str = ""
     message: str = ""
@@ -65,6 +65,6 @@ class FullPodStatus(PodStatus, frozen=True, gc=False, rename="camel"):
 
 
 class FatedPod(Pod, frozen=True, gc=False, rename="camel"):
-    """A pod with all that the node says about it."""
+    """A pod with its full status."""
 
     status: FullPodStatus = FullPodStatus()

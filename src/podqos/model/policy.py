@@ -1,4 +1,4 @@
-"""What an administrator lays down for pods: limit ranges, quotas, priority and runtime classes, the override.
+"""An administrator's policies for pods: limit ranges, quotas, priority and runtime classes, the override.
 
 Objects in the shape of the Kubernetes API (core/v1, scheduling.k8s.io/v1, node.k8s.io/v1), as frozen values. What they
 do to a pod is in ``admission``.
@@ -63,7 +63,7 @@ class ScopeSelector(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ResourceQuotaSpec(Struct, frozen=True, gc=False, rename="camel"):
-    """How much of what, for which pods."""
+    """The limits of a quota, and the pods it counts."""
 
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ class ResourceQuotaSpec(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ResourceQuotaStatus(Struct, frozen=True, gc=False, rename="camel"):
-    """What is used already."""
+    """The usage of a quota."""
 
     hard: ResourceList = {}
     used: ResourceList = {}
 
 
 class ResourceQuota(Struct, frozen=True, gc=False, rename="camel"):
-    """A ceiling on what a namespace uses in all."""
+    """A ceiling on the total usage of a namespace."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()
@@ -108,7 +108,7 @@ class RuntimeClass(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class NamespaceStatus(Struct, frozen=True, gc=False):
-    """Whether a namespace is on its way out."""
+    """Whether a namespace is terminating."""
 
     phase: str = ""
 

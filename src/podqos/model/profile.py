@@ -33,7 +33,7 @@ class Profile(Struct, frozen=True):
 
     @property
     def is_approximate(self) -> bool:
-        """Whether no recorded answers hold this version to upstream."""
+        """Whether this version is not verified by recorded answers of upstream."""
         return self.version > RECORDED
 
     guaranteed_oom_score_adj: int
@@ -55,9 +55,9 @@ class Profile(Struct, frozen=True):
     in_place_resize: bool
     """Resources of running pods can change; on by default since 1.33."""
     init_container_resize: bool
-    """Since 1.36 those of init containers that are no sidecars, too."""
+    """Since 1.36 also those of init containers other than sidecars."""
     pod_level_resize: bool
-    """Since 1.36 those of the pod as a whole, too."""
+    """Since 1.36 also pod-level resources."""
     memory_limit_decrease: bool
     """Since 1.34 a resize may lower a memory limit without restarting the container."""
     memory_oom_group: bool
@@ -116,7 +116,7 @@ class Profile(Struct, frozen=True):
     image_volumes_count: bool
     """Since 1.36 images that a pod mounts count towards image locality."""
     image_volumes_raise_maximum: bool
-    """Since 1.37 they also count among those of which the largest size is reckoned."""
+    """Since 1.37 they also count towards the maximum of the score."""
     daemon_set_backoff: bool
     """Since 1.12 the DaemonSet controller waits longer each time before it replaces a failed pod of a node."""
     only_preempted_delay_preemption: bool
@@ -231,4 +231,4 @@ def parse_version(text: str) -> Profile:
 
 
 LATEST = profile_for(RECORDED)
-"""The default: a newer one must be asked for."""
+"""The default: a newer one must be requested."""

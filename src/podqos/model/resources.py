@@ -31,7 +31,7 @@ class ResourceClaim(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class ResourceRequirements(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """What a container, or a pod as a whole, asks for.
+    """The resources of a container, or of a pod as a whole.
 
     Unknown fields are rejected on every input path: ``request:`` for ``requests:`` would otherwise make a pod
     BestEffort without a word.

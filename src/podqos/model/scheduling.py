@@ -1,4 +1,4 @@
-"""What a pod asks of the place where it runs: affinity, spreading, ports (core/v1).
+"""Constraints on where a pod runs: affinity, spreading, ports (core/v1).
 
 Preferences change which of several good nodes is taken (``placement.score``), never whether one is.
 """
@@ -75,7 +75,7 @@ class PodAffinity(Struct, frozen=True, gc=False):
 
 
 class Affinity(Struct, frozen=True, gc=False, rename="camel"):
-    """Everything asked of the neighbourhood."""
+    """All affinities of a pod."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -83,7 +83,7 @@ class Affinity(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class TopologySpreadConstraint(Struct, frozen=True, gc=False, rename="camel"):
-    """How unevenly pods of a kind may lie over the values of a node label."""
+    """How unevenly pods may be spread over the values of a node label."""
 
     max_skew: int = 0
     topology_key: str = ""

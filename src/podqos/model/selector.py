@@ -1,4 +1,4 @@
-"""Label selectors: which objects a rule speaks of.
+"""Label selectors: which objects a rule applies to.
 
 An absent selector selects nothing, an empty one everything; every rule that carries a selector relies on that.
 
@@ -22,7 +22,7 @@ class LabelSelectorRequirement(Struct, frozen=True, gc=False):
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether ``labels`` meet the condition. An operator that does not exist meets nothing."""
+        """Whether ``labels`` meet the condition. An unknown operator matches nothing."""
         match self.operator:
             case "In":
                 return labels.get(self.key) in self.values
@@ -55,5 +55,5 @@ class LabelSelector(Struct, frozen=True, gc=False, rename="camel"):
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether ``selector`` speaks of something with these labels."""
+    """Whether ``selector`` matches these labels."""
     return selector is not None and selector.matches(labels)

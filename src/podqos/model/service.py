@@ -131,7 +131,7 @@ class Ingress(Struct, frozen=True, gc=False):
     spec: IngressSpec = IngressSpec()
 
     def backends(self) -> Iterator[tuple[str, str]]:
-        """Yield the Services it leads to, which are of its own namespace."""
+        """Yield the Services it leads to, in its own namespace."""
         spec = self.spec
         of_paths = (path.backend for rule in spec.rules for path in rule.http.paths)
         for backend in (spec.default_backend, spec.backend, *of_paths):

@@ -14,15 +14,15 @@ from podqos.model.stats import PodStats
 
 
 class ContainerUsage(Struct, frozen=True, gc=False):
-    """What one container holds."""
+    """The memory and disk usage of one container."""
 
     name: str
     anon_bytes: int = 0
-    """Private memory, which only swap or an end can take from it."""
+    """Private memory, which the kernel can only swap out."""
     active_file_bytes: int = 0
-    """Page cache in use: part of the working set, and yet the kernel can take it back."""
+    """Active page cache: part of the working set, but reclaimable."""
     inactive_file_bytes: int = 0
-    """Page cache out of use: not part of the working set."""
+    """Inactive page cache: not part of the working set."""
     swap_bytes: int = 0
     page_table_bytes: int = 0
     tmpfs_bytes: int = 0
@@ -34,18 +34,18 @@ class ContainerUsage(Struct, frozen=True, gc=False):
 
     @property
     def working_set_bytes(self) -> int:
-        """What the kubelet counts."""
+        """The working set, as the kubelet counts it."""
         return self.anon_bytes + self.page_table_bytes + self.active_file_bytes + self.tmpfs_bytes
 
 
 class PodUsage(Struct, frozen=True, gc=False):
-    """A pod and what it uses."""
+    """A pod and its usage."""
 
     pod: Pod
     stats: PodStats | None
-    """The kubelet's figures; None for a pod it has none of."""
+    """The kubelet's figures; None if it has none for this pod."""
     containers: tuple[ContainerUsage, ...]
-    """Those that run, in the order of the pod's lists."""
+    """The running containers, in the order of the pod's lists."""
 
 
 class NodeUsage(Struct, frozen=True, gc=False):

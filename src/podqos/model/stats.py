@@ -17,7 +17,7 @@ SYSTEM_CONTAINER_PODS = "pods"
 
 
 class PodReference(Struct, frozen=True, gc=False):
-    """Whose statistics these are."""
+    """The pod that the statistics belong to."""
 
     name: str = ""
     namespace: str = ""
@@ -49,7 +49,7 @@ class CPUStats(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class FsStats(Struct, frozen=True, gc=False, rename="camel"):
-    """A filesystem, or what is used of one."""
+    """A filesystem, or its usage."""
 
     time: datetime | None = None
     available_bytes: int | None = None
@@ -61,7 +61,7 @@ class FsStats(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class VolumeStats(Struct, frozen=True, gc=False, rename="camel"):
-    """What a volume of a pod holds."""
+    """The usage of a pod's volume."""
 
     name: str = ""
     used_bytes: int | None = None
@@ -124,7 +124,7 @@ class NodeStats(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Summary(Struct, frozen=True, gc=False):
-    """The whole answer."""
+    """The whole response."""
 
     node: NodeStats = NodeStats()
     pods: tuple[PodStats, ...] | None = None

@@ -160,10 +160,10 @@ def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[
     """Return that some policies apply to their own directories only, and that contradictory ones are not applied."""
     found = []
     if paths:
-        what, state_with = f"policies of {_shown(paths)}", f"{_POLICIES}: for all"
+        what, state_with = f"policies of {_shown(paths)}", f"to apply them to all: {_POLICIES}"
         found.append(Assumption(what, "for their own directory and below", state_with))
     if alternatives:
-        what, state_with = f"policies of {_shown(alternatives)}", f"{_POLICIES}: those that count"
+        what, state_with = f"policies of {_shown(alternatives)}", f"to choose one: {_POLICIES}"
         found.append(Assumption(what, "not applied, as they contradict each other", state_with))
     return tuple(found)
 

@@ -277,6 +277,9 @@ class ClusterSnapshot:
             self._entries.append((line, entry))
             end = self._take(entry)
             count = number
+        if end is None and count == 1:
+            what = "not a snapshot of a cluster, or only its first line"
+            raise InputError(what, where=self.source, fix="take a snapshot with `podqos snapshot`")
         if end is None or end.lines != count - 1:
             raise InputError("it is truncated", where=self.source, fix="take the snapshot again")
         return header

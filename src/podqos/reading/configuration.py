@@ -121,7 +121,7 @@ def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
             yield (
                 ("options", name),
                 f'"{text}" is not a valid quantity: {error.what}',
-                "write a quantity such as 512Mi",
+                error.fix or "write a quantity such as 512Mi",
             )
         else:
             if amount.value <= 0:

@@ -106,7 +106,9 @@ def _how_to_read(error: OSError, path: str) -> str:
     if isinstance(error, FileNotFoundError):
         from podqos.reading.shipped_scenarios import shipped_scenario
 
+        if "://" in path:
+            return f"podqos reads no URLs: curl -sL {path} | podqos … -"
         return "check the path" if shipped_scenario(path) is None else f"`podqos simulate {path}` runs that scenario"
     if isinstance(error, PermissionError):
         return "make the file readable or run as its owner"
-    return "give a file or directory of manifests"
+    return "give a file, not a directory" if isinstance(error, IsADirectoryError) else "give a regular file"

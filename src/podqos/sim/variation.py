@@ -95,7 +95,7 @@ def parse_varied(text: str) -> Varied:
     match = _PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
-        raise InvalidArgument(f"{text!r} is not a parameter with values", fix=_EXAMPLE)
+        raise InvalidArgument(f"{text!r} has no values: PARAMETER=VALUES is required", fix=_EXAMPLE)
     parameter = Parameter(match["name"].strip(), match["target"] or "", match["container"] or "")
     _kind(parameter)
     return Varied(parameter, values)

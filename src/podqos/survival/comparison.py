@@ -49,9 +49,9 @@ class Verdict(StrEnum):
 class Explanation(StrEnum):
     """Why the two differ, if the journals say."""
 
-    CLOSE_CALL = "the kernel's choice depended on less memory than the figures' precision"
-    CLOSE_IN_TIME = "two were so close that either could be first"
-    OTHER_SCORE = "this machine did not allow the planned oom_score_adj"
+    CLOSE_CALL = "the kernel's choice hung on less memory than figures are exact to"
+    CLOSE_IN_TIME = "two fell so close together that either can be first"
+    OTHER_SCORE = "the machine did not allow the planned oom_score_adj"
 
 
 class ComparedVictim(Struct, frozen=True, gc=False, rename="camel"):

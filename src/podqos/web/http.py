@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
@@ -126,7 +127,8 @@ class Server:
             )
         except OSError as error:
             # asyncio wraps the system's own reason.
-            what = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            number = 0 if sys.platform == "win32" else error.errno or 0  # Winsock has numbers of its own
+            what = os.strerror(number) if number > 0 else str(error)
             fix = (
                 " (choose another address with "
                 + naming("listen")

@@ -134,7 +134,7 @@ def node_reasons(advice: NodeThresholds, needs: NodeNeeds) -> Iterator[str]:
     yield f"evictionSoft: evicts {grace}, before the hard threshold is crossed, if memory grows by at most {leak}"
     yield "kubeReserved: by node size; larger nodes reserve a smaller share"
     system = "measured usage" if needs.system_memory_bytes is not None else "a typical amount"
-    yield f"systemReserved: {system}plus the soft threshold, so pods within allocatable never cross it"
+    yield f"systemReserved: {system} plus the soft threshold, so pods within allocatable never cross it"
     yield "evictionHard lists every signal, because listing one drops the defaults of the others"
     yield from _checked_otherwise(needs.growth)
 

@@ -32,7 +32,7 @@ def trial_words(trial: WorkloadTrial, *, is_withheld: bool, refusal: str) -> str
     """Return how the advice about one workload fared, and what rests on nothing."""
     if is_withheld:
         return f"not advised: {_why_not(trial, refusal)}"
-    said = [f"tried: {_fate(trial.after, trial.before)}", *_raised(trial)]
+    said = [f"tested: {_fate(trial.after, trial.before)}", *_raised(trial)]
     return "; ".join([*said, *(UNTRIED[untried] for untried in trial.untried)])
 
 
@@ -64,7 +64,7 @@ def whole_words(trial: AdviceTrial) -> str:
     """Return how all advice together fared."""
     where = f"placed on {counted(trial.nodes, 'node')}" if trial.nodes else "each pod on its own"
     usage = "" if trial.replayed_seconds is None else f", {duration(trial.replayed_seconds)} of usage replayed"
-    said = f"Tried: {where}{usage}: {_fate(trial.after, trial.before)}"
+    said = f"Tested: {where}{usage}: {_fate(trial.after, trial.before)}"
     return "; ".join([said, *(_UNTRIED_AMONG_ALL[untried] for untried in trial.untried)])
 
 

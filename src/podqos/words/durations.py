@@ -6,11 +6,15 @@ from fractions import Fraction
 
 from podqos.model.time_units import SECOND_US
 
+_TEN_DAYS = 10 * 86_400
+
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, or in minutes and seconds from one minute on."""
+    """Return a time in seconds, in minutes and seconds from one minute on, in days from ten days on."""
     if seconds < 60:
         return f"{seconds:g} s"
+    if seconds >= _TEN_DAYS:
+        return f"{seconds / 86_400:,.0f} days"
     minutes, rest = divmod(seconds, 60)
     return f"{minutes:g} min" + (f" {rest:g} s" if rest else "")
 

@@ -64,7 +64,8 @@ def _displaced_text(needed: NeededSettings) -> str:
     """Return what the hard threshold costs: it is taken from what pods may request."""
     if not needed.takes_bytes:
         return ""
-    taken = f" This reduces allocatable by {amount(needed.takes_bytes, MEMORY)}"
+    verb = "This reduces" if needed.impractical is None else "It would reduce"
+    taken = f" {verb} allocatable by {amount(needed.takes_bytes, MEMORY)}"
     if not needed.displaced:
         return f"{taken}; all pods still fit."
     shown, more = needed.displaced[:_DISPLACED_SHOWN], len(needed.displaced) - _DISPLACED_SHOWN

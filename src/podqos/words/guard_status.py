@@ -15,7 +15,7 @@ API = "API server"
 
 _SWITCHES = {
     "shadow": f"shadow: it decides and logs, but evicts nothing ({stated_with('enforce')})",
-    "stop file": "evicts nothing: the stop file is there",
+    "stop file": "evicts nothing: the stop file exists",
     "node annotation": "evicts nothing: the node has the annotation podqos.dev/guard: off",
     "rate limit": "evicts nothing: the rate limit is reached",
     "cool-down": "evicts nothing for a moment: cooling down after an eviction",
@@ -33,8 +33,8 @@ def status_facts(status: GuardStatus, now_us: int) -> list[tuple[str, str]]:
         (API, _api(status, now_us)),
         ("evictions", _evictions(status)),
         ("rate limit", _limit(status, now_us)),
-        ("protection", f"not protected: {'; '.join(status.unprotected)}" if status.unprotected else "all of it"),
-        ("uses", f"{_share(status)} of a core since its start, {mebibytes(status.rss_bytes)} of memory"),
+        ("protection", f"not protected: {'; '.join(status.unprotected)}" if status.unprotected else "complete"),
+        ("uses", f"{_share(status)} of a core since it started, {mebibytes(status.rss_bytes)} of memory"),
     ]
 
 
@@ -54,7 +54,7 @@ def _up(status: GuardStatus) -> str:
 
 def _pods(status: GuardStatus) -> str:
     why = Counter(pod.why for pod in status.excluded)
-    spared = [f"{count} not: {reason}" for reason, count in sorted(why.items())]
+    spared = [f"{count} excluded: {reason}" for reason, count in sorted(why.items())]
     parts = [f"{status.known} known", f"{status.candidates} may be evicted", *spared]
     if status.unknown_cgroups:
         parts.append(f"{counted(status.unknown_cgroups, 'cgroup')} of pods unknown to the API server, left alone")
@@ -75,9 +75,9 @@ def _api(status: GuardStatus, now_us: int) -> str:
 def _evictions(status: GuardStatus) -> str:
     taken = sorted(status.reactions_us)
     if not taken:
-        return f"{status.evictions} since its start"
+        return f"{status.evictions} since it started"
     median, slowest = span(taken[len(taken) // 2]), span(taken[min(len(taken) - 1, len(taken) * 99 // 100)])
-    return f"{status.evictions} since its start; crossing to kill: median {median}, p99 {slowest}"
+    return f"{status.evictions} since it started; crossing to kill: median {median}, p99 {slowest}"
 
 
 def _switch(status: GuardStatus) -> str:

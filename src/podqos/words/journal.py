@@ -224,10 +224,9 @@ def _nowhere(nowhere: r.NoPlace) -> str:
         f"{nodes.nodes} × {_REFUSALS.get(nodes.reason, nodes.reason).format(what=nodes.what.rpartition('/')[2])}"
         for nodes in nowhere.refusing
     ]
-    nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
     if sum(refusing.nodes for refusing in nowhere.refusing) < nowhere.nodes:
         return "other pods are being preempted for it"
-    return f"none of {nodes} fits ({', '.join(reasons)})"
+    return f"no node fits ({', '.join(reasons)})"
 
 
 def _threshold(figures: r.ThresholdFigures) -> str:
@@ -321,13 +320,16 @@ def _left(pressure: r.UnderPressure) -> str:
 def _decided(pressure: r.UnderPressure) -> str:
     if not pressure.has_statistics:
         return "it has no statistics"
+    return f"{_compared(pressure)}, priority {pressure.priority}"
+
+
+def _compared(pressure: r.UnderPressure) -> str:
+    """Return the usage that ranked a pod, with the request it was compared to."""
     resource = SIGNALS[pressure.signal].resource
     used = amount(pressure.usage, resource)
     if Signal.PID is pressure.signal:
-        return f"has {used} processes, priority {pressure.priority}"
-    over = "over its request of" if pressure.over_request else "within its request of"
-    request = f"{over} {amount(pressure.request, resource)}" if pressure.request else "without a request"
-    return f"uses {used} {request}, priority {pressure.priority}"
+        return f"has {used} processes"
+    return f"uses {used}, requests {amount(pressure.request, resource) if pressure.request else 'nothing'}"
 
 
 _LOWER = {
@@ -347,7 +349,10 @@ _LOWER = {
 def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
     yield _sentence(f"The {by.value} saw {_figures(pressure)}")
     order = "that may be evicted" if pressure.spared else "in the eviction order"
-    yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
+    decided = "has no statistics"
+    if pressure.has_statistics:
+        decided = f"{_compared(pressure)} and has priority {pressure.priority}"
+    yield _sentence(f"It {decided}: the first of {pressure.candidates} {order}")
     if pressure.spared:
         yield f"Ranked before it but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:

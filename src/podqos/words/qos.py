@@ -88,7 +88,7 @@ _RULES = {
     Rule.POD_REQUEST: "the pod requests {amount}",
     Rule.POD_LIMIT: "the pod's limit {amount}",
     Rule.NO_REQUEST: "nothing is requested",
-    Rule.NO_LIMIT: "no limit: {containers} {have} none",
+    Rule.NO_LIMIT: "{containers} {have} no limit",
     Rule.BEST_EFFORT: "BestEffort",
     Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
     Rule.EXCLUSIVE_CPUS: "exclusive CPUs (cpuManagerPolicy: static)",

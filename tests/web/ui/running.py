@@ -55,11 +55,11 @@ def eventually(ask, what="it"):
 class Running:
     """A process that serves the page."""
 
-    def __init__(self, *arguments, listen="127.0.0.1:0"):
+    def __init__(self, *arguments, listen="127.0.0.1:0", program=(sys.executable, "-c", _START), env=None):
         given = [*arguments, "--no-open", *(() if listen is None else ("--listen", listen))]
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START, *map(str, given)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [*program, *map(str, given)],
+            env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.url = self.process.stdout.readline().strip()
         self.port = urlsplit(self.url).port

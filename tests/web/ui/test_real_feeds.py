@@ -99,7 +99,7 @@ def test_a_running_guard_is_shown_with_its_mode_its_brakes_and_decisions_until_i
                 [node] = cluster(visitor)["nodes"]
                 assert (node["name"], node["memoryBytes"] > 0) == (kubelet.node, True)
                 (tmp_path / "run/stop").touch()
-                eventually(lambda: told()["mode"] == "evicts nothing: the stop file is there", "the kill switch")
+                eventually(lambda: told()["mode"] == "evicts nothing: the stop file exists", "the kill switch")
                 assert told()["enforce"]
                 kubelet.run("grower", grower(kubelet))
                 decided = eventually(

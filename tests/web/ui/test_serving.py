@@ -61,6 +61,18 @@ def test_a_port_that_is_taken_is_one_clear_message(folder):
 
 
 @pytest.mark.slow
+def test_a_port_may_be_chosen_alone_and_is_then_not_replaced_by_another(folder):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with running(folder, "--port", port, listen=None) as server:
+            _, said = server.process.communicate(timeout=300)
+    assert server.process.returncode == 3
+    assert said.startswith(f"podqos: error: 127.0.0.1:{port}: Address already in use")
+    with running(folder, "--port", port, listen=None) as server:
+        assert server.port == port
+
+
+@pytest.mark.slow
 def test_where_no_port_is_asked_for_another_one_will_do(folder):
     with running(folder, listen=None) as one, running(folder, listen=None) as other:
         assert one.port != other.port

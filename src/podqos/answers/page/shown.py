@@ -74,7 +74,7 @@ class ShownSource:
         ranked = [(node.watched.headroom_bytes, node) for node in nodes.values() if node.watched is not None]
         if not ranked:
             problem = next((node.problem for node in nodes.values() if node.problem), "")
-            raise InputError(problem or "there are no pods", fix="" if problem else "give some that run")
+            raise InputError(problem or "no pods to show", fix="" if problem else "give manifests with pods")
         return min(ranked, key=itemgetter(0))[1]
 
     def state(self, node: PageNode) -> NodeState:

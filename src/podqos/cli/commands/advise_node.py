@@ -72,5 +72,5 @@ def _needs(arguments: argparse.Namespace, memory_bytes: int) -> NodeNeeds:
 
 def _seconds(value: int, option: str) -> int:
     if value < 1:
-        raise InvalidOption(f"{value} is not an amount above zero", where=option, fix="for example 90")
+        raise InvalidOption(f"must be above zero, not {value}", where=option, fix="for example 90")
     return value

@@ -66,7 +66,12 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     add_value_option(node, "--growth", amount_option, about)
     share = partial(positive_number, what="probability", example="0.95", most=1)
     add_value_option(
-        node, "--probability", share, "how often the kubelet should act before the kernel", "P", default="1"
+        node,
+        "--probability",
+        share,
+        "how often the kubelet should act before the kernel, from 0 to 1",
+        "P",
+        default="1",
     )
     node.add_argument(
         "--soft-grace", metavar="SECONDS", type=int, default=90, help="grace period of soft thresholds (default: 90)"

@@ -47,7 +47,8 @@ _OF_NODES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos blast``."""
-    options.add_scenario_argument(parser)
+    about = "a scenario file, the name of a built-in scenario, manifests, or a node of the live cluster"
+    options.add_scenario_argument(parser, about, "SCENARIO|FILE|DIR|NODE")
     add_snapshot_options(parser, positional=False)
     options.add_kubelet_option(parser, "--config", dest="config")
     options.add_value_option(parser, "--slow", options.rate_option, "slow leak rate", "QUANTITY/s", default="4Mi/s")

@@ -1,8 +1,8 @@
 """Check manifests and kubelet configurations: what will fail when memory runs short, why, and what to write instead.
 
-Reads workloads and whatever affects their pods: policies, priority classes, Services, Nodes and KubeletConfigurations,
-in the same files or given with --policies. Suppress a finding with the annotation podqos.dev/ignore, in .podqos.yaml
-(in the directory of the files or above it), or with a baseline of known findings.
+Reads workloads and the objects that affect their pods: policies, priority classes, Services, Nodes and
+KubeletConfigurations, in the same files or given with --policies. Suppress a finding with the annotation
+podqos.dev/ignore, in .podqos.yaml (in the directory of the files or above it), or with a baseline of known findings.
 
 The table and GitHub's annotations leave out infos, unless -v, --min-severity info or --fail-on info is given. All
 other outputs have every finding.

@@ -1,8 +1,9 @@
 """Print a script that makes your shell complete commands, options, values and files.
 
-bash  echo 'source <(podqos completion bash)' >> ~/.bashrc
-zsh   podqos completion zsh > "${fpath[1]}/_podqos"
-fish  podqos completion fish > ~/.config/fish/completions/podqos.fish
+To set it up:
+  bash  echo 'source <(podqos completion bash)' >> ~/.bashrc
+  zsh   podqos completion zsh > "${fpath[1]}/_podqos"
+  fish  podqos completion fish > ~/.config/fish/completions/podqos.fish
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tell one incident on a platform of eight services: the accident, who is evicted and why, and two fixes.
+"""Walk through one incident on a platform of eight services: the accident, who is evicted and why, and two fixes.
 
 It needs no cluster and no files. It writes a page to explore, podqos-demo.html, to the current directory, or to the
 directory for temporary files if that one is read-only. The page opens without a server.

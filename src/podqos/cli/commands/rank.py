@@ -4,11 +4,12 @@ Every rank comes with the numbers behind it and the reason it precedes the next 
 orders disagree.
 
 Pods and their usage come from one of:
-  -f MANIFESTS --usage FILE  manifests, and a table of their pods' usage: CSV or YAML with the columns pod, container,
-                             memory, anon, inactiveFile, swap, pageTables, processes, disk, inodes; without --usage,
-                             pods are assumed to use what they request
+  NODE                       a node of the live cluster, or of a --snapshot
+  -f MANIFESTS --usage FILE  manifests, and a table of their pods' usage
   --stats FILE --pods FILE   the kubelet's own /stats/summary and /pods
-  --snapshot FILE            everything in one file
+
+A usage table is CSV or YAML with the columns pod, container, memory, anon, inactiveFile, swap, pageTables, processes,
+disk, inodes. Without one, pods are assumed to use what they request.
 """
 
 from __future__ import annotations

@@ -26,11 +26,11 @@ def add_run_option(parser: options.Parser) -> None:
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    what = parser.add_argument_group("what it does")
+    what = parser.add_argument_group("mode and limits")
     mode = what.add_mutually_exclusive_group()
     about = "journal decisions but evict nothing (the default)"
     mode.add_argument("--shadow", action="store_true", help=about)
-    mode.add_argument("--enforce", action="store_true", help="evict")
+    mode.add_argument("--enforce", action="store_true", help="evict pods")
     about = "when to kill containers: while the API server is being patched (patch), or once it has answered (answer)"
     what.add_argument(
         "--kill-after", metavar="WHEN", choices=("patch", "answer"), default="patch", help=f"{about} (default: patch)"

@@ -41,11 +41,11 @@ class ObjectEdit(Struct, frozen=True):
     path: str
     """From the object to the field: ``spec.containers[0].resources.limits.memory``."""
     value: Plain
-    """What the field should say, mappings as a whole; None: it should not be there."""
+    """The new value of the field, mappings as a whole; None removes the field."""
 
 
 class Edited(Struct, frozen=True):
-    """The text with all edits in it; the same bytes where it says all of it already."""
+    """The text with all edits; the same bytes if nothing changes."""
 
     data: bytes
 
@@ -57,9 +57,9 @@ class CannotEdit(Struct, frozen=True):
     edit: ObjectEdit | None = None
     """The edit at fault; None if it is the text as a whole, or all of them together."""
     position: Position | None = None
-    """Line and column in the text of what is in the way."""
+    """Line and column of what prevents it."""
     name: str = ""
-    """Of an anchor, or what would be wrong with the new text."""
+    """The name of an anchor, or the problem of the new text."""
     others: tuple[CannotEdit, ...] = ()
     """Why edits of other documents are refused, so that callers need not try each."""
 
@@ -68,7 +68,7 @@ _Replacement = tuple[int, int, str]
 
 
 def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit:
-    """Return the bytes of a manifest with all edits made, or why that cannot be done safely."""
+    """Return a manifest with all edits, or why they cannot be made safely."""
     if not edits:
         return Edited(data)
     reading = read("", data)
@@ -100,7 +100,7 @@ def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit
 
 
 def _refused_at_once(data: bytes, reading: Reading, edits: Sequence[ObjectEdit]) -> CannotEdit | None:
-    """Return what can be said without looking at the text again."""
+    """Return refusals that do not depend on the text."""
     is_broken = any(problem.severity is Severity.ERROR and not problem.field for problem in reading.problems)
     if is_broken and b"{{" in data:
         problem = next(problem for problem in reading.problems if not problem.field)
@@ -201,7 +201,7 @@ def _ends_lines_with_returns(data: bytes, offset: int) -> bool:
 
 
 def _wrong(reading: Reading, text: bytes, result: bytes, meant: Mapping[Chunk, list[Plain]]) -> CannotEdit | None:
-    """Read the result and return what is wrong with it."""
+    """Read the result and return its problems."""
     after = read("", result)
     worse = _problems(after) - _problems(reading)
     if worse:

@@ -1,4 +1,4 @@
-"""One chunk of a text while it is edited: what its documents say, what they should say, and the pieces to change."""
+"""One chunk of a text being edited: its current values, the wanted values, and the changes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def chunk_values(text: bytes, chunk: Chunk) -> list[Plain]:
 
 
 class EditableChunk:
-    """Takes wishes about fields and says which pieces of the text they change."""
+    """Collects edits of fields, and returns the text changes they need."""
 
     def __init__(self, text: bytes, chunk: Chunk) -> None:
         self.chunk = chunk
         self._values = chunk_values(text, chunk)
         self.string = text[chunk.start : chunk.end].decode()
         self.meant = list(self._values)
-        """What each document should say."""
+        """The wanted value of each document."""
 
     def want(self, document: int, path: FieldPath, value: Plain) -> None:
         """Set a field, or remove it where ``value`` is None."""

@@ -1,4 +1,4 @@
-"""Why a text is not edited: the reasons, and the exception that carries one out of the depth of a document."""
+"""Why a text is not edited: the reasons, and the exception that carries one."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Reason(StrEnum):
     CONFLICT = "conflict"
     """Two edits want different values."""
     SHARED = "shared"
-    """An anchor makes the value count in several places."""
+    """An anchor shares the value between several places."""
     MERGED = "merged"
     """A merge key brings the value in from elsewhere."""
     TAGGED = "tagged"
-    """A tag says what the value is."""
+    """The value has a tag."""
     COMPLEX_KEY = "complexKey"
-    """The key is no simple text on one line."""
+    """The key is not plain text on one line."""
     DUPLICATE_KEY = "duplicateKey"
     """The key is set twice."""
     UNSUPPORTED = "unsupported"
     """It is a change that is not made in place: to the object as a whole, or to the items of a list of lists."""
     NOT_AS_MEANT = "notAsMeant"
-    """The new text would not say what was meant, or would not be in order."""
+    """The new text would have another value, or be invalid."""
     NO_BETTER = "noBetter"
-    """With the new text as much is wrong as before."""
+    """The new text would have as many problems as before."""
 
 
 class EditRefusal(Exception):

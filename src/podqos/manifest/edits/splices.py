@@ -1,4 +1,4 @@
-"""From what a document says and what it should say to the pieces of its text that must change.
+"""Computes the text changes that turn a document's value into the wanted one.
 
 The two values are walked together with the nodes; wherever they are the same object nothing is looked at. Places
 where a local change would not be local (anchors that are used elsewhere, merge keys) or where the notation is out of

@@ -168,7 +168,7 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
 
 
 def _percentiles(found: Percentiles, *, is_memory: bool) -> str:
-    values = (("p50", found.p50), ("p95", found.p95), ("p99", found.p99), ("most", found.most))
+    values = (("p50", found.p50), ("p95", found.p95), ("p99", found.p99), ("max", found.most))
     return " ".join(f"{name} {mebibytes(value) if is_memory else f'{value}m'}" for name, value in values)
 
 

@@ -26,7 +26,7 @@ from podqos.words.journal import cause, reasons, saving_words
 _DID = {By.KERNEL: "The kernel killed", By.KUBELET: "The kubelet evicted"}
 _VERDICTS = {
     Verdict.OTHER: "for {n} the guard would have evicted another pod first",
-    Verdict.SAME: "{n} the guard would have evicted itself",
+    Verdict.SAME: "for {n} the guard had chosen the same pod",
     Verdict.LATE: "for {n} the guard was too late",
     Verdict.UNFORESEEN: "{n} died with no threshold crossed",
     Verdict.OWN_LIMIT: "{n} reached {their} own limit",
@@ -71,8 +71,8 @@ def _sentences(report: GuardReport) -> Iterator[str]:
     if report.evicted:
         yield f"The guard itself evicted {counted(len(report.evicted), 'pod')}."
     if report.unneeded:
-        times = "once" if len(report.unneeded) == 1 else f"{len(report.unneeded)} times"
-        yield f"False alarms: {times} it chose a pod, and the pressure passed without a death."
+        alarms = counted(len(report.unneeded), "false alarm")
+        yield f"{alarms}: it chose a pod, but the pressure passed without a death."
 
 
 def _told(tally: Tally) -> str:

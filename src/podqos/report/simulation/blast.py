@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 
 from podqos.agent.journal import By
@@ -20,6 +20,7 @@ _SHOWN = 20
 _WIDEST_MATRIX = 24
 _SHOWN_EVICTED = 3
 _SHOWN_VICTIMS = 3
+_NAMED = 3
 _CSV: Mapping[str, Callable[[Blast], object]] = {
     **{name: attrgetter(name) for name in Blast.__struct_fields__[:6]},
     "others_killed": lambda blast: blast.pods_taken,
@@ -40,28 +41,39 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     harmful = [leak for leak in report.leaks if leak.others]
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
-    what = "System daemons" if all(map(_is_of_system, report.leaks)) else counted(report.pods, "pod")
-    lines = [f"{what} on {where}, {'each ' if report.pods > 1 else ''}leaking {slow} (slow) and {fast} (fast)."]
+    is_of_system = all(map(_is_of_system, report.leaks))
+    what = "System daemons" if is_of_system else counted(report.pods, "pod")
+    lines = [] if is_of_system else wrapped(_headline(report, harmful), style, "")
+    lines.append(f"{what} on {where}, {'each ' if report.pods > 1 else ''}leaking {slow} (slow) and {fast} (fast).")
     if report.evicted_before:
         lines += wrapped(_evicted_before(report), style, "")
     if not harmful:
-        is_of_system = all(map(_is_of_system, report.leaks))
-        none = "No pod dies." if is_of_system else "Every leak kills only the leaking pod: none takes others down."
-        return [*lines, "", none]
+        return [*lines, "", "No pod dies."] if is_of_system else lines
     shown = harmful if everything else style.shown(harmful, _SHOWN)
-    title = "What dies" if all(map(_is_of_system, report.leaks)) else "The most dangerous pods"
+    title = "What dies" if is_of_system else "The most dangerous pods"
     lines += ["", style.strong(title)]
     headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "OUTCOME")
     lines += columns(headers, [_row(blast, rates, style) for blast in shown], style, "  ")
     if len(shown) < len(harmful):
         lines.append(f"  … and {len(harmful) - len(shown):,} more ({stated_with('all')})")
-    harmless = len({(leak.node, leak.pod) for leak in report.leaks} - {(blast.node, blast.pod) for blast in harmful})
-    if report.pods > 1:
-        lines += ["", f"{harmless:,} of {counted(report.pods, 'pod')} affect no other pods."]
     names = list(dict.fromkeys(leak.pod for leak in report.leaks))
     if report.nodes == 1 and 1 < len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]
     return lines
+
+
+def _headline(report: BlastRadius, harmful: Sequence[Blast]) -> str:
+    """Return which pods take others down."""
+    pods = list(dict.fromkeys((blast.node, blast.pod) for blast in harmful))
+    if not pods:
+        return "No pod takes others down: every leak kills only the leaking pod."
+    names = [pod for _, pod in pods[:_NAMED]]
+    more = [f"{len(pods) - _NAMED:,} more"] if len(pods) > _NAMED else []
+    who = listed([*names, *more])
+    if report.pods == 1:
+        return f"{who} takes others down when it leaks."
+    takes = "takes others down when it leaks" if len(pods) == 1 else "take others down when they leak"
+    return f"{len(pods):,} of {counted(report.pods, 'pod')} {takes}: {who}."
 
 
 def _is_of_system(blast: Blast) -> bool:

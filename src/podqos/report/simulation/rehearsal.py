@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.comparison import Rehearsal, Verdict, Victim
+from podqos.survival.comparison import Explanation, Rehearsal, Verdict, Victim
 
 _VERDICTS = {
     Verdict.SAME: "same",
@@ -11,6 +11,12 @@ _VERDICTS = {
     Verdict.MOVED: "different place in the order",
     Verdict.ONLY_EXPECTED: "did not happen",
     Verdict.ONLY_HAPPENED: "was not predicted",
+}
+
+_EXPLANATIONS = {
+    Explanation.CLOSE_CALL: "the kernel's choice depended on less memory than the figures' precision",
+    Explanation.CLOSE_IN_TIME: "two were so close in time that either could be first",
+    Explanation.OTHER_SCORE: "this machine did not allow the planned oom_score_adj",
 }
 
 
@@ -21,7 +27,7 @@ def table(report: Rehearsal, style: Style) -> list[str]:
         (
             *_cells(victim.predicted),
             *_cells(victim.real),
-            _VERDICTS[victim.verdict] + (f": {victim.explanation}" if victim.explanation else ""),
+            _VERDICTS[victim.verdict] + (f": {_EXPLANATIONS[victim.explanation]}" if victim.explanation else ""),
         )
         for victim in report.victims
     ]

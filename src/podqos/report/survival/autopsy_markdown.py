@@ -87,7 +87,7 @@ def _timeline(page: AutopsyPage) -> Iterator[str]:
 
 
 def _groups(page: AutopsyPage) -> Iterator[str]:
-    yield from ("## Who, how often", "", "| times | who | by | cause |", "|---:|---|---|---|")
+    yield from ("## Deaths by pod", "", "| times | who | by | cause |", "|---:|---|---|---|")
     for group in page.groups[:_MOST_GROUPS]:
         yield f"| {group.times:,} | {code(group.who)} | {group.by} | {plain(group.cause) or '–'} |"
     if len(page.groups) > _MOST_GROUPS:

@@ -18,7 +18,7 @@ What was not measured is left out or empty. This module parses rows; ``usage`` a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -97,7 +97,7 @@ def usage_row(fields: object, where: str) -> UsageRow:
     try:
         row = convert({**fields, "where": where}, UsageRow)
     except (msgspec.ValidationError, InvalidQuantity) as error:
-        _refuse(error, where)
+        _refuse(error, fields, where)
     _check(row)
     return row
 
@@ -189,11 +189,11 @@ def _yaml_rows(source: str, data: bytes) -> Iterator[UsageRow]:
             yield usage_row(fields, f"{source}:{line}")
 
 
-def _refuse(error: Exception, where: str) -> NoReturn:
+def _refuse(error: Exception, fields: Mapping[str, object], where: str) -> NoReturn:
     what, _, path = str(error).partition(" - at `$.")
     field = f"{path.rstrip('`')}: " if path else ""
     quantity = error if isinstance(error, InvalidQuantity) else error.__cause__
     fix = "write amounts as in manifests: 100Mi, 2Gi"
     if isinstance(quantity, InvalidQuantity):
-        what, fix = quantity.what, quantity.fix or fix
+        what, fix = f"{fields.get(field.removesuffix(': '))!r} is not a valid quantity", quantity.fix or fix
     raise InputError(f"{field}{what}", where=where, fix=fix) from error

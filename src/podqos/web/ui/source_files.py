@@ -20,7 +20,7 @@ from podqos.errors import InputError
 from podqos.kernel.oom_report import BEGINNINGS
 from podqos.manifest.problems import Severity
 from podqos.manifest.text import as_utf_8
-from podqos.manifest.usage_tables import is_usage_table
+from podqos.manifest.usage_tables import is_usage_table, table_text
 from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
@@ -122,7 +122,7 @@ def _recognised(name: str, data: bytes) -> _What:
     if head.startswith(b"{") and all(mark in head for mark in _OF_RUNS):
         return _What.RUN
     first = head.partition(b"\n")[0]
-    if is_usage_table(head.decode(errors="replace")):
+    if is_usage_table(table_text(head)):
         return _What.USAGE
     if first.startswith(b"{") and _JOURNAL_MARK in first:
         return _What.LOG
