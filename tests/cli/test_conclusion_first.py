@@ -25,8 +25,16 @@ WEB = ACCIDENTAL / "article-service.yaml"
     ("command", "line", "conclusion"),
     [
         (["check", WEB], 0, "Deployment production/article-service is evicted once it uses more than it requests, "),
-        (["drift", ACCIDENTAL / "article-service-fixed.yaml", WEB], 0, "1 workload is worse off (1 downgraded)."),
-        (["drift", WEB, ACCIDENTAL / "article-service-fixed.yaml"], 0, "No workload is worse off (1 upgraded)."),
+        (
+            ["drift", ACCIDENTAL / "article-service-fixed.yaml", WEB],
+            0,
+            "1 workload is worse off. Of 1 compared: 1 downgraded.",
+        ),
+        (
+            ["drift", WEB, ACCIDENTAL / "article-service-fixed.yaml"],
+            0,
+            "No workload is worse off. Of 1 compared: 1 upgraded.",
+        ),
         (["thresholds"], 1, "  memory.available: 100Mi is too low"),
         (["cpu", WEB, "--cores", "14"], 0, "The pods want "),
         (

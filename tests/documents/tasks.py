@@ -74,7 +74,7 @@ TASKS = (
         "pull-request",
         "What does this pull request change?",
         "podqos drift main:deploy deploy",
-        r"1 workload is worse off \(1 downgraded",
+        r"1 workload is worse off\. Of 8 compared: 1 downgraded",
     ),
     Task(
         "burstable",

@@ -128,7 +128,8 @@ def test_what_many_share_is_said_once_with_the_places():
 
 _CAUSED = replace(PLAIN, facts=NearlyGuaranteed(in_order=("web",), spoilers=()))
 _SO = ", because its own requests and limits keep it from being Guaranteed"
-_ALSO = "; one container keeps the pod from being Guaranteed"
+_FOUND = "one container keeps the pod from being Guaranteed"
+_ALSO = f". Worst finding: {_FOUND}"
 _SHORT = "when every pod is at its memory limit"
 _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web")
 
@@ -136,8 +137,8 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
 @pytest.mark.parametrize(
     ("effects", "fate", "said"),
     [
-        (Consequence(Effect.NOT_CREATED), Fate.NOT_CREATED, f"no pod of {{}} is created or scheduled:{_ALSO[1:]}"),
-        (Consequence(Effect.FEWER), Fate.FEWER, f"{{}}:{_ALSO[1:]}"),
+        (Consequence(Effect.NOT_CREATED), Fate.NOT_CREATED, f"no pod of {{}} is created or scheduled: {_FOUND}"),
+        (Consequence(Effect.FEWER), Fate.FEWER, f"{{}}: {_FOUND}"),
         (
             replace(_BOTH_FIRST, evicted_first_anyway=False, killed_first_anyway=False),
             Fate.FIRST,
@@ -180,14 +181,14 @@ _BOTH_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", f
             Fate.SAFER,
             f"{{}} is safer than its manifest suggests{_SO}",
         ),
-        (Consequence(Effect.STANDING, _HIGH), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
-        (Consequence(Effect.NONE, _LOW), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
+        (Consequence(Effect.STANDING, _HIGH), Fate.NONE, f"{{}}: {_FOUND}"),
+        (Consequence(Effect.NONE, _LOW), Fate.NONE, f"{{}}: {_FOUND}"),
         (
             Consequence(Effect.DISK, disk_request="0"),
             Fate.DISK,
             f"{{}} is among the first to be evicted when the disk fills up{_ALSO}",
         ),
-        (Consequence(Effect.NODE, first_killed="shop/web"), Fate.NONE, f"{{}}:{_ALSO[1:]}"),
+        (Consequence(Effect.NODE, first_killed="shop/web"), Fate.NONE, f"{{}}: {_FOUND}"),
     ],
 )
 def test_the_verdict_says_what_becomes_of_the_worst_off_and_because_of_what_if_it_is_so(effects, fate, said):

@@ -175,7 +175,7 @@ def test_a_guaranteed_pod_within_its_request_dies_when_system_daemons_outgrow_th
     code, out, _ = command("forecast", GUARANTEED, *node, *growing)
 
     assert code == 0
-    assert out.startswith(f"System daemons grow by {rate}\n")
+    assert f"\n\nSystem daemons grow by {rate}\n" in out
     assert f"{by} default/within" in out
     code, out, _ = command("blast", GUARANTEED, *node, "--growing", "system")
     assert code == 0

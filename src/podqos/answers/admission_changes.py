@@ -30,7 +30,7 @@ _REASONS = {
     Why.PRIORITY_FROM_GLOBAL_DEFAULT: "PriorityClass {source}, the global default",
     Why.PRIORITY_WITHOUT_CLASS: "no PriorityClass named, no global default",
     Why.DAEMON_SET_TOLERATION: "DaemonSet pods stay on lost nodes and run on nodes under pressure",
-    Why.TOLERATION_OF_LOST_NODES: "five minutes on a lost node, then it is replaced elsewhere",
+    Why.TOLERATION_OF_LOST_NODES: "it stays on a lost node for five minutes, then it is deleted",
     Why.MEMORY_PRESSURE_TOLERATION: "added by PodTolerationRestriction to every pod that is not BestEffort",
     Why.RUNTIME_CLASS_SCHEDULING: "nodes that support RuntimeClass {source}",
     Why.MEMORY_REQUEST_FROM_LIMIT: "the override's percentage of the memory limit",

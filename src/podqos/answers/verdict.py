@@ -84,7 +84,7 @@ def _sentence(item: FindingReport, outcome: _Outcome, others: Sequence[str]) -> 
         is_named = len(others) == 1 and others[0] != item.subject
         who = others[0] if is_named else counted(len(others), "other")
         text = f"{text} (so {'is' if len(others) == 1 else 'are'} {who})"
-    return f"{text}, because {item.facts.cause()}" if outcome.is_cause else f"{text}; {finding}"
+    return f"{text}, because {item.facts.cause()}" if outcome.is_cause else f"{text}. Worst finding: {finding}"
 
 
 def _as_clause(title: str) -> str:

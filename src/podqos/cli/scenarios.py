@@ -19,10 +19,12 @@ def scenario_argument(path: str | None, verb: str, variation: Variation | None =
     if path is None:
         raise InvalidOption(f"nothing to {verb}", fix="give a scenario; `podqos scenario list` shows the built-in ones")
     reading = read_scenario(path, variation)
+    if len(reading.problems) == 1 and not reading.problems[0].line:  # the file could not be opened
+        (unread,) = reading.problems
+        raise InputError(unread.what, where=unread.source, fix=unread.fix)
     for problem in reading.problems:
         print(problem.worded(spelled), file=sys.stderr)
     try:
         return reading.loaded()
     except InvalidScenario as error:
-        fix = "see above"
-        raise InputError(error.what, where=error.where, fix=fix) from error
+        raise InputError(error.what, where=error.where, fix="see above") from error

@@ -38,7 +38,7 @@ def read_rules(paths: Sequence[str]) -> Rules:
     errors = [problem for problem in objects.problems if problem.severity is Severity.ERROR]
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        raise InputError(f"{errors[0]}{more}")
+        raise InputError(f"{str(errors[0]).replace(f': {Severity.ERROR}: ', ': ', 1)}{more}")
     if paths and not policies and not objects.has_policies:
         fix = "add a Policy, or leave out " + naming("policy") + " to report findings only"
         raise InputError("no policy in these files", where=", ".join(paths), fix=fix)

@@ -43,7 +43,7 @@ def summary(report: DriftReport) -> str:
     verdict = f"{counted(failing, 'workload')} {'is' if failing == 1 else 'are'}" if failing else "No workload is"
     accepting = f"{stated_with('allow_shifted')} ignores those"
     hint = f" {shifted} of them changed only in rank; {accepting}." if shifted else ""
-    return f"{verdict} worse off ({', '.join(parts)}).{hint}"
+    return f"{verdict} worse off.{hint} Of {len(report.workloads)} compared: {', '.join(parts)}."
 
 
 def movers(report: DriftReport) -> list[WorkloadDrift]:
