@@ -366,9 +366,10 @@ def priority_without_requests() -> Example:
     """PQ302: A BestEffort pod has a priority.
 
     Priority decides preemption and eviction, but not whom the kernel kills: with an oom_score_adj of 1000 the pod is
-    among the first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests nothing
-    always does; only among these does a higher priority delay its eviction (up to 1.8 the class came first, and the
-    priority did not count at all). Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this too.
+    among the first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests
+    nothing always does; only among these does a higher priority delay its eviction (up to 1.8 the class came first, and
+    the priority did not count at all). Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this
+    too.
 
     Fix: Add requests, or remove the priority.
     """
