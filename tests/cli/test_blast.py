@@ -93,7 +93,7 @@ def test_a_page_that_is_not_built_is_said_before_the_leaks_are_simulated(capsys,
     monkeypatch.setattr("podqos.cli.commands.blast.blast", None)
     code, out, err = _blast(capsys, RACE, "--html", str(tmp_path / "blast.html"))
     assert (code, out) == (3, "")
-    assert "make viewer" in err
+    assert "install Node.js 20 or newer" in err
 
 
 def test_the_published_schema_is_that_of_the_output(capsys):

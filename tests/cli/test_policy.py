@@ -78,7 +78,7 @@ def test_the_verdict_comes_first_and_decides_the_exit_code(capsys, action, fail_
     write(POLICY % action, "policy.yaml")
     write(POD % "", "pods/web.yaml")
     found = policy_test(capsys, "-f", "policy.yaml", "-f", "pods", "--fail-on", fail_on)
-    rule = "; violated: shop/limits." if action == "Deny" else "."
+    rule = "; rejected by shop/limits." if action == "Deny" else "."
     assert (found[0], found[1].splitlines()[0]) == (code, f"{verdict.removesuffix('.')}{rule}")
     assert "  pods/web.yaml:8:50: " in found[1]
     assert 'container "web" has memory request 1Gi and no memory limit, must limit memory' in found[1]

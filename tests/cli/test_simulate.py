@@ -157,7 +157,7 @@ def test_without_a_built_page_one_line_says_how_to_build_it(capsys, tmp_path, mo
     monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
     code, out, err = run(capsys, "race", "--html", tmp_path / "race.html")
     assert (code, out, err.count("\n")) == (3, "", 1)
-    assert "make viewer" in err
+    assert "install Node.js 20 or newer" in err
 
 
 def test_without_the_extra_one_line_says_how_to_get_it(capsys, tmp_path, monkeypatch):

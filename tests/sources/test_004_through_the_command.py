@@ -187,7 +187,7 @@ def test_driver_and_root_move_the_tree(explain, kubelet, options, path):
     ("kubelet", "options", "message"),
     [
         ("cgroupsPerQOS: false\n", [], "kubelet.yaml: enforceNodeAllocatable: without cgroupsPerQOS"),
-        ("cpuManagerPolicy: static\n", [], "kubelet.yaml: cpuManagerPolicy: static needs CPUs that are reserved"),
+        ("cpuManagerPolicy: static\n", [], "kubelet.yaml: cpuManagerPolicy: static needs CPUs reserved"),
         ("maxPods: 110\n", ["--node-swap", "8Gi"], "kubelet.yaml: failSwapOn: is true, but the node has swap"),
         ("systemReserved: {memory: 80Gi}\n", [], "memory is withheld from pods"),
         ("cpuManagerPolicy: dynamic\n", [], "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not a valid value"),

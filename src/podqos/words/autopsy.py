@@ -113,7 +113,7 @@ def shortage_words(kill: OOMAutopsy) -> str:
             if kill.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
             else ""
         )
-        return f"{used} free{among}, of which the kernel keeps {limit}{lacking}"
+        return f"{used} free{among}; the kernel keeps {limit}{lacking}"
     return f"{where}: {found.counter} {used} of {limit}{lacking}".removeprefix(": ")
 
 

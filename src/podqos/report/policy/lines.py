@@ -44,7 +44,7 @@ def _rejected_by(report: PolicyReport) -> str:
         if item.action is Action.DENY and isinstance(violation.facts, PolicyViolated)
         if violation.action is Action.DENY and violation.exemption is None
     )
-    return f"; violated: {listed([*rules])}" if 1 <= len(rules) <= _RULES_NAMED else ""
+    return f"; rejected by {listed([*rules])}" if 1 <= len(rules) <= _RULES_NAMED else ""
 
 
 def _alike(items: list[JudgedObject]) -> dict[_Key, list[JudgedObject]]:
