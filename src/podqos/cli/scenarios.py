@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption
+from podqos.manifest.problems import Severity
 from podqos.reading.scenario_files import InvalidScenario, read_scenario
 
 if TYPE_CHECKING:
@@ -19,9 +20,10 @@ def scenario_argument(path: str | None, verb: str, variation: Variation | None =
     if path is None:
         raise InvalidOption(f"nothing to {verb}", fix="give a scenario; `podqos scenario list` shows the built-in ones")
     reading = read_scenario(path, variation)
-    if len(reading.problems) == 1 and not reading.problems[0].line:  # the file could not be opened
-        (unread,) = reading.problems
-        raise InputError(unread.what, where=unread.source, fix=unread.fix)
+    if len(reading.problems) == 1:
+        (only,) = reading.problems
+        if only.severity is Severity.ERROR and only.source == path and not only.line:  # it could not be opened
+            raise InputError(only.what, where=only.source, fix=only.fix)
     for problem in reading.problems:
         print(problem.worded(spelled), file=sys.stderr)
     try:
