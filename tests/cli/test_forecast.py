@@ -77,7 +77,7 @@ def test_what_is_recommended_makes_the_kubelet_win(capsys, tmp_path):
 
 def test_an_impractical_threshold_is_called_that_with_what_to_do_instead(capsys):
     _, out, _ = _forecast(capsys, "--growing", "log-collector", "--rate", "1Gi/s", "--rate", "4Gi/s")
-    assert "memory.available<10463Mi, which is impractical: pods request more than it leaves. This reduces" in out
+    assert "memory.available<10463Mi, which is impractical: pods request more than it leaves. It would reduce" in out
     assert "; batch/content-generator-1 no longer fits. Instead, give" in out
     assert "No evictionHard lets the kubelet act first 99 % of the time: at this rate memory runs out between" in out
 

@@ -262,3 +262,37 @@ def test_groff_finds_nothing_wrong_with_the_manual_page():
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "podqos node run" in re.sub(".\b", "", done.stdout)
+
+
+def test_the_help_of_completion_has_a_line_per_shell(capsys):
+    with pytest.raises(SystemExit):
+        main(["completion", "--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ") and "podqos completion" in line] == [
+        "bash", "zsh", "fish",
+    ]  # fmt: skip
+
+
+def test_a_scenario_that_does_not_exist_is_one_error(capsys):
+    assert main(["simulate", "rase"]) == 2
+    assert capsys.readouterr().err == "podqos: error: rase: No such file or directory (did you mean race?)\n"
+
+
+def test_a_json_object_that_is_no_snapshot_is_not_called_truncated(capsys, tmp_path):
+    path = tmp_path / "object.json"
+    path.write_text("{}\n")
+    assert main(["overview", "--snapshot", str(path)]) == 2
+    assert "not a snapshot of a cluster" in capsys.readouterr().err
+
+
+def test_the_reasons_of_kubelet_settings_have_a_space_between_their_words(capsys):
+    assert main(["advise", "--node", "--node-memory", "64Gi", "--cores", "16"]) == 0
+    assert "# systemReserved: a typical amount plus the soft threshold" in capsys.readouterr().out
+
+
+def test_a_leak_that_takes_years_is_given_in_days(capsys, tmp_path):
+    pod = tmp_path / "pod.yaml"
+    pod.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, image: i}]}\n")
+    assert main(["forecast", str(pod), "--growing", "a", "--rate", "1Ki/s", "--node-memory", "64Gi"]) == 0
+    out = capsys.readouterr().out
+    assert "default/a (c) grows by 1Ki/s\n  The machine runs out of memory after 772 days" in out

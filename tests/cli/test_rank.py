@@ -481,6 +481,11 @@ BAD = {
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
     "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "too little memory for a"),
     "no pods": (["-f", "empty.yaml"], "no pods to rank"),
+    "usage in a directory": (["-f", "pods.yaml", "--usage", "."], ".: Is a directory (give a file, not a directory)"),
+    "no amount": (
+        ["-f", "pods.yaml", "--usage", "lots.csv"],
+        "lots.csv:2: memory: 'lots' is not a valid quantity (write amounts as in manifests: 100Mi, 2Gi)",
+    ),
     "no rows": (["-f", "pods.yaml", "--usage", "none.csv"], "none.csv: there are no rows below the heading"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],
@@ -496,11 +501,20 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, op
     Path("u.csv").write_text("pod,memory\nimportant,1Gi\nordinary,1Gi\n")
     Path("wrong.csv").write_text("pod,memory\nnobody,1Gi\n")
     Path("none.csv").write_text("pod,memory\n")
+    Path("lots.csv").write_text("pod,memory\nimportant,lots\n")
     Path("empty.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
     code, out, err = rank(capsys, *options)
     assert (code, out) == (2, "")
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_where_every_pod_has_an_error_the_advice_is_to_fix_it_not_to_give_manifests(capsys, tmp_path):
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{nam: a}]}\n")
+    code, _, err = rank(capsys, "-f", str(manifest))
+    assert code == 2
+    assert err.endswith("podqos: error: no pods left to rank (fix the errors above)\n")
 
 
 def test_what_live_pods_were_made_from_is_not_ranked_with_them(capsys, tmp_path):

@@ -90,7 +90,7 @@ def test_where_the_kernel_kills_before_the_kubelet_evicts_that_is_said(tmp_path,
     path.write_bytes(b"\n".join(cluster_lines({"evictionHard": {"memory.available": "10Mi"}})))
     assert main(["overview", "--snapshot", str(path)]) == 0
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("atlas-1"))
-    assert "4086Mi (OOM kill at 3995Mi)" in row
+    assert "4086Mi (OOM kill after 3995Mi)" in row
     assert main(["rank", "atlas-1", "--snapshot", str(path)]) == 0
     out = capsys.readouterr().out
     assert "\nAs memory fills up, the kernel kills before the kubelet evicts. " in out

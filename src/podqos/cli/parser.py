@@ -134,6 +134,18 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         return "\n".join(fitted((f"{indent}{line}".rstrip() for line in lines), width))
 
 
+def add_action(
+    actions: argparse._SubParsersAction[Any],
+    name: str,
+    about: str,
+) -> argparse.ArgumentParser:
+    """Add a subcommand whose help starts with what it does."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=about, description=f"{about[0].upper()}{about[1:]}."
+    )
+    return parser
+
+
 def subcommands(action: argparse.Action, chosen: str | None = None) -> dict[str, CommandParser]:
     """Return the subcommand parsers of an action, or only the chosen one; empty if the action has no subcommands."""
     if not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - argparse has no public name for it

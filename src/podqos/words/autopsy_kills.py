@@ -129,7 +129,7 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         asked = process(kill.trigger.name, kill.trigger.pid)
         order = kill.trigger.order or 0
         pages = f", {2**order} pages at once" if 0 < order < 64 else ""
-        yield Fact("asked", f"{asked}{pages}")
+        yield Fact("trigger", f"{asked}{pages}")
     when = (kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}")
     if any(when):
         yield Fact("at", ", ".join(filter(None, when)))

@@ -16,7 +16,7 @@ from podqos.words.autopsy_kills import of_kill
 from podqos.words.evictions import of_eviction, sign_words, termination_words
 
 _UNREPORTED = TerminationCause.KERNEL_UNREPORTED
-_COUNTED = {True: "by the rule", False: "against the rule", None: "cannot be verified"}
+_COUNTED = {True: "explained by the rules", False: "against the rules", None: "cannot be verified"}
 
 
 class DeathGroup(Struct, frozen=True, rename="camel"):
@@ -39,7 +39,7 @@ class AutopsyPage(Struct, frozen=True, rename="camel"):
     containers: tuple[str, ...] = ()
     """Those that were killed, by the status of their pods."""
     signs: tuple[str, ...] = ()
-    """What nodes went through besides."""
+    """Node events: pressure, crossed thresholds, OOM kills that no report explains."""
     assumptions: tuple[str, ...] = ()
     kind: str = "AutopsyPage"
 

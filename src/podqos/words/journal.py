@@ -300,7 +300,10 @@ def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
     asks = f"requests {mebibytes(other.request)}" if other.request else "requests nothing"
     uses = f"uses {mebibytes(other.usage)}, {asks}"
     key, next_pod = other.before_next_by, other.next_pod
-    before = "" if key is None or next_pod is None else f"; ahead of {next_pod}: {key}"
+    before = ""
+    if key is not None and next_pod is not None:
+        excess = "exceeds its request by more" if other.usage > other.request else "closer to its request"
+        before = f"; ahead of {next_pod}: {excess if key is RankKey.EXCESS else key}"
     first = "" if other.threshold_met else "no pod; first in the eviction order was "
     return f"At that moment the kubelet would have evicted {first}{who} ({uses}, priority {other.priority}{before})."
 
@@ -346,19 +349,23 @@ _LOWER = {
 }
 
 
+def _why_lower(key: RankKey, *, over: bool) -> str:
+    """Return why a pod, over its request or not, is evicted before the next."""
+    return "this pod is closer to its request" if key is RankKey.EXCESS and not over else _LOWER[key]
+
+
 def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
     yield _sentence(f"The {by.value} saw {_figures(pressure)}")
     order = "that may be evicted" if pressure.spared else "in the eviction order"
     decided = "has no statistics"
     if pressure.has_statistics:
-        decided = f"{_compared(pressure)} and has priority {pressure.priority}"
+        has = "" if Signal.PID is pressure.signal else "has "
+        decided = f"{_compared(pressure)} and {has}priority {pressure.priority}"
     yield _sentence(f"It {decided}: the first of {pressure.candidates} {order}")
     if pressure.spared:
         yield f"Ranked before it but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
-        within = pressure.before_next_by is RankKey.EXCESS and not pressure.over_request
-        why = "this pod is closer to its request" if within else _LOWER[pressure.before_next_by]
-        yield f"Ranked ahead of {pressure.next_pod}: {why}."
+        yield f"Ranked ahead of {pressure.next_pod}: {_why_lower(pressure.before_next_by, over=pressure.over_request)}."
     yield f"Its grace period was {pressure.grace_period_seconds} s."
 
 

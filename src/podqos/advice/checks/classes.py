@@ -289,9 +289,9 @@ _REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory":
 def best_effort() -> Example:
     """PQ102: A long-running workload requests nothing.
 
-    Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score and kills it before any pod
-    that has a request. Any usage exceeds its request, so the kubelet evicts it among the first. And the scheduler
-    places it on nodes that are already full.
+    Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so it is nearly always
+    killed before pods with a request. Any usage exceeds its request, so the kubelet evicts it among the first. And the
+    scheduler places it on nodes that are already full.
 
     Fix: Request what the containers need; one memory request is enough to be Burstable. If the pod is expendable, say
     so with the annotation podqos.dev/restart-cost: none.
@@ -366,9 +366,10 @@ def priority_without_requests() -> Example:
     """PQ302: A BestEffort pod has a priority.
 
     Priority decides preemption and eviction, but not whom the kernel kills: with an oom_score_adj of 1000 the pod is
-    killed first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests nothing
-    always does; only among these does a higher priority delay its eviction (up to 1.8 the class came first, and the
-    priority did not count at all). Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this too.
+    among the first. The kubelet evicts pods that exceed their requests before all others, and a pod that requests
+    nothing always does; only among these does a higher priority delay its eviction (up to 1.8 the class came first, and
+    the priority did not count at all). Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this
+    too.
 
     Fix: Add requests, or remove the priority.
     """

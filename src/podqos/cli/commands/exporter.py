@@ -22,6 +22,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.installing import add_installation_options, print_manifests, settings_of
 from podqos.cli.main import EXIT_HOST, EXIT_OK
+from podqos.cli.parser import add_action
 from podqos.cluster.cluster import connect
 from podqos.model.time_units import SECOND_US
 from podqos.reading.mirror import Mirror
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "maximum age of usage data"
     options.add_value_option(parser, "--usage-interval", options.duration_option, about, "TIME", default="60s")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="running it in a cluster")
-    add_installation_options(actions.add_parser("manifests", help="print its manifests"))
+    add_installation_options(add_action(actions, "manifests", "print the manifests that run the exporter in a cluster"))
 
 
 def run(arguments: argparse.Namespace) -> int:

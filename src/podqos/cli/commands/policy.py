@@ -26,6 +26,7 @@ import argparse
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.options import add_list_option, add_version_option
 from podqos.cli.output import add_output_options
+from podqos.cli.parser import add_action
 from podqos.cli.policy_cel import add_cel_arguments
 from podqos.cli.policy_cel import run as print_admission_policies
 from podqos.cli.selecting import add_manifest_options
@@ -35,10 +36,10 @@ from podqos.objects.files import STDIN
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos policy``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    init = commands.add_parser("init", help="write a policy to start from, and its tests")
+    init = add_action(commands, "init", "write a policy to start from, and its tests")
     about = "writes NAME.yaml and NAME/tests.yaml; - prints the policy (default: policy)"
     init.add_argument("name", nargs="?", default="policy", metavar="NAME", help=about)
-    test = commands.add_parser("test", help="test manifests against policies")
+    test = add_action(commands, "test", "test manifests against policies")
     add_manifest_options(test)
     about = "the cluster's policies (Kubernetes' and podqos'), Namespaces and Nodes"
     add_list_option(test, "--policies", "FILE|DIR", about)
@@ -56,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.answers.policies:PolicyReport",
         "text: for people; json, yaml: everything; junit: for CI servers",
     )
-    add_cel_arguments(commands.add_parser("cel", help="print policies as Kubernetes admission policies (CEL)"))
-    commands.add_parser("schema", help="print the JSON Schema of policies")
+    add_cel_arguments(add_action(commands, "cel", "print policies as Kubernetes admission policies (CEL)"))
+    add_action(commands, "schema", "print the JSON Schema of policies")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ from podqos.cli.options import (
     check_name,
     duration_option,
 )
+from podqos.cli.parser import add_action
 from podqos.cli.prometheus import add_prometheus_options
 from podqos.cli.spelling import spelled
 from podqos.wording import counted
@@ -36,19 +37,25 @@ from podqos.wording import counted
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos scenario``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    validate = commands.add_parser("validate", help="validate scenario files and report all problems")
+    validate = add_action(commands, "validate", "validate scenario files and report all problems")
     validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of built-in scenarios")
-    new = commands.add_parser("new", help="create a scenario to start from")
-    new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
-    from_usage = commands.add_parser("from-usage", help="create a scenario from recorded usage")
+    new = add_action(commands, "new", "create a scenario to start from")
+    new.add_argument(
+        "name",
+        nargs="?",
+        default="scenario",
+        metavar="NAME",
+        help="writes NAME.yaml and its manifests (default: scenario)",
+    )
+    from_usage = add_action(commands, "from-usage", "create a scenario from recorded usage")
     _add_usage_arguments(from_usage)
-    from_cluster = commands.add_parser("from-cluster", help="create a scenario from a cluster as it is now")
+    from_cluster = add_action(commands, "from-cluster", "create a scenario from a cluster as it is now")
     _add_name(from_cluster)
     add_whole_cluster_options(from_cluster)
     from_cluster.add_argument("--node", metavar="NAME", help="only this node and its pods (default: all)")
     add_value_option(from_cluster, "--duration", duration_option, "duration of the scenario", "DURATION", default="1h")
-    commands.add_parser("schema", help="print the JSON Schema of scenario files")
-    commands.add_parser("list", help="list the built-in scenarios")
+    add_action(commands, "schema", "print the JSON Schema of scenario files")
+    add_action(commands, "list", "list the built-in scenarios")
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:

@@ -30,6 +30,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.installing import add_installation_options, given_certificate, print_manifests, settings_of
 from podqos.cli.main import EXIT_FINDINGS, EXIT_HOST, EXIT_OK
+from podqos.cli.parser import add_action
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.model.time_units import SECOND_US
 from podqos.web.installation import STARTER_POLICY, WEBHOOK, webhook_objects
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cluster.add_argument("--watch", action="store_true", help=about)
     add_live_options(cluster)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="without a server")
-    test = actions.add_parser("test", help="print the response to a review")
+    test = add_action(actions, "test", "print the response to a review")
     test.add_argument(
         "-f", "--filename", metavar="FILE", required=True, help="an AdmissionReview in JSON; - for standard input"
     )
@@ -69,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "which webhook answers: validate or mutate (default: validate)"
     test.add_argument("--webhook", metavar="NAME", choices=("validate", "mutate"), default="validate", help=about)
     _add_deciding_options(test)
-    certificate = actions.add_parser("certificate", help="create a certificate and its CA, or renew them")
+    certificate = add_action(actions, "certificate", "create a certificate and its CA, or renew them")
     about = "directory for ca.crt, ca.key, tls.crt and tls.key"
     certificate.add_argument("folder", metavar="DIR", help=about)
     about = f"the Service that the API server calls (default: {WEBHOOK})"
@@ -79,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_list_option(certificate, "--name", "NAME", "another DNS name or address of the webhook")
     certificate.add_argument("--days", metavar="N", type=int, default=365, help="days until it expires (default: 365)")
     certificate.add_argument("--force", action="store_true", help="renew it even if it is still valid for long")
-    manifests = actions.add_parser("manifests", help="print its manifests")
+    manifests = add_action(actions, "manifests", "print the manifests that run the webhook in a cluster")
     add_installation_options(manifests)
     about = "the policy (default: a starter policy that only warns)"
     manifests.add_argument("--policy", metavar="FILE", default=STARTER_POLICY, help=about)

@@ -118,7 +118,7 @@ def _headroom(node: NodeOverview, headroom_bytes: int, style: Style) -> str:
     left, killed = _signed(headroom_bytes, style), node.kernel_left_bytes
     if killed is not None and killed <= headroom_bytes:
         # In whole MiB, as thresholds are: the two amounts are compared.
-        return f"{left} (OOM kill at {_signed(killed >> 20 << 20, style)})"
+        return f"{left} (OOM kill after {_signed(killed >> 20 << 20, style)})"
     return left + briefly(node.headroom)
 
 

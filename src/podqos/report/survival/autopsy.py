@@ -25,7 +25,7 @@ _MOST_SAVINGS = 3
 _LABEL = 10
 _WHO = 44
 _MOST_WORDS = 200
-_LEAST = ("rule", "asked", "group")
+_LEAST = ("rule", "trigger", "group")
 """What is left out where there is no room, in this order."""
 _LEAST_RANKED = 2
 _MOST_OTHERS = 12

@@ -16,6 +16,7 @@ from podqos.words.forecast import race_text
 from podqos.words.ranking import amount
 
 _BAR = 30
+_TENTH_OF_A_MEBIBYTE = 2**20 // 10
 
 _GROWTH = ("pod", "container", "rate_bytes_per_second")
 _OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest_seconds", "ends_growth")
@@ -26,7 +27,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     answer = headline(report)
     lines = [*wrapped(answer, style, "  ", ""), ""] if answer else []
     for growth in report.growths:
-        rate = f"{amount(growth.rate_bytes_per_second, MEMORY)}/s"
+        rate = _rate(growth.rate_bytes_per_second)
         lines += [style.strong(f"{subject(growth)} by {rate}")]
         lines += wrapped(race_text(growth), style, "  ")
         for outcome in growth.outcomes:
@@ -40,7 +41,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
             ("GROWTH", "KUBELET", ""),
             [
                 (
-                    f"{amount(point.rate_bytes_per_second, MEMORY)}/s",
+                    _rate(point.rate_bytes_per_second),
                     percent(point.kubelet_first),
                     "█" * round(point.kubelet_first * _BAR) or "▏",
                 )
@@ -56,7 +57,7 @@ def headline(report: ForecastReport) -> str | None:
     """Return who acts first and which pod dies, at each rate; None where there is nothing to say."""
     groups: dict[str, list[str]] = {}
     for growth in report.growths:
-        rate = f"{amount(growth.rate_bytes_per_second, MEMORY)}/s"
+        rate = _rate(growth.rate_bytes_per_second)
         groups.setdefault(_likeliest(growth), []).append(rate)
     if not groups:
         return None
@@ -65,6 +66,13 @@ def headline(report: ForecastReport) -> str | None:
         (act,) = groups
         return f"If {growing}, {act}."
     return f"If {growing}: {'; '.join(f'at {listed(rates)} {act}' for act, rates in groups.items())}."
+
+
+def _rate(bytes_per_second: int) -> str:
+    """Return a growth rate; below a tenth of a MiB in KiB, which a slow leak has."""
+    if 0 < bytes_per_second < _TENTH_OF_A_MEBIBYTE:
+        return f"{bytes_per_second / 2**10:.3g}Ki/s"
+    return f"{amount(bytes_per_second, MEMORY)}/s"
 
 
 def _growing(growth: Forecast) -> str:

@@ -170,7 +170,7 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     terminations: tuple[ContainerTermination, ...] = ()
     """Containers that were killed, by the status of their pods."""
     node_events: tuple[NodeSign, ...] = ()
-    """What nodes went through besides, in the order of time where that is known."""
+    """Node events, in the order of time where that is known."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
