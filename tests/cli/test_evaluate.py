@@ -11,7 +11,7 @@ from podqos.cli.main import main
 
 def test_a_missing_field_is_named(capsys, monkeypatch):
     monkeypatch.setattr(
-        sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"id":1,"input":{}}\n{"id":2,"input":{"a":"1Gi"}}\n'))
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"id":1,"input":{}}\n{"id":2,"input":{"string":"1Gi"}}\n'))
     )
     main(["eval", "quantity"])
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
