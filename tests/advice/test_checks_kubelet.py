@@ -128,6 +128,20 @@ def test_a_patch_that_names_one_threshold_keeps_the_other_defaults():
     }
 
 
+def test_a_hard_threshold_that_must_rise_takes_the_soft_one_with_it():
+    soft = "evictionSoft: {memory.available: 500Mi}\nevictionSoftGracePeriod: {memory.available: 90s}\n"
+    settings = f"{RESERVED}evictionHard: {{memory.available: 100Mi}}\n{soft}evictionMaxPodGracePeriod: 60\n"
+    objects = plain_objects(HEAD + settings)
+    (finding,) = check(bundle_of(objects), CheckOptions())
+    assert [edit.path for edit in finding.patch.edits] == [
+        "evictionHard[memory.available]",
+        "evictionSoft[memory.available]",
+    ]
+    apply_patch(objects[0], finding.patch)
+
+    assert check(bundle_of(objects), CheckOptions()) == ()
+
+
 @pytest.mark.parametrize(
     ("hard", "path"),
     [

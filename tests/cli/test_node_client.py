@@ -141,5 +141,5 @@ def test_without_the_extra_a_node_says_what_to_install(monkeypatch, capsys, tmp_
     for module in ("manifest_watch", "node"):
         monkeypatch.delitem(sys.modules, f"podqos.host.node.{module}", raising=False)
     assert main(["node", "run", "--manifests", str(tmp_path), "--state-dir", str(tmp_path / "state")]) == 3
-    assert "pip install 'podqos[node]'" in capsys.readouterr().err
+    assert "pip install '.[node]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -164,7 +164,7 @@ def test_without_the_extra_one_line_says_how_to_get_it(capsys, tmp_path, monkeyp
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     code, _, err = run(capsys, "race", "--png", tmp_path / "race.png")
     assert (code, err.count("\n")) == (2, 1)
-    assert "podqos[png]" in err
+    assert ".[png]" in err
 
 
 def test_a_file_that_cannot_be_written_is_the_machines_fault(capsys, tmp_path):

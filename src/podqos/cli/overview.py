@@ -12,13 +12,13 @@ SUMMARY = "which pod dies first when a node runs out of memory, why, and the lin
 EXIT_CODES = "0 success, 1 findings, 2 bad input, 3 host or cluster error, 70 internal error, 130 interrupted"
 STARTS = {
     "My pod was OOMKilled or evicted": "autopsy -n shop db-0",
-    "Which pod dies first?": "rank worker-1",
-    "Why is my pod not Guaranteed?": "explain deploy/",
-    "A gate in CI": "check deploy/ --fail-on error",
-    "Are my kubelet settings sane?": "thresholds worker-1",
-    "Requests and limits from usage": "advise deploy/ --usage usage.csv",
+    "Which pod is evicted first?": "rank worker-1",
+    "Why is my pod Burstable?": "explain deploy/",
+    "A gate in CI": "check deploy/",
+    "Is my kubelet sane?": "check kubelet.yaml",
+    "Sizes from usage": "advise deploy/ --usage usage.csv",
     "Will it fit?": "place deploy/ nodes.yaml",
-    "Show it to others": "ui deploy/ --html page.html",
+    "Explain it to my boss": "ui deploy/ --html page.html",
 }
 """Problem → the command to try first, with example names for files, nodes and pods."""
 

@@ -137,7 +137,16 @@ class _Kubelet:
         node = self._node(replace(self.config, eviction_hard={**(written or {}), **hard}))
         if not always_first(node, self.growth):
             return None
-        return [FieldEdit(f"evictionHard[{key}]", text, (written or {}).get(key)) for key, text in hard.items()]
+        edits = [FieldEdit(f"evictionHard[{key}]", text, (written or {}).get(key)) for key, text in hard.items()]
+        soft = [
+            threshold.amount(self.memory_bytes).value
+            for threshold in parse_thresholds(self.config, self.options.profile)
+            if threshold.signal is Signal.MEMORY and not threshold.is_hard
+        ]
+        if soft and soft[0] <= Quantity.parse(hard[name]).value:
+            # A soft threshold that is not above the hard one would never take effect (PQ402).
+            edits.append(FieldEdit(f"evictionSoft[{name}]", _twice(hard[name]), self.config.eviction_soft[name]))
+        return edits
 
     def _default_hard(self) -> Mapping[str, str]:
         return default_eviction_hard(self.options.profile)

@@ -70,6 +70,8 @@ def answer(line: bytes, decoder: msgspec.json.Decoder[EvalQuestion], evaluate: E
         return {"id": question.id, "result": evaluate(question.input)}
     except (PodqosError, msgspec.ValidationError) as error:
         return {"id": question.id, "error": str(error)}
+    except KeyError as error:
+        return {"id": question.id, "error": f"invalid input: the field {error} is missing"}
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         # The families' inputs are plain JSON of other programs: a missing or ill-typed field ends here.
         return {"id": question.id, "error": f"invalid input: {type(error).__name__}: {error}"}

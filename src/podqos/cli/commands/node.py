@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     try:
         from podqos.host.node.node import Node
     except ModuleNotFoundError as error:
-        raise HostError(f"a node needs {error.name}: pip install 'podqos[node]'") from error
+        raise HostError(f"a node needs {error.name}: in a clone of podqos, pip install '.[node]'") from error
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
     choice = runtime_choice(arguments)
     file = KubeletFile()

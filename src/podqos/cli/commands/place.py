@@ -118,7 +118,9 @@ def _files(arguments: argparse.Namespace) -> Inputs:
 def _hint(questions: int) -> None:
     """Suggest how to speed up a long run."""
     if questions > _LONG_WAIT and find_spec("numpy") is None:
-        print("this may take a while; numpy makes it fast: pip install 'podqos[fleet]'", file=sys.stderr)
+        print(
+            "this may take a while; numpy makes it fast: in a clone of podqos, pip install '.[fleet]'", file=sys.stderr
+        )
 
 
 def _progress(total: int) -> Callable[[int], None] | None:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         from podqos.library.rehearsal import rehearse
     except ModuleNotFoundError as error:
-        raise HostError(f"a rehearsal needs {error.name}: pip install 'podqos[node]'") from error
+        raise HostError(f"a rehearsal needs {error.name}: in a clone of podqos, pip install '.[node]'") from error
     done = rehearse(
         scenario,
         scale=arguments.scale,

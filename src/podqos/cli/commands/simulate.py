@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_engine_options(parser, None, "simulate independent nodes in parallel")
     parser.add_argument("--html", metavar="FILE", help="save a page to explore the run in a browser")
     parser.add_argument("--svg", metavar="FILE", help="save the run as a picture")
-    parser.add_argument("--png", metavar="FILE", help="save the run as a picture (needs pip install 'podqos[png]')")
+    parser.add_argument("--png", metavar="FILE", help="save the run as a picture (needs the extra png)")
     about = "text: timeline and summary; jsonl: journal; csv: one line per workload; json: everything"
     add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.answers.run_view:RunView", about)
 
@@ -228,7 +228,7 @@ def _renderer() -> Callable[[str], bytes]:
     try:
         from resvg_py import svg_to_bytes
     except ImportError as error:
-        fix = "pip install 'podqos[png]', or use --svg"
+        fix = "in a clone of podqos, pip install '.[png]'; or use --svg"
         raise InvalidOption("PNG output needs the package resvg-py", where="--png", fix=fix) from error
     # Twice the size: slides are large.
     return lambda picture: bytes(svg_to_bytes(svg_string=picture, zoom=2))

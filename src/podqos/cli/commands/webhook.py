@@ -264,7 +264,7 @@ def _audit_stream(path: str) -> BinaryIO | None:
 
 
 def _missing(error: ModuleNotFoundError) -> HostError:
-    return HostError(f"the webhook needs {error.name}: pip install 'podqos[webhook]'")
+    return HostError(f"the webhook needs {error.name}: in a clone of podqos, pip install '.[webhook]'")
 
 
 def _say(what: str) -> None:

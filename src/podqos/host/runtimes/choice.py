@@ -58,7 +58,7 @@ def make_runtime(
                     raise
                 raise HostError(
                     naming("runtime", "containerd")
-                    + f" needs the Python package {error.name}: pip install 'podqos[containerd]'"
+                    + f" needs the Python package {error.name}: in a clone of podqos, pip install '.[containerd]'"
                 ) from error
 
             socket = choice.socket or DEFAULT_SOCKET

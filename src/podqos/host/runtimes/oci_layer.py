@@ -111,7 +111,7 @@ def _zstd(file: BinaryIO) -> Iterator[LayerStream]:
         import zstandard
     except ModuleNotFoundError:
         raise HostError(
-            "compressed with zstd, which needs the Python package zstandard: pip install 'podqos[runc]'"
+            "compressed with zstd, which needs zstandard: in a clone of podqos, pip install '.[runc]'"
         ) from None
     try:
         with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True, closefd=False) as source:

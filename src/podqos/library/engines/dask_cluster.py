@@ -30,7 +30,7 @@ def on_dask(function: Callable[[Task], Result], tasks: Iterable[Task], address: 
     try:
         from distributed import Client
     except ImportError as error:
-        raise HostError("a Dask cluster needs distributed: pip install 'podqos[dask]'") from error
+        raise HostError("a Dask cluster needs distributed: in a clone of podqos, pip install '.[dask]'") from error
     # What goes wrong is told once, as an error, and not in Dask's log as well.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     make: Any = Client
