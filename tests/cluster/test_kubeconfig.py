@@ -113,7 +113,9 @@ def test_null_and_missing_sections_are_empty():
         pytest.param(
             FIRST.replace(b"cluster: prod,", b"cluster: x,"), None, "f: context prod: no cluster 'x'", id="cluster"
         ),
-        pytest.param(b"kind: Config", None, "f: no current context (set KUBECONFIG to a kubeconfig with contexts)", id="nothing"),
+        pytest.param(
+            b"kind: Config", None, "f: no current context (set KUBECONFIG to a kubeconfig with contexts)", id="nothing"
+        ),
         pytest.param(
             SECOND.replace(b"current-context: dev", b""), None, "choose one with context: dev and prod", id="none"
         ),
