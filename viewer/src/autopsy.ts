@@ -62,7 +62,7 @@ function tiles(page: AutopsyPage): HTMLElement[] {
   return [
     ...(killed > 0 ? [tile(count(killed), "killed by the kernel", "out of memory", "kernel")] : []),
     ...(evicted > 0 ? [tile(count(evicted), evicted === 1 ? "pod evicted" : "pods evicted", "", "kubelet")] : []),
-    tile(`${count(follow)}/${count(page.deaths.length)}`, "by the rule", against > 0 ? `${count(against)} against the rule` : ""),
+    tile(`${count(follow)}/${count(page.deaths.length)}`, "explained by the rules", against > 0 ? `${count(against)} against the rules` : ""),
     ...(main === undefined ? [] : [tile(`${count(main[1])}×`, main[0], causes.size > 1 ? "the most frequent cause" : "the cause")]),
     ...(worst !== undefined && worst.times > 1 ? [tile(`${count(worst.times)}×`, "the same victim", worst.who)] : []),
   ];
