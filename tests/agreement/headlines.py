@@ -121,7 +121,7 @@ def _drift(asking: Asking) -> None:
     text = asking.text(*drift(asking))
     statuses = Counter(row["WORKLOAD"].split()[2] for row in table(text, "WORKLOAD"))
     head = text.partition("\n")[0]
-    assert {name: int(count) for count, name in re.findall(r"(\d+) (\w+)(?=[,)])", head)} == statuses
+    assert {name: int(count) for count, name in re.findall(r"(\d+) (\w+)(?=[,.])", head.partition(": ")[2])} == statuses
 
 
 def _overview(asking: Asking) -> None:

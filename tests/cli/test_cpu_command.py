@@ -196,7 +196,8 @@ def test_csv_and_yaml(capsys):
 def test_a_number_of_cores_is_an_amount_above_zero(capsys, cores):
     code, out, err = cpu(capsys, "-f", SCENARIO, f"--cores={cores}")
     assert (code, out) == (2, "")
-    assert err.startswith(f"podqos: error: --cores: must be above zero, not {cores} ")
+    what = "'none' is not a valid quantity" if cores == "none" else f"must be above zero, not {cores}"
+    assert err.startswith(f"podqos: error: --cores: {what} ")
     assert "for example 16 or 500m" in err
 
 

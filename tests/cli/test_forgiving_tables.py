@@ -155,7 +155,7 @@ def test_whole_pods_are_understood_where_they_have_one_container(capsys, tmp_pat
         ("pod,container,memory\n", "usage.csv: there are no rows below the heading (leave it out to assume usage)"),
         ("pod,memory %\nweb,25%\n", "usage.csv:1: no column has usage (the columns are pod, container, memory, "),
         ("pod,contianer,memory\nweb,web,1\n", "usage.csv:1: unknown column 'contianer' (did you mean \"container\"?)"),
-        ("# a\n\npod,container,memory\nweb,web,lots\n", "usage.csv:4: memory: quantities must match "),
+        ("# a\n\npod,container,memory\nweb,web,lots\n", "usage.csv:4: memory: 'lots' is not a valid quantity"),
         (
             "time,pod,container,memory\n11/01/2026 00:00,web,web,1Gi\n",
             'usage.csv:2: "11/01/2026 00:00" is not a time (such as 2026-11-15T04:00:00Z, or seconds since 1970)',

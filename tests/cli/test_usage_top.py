@@ -99,7 +99,7 @@ def test_other_forms_of_it(text, pod, container):
         ),
         pytest.param("NAME CPU(cores) MEMORY(bytes)\nweb 5Mi\n", "more or fewer columns", id="short"),
         pytest.param(
-            "NAME CPU(cores) MEMORY(bytes)\nweb 1m lots\n", "top:2: memory: quantities must match", id="amount"
+            "NAME CPU(cores) MEMORY(bytes)\nweb 1m lots\n", "top:2: memory: 'lots' is not a valid quantity", id="amount"
         ),
     ],
 )

@@ -28,8 +28,8 @@ _TEXTS = (
     "viewer/src/**/*.ts",
     "viewer/src/**/*.tsx",
 )
-# A changelog quotes what was there before.
-_NOT_READ = {VOCABULARY, ROOT / "CHANGELOG.md"}
+# A changelog quotes what was there before; the viewer's types are made from the schemas when it is built.
+_NOT_READ = {VOCABULARY, ROOT / "CHANGELOG.md", ROOT / "viewer/src/schema.ts"}
 
 
 class Retired(Struct, frozen=True):

@@ -139,7 +139,7 @@ class Forecast(GrowthCourse, frozen=True, gc=False):
 
 
 class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):
-    """How likely the kubelet is first at a rate."""
+    """Chance that the kubelet acts first at a rate."""
 
     rate_bytes_per_second: int
     kubelet_first: Fraction

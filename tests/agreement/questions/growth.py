@@ -321,7 +321,7 @@ def _sure(asking: Asking) -> Answers:
 
 def _sure_text(asking: Asking) -> Answers:
     """Return the growth that one of the thresholds is enough for; none is printed where none is."""
-    lines = re.findall(r"^ +([\d.]+\w*)/s  (?!while)", asking.text(*_thresholds(asking)), re.MULTILINE)
+    lines = re.findall(r"^ +([\d.]+\w*)/s  (?!with the reserved)", asking.text(*_thresholds(asking)), re.MULTILINE)
     return {SURE: max(map(amount, lines), key=attrgetter("high"))} if lines else {}
 
 

@@ -242,7 +242,7 @@ COUNTS = Question(
             lambda asking: {
                 name: int(count)
                 for count, name in re.findall(
-                    rf"(\d+) ({CLASSES})", asking.text("overview", *asking.snapshot).partition("\n")[0]
+                    rf"(\d+) ({CLASSES})", asking.text("overview", *asking.snapshot).partition("\n\n")[0]
                 )
             },
         ),

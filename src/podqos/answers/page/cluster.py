@@ -18,7 +18,7 @@ from podqos.model.pod import QOSClass
 
 
 class NodePanel(NodeOverview, frozen=True, rename="camel"):
-    """A node: what it has, what pods take of it, how near it is to running out, and who goes first."""
+    """A node: what it has, what pods take of it, how near it is to running out, and which pod is next."""
 
     memory_bytes: int = 0
     """All of its memory."""
