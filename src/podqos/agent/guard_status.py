@@ -88,5 +88,5 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     rss_bytes: int = 0
 
     def is_stale(self, now_us: int) -> bool:
-        """Whether the status is so old that the guard has stopped or hangs."""
+        """Whether the status is so old that the guard has stopped or is stuck."""
         return now_us - self.updated_us > _STALE_US

@@ -109,5 +109,5 @@ def test_a_running_guard_is_shown_with_its_mode_its_brakes_and_decisions_until_i
                 assert "stop file" in decided[0]["text"]
                 assert decided[0]["reasons"]
                 process.kill()
-                eventually(lambda: in_trouble(visitor, "has ended or is stuck"), "that the guard is gone")
+                eventually(lambda: in_trouble(visitor, "has stopped or is stuck"), "that the guard is gone")
                 assert steady.name in names(visitor)

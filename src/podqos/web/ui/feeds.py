@@ -143,7 +143,7 @@ class GuardFeed:
         status, now_us = self._status(), time.time_ns() // 1000
         if status.is_stale(now_us):
             silent = (now_us - status.updated_us) // SECOND_US
-            what = f"the guard of {status.node} has stopped or hangs: no status for {silent} s"
+            what = f"the guard of {status.node} has stopped or is stuck: no status for {silent} s"
             raise HostError(f"{what}, and the page shows its last known state")
         pods, journal = self._pods(), journal_files(self._state / JOURNAL)
         known = pods, replace(status, updated_us=0, cpu_seconds=0, rss_bytes=0), _sizes(journal)
