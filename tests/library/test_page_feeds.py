@@ -170,7 +170,7 @@ def test_a_guard_that_says_nothing_any_more_is_not_up_to_date(tmp_path):
     feed = GuardFeed(str(tmp_path), str(tmp_path))
     assert feed.look() is not None
     guard.tell(time.time() - 3600)
-    with pytest.raises(HostError, match="has stopped or hangs: no status for 3600 s"):
+    with pytest.raises(HostError, match="has stopped or is stuck: no status for 3600 s"):
         feed.look()
     (tmp_path / "status.json").unlink()
     with pytest.raises(HostError, match="no guard status at"):
