@@ -135,7 +135,7 @@ class Choice(StrEnum):
     )
     AMOUNT = "amount", "use an amount that the API server accepts"
     UNIT = "unit", "write the intended amount"
-    THRESHOLD = "threshold", "use a setting that the kubelet accepts"
+    THRESHOLD = "threshold", "choose another value"
     INJECTOR_RESOURCES = "injector-resources", "set requests and limits for the injected containers"
     QUOTA = "quota", "raise the quota, or request fewer or smaller pods"
     AUTOSCALER = "autoscaler", "change the target or the limit"

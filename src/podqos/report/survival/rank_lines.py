@@ -126,6 +126,8 @@ def workload_table(report: RankReport, style: Style, top: int | None = None) -> 
     threshold = "hard" if report.hard else "soft"
     title = f"Workloads by the first pod to be evicted: {report.signal}, {threshold}, policy {report.policy}"
     return [
+        *wrapped(headline(report), style, ""),
+        "",
         style.strong(title),
         *columns(("#", "WORKLOAD", "CLASS", "PODS", "EVICTED", "OOM-KILLED"), rows, style),
         *_rest(len(report.workloads) - len(shown), "workload"),
