@@ -279,6 +279,11 @@ class SimCluster:
             why = "Preempting" if record.is_preempted else record.phase or why
         self._ended(pod, self._why.get(uid) or why)
 
+    def readiness_changed(self, uid: str) -> None:
+        """Tell the controller of a pod that it has become ready, or no longer is."""
+        if self._watching and uid in self.pods:
+            self.plan(self.queue.now_us, partial(self._changed, self.pods[uid][0].key))
+
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)

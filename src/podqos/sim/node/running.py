@@ -46,7 +46,7 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     container.pids = Allocation(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
     for supply in supplies:
         supply.add(container.pids, taker)
-    if not _is_nothing(demand.cpu_milli):
+    if not _is_nothing(demand.cpu_milli) or demand.service is not None:
         world.cpu.start(container, now_us)
     _plan_exit(world, container, now_us)
 
@@ -54,6 +54,8 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
 def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """End a container: its memory is free at once, what it wrote stays, also in volumes in memory."""
     container.is_running = False
+    container.service = None
+    world.prober.ended(container)
     del world.memory.running[container.path]
     _keep(world, container, now_us)
     for want in container.memory:

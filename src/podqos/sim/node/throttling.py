@@ -77,6 +77,10 @@ class NodeCpu:
         """Whether any container gets less than it wants."""
         return bool(self._bounds)
 
+    def throttled_by(self, container: SimContainer) -> ThrottledBy:
+        """Return what keeps a container from the CPU it wants, as of the last check."""
+        return self._bounds.get(container.path, _UNBOUND)[0]
+
     def start(self, container: SimContainer, now_us: int) -> None:
         """Add a container that starts."""
         limits = self._limits_milli

@@ -61,6 +61,8 @@ from podqos.sim.scenario.scenario import Options
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 KILLED_CODE = 137
 """The exit code of what was killed: 128 and the number of SIGKILL."""
+TERMINATED_CODE = 143
+"""The exit code of a container that ends when it is asked to: 128 and the number of SIGTERM."""
 
 
 class NodeWorld(NodeResources):
@@ -90,8 +92,8 @@ class NodeWorld(NodeResources):
                 return self._start_pod(command)
             case StartContainer():
                 return self._start_container(command)
-            case KillContainer(pod, name):
-                return self._kill_container(self.pods[pod.metadata.uid], name)
+            case KillContainer(pod, name, grace):
+                return self._kill_container(self.pods[pod.metadata.uid], name, grace)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -134,6 +136,7 @@ class NodeWorld(NodeResources):
             pod, self.settings.layout, self.owner.plan, self.owner.alarm, self.owner.now_us
         )
         made.tmpfs = dict(self._memory_volumes(made))
+        made.admitted_us = self.owner.now_us
         self.pods[made.uid] = made
         for plan in command.containers:
             self._add(made, plan)
@@ -141,9 +144,10 @@ class NodeWorld(NodeResources):
         def start() -> Sequence[Event]:
             if made.is_stopping:
                 return ()
+            begun: list[Event] = [PodStarted(made.uid)]
             for plan in command.containers:
-                begin(self, made.containers[plan.name], self.owner.now_us)
-            return (PodStarted(made.uid),)
+                begun += self._begin(made.containers[plan.name])
+            return begun
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
 
@@ -171,10 +175,13 @@ class NodeWorld(NodeResources):
         def start() -> Sequence[Event]:
             if pod.is_stopping:
                 return ()
-            begin(self, pod.containers[name], self.owner.now_us)
-            return (ContainerStarted(pod.uid, name),)
+            return (ContainerStarted(pod.uid, name), *self._begin(pod.containers[name]))
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
+
+    def _begin(self, container: SimContainer) -> Sequence[Event]:
+        begin(self, container, self.owner.now_us)
+        return self.prober.begun(container, container.pod.admitted_us)
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
         path = container_path(plan, pod)
@@ -188,6 +195,7 @@ class NodeWorld(NodeResources):
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         stopping = self.pods[pod.metadata.uid]
         stopping.is_stopping = True
+        self.prober.forget(stopping)
         if not any(stopping.running):
             return self._stopped(stopping)
         after_us = min(self._options.container_stop_us, grace_seconds * SECOND_US)
@@ -213,12 +221,18 @@ class NodeWorld(NodeResources):
         for container in tuple(pod.running):
             finish(self, container, self.owner.now_us)
 
-    def _kill_container(self, pod: SimPod, name: str) -> Sequence[Event]:
-        container = pod.containers[name]
-        if not container.is_running:
-            return ()  # it has ended by itself, which the kubelet is about to hear
-        finish(self, container, self.owner.now_us)
-        return (ContainerExited(pod.uid, name, KILLED_CODE),)
+    def _kill_container(self, pod: SimPod, name: str, grace_seconds: int) -> Sequence[Event]:
+        container, started_us = pod.containers[name], pod.containers[name].started_us
+        stop_us, grace_us = self._options.container_stop_us, grace_seconds * SECOND_US
+
+        def end() -> Sequence[Event]:
+            is_left = bool(grace_seconds) and pod.is_stopping
+            if not container.is_running or container.started_us != started_us or is_left:
+                return ()  # it has ended by itself, which the kubelet is about to hear
+            finish(self, container, self.owner.now_us)
+            return (ContainerExited(pod.uid, name, TERMINATED_CODE if stop_us < grace_us else KILLED_CODE),)
+
+        return self._later(min(stop_us, grace_us), end)
 
     def _hold(self, pod: SimPod) -> None:
         """Kill a pod as soon as it grows: its memory is free at once, and the agent is told that it has stopped."""

@@ -25,7 +25,16 @@ from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.events import EventPart
 from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
+from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
+from podqos.sim.scenario_format.shape_document import (
+    CpuTime,
+    Duration,
+    Shape,
+    converted,
+    read_cpu_time,
+    read_duration,
+    read_shape,
+)
 from podqos.sim.scenario_format.shape_text import Unit
 
 API_VERSION = "podqos.dev/v1alpha1"
@@ -173,6 +182,10 @@ class DemandPart(Part, frozen=True):
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
+    service: ServicePart | None = None
+    """Requests that it answers, for the whole workload; not with cpu."""
+    probe_cost: CpuTime | None = None
+    """The CPU time of the answer to a probe, which is late if the container is short of CPU; absent: 10 cpu-ms."""
 
 
 class VariantPart(Part, frozen=True):
@@ -280,7 +293,14 @@ def examination() -> Examination:
     return Examination(
         is_live=False,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
-        readers={Duration: read_duration, Shape: read_shape, KubeletPart: _read_kubelet, VolumePart: _read_volume},
+        readers={
+            Duration: read_duration,
+            CpuTime: read_cpu_time,
+            Percent: read_percent,
+            Shape: read_shape,
+            KubeletPart: _read_kubelet,
+            VolumePart: _read_volume,
+        },
     )
 
 

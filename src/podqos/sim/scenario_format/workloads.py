@@ -13,8 +13,10 @@ from podqos.placement.workloads import MOST_PODS
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario.service import ServiceDemand
 from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
-from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
+from podqos.sim.scenario_format.services import connected, service_demand
+from podqos.sim.scenario_format.shape_document import CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
@@ -59,7 +61,28 @@ class DemandReader:
                     ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
                 )
                 self._report(where, what, f"at most {MOST_PODS:,} are simulated")
-        return tuple(map(self._bound, made))
+        return tuple(map(self._bound, connected(made, self._services(parts, mentioned), self._report)))
+
+    def _services(self, parts: Sequence[WorkloadPart], mentioned: Mapping[int, int]) -> dict[int, FieldPath]:
+        """Return where workloads have their service, by place in the manifests, after reporting those with several."""
+        places: dict[int, FieldPath] = {}
+        for which, index in mentioned.items():
+            part = parts[index]
+            path: FieldPath = ("spec", "workloads", index)
+            for number, variant in enumerate(part.per_replica):
+                if any(demand.service is not None for demand in _demands_of(variant)):
+                    what = "a service is that of the whole workload, not of a replica"
+                    self._report((*path, "perReplica", number), what, "move it to demand: or containers:")
+            serving = [
+                (*path, "containers", name) for name, demand in part.containers.items() if demand.service is not None
+            ]
+            if part.demand is not None and part.demand.service is not None:
+                serving.append((*path, "demand"))
+            for place in serving[1:]:
+                self._report((*place, "service"), "another container has a service, too", "one per workload")
+            if serving:
+                places[which] = (*serving[0], "service")
+        return places
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
         """Return a workload bound to its manifest's node, unless the scenario states another."""
@@ -178,6 +201,7 @@ class DemandReader:
         if part.exits is not None and part.exits.after is None:
             self._report((*path, "exits", "after"), "Required value", "such as 30s")
         exits = part.exits or ExitPart()
+        service = None if part.service is None else self._service(part, name, path)
 
         def demand(replica: int) -> ContainerDemand:
             def turn(several: tuple[Curve, ...]) -> Curve:
@@ -188,10 +212,23 @@ class DemandReader:
                 volumes={volume: VolumeDemand(turn(used), turn(inodes)) for volume, (used, inodes) in volumes.items()},
                 exits_after_us=None if exits.after is None else int(exits.after),
                 exit_code=exits.code,
+                service=service,
+                probe_cost_us=None if part.probe_cost is None else int(part.probe_cost),
             )
 
         every = (*made.values(), *(each for pair in volumes.values() for each in pair))
         return max(map(len, every), default=1), demand
+
+    def _service(self, part: DemandPart, name: str, path: FieldPath) -> ServiceDemand:
+        assert part.service is not None
+        if part.cpu != Shape():
+            what = "cpu and service exclude each other: the CPU demand of a service follows from its requests"
+            self._report((*path, "cpu"), what, "remove one of the two")
+        return service_demand(part.service, self._setting, name, (*path, "service"))
+
+
+def _demands_of(variant: VariantPart) -> Iterable[DemandPart]:
+    return (*variant.containers.values(), *(() if variant.demand is None else (variant.demand,)))
 
 
 def _names(workload: ScenarioWorkload) -> Iterable[str]:
