@@ -17,7 +17,7 @@ from podqos.manifest.objects import _Controller, _Template
 from podqos.manifest.plain import Number, Plain
 from podqos.manifest.reading import read
 from podqos.manifest.strictyaml import read_documents
-from podqos.model.pod import Present, Workload
+from podqos.model.pod import Workload
 from podqos.reading.shipped_scenarios import scenario_dir
 from timing import takes_less_than
 

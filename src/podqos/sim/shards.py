@@ -40,6 +40,8 @@ class TogetherReason(StrEnum):
     """So it does with those of a DaemonSet."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
+    SERVICE = "Service"
+    """The requests to a workload are divided among its pods on all nodes."""
     ONE_NODE = "OneNode"
     """There is but one."""
 
@@ -72,6 +74,8 @@ def together(scenario: Scenario) -> Together | None:
             return Together(TogetherReason.DAEMON_SET, _name(workload))
         if not is_bound(workload):
             return Together(TogetherReason.SCHEDULED, _name(workload))
+        if workload.service is not None:
+            return Together(TogetherReason.SERVICE, _name(workload))
     return None
 
 

@@ -20,6 +20,7 @@ from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, PodEnd
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.cluster.services import Services, services_of
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
@@ -69,6 +70,8 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
+        self.services: Services | None = None
+        """What answers requests; None if nothing does."""
         self._later = 0
         """How many pods were created after the start."""
         self._watching: frozenset[int] = frozenset()
@@ -83,6 +86,7 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
+        self.services = services_of(self)
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -110,6 +114,8 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if self.services is not None and entry.kind is not Kind.OVERLOADED:
+            self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES:
             self.plan(self.queue.now_us, partial(self._changed, entry.pod or ""))
 
@@ -281,6 +287,8 @@ class SimCluster:
 
     def readiness_changed(self, uid: str) -> None:
         """Tell the controller of a pod that it has become ready, or no longer is."""
+        if self.services is not None:
+            self.services.disturbed()
         if self._watching and uid in self.pods:
             self.plan(self.queue.now_us, partial(self._changed, self.pods[uid][0].key))
 

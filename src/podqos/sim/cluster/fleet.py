@@ -96,8 +96,13 @@ class Fleet:
         return found
 
     def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
-        """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
-        workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
+        """Whether to prove that a node is idle: where no other has its demands, columns are as quick.
+
+        Where requests are answered it is not.
+        """
+        workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
+        if any(workload.service is not None for workload in workloads):
+            return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads
         )

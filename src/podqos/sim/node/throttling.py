@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.qos.cpu import DEFAULT_SHARES, DEFAULT_WEIGHT
 from podqos.sim.engine.allocation import Allocation
+from podqos.sim.engine.curve import constant
 from podqos.sim.engine.event_queue import LAST_TURN, Action, EventPriority
 from podqos.sim.engine.gauge import Gauge, GaugeMark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
@@ -98,6 +101,23 @@ class NodeCpu:
         del self.running[container.path]
         self._bounds.pop(container.path, None)
         self.look(now_us)
+
+    def want(self, container: SimContainer, cpu_milli: int, now_us: int) -> None:
+        """Let a container want that much from now on: the demand of a service follows from its requests."""
+        if container.cpu is not None and container.cpu.curve.at(0) != cpu_milli:
+            container.cpu.turn_to(constant(cpu_milli), now_us)
+            self.look(now_us)
+
+    def could_get(self, container: SimContainer, cpu_milli: int, now_us: int) -> tuple[float, ThrottledBy]:
+        """Return how much CPU a container would get, in millicores, if it wanted that much, and what binds it."""
+        assert container.cpu is not None
+        self.wanted.rouse(now_us)
+        groups = [
+            replace(group, demand_nano=cpu_milli * CORE_NANO) if group.path == container.path else group
+            for group in self._groups(now_us)
+        ]
+        share = cpu_shares(groups, self.cpu_milli)[container.path]
+        return share.granted_nano / CORE_NANO, _BY[share.bound]
 
     def _quota(self, path: str, now_us: int) -> Gauge:
         """Return what all in a cgroup with a quota want."""
