@@ -16,6 +16,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.durations import span
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
 
@@ -188,7 +189,7 @@ def _of_service(because: r.ProbeFailure | r.Readiness | r.ServiceOverload) -> st
         case r.ServiceOverload(workload=workload, begins=False):
             return f"{workload.partition('/')[2]} answers again: {_percent(because.errors_permille)} errors"
         case r.ServiceOverload(workload=workload):
-            figures = [f"{_percent(because.errors_permille)} errors", f"p99 {seconds(because.p99_us)}"]
+            figures = [f"{_percent(because.errors_permille)} errors", f"p99 {span(because.p99_us)}"]
             if because.waiting:
                 figures.append(f"{because.waiting} requests waiting")
             cause = f": {overload_cause(because.cause, because.limit)}" if because.cause is not None else ""
@@ -208,11 +209,6 @@ _OVERLOADS = {
     r.OverloadCause.CALLS: "waiting for {}",
     r.OverloadCause.NOT_READY: "no pod is ready",
 }
-
-
-def seconds(time_us: int) -> str:
-    """Return how long an answer takes."""
-    return f"{time_us / SECOND_US:.1f} s" if time_us >= SECOND_US else f"{time_us / 1000:.0f} ms"
 
 
 def _percent(permille: int) -> str:
