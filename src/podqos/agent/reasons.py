@@ -201,6 +201,8 @@ class OverloadCause(StrEnum):
     """Its workers wait for another service, or calls to it fail."""
     NOT_READY = "notReady"
     """It has no ready pod."""
+    NODE_LOST = "nodeLost"
+    """Requests go to pods on a lost node, until the loss is noticed."""
 
 
 class ServiceOverload(Reason, frozen=True):

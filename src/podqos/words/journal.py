@@ -208,6 +208,7 @@ _OVERLOADS = {
     r.OverloadCause.WORKERS: "all its workers are busy",
     r.OverloadCause.CALLS: "waiting for {}",
     r.OverloadCause.NOT_READY: "no pod is ready",
+    r.OverloadCause.NODE_LOST: "requests go to pods on a lost node, which is not noticed yet",
 }
 
 

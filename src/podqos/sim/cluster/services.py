@@ -2,15 +2,15 @@
 
 Every second, and every ten while all is well, the load of each service is divided evenly among its ready pods. What
 each can answer follows from the CPU it could get (``services.queueing``), and what its callers see from that
-(``services.calls``). Between two such moments load and CPU are constant. Where services that call others are busy,
-each tenth of a second counts in between: what callers send arrives at once, and the answers they wait for are those of
-the tenth before.
+(``services.calls``). The same happens when pods start, end or become ready, or their CPU changes. Between two such
+moments load and CPU are constant. Where services that call others are busy, each tenth of a second counts in between:
+what callers send arrives at once, and the answers they wait for are those of about the second before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil
+from math import ceil, exp
 from typing import Protocol
 
 from podqos.agent.journal import Entry, Kind
@@ -24,7 +24,7 @@ from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario.service import ServiceCall, ServiceDemand
-from podqos.sim.services.calls import Answers, Call, CallOutcome, call_outcome, latency
+from podqos.sim.services.calls import REFUSED, Answers, Call, CallOutcome, call_outcome, latency
 from podqos.sim.services.outcome import ServiceOutcome, ServiceSample
 from podqos.sim.services.pod_service import PodService
 from podqos.sim.services.queueing import capacity, flow, refused_share, waiting
@@ -35,6 +35,8 @@ _PART_US = SECOND_US // 10
 _BUSY = 0.8
 """The utilisation from which on each second counts."""
 _OVERLOADED_PERMILLE = 10
+_HEARD_SECONDS = 1.0
+"""How fast callers feel how others answer: what they see is the mean of about this time."""
 _RECOVERED_US = 10 * SECOND_US
 """How long a service has to answer before its overload is over."""
 _MOST_SAMPLES = 200
@@ -92,6 +94,8 @@ class _Service:
         self.container = next(name for name, of in workload.demands[0].items() if of.service is not None)
         self.calls = [(call.workload, _call(call)) for call in demand.calls]
         self.instances: list[_Instance] = []
+        self.dead: dict[str, int] = {}
+        """By uid: until when pods on lost nodes get requests, which fail; only then is it known that they are lost."""
         self.load = self.incoming = self.retrying = self.call_seconds = self.failed_calls = 0.0
         self.outcomes: dict[str, CallOutcome] = {}
         """By callee: what becomes of the calls for one request."""
@@ -114,30 +118,44 @@ class _Service:
         return [instance.state.answers for instance in self.instances if instance.is_ready]
 
     @property
+    def endpoints(self) -> list[Answers]:
+        """How those answer that get requests: ready pods, and those of which no one knows that they are lost."""
+        return self.answers + [REFUSED] * len(self.dead)
+
+    @property
     def utilisation(self) -> float:
         """Its load in relation to what its ready pods can answer."""
-        able = sum(instance.state.able.rate for instance in self.ready)
-        return self.load / able if able else float(self.load > 0)
+        ready = self.ready
+        able = sum(instance.state.able.rate for instance in ready)
+        return sum(instance.state.load for instance in ready) / able if able else float(self.load > 0)
 
 
 class Services:
     """All services of a cluster."""
 
-    def __init__(self, cluster: ServingCluster) -> None:
+    def __init__(self, cluster: ServingCluster, noticed_after_us: int) -> None:
         self._cluster = cluster
+        self._noticed_after_us = noticed_after_us
         serving = [(workload, workload.service) for workload in cluster.scenario.workloads]
         services = [_Service(workload, demand) for workload, demand in serving if demand is not None]
         self._by_name = {service.name: service for service in services}
         self._order = list(_callers_first(self._by_name))
         self._is_stale = True
-        self._since_us = 0
+        self._since_us = self._sent_us = 0
+        """Up to when requests have been answered, and when they were last sent."""
+        self._disturbed_us = 0
         self._next_us = NEVER_US
         self._plan(0)
 
     def disturbed(self) -> None:
-        """Take note that pods may have started, ended or changed: look again at the next second."""
+        """Take note that pods may have started, ended or changed: look again, but not for ever at one moment."""
         self._is_stale = True
-        self._plan(-(-(self._cluster.queue.now_us + 1) // _STEP_US) * _STEP_US)
+        now_us = self._cluster.queue.now_us
+        if now_us != self._disturbed_us:
+            self._disturbed_us = now_us
+            self._plan(now_us)
+        else:
+            self._plan(_next_second_us(now_us))
 
     def _plan(self, time_us: int) -> None:
         if time_us < self._next_us:
@@ -157,7 +175,9 @@ class Services:
             for service in self._order:
                 self._find_pods(service, now_us)
         for service in self._order:
+            service.dead = {uid: until_us for uid, until_us in service.dead.items() if until_us > now_us}
             for instance in service.instances:
+                service.dead.pop(instance.container.pod.uid, None)
                 _look_for_cpu(service, instance, now_us)
         # At first no one knows how others answer: those who call others hear it one after the other.
         for _ in self._order if now_us == 0 else (0,):
@@ -181,12 +201,12 @@ class Services:
 
     def _next_step_us(self, now_us: int) -> int:
         if any(_is_busy(service) for service in self._order):
-            return now_us + _STEP_US
+            return _next_second_us(now_us)
         next_us = now_us + _LONG_STEP_US
         for service in self._order:
             end_us = service.demand.requests_milli.piece(now_us).end_us
             if end_us is not None:
-                next_us = min(next_us, max(now_us + _STEP_US, -(-end_us // _STEP_US) * _STEP_US))
+                next_us = min(next_us, max(_next_second_us(now_us), -(-end_us // _STEP_US) * _STEP_US))
         return next_us
 
     def _find_pods(self, service: _Service, now_us: int) -> None:
@@ -197,6 +217,9 @@ class Services:
         for instance in before:
             if id(instance.state) not in kept:
                 service.totals["lost"] += instance.state.backlog
+                lost_us = instance.node.lost_us
+                if instance.is_ready and lost_us is not None:
+                    service.dead[instance.container.pod.uid] = lost_us + self._noticed_after_us
 
     def _running(self, service: _Service, now_us: int) -> Iterator[_Instance]:
         cluster = self._cluster
@@ -214,12 +237,14 @@ class Services:
 
     def _send(self, now_us: int) -> None:
         """Divide the load of each service among its pods, and let them call others."""
+        heard = 1.0 - exp(-(now_us - self._sent_us) / SECOND_US / _HEARD_SECONDS) if now_us else 1.0
+        self._sent_us = now_us
         for service in self._order:
             service.load = service.demand.requests_milli.at(now_us) / 1000 + service.incoming
             service.incoming = 0.0
-            self._call(service)
+            self._call(service, heard)
             ready = service.ready
-            share = service.load / len(ready) if ready else 0.0
+            share = service.load / (len(ready) + len(service.dead)) if ready else 0.0
             for instance in service.instances:
                 _serve(service, instance, share if instance.is_ready else 0.0)
             begun = sum(instance.begun for instance in service.instances)
@@ -228,9 +253,11 @@ class Services:
                 self._by_name[name].incoming += begun * outcome.attempts
                 service.retrying += begun * outcome.retries
 
-    def _call(self, service: _Service) -> None:
-        """Find out what becomes of the calls for one request."""
-        service.outcomes = {name: call_outcome(call, self._by_name[name].answers) for name, call in service.calls}
+    def _call(self, service: _Service, heard: float) -> None:
+        """Find out what becomes of the calls for one request; ``heard`` is how much of a change callers feel by now."""
+        for name, call in service.calls:
+            now = call_outcome(call, self._by_name[name].endpoints)
+            service.outcomes[name] = service.outcomes.get(name, now).towards(now, heard)
         succeeds = 1.0
         service.call_seconds = 0.0
         for outcome in service.outcomes.values():
@@ -243,7 +270,9 @@ class Services:
     def _take_sample(self, service: _Service, now_us: int) -> None:
         sample = _sample(service, now_us)
         last = service.samples[-1] if service.samples else None
-        if last is None or _unlike(last, sample):
+        if last is not None and last.time_us == now_us:
+            service.samples[-1] = sample
+        elif last is None or _unlike(last, sample):
             service.samples.append(sample)
         is_failing = sample.errors_permille >= _OVERLOADED_PERMILLE
         if is_failing or service.answers_since_us < 0:
@@ -287,6 +316,10 @@ class Services:
         return tuple(_outcome(service, end_us) for service in self._by_name.values())
 
 
+def _next_second_us(now_us: int) -> int:
+    return (now_us // _STEP_US + 1) * _STEP_US
+
+
 def _call(call: ServiceCall) -> Call:
     budget = call.retry_budget_percent
     return Call(
@@ -319,8 +352,8 @@ def _pass(service: _Service, seconds: float) -> None:
     totals = service.totals
     totals["requests"] += service.load * seconds
     totals["retries"] += service.retrying * seconds
-    if not service.ready:
-        totals["refused"] += service.load * seconds
+    served = sum(instance.state.load for instance in service.instances)
+    totals["refused"] += (service.load - served) * seconds
     timeout_us = service.demand.timeout_us
     for instance in service.instances:
         state = instance.state
@@ -370,7 +403,8 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
     answers = service.answers
     timeout_us = service.demand.timeout_us
     timeout = None if timeout_us is None else timeout_us / SECOND_US
-    errors = sum(pod.fails(timeout) for pod in answers) / len(answers) if answers else 1.0
+    endpoints = service.endpoints
+    errors = sum(pod.fails(timeout) for pod in endpoints) / len(endpoints) if endpoints else 1.0
     outcomes = service.outcomes.values()
     mean = service.call_seconds
     p50 = sum(outcome.p50_seconds for outcome in outcomes) - mean
@@ -408,6 +442,8 @@ def _cause(service: _Service) -> tuple[OverloadCause, str]:
     ready = service.ready
     if not ready:
         return OverloadCause.NOT_READY, ""
+    if service.dead and service.utilisation < 1:
+        return OverloadCause.NODE_LOST, ""
     worst = max(ready, key=lambda instance: instance.state.load / max(1e-9, instance.state.able.rate))
     able = worst.state.able
     slowest = max(service.outcomes, key=lambda name: service.outcomes[name].seconds, default="")
@@ -465,7 +501,10 @@ def _badness(sample: ServiceSample) -> tuple[int, int]:
     return sample.errors_permille, sample.p99_us or 0
 
 
-def services_of(cluster: ServingCluster) -> Services | None:
-    """Return the services of a cluster; None if no workload has one, and then they cost nothing."""
+def services_of(cluster: ServingCluster, noticed_after_us: int) -> Services | None:
+    """Return the services of a cluster; None if no workload has one, and then they cost nothing.
+
+    Lost nodes are noticed after a time, until which their pods get requests.
+    """
     has_any = any(workload.service is not None for workload in cluster.scenario.workloads)
-    return Services(cluster) if has_any else None
+    return Services(cluster, noticed_after_us) if has_any else None

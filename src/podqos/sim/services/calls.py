@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from podqos.sim.services.queueing import Waiting
 
@@ -72,6 +73,12 @@ class CallOutcome(Struct, frozen=True, gc=False):
     """How long it waits for them, one after the other."""
     p50_seconds: float = 0.0
     p99_seconds: float = 0.0
+
+    def towards(self, other: CallOutcome, share: float) -> CallOutcome:
+        """Return what lies between this and another outcome."""
+        if share >= 1.0 or self == other:
+            return other
+        return CallOutcome(*(a + (b - a) * share for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 def call_outcome(call: Call, pods: Sequence[Answers]) -> CallOutcome:
