@@ -261,7 +261,65 @@ class ReplacementFor(Reason, frozen=True):
     pod: str
     why: str
     back_off_seconds: int = 0
-    """How long the DaemonSet controller waited before replacing the failed pod."""
+    """How long the DaemonSet or Job controller waited after the failure before replacing the pod."""
+
+
+class JobEnded(Reason, frozen=True):
+    """Why a Job is Complete or Failed, and what it counted."""
+
+    job: str
+    """``namespace/name``."""
+    reason: str
+    """CompletionsReached, BackoffLimitExceeded, … as in the condition of the Job."""
+    succeeded: int = 0
+    failed: int = 0
+    """Pods that failed and count, those included that were stopped because the Job failed."""
+    completions: int | None = None
+    backoff_limit: int | None = None
+    restarts: int = 0
+    """The container restarts that reached the back-off limit, with ``restartPolicy: OnFailure``."""
+    active_deadline_seconds: int | None = None
+    succeeded_indexes: str = ""
+    failed_indexes: str = ""
+    rule: int | None = None
+    """The rule of the pod failure policy or of the success policy that decided."""
+    pod: str = ""
+    """The pod that matched the rule of the pod failure policy."""
+    container: str = ""
+    exit_code: int | None = None
+    condition: str = ""
+
+
+class DeletedWithJob(Reason, frozen=True):
+    """Why a controller deleted a Job, or pods of it."""
+
+    job: str
+    """``namespace/name``."""
+    reason: str
+    """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
+
+
+class CronJobDue(Reason, frozen=True):
+    """The Job that a CronJob created, and for when."""
+
+    cron_job: str
+    job: str
+    scheduled: str
+    """Such as 2026-11-15T04:00:00Z."""
+    late_seconds: int = 0
+    many_missed: bool = False
+    """Whether it has missed more than a hundred runs."""
+
+
+class CronJobSkipped(Reason, frozen=True):
+    """Why a CronJob did not create a Job."""
+
+    cron_job: str
+    reason: str
+    """JobAlreadyActive or MissSchedule, as in the event of the CronJob."""
+    scheduled: str
+    active: tuple[str, ...] = ()
+    starting_deadline_seconds: int | None = None
 
 
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -364,6 +422,10 @@ Because = (
     | PreemptedFor
     | RoomForCritical
     | ReplacementFor
+    | JobEnded
+    | DeletedWithJob
+    | CronJobDue
+    | CronJobSkipped
     | NoPlace
     | GuardMode
     | EvictionReport

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
 from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
@@ -356,6 +357,10 @@ class Workload(Struct, frozen=True, gc=False):
     selector: LabelSelector | None = None
     """The selector of an object with a template, if its kind requires one."""
     needs_selector: bool = False
+    job: JobSpec | None = None
+    """Of a Job, or of the Jobs of a CronJob."""
+    cron: CronJobSpec | None = None
+    """Of a CronJob."""
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

@@ -16,6 +16,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
 
@@ -24,6 +25,8 @@ _MEBIBYTE = 1 << 20
 
 def line(entry: Entry) -> str:
     """Return an entry in one line, without its time and node."""
+    if isinstance(entry.because, JobReasons) and entry.pod is None:
+        return job_line(entry.because, _VERBS[entry.kind])
     who = subject(entry)
     match entry.kind:
         case Kind.OOM_KILLED | Kind.EVICTED:
@@ -85,6 +88,11 @@ _VERBS = {
     Kind.DELETED: "deleted",
     Kind.REPLACED: "created by its controller",
     Kind.PENDING: "waits for a node",
+    Kind.JOB_CREATED: "creates Job",
+    Kind.JOB_SKIPPED: "skips",
+    Kind.JOB_COMPLETE: "complete",
+    Kind.JOB_FAILED: "failed",
+    Kind.JOB_DELETED: "deleted",
     Kind.LOST: "lost",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -160,6 +168,8 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+            return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)
 

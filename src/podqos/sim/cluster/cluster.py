@@ -110,14 +110,18 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
-        if self._watching and entry.kind in _STATUS_CHANGES:
-            self.plan(self.queue.now_us, partial(self._changed, entry.pod or ""))
+        if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
+            self._tell(entry.pod.replace("/", "_", 1))
 
-    def _changed(self, key: str, now_us: int) -> None:
-        """Tell the controller of a pod that its status has changed, if it wants to know."""
-        uid = key.replace("/", "_", 1)
+    def _tell(self, uid: str) -> None:
+        """Let the controller of a pod know that its status has changed, if it wants to."""
         replica = self._replicas.get(uid)
         if replica is not None and id(replica.workload) in self._watching:
+            self.plan(self.queue.now_us, partial(self._changed, uid))
+
+    def _changed(self, uid: str, now_us: int) -> None:
+        replica = self._replicas.get(uid)
+        if replica is not None:
             self._controllers[id(replica.workload)].changed(self.pods[uid][0], now_us)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
@@ -182,6 +186,11 @@ class SimCluster:
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
 
+    def need_all_nodes(self, pod: Pod) -> None:
+        """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
+        if self.scenario.only is not None:
+            raise LeavesShard(pod.key, self.queue.now_us)
+
     def placed(self, pod: Pod, name: str) -> None:
         """Take the scheduler's decision where a pod runs."""
         node = self.fleet.get(name)
@@ -221,6 +230,7 @@ class SimCluster:
         """Remove a pod; a pending one is gone at once."""
         self._why[uid] = why
         pod, name = self.pods[uid]
+        self._tell(uid)
         if name is None:
             self._forget(pod)
             return
@@ -254,6 +264,14 @@ class SimCluster:
         _, name = self.pods[uid]
         node = None if name is None else self.fleet.awake.get(name)
         return None if node is None else node.state.pods.get(uid)
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod comes from."""
+        return self._replicas[uid]
+
+    def why_removed(self, uid: str) -> str:
+        """Return why a pod is being removed; empty if it is not."""
+        return self._why.get(uid, "")
 
     def await_pod(self, pod: Pod) -> None:
         """Count a pod that is gone as expected until it is replaced: disruption budgets do."""

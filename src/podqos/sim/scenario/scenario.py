@@ -15,6 +15,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
 from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
@@ -27,6 +28,9 @@ LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 # The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
+
+DEFAULT_START_US = 946_684_800 * SECOND_US
+"""2000-01-01T00:00:00Z, a Saturday."""
 
 
 class Filesystem(Struct, frozen=True, gc=False):
@@ -108,6 +112,10 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
     spread: bool = False
     """Bound without asking the scheduler, evenly over all nodes: replica i runs on node i modulo their number."""
+    job: JobSpec | None = None
+    """Of a Job, or of the Jobs of a CronJob: the spec as the API server stores it."""
+    cron: CronJobSpec | None = None
+    """Of a CronJob: it has pods when its schedule says so."""
     recreate: bool = True
     """Whether a controller replaces pods that were evicted, failed or were lost with their node."""
 
@@ -144,6 +152,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     description: str = ""
     seed: int = 0
     duration_us: int
+    start_us: int = DEFAULT_START_US
+    """The time of day and year at which it begins, in microseconds since 1970: CronJobs run by it."""
     nodes: tuple[NodeGroup, ...]
     workloads: tuple[ScenarioWorkload, ...]
     """In the order in which they were written, which is that of arrival at the same time."""

@@ -104,11 +104,11 @@ class DemandReader:
             if node not in self._known_nodes:
                 fix = suggestion(node, self._nodes[:1000])
                 self._report((*path, "nodes", index), f'no such node: "{node}"', fix)
-        replicas = workload.replicas if part.replicas is None else max(0, part.replicas)
+        if part.replicas is not None:
+            workload = _with_replicas(workload, max(0, part.replicas))
         return replace(
             workload,
-            replicas=replicas,
-            demands=self._demands(part, replace(workload, replicas=replicas), path),
+            demands=self._demands(part, workload, path),
             arrives_us=int(part.arrives),
             deleted_us=None if part.deleted is None else int(part.deleted),
             nodes=part.nodes,
@@ -124,6 +124,9 @@ class DemandReader:
             what = f"{' and '.join(given)} exclude each other".replace("per_replica", "perReplica")
             self._report(path, what, "put demands below containers: or perReplica:, not next to them")
         pods = len(self._nodes) if workload.kind == "DaemonSet" else workload.replicas
+        if workload.job is not None:
+            # Those that follow when others have succeeded have numbers of their own.
+            pods = max(pods, workload.job.completions or 0)
         if part.per_replica:
             variants = [
                 self._variant(variant, workload, pods, (*path, "perReplica", index))
@@ -192,6 +195,16 @@ class DemandReader:
 
         every = (*made.values(), *(each for pair in volumes.values() for each in pair))
         return max(map(len, every), default=1), demand
+
+
+def _with_replicas(workload: ScenarioWorkload, replicas: int) -> ScenarioWorkload:
+    """Return a workload with so many pods at a time; a Job then has at least as many completions."""
+    job = workload.job
+    if job is not None:
+        completions = None if job.completions is None else max(job.completions, replicas)
+        job = replace(job, parallelism=replicas, completions=completions)
+        replicas = job.pods
+    return replace(workload, replicas=replicas, job=job)
 
 
 def _names(workload: ScenarioWorkload) -> Iterable[str]:

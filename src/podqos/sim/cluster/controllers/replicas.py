@@ -32,7 +32,7 @@ class KeptReplicas:
         cluster, workload = self._cluster, self.workload
 
         def replica(number: int) -> Replica:
-            return Replica(workload, number, cluster.next_order() if now_us else (self._index, number))
+            return self.replica(number, first=not now_us)
 
         if is_there_first(workload):
             for number, name in cluster.fleet.first_pods(workload):
@@ -43,6 +43,11 @@ class KeptReplicas:
         else:
             for number, pod in enumerate(self.first_pods()):
                 cluster.create(pod, replica(number))
+
+    def replica(self, number: int, generation: int = 0, *, first: bool = False) -> Replica:
+        """Return where a pod comes from; ``first`` is one of those present at the start."""
+        order = (self._index, number) if first else self._cluster.next_order()
+        return Replica(self.workload, number, order, generation)
 
     def first_pods(self) -> Iterator[Pod]:
         """Yield the first pods of a workload that the scheduler places."""
@@ -66,7 +71,7 @@ class KeptReplicas:
             cluster.replaced(end.pod)
             if is_over(self.workload, now_us):
                 return
-            replica = Replica(self.workload, end.replica.number, cluster.next_order(), end.replica.generation + 1)
+            replica = self.replica(end.replica.number, end.replica.generation + 1)
             made = replacement(end.pod, replica)
             # A template that names its node needs no scheduler: the replacement is bound where the pod was.
             place = end.node if end.pod.spec.node_name else None
