@@ -70,13 +70,13 @@ def sync(view: DaemonSetView) -> DaemonSetStep:
 def _managed(view: DaemonSetView) -> DaemonSetStep:
     """Return which nodes lack a pod, and which pods are superfluous (``podsShouldBeOnNode``).
 
-    Failed pods are not among ``pods``: they are removed elsewhere, after a back-off. Without surge a node is empty when
-    even the terminating pod is gone.
+    Failed pods are removed elsewhere, after a back-off. Without surge a node is empty when even the terminating pod is
+    gone.
     """
     has_surge = bool(view.spec.counts(len(view.pods))[0]) and not view.spec.on_delete
     create, delete = [], []
     for node, pods in view.pods.items():
-        there = [pod for pod in pods if not pod.is_terminating]
+        there = [pod for pod in pods if pod.is_active]
         if not pods or (has_surge and not there):
             create.append(node)
         new, old = _new_and_old(view, there)

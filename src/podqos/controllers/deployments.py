@@ -34,6 +34,8 @@ class DeploymentSpec(Struct, frozen=True, gc=False, kw_only=True):
     max_unavailable: IntOrPercent = "25%"
     min_ready_seconds: int = 0
     progress_deadline_seconds: int = 600
+    states_deadline: bool = False
+    """Whether the manifest states the deadline: then it holds for the first rollout, too."""
 
     @property
     def fenceposts(self) -> tuple[int, int]:

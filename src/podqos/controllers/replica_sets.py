@@ -14,8 +14,6 @@ from math import log2
 
 from podqos.controllers.set_pods import PodPhase, SetPod
 
-BURST_REPLICAS = 500
-"""How many pods a ReplicaSet creates or deletes in one sync."""
 _NANOSECONDS = 1000
 
 

@@ -70,12 +70,25 @@ class ControlledCluster(Protocol):
     queue: EventQueue
     fleet: Fleet
     control_plane: ControlPlane
+    pods: dict[str, tuple[Pod, str | None]]
+    """By uid: the pods that are there, and their nodes."""
+    unreachable_us: dict[str, int]
+    """By name of a lost node: when the control plane notices it."""
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan something for later."""
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""
+
+    def announce(self, kind: Kind, by: By, because: Because) -> None:
+        """Write a journal entry about a whole workload."""
+
+    def watch(self, workload: ScenarioWorkload) -> None:
+        """Call the controller of a workload from now on when the status of a pod changes."""
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod that is there comes from."""
 
     def next_order(self) -> tuple[int, int]:
         """Return the place of the next pod in the order of creation."""
