@@ -322,6 +322,63 @@ class CronJobSkipped(Reason, frozen=True):
     starting_deadline_seconds: int | None = None
 
 
+class NodeUnreachable(Reason, frozen=True):
+    """Why a pod was deleted by the taint of its node, and is still there."""
+
+    node: str
+    seconds: int
+    """How long it tolerated the taint."""
+
+
+class SupersededIn(Reason, frozen=True):
+    """Why a controller deleted a pod of its own."""
+
+    workload: str
+    """``namespace/name``."""
+    why: str
+    """``Updated`` or ``ScaledDown``."""
+    revision: int = 0
+    """The revision it is updated to."""
+
+
+class RolloutOf(Reason, frozen=True):
+    """The rollout of a workload."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    rolled_back: bool = False
+    """Whether its template is that of an earlier revision."""
+    is_complete: bool = False
+    """Whether all pods have it and are available."""
+
+
+class ScaledFromTo(Reason, frozen=True):
+    """How many pods are wanted."""
+
+    workload: str
+    """``namespace/name``."""
+    before: int
+    after: int
+    replica_set: str = ""
+    """The ReplicaSet that a Deployment scales; empty if the workload itself is scaled."""
+    is_new: bool = False
+    """Whether its template is the Deployment's."""
+
+
+class ProgressDeadlineExceeded(Reason, frozen=True):
+    """For how long a Deployment made no progress."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    seconds: int
+    updated: int
+    """How many of its pods have the newest template."""
+    available: int
+    replicas: int
+
+
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """How many nodes reject a pod for the same reason."""
 
@@ -426,6 +483,11 @@ Because = (
     | DeletedWithJob
     | CronJobDue
     | CronJobSkipped
+    | NodeUnreachable
+    | SupersededIn
+    | RolloutOf
+    | ScaledFromTo
+    | ProgressDeadlineExceeded
     | NoPlace
     | GuardMode
     | EvictionReport

@@ -311,7 +311,8 @@ class _Tally:
         pod, kind, firsts = entry.pod, entry.kind, self._firsts
         assert pod is not None
         if kind is Kind.REPLACED and isinstance(entry.because, ReplacementFor):
-            firsts[pod] = firsts.get(entry.because.pod, entry.because.pod)
+            first = firsts[pod] = firsts.get(entry.because.pod, entry.because.pod)
+            self._over.discard(first)  # it has its name again, after it was deleted
             return
         if firsts:
             pod = firsts.get(pod, pod)

@@ -28,6 +28,8 @@ def line(entry: Entry) -> str:
     if isinstance(entry.because, JobReasons) and entry.pod is None:
         return job_line(entry.because, _VERBS[entry.kind])
     who = subject(entry)
+    if isinstance(entry.because, _OF_WORKLOADS):
+        return _of_workload(entry.because)
     match entry.kind:
         case Kind.OOM_KILLED | Kind.EVICTED:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
@@ -94,6 +96,7 @@ _VERBS = {
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
     Kind.LOST: "lost",
+    Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
     Kind.EXPLAINED: "would have been saved by",
@@ -159,6 +162,12 @@ def _short(because: r.Because | None) -> str:
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
+        case r.NodeUnreachable(node=node, seconds=seconds):
+            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+        case r.SupersededIn(workload=workload, revision=revision):
+            return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
+        case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():
+            return _of_workload(because)
         case r.TooLittleLeft(resource=resource) as left:
             requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
             return f"requests {requested} {resource}; {used} of {of} already requested"
@@ -172,6 +181,29 @@ def _short(because: r.Because | None) -> str:
             return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)
+
+
+_OF_WORKLOADS = (r.RolloutOf, r.ScaledFromTo, r.ProgressDeadlineExceeded)
+
+
+def _own_name(workload: str) -> str:
+    return workload.partition("/")[2]
+
+
+def _of_workload(because: r.RolloutOf | r.ScaledFromTo | r.ProgressDeadlineExceeded) -> str:
+    """Return what happened to a workload as a whole."""
+    name = _own_name(because.workload)
+    match because:
+        case r.RolloutOf(revision=revision, rolled_back=is_back, is_complete=True):
+            return f"{name} is {'rolled back to' if is_back else 'completely on'} revision {revision}"
+        case r.RolloutOf(revision=revision, rolled_back=is_back):
+            return f"{name} is rolled {'back' if is_back else 'out'}: revision {revision}"
+        case r.ScaledFromTo(before=before, after=after, replica_set=replica_set):
+            who = f"{name} scales {replica_set}" if replica_set else f"{name} is scaled"
+            return f"{who} {'up' if after > before else 'down'} from {before} to {after}"
+        case r.ProgressDeadlineExceeded(revision=revision, seconds=seconds) as late:
+            pods = f"{late.updated} of {late.replicas} pods updated, {late.available} available"
+            return f"{name} exceeds its progress deadline: revision {revision} stalls for {seconds} s, {pods}"
 
 
 def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.SeenEvicted) -> str:

@@ -10,14 +10,16 @@ from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NoPlace
+from podqos.agent.reasons import Because, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
-from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, PodEnd
+from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
 from podqos.sim.cluster.controllers.kinds import controller_of
+from podqos.sim.cluster.controllers.sets import SetController
+from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
@@ -25,7 +27,7 @@ from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
 from podqos.sim.scenario.happenings import NodeLost
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -69,6 +71,8 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
+        self.unreachable_us: dict[str, int] = {}
+        """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
         self._watching: frozenset[int] = frozenset()
@@ -100,6 +104,9 @@ class SimCluster:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
         for workload in scenario.workloads:
             self.plan(workload.arrives_us, partial(self._arrive, workload))
+        controllers = {workload.identity: self._controllers[id(workload)] for workload in scenario.workloads}
+        for change in scenario.workload_changes:
+            self.plan(change.at_us, partial(self._change, change, controllers[change.workload]))
         for each in later:
             self.plan(each.at_us, partial(self._lose if each in lost else self._join, each.node))
 
@@ -129,6 +136,25 @@ class SimCluster:
         if node is not None:
             self.fleet.get(node)
         self.entries.append(Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because))
+
+    def announce(self, kind: Kind, by: By, because: Because) -> None:
+        """Write a journal entry about a whole workload."""
+        self.entries.append(Entry(self.queue.now_us, "", kind, None, None, by, because))
+
+    def watch(self, workload: ScenarioWorkload) -> None:
+        """Call the controller of a workload from now on when the status of a pod changes."""
+        self._watching |= {id(workload)}
+
+    def _change(self, change: WorkloadChange, controller: Controller, now_us: int) -> None:
+        """Let a user roll out, roll back or scale a workload."""
+        assert isinstance(controller, SetController), f"{change.workload} is not rolled out or scaled"
+        if isinstance(change, WorkloadScale):
+            workload = controller.workload
+            because = ScaledFromTo(f"{workload.namespace}/{workload.name}", controller.replicas, change.replicas)
+            self.announce(Kind.SCALED, By.USER, because)
+            controller.scale(change.replicas, now_us)
+        else:
+            controller.roll_out(change, now_us)
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
 
@@ -312,6 +338,7 @@ class SimCluster:
         if self.fleet.is_present(name):
             return
         self.fleet.add(name)
+        self.unreachable_us.pop(name, None)
         self.control_plane.joined(name)
         self._start_again(name)
         for controller in self._controllers.values():
@@ -333,11 +360,21 @@ class SimCluster:
         """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""
         self.fleet.drop(node.name)
         noticed_us = self.queue.now_us + NOTICED_AFTER_US
+        self.unreachable_us[node.name] = noticed_us
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))
+        if self._watching:
+            self.plan(noticed_us, partial(self._noticed, node.name))
         for uid, _ in self.in_order():
             pod, name = self.pods[uid]
             if name == node.name:
                 self._plan_loss(uid, pod, noticed_us)
+
+    def _noticed(self, name: str, now_us: int) -> None:
+        """Tell controllers that the pods of a lost node are no longer ready."""
+        for uid, replica in self.in_order():
+            pod, place = self.pods[uid]
+            if place == name and id(replica.workload) in self._watching:
+                self._controllers[id(replica.workload)].changed(pod, now_us)
 
     def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
         seconds = unreachable_seconds(pod.spec.tolerations)
@@ -348,4 +385,12 @@ class SimCluster:
     def _lost_pod(self, uid: str, now_us: int) -> None:
         if self._given_up_us.get(uid) == now_us:
             del self._given_up_us[uid]
-            self._ended(self.pods[uid][0], NODE_LOST)
+            pod, name = self.pods[uid]
+            controller = self._controllers[id(self._replicas[uid].workload)]
+            if not isinstance(controller, StatefulSetController):
+                self._ended(pod, NODE_LOST)
+            elif uid not in self._why:
+                self._why[uid] = NODE_LOST
+                because = NodeUnreachable(name or "", unreachable_seconds(pod.spec.tolerations) or 0)
+                self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, because)
+                controller.changed(pod, now_us)

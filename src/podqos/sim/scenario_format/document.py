@@ -228,7 +228,7 @@ class ScenarioSpec(Part, frozen=True):
     description: str = ""
     duration: Duration | None = None
     start: str = ""
-    """The date and time at which it begins, such as 2026-11-15T23:55:00Z, for CronJobs; absent: 2000-01-01T00:00:00Z."""
+    """The time at which it begins, such as 2026-11-15T23:55:00Z, for CronJobs; absent: 2000-01-01T00:00:00Z."""
     seed: int = 0
     kubernetes_version: str = ""
     """Absent: the newest."""

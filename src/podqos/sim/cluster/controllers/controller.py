@@ -70,9 +70,11 @@ class ControlledCluster(Protocol):
     queue: EventQueue
     fleet: Fleet
     entries: list[Entry]
+    control_plane: ControlPlane
     pods: dict[str, tuple[Pod, str | None]]
     """By uid: the pods that are there, and their nodes."""
-    control_plane: ControlPlane
+    unreachable_us: dict[str, int]
+    """By name of a lost node: when the control plane notices it."""
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan something for later."""
@@ -85,6 +87,12 @@ class ControlledCluster(Protocol):
 
     def need_all_nodes(self, pod: Pod) -> None:
         """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
+
+    def announce(self, kind: Kind, by: By, because: Because) -> None:
+        """Write a journal entry about a whole workload."""
+
+    def watch(self, workload: ScenarioWorkload) -> None:
+        """Call the controller of a workload from now on when the status of a pod changes."""
 
     def next_order(self) -> tuple[int, int]:
         """Return the place of the next pod in the order of creation."""
