@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.shutdown import stop_seconds
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import MEMORY
@@ -366,7 +367,9 @@ def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
         yield f"Ranked before it but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
         yield f"Ranked ahead of {pressure.next_pod}: {_why_lower(pressure.before_next_by, over=pressure.over_request)}."
-    yield f"Its grace period was {pressure.grace_period_seconds} s."
+    seconds = pressure.grace_period_seconds
+    least = stop_seconds(seconds)
+    yield f"Its grace period was {seconds} s{f', its containers had {least} s to stop' if least > seconds else ''}."
 
 
 _CAUSES = {
