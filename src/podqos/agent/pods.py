@@ -85,12 +85,13 @@ def started(turn: Turn, uid: str) -> None:
         turn.put(containers.all_started(record))
 
 
-def delete(turn: Turn, uid: str) -> None:
-    """Stop a pod with its own grace period."""
-    record = turn.state.pods.get(uid)
-    if _has_to_wait(turn, PodDeleted(uid)) or record is None or record.stage not in _WANTED:
+def delete(turn: Turn, event: PodDeleted) -> None:
+    """Stop a pod with its own grace period, or with that of the deletion."""
+    record = turn.state.pods.get(event.uid)
+    if _has_to_wait(turn, event) or record is None or record.stage not in _WANTED:
         return
-    turn.ask(StopPod(record.pod, grace_seconds_of(record.pod)))
+    grace = event.grace_period_seconds
+    turn.ask(StopPod(record.pod, grace_seconds_of(record.pod) if grace is None else grace))
     turn.put(replace(record, stage=Stage.STOPPING))
 
 
@@ -164,7 +165,7 @@ def _preempt(turn: Turn, preempting: Preempting) -> None:
             if isinstance(event, PodBound):
                 bind(turn, event.pod)
             else:
-                delete(turn, event.uid)
+                delete(turn, event)
         return
     victim = turn.state.pods[there[0]]
     grace_seconds = grace_seconds_of(victim.pod)

@@ -31,6 +31,9 @@ def line(entry: Entry) -> str:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
         case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
+            evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
+            return f"{who} {evicted}{_after(_short(entry.because))}"
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
 
@@ -84,6 +87,10 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.CORDONED: "cordoned",
+    Kind.UNCORDONED: "uncordoned",
+    Kind.DRAINED: "drained",
+    Kind.DRAIN_BLOCKED: "not drained",
     Kind.REPLACED: "created by its controller",
     Kind.PENDING: "waits for a node",
     Kind.LOST: "lost",
@@ -149,6 +156,11 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
+            retried = f", tried again every {seconds} s" if seconds else ""
+            return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"
+        case r.DrainResult(evicted=evicted, seconds=took, errors=errors):
+            return "; ".join(errors) or f"{evicted} {'pod' if evicted == 1 else 'pods'} evicted in {took:g} s"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"

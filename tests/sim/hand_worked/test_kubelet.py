@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import ScenarioReading, read_given_scenario
 from podqos.sim.run import FinishedRun, simulate
 from sim.worlds import lines
@@ -196,3 +197,151 @@ def test_a_deleted_pod_that_is_evicted_meanwhile_has_the_shorter_grace_period():
     gone = {**hungry("web"), "deleted": "12s"}
     done = run_of([pod_of("web")], [gone], timing={"containerStop": "60s"})
     assert lines(done, "Evicted", "Stopped") == [(20, "Evicted", "default/web"), (22, "Stopped", "default/web")]
+
+
+# ---- cordon and drain ------------------------------------------------------------------------------------------------
+
+
+def deployment(name: str, replicas: int, kind: str = "Deployment", **spec: object) -> dict:
+    """Return the manifest of a workload whose pods request 100Mi and carry the label app."""
+    labels = {"app": name}
+    requests = {"resources": {"requests": {"memory": "100Mi"}}}
+    template = {"metadata": {"labels": labels}, "spec": pod_of(name, {"name": "main", **requests}, **spec)["spec"]}
+    number = {} if kind == "DaemonSet" else {"replicas": replicas}
+    made = {"selector": {"matchLabels": labels}, "template": template, **number}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": made}
+
+
+def budget(name: str, **amount: object) -> dict:
+    """Return the manifest of a budget for the pods of a workload."""
+    spec = {"selector": {"matchLabels": {"app": name}}, **amount}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
+
+
+def drained(manifests: list[dict], bound: dict[str, list[str]], drain: dict, **spec: object) -> FinishedRun:
+    """Drain node a of two at 10 s; pods are bound to nodes first."""
+    workloads = [{"workload": name, "nodes": nodes} for name, nodes in bound.items()]
+    events = [{"at": "10s", "drain": {"node": "a", **drain}}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    return run_of(manifests, workloads, **{"events": events, "nodes": nodes, **spec})
+
+
+def happened(done: FinishedRun, *kinds: str) -> list[tuple[float, str, str]]:
+    """Return time, kind and pod (or node) of entries."""
+    return [
+        (entry.time_us / SECOND_US, entry.kind.value, (entry.pod or entry.node).partition("/")[2] or entry.node)
+        for entry in done.entries
+        if entry.kind in kinds
+    ]
+
+
+DRAIN = ("Cordoned", "Drained", "DrainBlocked")
+
+
+def test_a_cordoned_node_takes_no_pods_until_it_is_uncordoned():
+    """Two pods of 600Mi arrive at 10 s; a node of 1000Mi has room for one.
+
+    a is cordoned from 5 s to 20 s (NodeUnschedulable filter): one pod runs on b at 10 s, the other on a at 20 s.
+    """
+    big = deployment("web", 2)
+    big["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "600Mi"
+    events = [{"at": "5s", "cordon": "a"}, {"at": "20s", "uncordon": "a"}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    done = run_of([big], [{"workload": "web", "arrives": "10s"}], events=events, nodes=nodes)
+    placed = [(entry.time_us / SECOND_US, entry.node) for entry in done.entries if entry.kind == "Placed"]
+    assert placed == [(10, "b"), (20, "a")]
+    assert happened(done, "Cordoned", "Uncordoned") == [(5, "Cordoned", "a"), (20, "Uncordoned", "a")]
+
+
+def test_a_drain_evicts_what_a_budget_allows_and_tries_the_rest_again_every_five_seconds():
+    """Four pods, two on a; minAvailable 3 allows one disruption.
+
+    10 s: web-0 is evicted, 3 are healthy; web-2 (also on a) is refused: needs 3, has 3. The replacement is made at 11 s
+    and runs on b. 15 s: 4 are healthy, web-2 is evicted; gone at once, so the drain ends at 15 s.
+    """
+    done = drained([deployment("web", 4), budget("web", minAvailable=3)], {"web": ["a", "b"]}, {})
+    assert happened(done, *DRAIN) == [
+        (10, "Cordoned", "a"), (10, "Drained", "web-0"), (10, "DrainBlocked", "web-2"), (15, "Drained", "web-2"),
+        (15, "Drained", "a"),
+    ]  # fmt: skip
+    (refusal,) = [entry.because for entry in done.entries if entry.kind == "DrainBlocked"]
+    assert refusal.message == (
+        "Cannot evict pod as it would violate the pod's disruption budget. "
+        "The disruption budget web needs 3 healthy pods and has 3 currently"
+    )
+    replaced = [(entry.time_us / SECOND_US, entry.node) for entry in done.entries if entry.kind == "Placed"]
+    assert replaced == [(11, "b"), (16, "b")]
+
+
+def test_a_budget_that_never_allows_a_disruption_blocks_a_drain_until_its_timeout():
+    """One replica, maxUnavailable 0: 0 allowed at 10, 15 … 30 s.
+
+    The timeout of 22 s is over at 32 s, which the try at 35 s finds (evictPods checks it before each eviction).
+    """
+    done = drained([deployment("web", 1), budget("web", maxUnavailable=0)], {"web": ["a"]}, {"timeout": "22s"})
+    assert happened(done, *DRAIN) == [(10, "Cordoned", "a"), (10, "DrainBlocked", "web-0"), (35, "DrainBlocked", "a")]
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "error"),
+    [
+        (deployment("web", 1, kind="DaemonSet"), {}, "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"),
+        (deployment("web", 1, volumes=[{"name": "v", "emptyDir": {}}]), {}, "Pods with local storage"),
+        (pod_of("web"), {}, "Pods that declare no controller (use --force to override)"),
+        (deployment("web", 1, kind="DaemonSet"), {"ignoreDaemonSets": True}, None),
+        (deployment("web", 1, volumes=[{"name": "v", "emptyDir": {}}]), {"deleteEmptyDirData": True}, None),
+        (pod_of("web"), {"force": True}, None),
+    ],
+)
+def test_a_pod_that_a_drain_must_not_remove_keeps_it_from_removing_any(made, options, error):
+    """The filters of kubectl (filters.go): one error, and no pod is evicted; the node stays cordoned."""
+    bound = {"other": ["a"]} if made["kind"] == "DaemonSet" else {"web": ["a"], "other": ["a"]}
+    done = drained([made, deployment("other", 1)], bound, options)
+    removed = [name for _, kind, name in happened(done, "Drained") if name != "a"]
+    if error is None:
+        own = {"DaemonSet": [], "Deployment": ["web-0"], "Pod": ["web"]}[made["kind"]]
+        assert removed == [*own, "other-0"]
+    else:
+        (blocked,) = [entry.because.errors for entry in done.entries if entry.kind == "DrainBlocked"]
+        assert (removed, error in blocked[0]) == ([], True)
+
+
+def test_an_unready_pod_is_evicted_if_its_budget_is_satisfied_without_it():
+    """Two pods, minAvailable 1. web-0 on a ends at 2 s and 5 s and is in back-off until 14 s: not ready at 10 s.
+
+    web-1 is healthy: 1 >= 1 > 0, so the eviction of web-0 needs no disruption (IfHealthyBudget), although none is
+    allowed. With minAvailable 2 it is refused, unless the policy is AlwaysAllow.
+    """
+    exits = {"demand": {"exits": {"after": "2s", "code": 1}}}
+    work = [{"workload": "web", "nodes": ["a", "b"], "perReplica": [exits, {"demand": {"memory": "1Mi"}}]}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    events = [{"at": "10s", "drain": {"node": "a"}}]
+
+    def first(**amount: object) -> str:
+        done = run_of([deployment("web", 2), budget("web", **amount)], work, events=events, nodes=nodes)
+        return happened(done, "Drained", "DrainBlocked")[0][1]
+
+    assert first(minAvailable=1) == "Drained"
+    assert first(minAvailable=2) == "DrainBlocked"
+    assert first(minAvailable=2, unhealthyPodEvictionPolicy="AlwaysAllow") == "Drained"
+
+
+def test_two_budgets_for_one_pod_make_the_eviction_fail_for_good():
+    """The eviction subresource answers 500, which kubectl does not retry."""
+    budgets = [budget("web", minAvailable=0), {**budget("web", minAvailable=0), "metadata": {"name": "again"}}]
+    done = drained([deployment("web", 1), *budgets], {"web": ["a"]}, {})
+    (result,) = [entry.because for entry in done.entries if entry.kind == "DrainBlocked"]
+    assert "more than one PodDisruptionBudget" in result.errors[0]
+
+
+def test_a_drain_waits_until_the_pods_are_gone_and_checks_every_second():
+    """Evicted at 10 s with 5 s of grace; the container takes 4.2 s. kubectl checks at 10, 11 … 15 s: drained at 15 s.
+
+    With disableEviction a budget that allows nothing does not matter.
+    """
+    made = [deployment("web", 1), budget("web", maxUnavailable=0)]
+    options = {"gracePeriod": "5s", "disableEviction": True}
+    done = drained(made, {"web": ["a"]}, options, timing={"containerStop": "4200ms"})
+    assert happened(done, "Drained", "Stopped") == [
+        (10, "Drained", "web-0"), (14.2, "Stopped", "web-0"), (15, "Drained", "a"),
+    ]  # fmt: skip
