@@ -255,6 +255,29 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class BudgetRefuses(Reason, frozen=True):
+    """The PodDisruptionBudget that does not allow an eviction for now."""
+
+    budget: str
+    healthy: int
+    """How many of its pods are ready."""
+    desired: int
+    """How many it needs."""
+    message: str
+    """In the API server's words."""
+    retry_seconds: int = 0
+    """When the drain tries again."""
+
+
+class DrainResult(Reason, frozen=True):
+    """How the drain of a node ended."""
+
+    evicted: int
+    seconds: float
+    errors: tuple[str, ...] = ()
+    """Why it failed, in kubectl's words."""
+
+
 class ReplacementFor(Reason, frozen=True):
     """The pod that a controller replaced with a new one."""
 
@@ -478,6 +501,8 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | BudgetRefuses
+    | DrainResult
     | ReplacementFor
     | JobEnded
     | DeletedWithJob

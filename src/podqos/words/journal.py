@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.shutdown import stop_seconds
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import MEMORY
@@ -35,6 +36,9 @@ def line(entry: Entry) -> str:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
         case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
+            evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
+            return f"{who} {evicted}{_after(_short(entry.because))}"
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
 
@@ -88,6 +92,10 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.CORDONED: "cordoned",
+    Kind.UNCORDONED: "uncordoned",
+    Kind.DRAINED: "drained",
+    Kind.DRAIN_BLOCKED: "not drained",
     Kind.REPLACED: "created by its controller",
     Kind.PENDING: "waits for a node",
     Kind.JOB_CREATED: "creates Job",
@@ -159,6 +167,11 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
+            retried = f", tried again every {seconds} s" if seconds else ""
+            return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"
+        case r.DrainResult(evicted=evicted, seconds=took, errors=errors):
+            return "; ".join(errors) or f"{evicted} {'pod' if evicted == 1 else 'pods'} evicted in {took:g} s"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
@@ -408,7 +421,9 @@ def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
         yield f"Ranked before it but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
         yield f"Ranked ahead of {pressure.next_pod}: {_why_lower(pressure.before_next_by, over=pressure.over_request)}."
-    yield f"Its grace period was {pressure.grace_period_seconds} s."
+    seconds = pressure.grace_period_seconds
+    least = stop_seconds(seconds)
+    yield f"Its grace period was {seconds} s{f', its containers had {least} s to stop' if least > seconds else ''}."
 
 
 _CAUSES = {

@@ -20,12 +20,13 @@ from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Contro
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
 from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
+from podqos.sim.cluster.draining import Drain
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.scenario.happenings import NodeLost
+from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 
@@ -94,11 +95,12 @@ class SimCluster:
         So a pod that arrives finds room that another leaves at that moment, wherever the two stand in the files.
         """
         scenario = self.scenario
-        lost = {happening for happening in scenario.happenings if isinstance(happening, NodeLost)}
-        later = [happening for happening in scenario.happenings if NodeLost(happening.at_us, happening.node) in lost]
-        for happening in scenario.happenings:
-            if happening not in later:
-                self.plan(happening.at_us, partial(self._join, happening.node))
+        machines = [happening for happening in scenario.happenings if isinstance(happening, NodeLost | NodeAdded)]
+        lost = {happening for happening in machines if isinstance(happening, NodeLost)}
+        later = [happening for happening in machines if NodeLost(happening.at_us, happening.node) in lost]
+        for machine in machines:
+            if machine not in later:
+                self.plan(machine.at_us, partial(self._join, machine.node))
         for workload in scenario.workloads:
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
@@ -107,8 +109,20 @@ class SimCluster:
         controllers = {workload.identity: self._controllers[id(workload)] for workload in scenario.workloads}
         for change in scenario.workload_changes:
             self.plan(change.at_us, partial(self._change, change, controllers[change.workload]))
+        for happening in scenario.happenings:
+            if not isinstance(happening, NodeLost | NodeAdded):
+                self.plan(happening.at_us, partial(self._happen, happening))
         for each in later:
             self.plan(each.at_us, partial(self._lose if each in lost else self._join, each.node))
+
+    def _happen(self, happening: Happening, now_us: int) -> None:
+        """Let an event happen that is neither the loss nor the arrival of a machine."""
+        match happening:
+            case Cordoned(node=name, takes_pods=takes_pods):
+                self._cordon(name, takes_pods=takes_pods)
+            case Drained(node=name):
+                self._cordon(name, takes_pods=False)
+                Drain(self, happening).begin(now_us)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -252,8 +266,8 @@ class SimCluster:
         for pod, name in unseen:
             self.write(Entry(self.queue.now_us, name, Kind.DELETED, pod.key, None, By.USER))
 
-    def remove(self, uid: str, why: str) -> None:
-        """Remove a pod; a pending one is gone at once."""
+    def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
+        """Remove a pod, by default with its own grace period; a pending one is gone at once."""
         self._why[uid] = why
         pod, name = self.pods[uid]
         self._tell(uid)
@@ -262,7 +276,7 @@ class SimCluster:
             return
         node = self.fleet.get(name)
         if node is not None:
-            node.report(PodDeleted(uid))
+            node.report(PodDeleted(uid, grace_seconds))
 
     def _forget(self, pod: Pod) -> Replica:
         uid = pod.metadata.uid
@@ -327,12 +341,25 @@ class SimCluster:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
 
+    def scale_of(self, workload: ScenarioWorkload) -> int:
+        """Return how many pods a workload should have now."""
+        return self._controllers[id(workload)].workload.replicas
+
     # ---- nodes come and go ---------------------------------------------------------------------------------------
 
     def _lose(self, name: str, now_us: int) -> None:
         node = self.fleet.get(name)
         if node is not None:
             node.lost(now_us)
+
+    def _cordon(self, name: str, *, takes_pods: bool) -> None:
+        """Let a node take no more pods, or take them again."""
+        if self.control_plane.takes_pods(name) == takes_pods:
+            return
+        self.fleet.get(name)
+        kind = Kind.UNCORDONED if takes_pods else Kind.CORDONED
+        self.write(Entry(self.queue.now_us, name, kind, None, None, By.USER))
+        self.control_plane.cordon(name, takes_pods=takes_pods)
 
     def _join(self, name: str, now_us: int) -> None:
         if self.fleet.is_present(name):

@@ -46,6 +46,8 @@ class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
     exits_after_us: int | None = None
     """How long after its start the container ends by itself; None is never."""
     exit_code: int = 0
+    pre_stop_us: int | None = None
+    """How long its ``preStop`` hook takes; None is what the hook says: a ``sleep`` its seconds, others nothing."""
 
     def settles_us(self, start_us: int) -> int | None:
         """Return how long after its start it no longer changes: at once if it is constant, None if it always does.

@@ -173,6 +173,8 @@ class DemandPart(Part, frozen=True):
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
+    pre_stop: Duration | None = None
+    """How long the container's preStop hook takes; absent: the seconds of a sleep, and no time for other hooks."""
 
 
 class VariantPart(Part, frozen=True):

@@ -59,7 +59,25 @@ class DemandReader:
                     ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
                 )
                 self._report(where, what, f"at most {MOST_PODS:,} are simulated")
+        for which, workload in enumerate(made):
+            self._check_hooks(
+                workload, ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
+            )
         return tuple(map(self._bound, made))
+
+    def _check_hooks(self, workload: ScenarioWorkload, path: FieldPath) -> None:
+        """Warn of hooks whose duration nobody states, and report durations of hooks that do not exist."""
+        spec = workload.pod.spec
+        for container in (*spec.containers, *spec.init_containers):
+            stated = [demands[container.name].pre_stop_us for demands in workload.demands if container.name in demands]
+            is_stated = any(time_us is not None for time_us in stated)
+            hook = None if container.lifecycle is None else container.lifecycle.pre_stop
+            name = f"{workload.namespace}/{workload.name} ({container.name})"
+            if hook is None and is_stated:
+                self._report(path, f"{name} has no preStop hook", "remove preStop, or add the hook to the manifest")
+            elif hook is not None and hook.sleep is None and not is_stated:
+                what = f"the preStop hook of {name} is simulated as taking no time"
+                self._warn(path, what, "say how long it takes, such as preStop: 5s in its demand")
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
         """Return a workload bound to its manifest's node, unless the scenario states another."""
@@ -191,6 +209,7 @@ class DemandReader:
                 volumes={volume: VolumeDemand(turn(used), turn(inodes)) for volume, (used, inodes) in volumes.items()},
                 exits_after_us=None if exits.after is None else int(exits.after),
                 exit_code=exits.code,
+                pre_stop_us=None if part.pre_stop is None else int(part.pre_stop),
             )
 
         every = (*made.values(), *(each for pair in volumes.values() for each in pair))

@@ -25,6 +25,8 @@ DELETED = "Deleted"
 """Why a pod ended that was removed because its workload, or its controller, no longer wants it."""
 NODE_LOST = "NodeLost"
 PREEMPTED = "Preempted"
+DRAINED = "Drained"
+"""Why a pod ended that was evicted through the API."""
 
 
 class PodEnd(Struct, frozen=True, gc=False):
@@ -35,7 +37,7 @@ class PodEnd(Struct, frozen=True, gc=False):
     node: str | None
     """Where it ran; None if it was pending."""
     why: str
-    """Deleted, NodeLost, Preempted, Evicted, Rejected, Preempting, Succeeded, Failed."""
+    """Deleted, NodeLost, Preempted, Drained, Evicted, Rejected, Preempting, Succeeded, Failed."""
     record: PodRecord | None = None
     """What its kubelet last knew of it: exit codes and restarts of its containers."""
 
