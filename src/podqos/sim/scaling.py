@@ -127,7 +127,10 @@ def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorklo
 
 def _demand(demand: Demand, scale: ScaleFactors) -> Demand:
     curves = {name: _curve(getattr(demand, name), scale, scale.part) for name in _MEMORY_CURVES}
-    return replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
+    scaled = replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
+    if isinstance(scaled, ContainerDemand) and scaled.work_us is not None:
+        return replace(scaled, work_us=scale.moment(scale.milli(scaled.work_us)))
+    return scaled
 
 
 def _curve(curve: Curve, scale: ScaleFactors, amount: Callable[[int], int]) -> Curve:

@@ -46,6 +46,14 @@ class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
     exits_after_us: int | None = None
     """How long after its start the container ends by itself; None is never."""
     exit_code: int = 0
+    work_us: int | None = None
+    """How much CPU time it has to get until it ends by itself; None: that does not end it. A container that is started
+    again begins anew."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself."""
+        return self.exits_after_us is not None or self.work_us is not None
 
     @property
     def pids_wanted(self) -> Curve:
