@@ -149,9 +149,11 @@ def cpu_course(groups: Iterable[CpuGroup], cores: int | Fraction) -> CpuCourse:
 
     The slopes are rounded down to whole units per microsecond: units should be small.
     """
+    groups = tuple(groups)
     root = _divided(groups, cores)
     changes: list[int] = []
-    if _demand_slopes(root, changes):
+    if any(group.demand_slope for group in groups):
+        _demand_slopes(root, changes)
         over = root.want_nano - root.capacity_nano
         _add_change(over, root.want_slope, changes)
         root.granted_slope = root.want_slope if _is_below(over, root.want_slope) else 0
@@ -283,11 +285,12 @@ def _throttle(parent: _Node) -> None:
 # ---- how that changes --------------------------------------------------------------------------------------------
 
 
-def _demand_slopes(node: _Node, changes: list[int]) -> bool:
-    """Find how fast demands grow, from the leaves up; return whether any does."""
+def _demand_slopes(node: _Node, changes: list[int]) -> None:
+    """Find how fast demands grow, from the leaves up."""
     group = node.group
     if node.children:
-        is_moving = any([_demand_slopes(child, changes) for child in node.children])
+        for child in node.children:
+            _demand_slopes(child, changes)
         node.demand_slope = sum(child.want_slope for child in node.children)
     else:
         node.demand_slope = group.demand_slope
@@ -295,13 +298,11 @@ def _demand_slopes(node: _Node, changes: list[int]) -> bool:
             over = group.demand_nano - group.threads * CORE_NANO
             _add_change(over, group.demand_slope, changes)
             node.demand_slope = group.demand_slope if _is_below(over, group.demand_slope) else 0
-        is_moving = bool(group.demand_slope)
     node.want_slope = node.demand_slope
     if node.quota_nano is not None:
         over = node.demand_nano - node.quota_nano
         _add_change(over, node.demand_slope, changes)
         node.want_slope = node.demand_slope if _is_below(over, node.demand_slope) else 0
-    return is_moving
 
 
 def _granted_slopes(parent: _Node, changes: list[int]) -> None:

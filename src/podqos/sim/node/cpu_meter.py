@@ -1,8 +1,8 @@
 """What a container wants of the CPU and gets, added up: exactly, from one change to the next.
 
 Between two looks of ``NodeCpu`` both change linearly, so that their integrals are quadratic: an amount of work is done
-at the first whole microsecond at which the integral of the granted CPU has reached it. While nothing keeps a container
-from what it wants, the curve of its demand says all: it is not followed bend by bend.
+at the first whole microsecond at which the integral of the granted CPU has reached it, to a nanosecond of CPU. While
+nothing keeps a container from what it wants, the curve of its demand says all: it is not followed bend by bend.
 
 Amounts are in units of 2⁻⁴⁰ · 10⁻¹² cores (``MILLI`` of them are a thousandth of a core), areas are doubled
 (``engine.integral``).
@@ -18,13 +18,16 @@ from podqos.kernel.cpu import CORE_NANO
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.engine.event_queue import NEVER_US, EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Planner
-from podqos.sim.engine.integral import area, area_of, reached, span_us
+from podqos.sim.engine.integral import CurveArea, area, span_us
 
 MILLI = CORE_NANO << FRACTION_BITS
 """A thousandth of a core, in the units in which a simulated node divides its CPU."""
 
 CPU_US = 2 * 1000 * MILLI
 """The doubled area of one core for one microsecond."""
+
+_DONE = CPU_US // 1000
+"""What may be missing of work that is done: slopes and shares are rounded down."""
 
 
 class CpuLine(Struct, frozen=True, gc=False):
@@ -51,9 +54,8 @@ class CpuMeter:
     """The CPU of one run of a container, from its start to its end."""
 
     __slots__ = (
-        "_curve",
-        "_offset_us",
         "_period",
+        "demand",
         "granted",
         "least",
         "line",
@@ -65,8 +67,7 @@ class CpuMeter:
     )
 
     def __init__(self, curve: Curve, started_us: int) -> None:
-        self._curve = curve
-        self._offset_us = started_us if curve.clock is Clock.CONTAINER else 0
+        self.demand = CurveArea(curve, started_us if curve.clock is Clock.CONTAINER else 0, MILLI)
         self.started_us = self.settled_us = started_us
         self.line: CpuLine | None = None
         """While it is short of CPU."""
@@ -84,7 +85,7 @@ class CpuMeter:
         if not passed_us:
             return
         if line is None:
-            free = area_of(self._curve, self._offset_us, self.settled_us, now_us) * CORE_NANO
+            free = self.demand.between(self.settled_us, now_us)
             self.wanted += free
             self.granted += free
         else:
@@ -104,11 +105,6 @@ class CpuMeter:
         """Go on with another line, or without one."""
         self.settle(now_us)
         self.line = line
-
-    def free_us(self, work: int) -> tuple[int, int]:
-        """Return when some more work is done if nothing keeps it from what it wants (``integral.reached``)."""
-        at_us, left = reached(self._curve, self._offset_us, self.settled_us, -(-work // CORE_NANO))
-        return at_us, left * CORE_NANO
 
     def _note_share(self, wanted: int, granted: int) -> None:
         if wanted > 0 and granted * self.least[1] < self.least[0] * wanted:
@@ -136,7 +132,7 @@ class WorkLeft:
         self._version = 0
         self.work = work_us * CPU_US
         """As a doubled area."""
-        at_us, left = meter.free_us(self.work)
+        at_us, left = meter.demand.reached(meter.started_us, self.work - _DONE)
         self.alone_us = None if left else at_us - meter.started_us
         """How long it takes if it gets all it wants."""
         self.plan(meter.started_us)
@@ -148,10 +144,10 @@ class WorkLeft:
     def plan(self, now_us: int) -> None:
         """Plan when it is done if nothing changes any more; the meter is settled."""
         self._version += 1
-        meter, left = self._meter, self.work - self._meter.granted
+        meter, left = self._meter, self.work - self._meter.granted - _DONE
         line = meter.line
         if line is None:
-            done_us, rest = meter.free_us(left)
+            done_us, rest = meter.demand.reached(now_us, left)
         else:
             needed_us, rest = span_us(line.granted_at(now_us), line.granted_slope, left), 0
             done_us = NEVER_US if needed_us is None else now_us + needed_us

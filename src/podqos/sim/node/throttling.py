@@ -6,7 +6,7 @@ machine. While some are short of CPU it is asked, too, when what they get stops 
 or ceases to be denied a thousandth of a core, which is what counts as throttled.
 
 What containers that are short of CPU want and get is added up by their meters (``cpu_meter``). Others get what they
-want, and cost nothing. Where all together are short of less than a thousandth of a core, that is neglected.
+want, and cost nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve
 from podqos.sim.engine.event_queue import LAST_TURN, NEVER_US, Action, EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, GaugeMark, Planner
+from podqos.sim.engine.integral import CurveArea
 from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.cpu_meter import MILLI, CpuLine, CpuMeter, WorkLeft
 from podqos.sim.node.pods import SimContainer
@@ -137,8 +138,9 @@ class NodeCpu:
         return gauge
 
     def _watch(self, gauge: Gauge, limit: int) -> None:
-        """Look whenever a gauge passes a limit, upwards or downwards."""
-        rising, _ = GaugeMark.both_ways(gauge, limit, self._planner, self.look, self.look)
+        """Look whenever a gauge passes a limit, upwards or downwards, be it by next to nothing."""
+        rising, falling = GaugeMark.both_ways(gauge, limit, self._planner, self.look, self.look)
+        rising.level = falling.level = (limit << FRACTION_BITS) + 1
         rising.is_armed = True
 
     def _noticing(self, time_us: int, priority: EventPriority, action: Action, turn: int = LAST_TURN) -> None:
@@ -170,12 +172,12 @@ class NodeCpu:
 
     def shares(self, time_us: int) -> dict[str, CpuShare]:
         """Divide the CPU; by path, in the units of ``MILLI``."""
-        return cpu_shares(self._groups(time_us), self.cpu_milli << FRACTION_BITS)
+        return cpu_shares(self._groups(time_us, _amount), self.cpu_milli << FRACTION_BITS)
 
-    def _groups(self, time_us: int) -> Iterator[CpuGroup]:
-        """Yield the groups in the units of ``MILLI``: a machine may have a part of a core, and slopes are exact."""
+    def _groups(self, time_us: int, line: Callable[[Allocation, int], tuple[int, int]]) -> Iterator[CpuGroup]:
+        """Yield the groups in the units of ``MILLI``: a machine may have a part of a core, and slopes are fine."""
         if self.system is not None:
-            wanted, slope = self.system.fine(time_us) * CORE_NANO, self.system.slope * CORE_NANO
+            wanted, slope = line(self.system, time_us)
             yield CpuGroup(_SYSTEM, self._system_weight, demand_nano=wanted, demand_slope=slope)
         seen: set[str] = set()
         for container in self.running.values():
@@ -184,7 +186,7 @@ class NodeCpu:
                     seen.add(group.path)
                     yield self._group(group.path, 0, 0)
             assert container.cpu is not None
-            yield self._group(container.path, container.cpu.fine(time_us) * CORE_NANO, container.cpu.slope * CORE_NANO)
+            yield self._group(container.path, *line(container.cpu, time_us))
 
     def _group(self, path: str, demand: int, slope: int) -> CpuGroup:
         setting = self._settings.get(path)
@@ -200,11 +202,11 @@ class NodeCpu:
                 self._follow(path, None, now_us)
             return
         self.wanted.rouse(now_us)
-        course = cpu_course(self._groups(now_us), self.cpu_milli << FRACTION_BITS)
+        course = cpu_course(self._groups(now_us, _line), self.cpu_milli << FRACTION_BITS)
         changes = [] if course.steady_us is None else [course.steady_us]
         for path, container in self.running.items():
             share = course.shares[path]
-            denied, slope = share.denied_nano, share.denied_slope
+            denied, slope = share.denied_nano - _lag(container, share, now_us), share.denied_slope
             bound = _BY[share.bound if denied >= MILLI else None]
             of_pod = bound is ThrottledBy.QUOTA and share.bound_at == container.pod.group.path
             if (bound, of_pod) != self._bounds.get(path, _UNBOUND):
@@ -218,8 +220,8 @@ class NodeCpu:
                 changes.append(-((denied - MILLI) // slope))
             elif slope < 0 and denied >= MILLI:
                 changes.append((denied - MILLI) // -slope + 1)
-            if denied or path in self._short:
-                self._follow(path, self._line(share, now_us) if denied else None, now_us)
+            if share.denied_nano or path in self._short:
+                self._follow(path, self._follow_line(share, now_us) if share.denied_nano else None, now_us)
         self._due_us = now_us + min(changes) if changes else NEVER_US
         if changes:
             self._planner(self._due_us, EventPriority.SHARING, self._look_again)
@@ -229,7 +231,7 @@ class NodeCpu:
         if now_us == self._due_us and now_us != self._looks_at_us:
             self._look(now_us)
 
-    def _line(self, share: CpuShare, now_us: int) -> CpuLine:
+    def _follow_line(self, share: CpuShare, now_us: int) -> CpuLine:
         period_us = None
         if share.bound is CpuBound.QUOTA and share.bound_at is not None:
             period_us = self._settings[share.bound_at].period_usec
@@ -249,11 +251,30 @@ class NodeCpu:
             work.plan(now_us)
 
     def _may_bind(self, now_us: int) -> bool:
-        if self.wanted.headroom is None and self.wanted.at(now_us) > self.cpu_milli:
+        if self.wanted.headroom is None and self.wanted.fine(now_us) > self.cpu_milli << FRACTION_BITS:
             return True
         for path, gauge in self._quotas.items():
             if gauge.headroom is None:
                 quota = self._limits_milli.get(path)
-                if quota is not None and gauge.at(now_us) > quota:
+                if quota is not None and gauge.fine(now_us) > quota << FRACTION_BITS:
                     return True
         return False
+
+
+def _amount(demand: Allocation, time_us: int) -> tuple[int, int]:
+    """Return what is wanted at a time, before or after a bend at that time."""
+    return demand.fine(time_us) * CORE_NANO, 0
+
+
+def _line(demand: Allocation, time_us: int) -> tuple[int, int]:
+    """Return what is wanted from a time on: how much, and how fast that grows."""
+    if not demand.slope:
+        return demand.fine(time_us) * CORE_NANO, 0
+    return CurveArea(demand.curve, demand.offset_us, MILLI).line(time_us)[:2]
+
+
+def _lag(container: SimContainer, share: CpuShare, now_us: int) -> int:
+    """Return by how much the sums of a node are behind a demand, whose slope they round: throttled is what they say."""
+    demand = container.cpu
+    assert demand is not None
+    return share.demand_nano - demand.fine(now_us) * CORE_NANO if demand.slope else 0

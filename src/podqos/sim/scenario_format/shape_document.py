@@ -223,20 +223,23 @@ def read_duration(examination: Examination, value: Plain, path: FieldPath) -> Du
 
 def read_cpu_time(examination: Examination, value: Plain, path: FieldPath) -> CpuTime:
     """Read an amount of CPU time, or report that it is invalid."""
-    written = " ".join(str(getattr(value, "text", value)).split())
-    matched = _CPU_TIME.fullmatch(written)
     try:
-        if isinstance(value, (bool, dict, list)) or matched is None:
-            number = _NUMBER.match(written)
-            fix = _CPU_TIMES if number is None else f"write the unit: {number[0]} cpu-s"
-            raise InputError(f'"{written}" is not an amount of CPU time', fix=fix)
-        amount_us = parse_duration_us(matched[1] + matched[2][: 2 if matched[2] == "ms" else 1])
-        if not amount_us:
-            raise InputError(f"{written} is no work at all", fix="leave it out, or write more, such as 60 cpu-s")
-        return CpuTime(amount_us)
+        return _cpu_time(" ".join(str(getattr(value, "text", value)).split()))
     except InputError as error:
         examination.report(path, error.what, error.fix)
         return CpuTime(1)
+
+
+def _cpu_time(written: str) -> CpuTime:
+    matched = _CPU_TIME.fullmatch(written)
+    if matched is None:
+        number = _NUMBER.match(written)
+        fix = _CPU_TIMES if number is None else f"write the unit: {number[0]} cpu-s"
+        raise InputError(f'"{written}" is not an amount of CPU time', fix=fix)
+    amount_us = parse_duration_us(matched[1] + (matched[2] if matched[2] == "ms" else matched[2][0]))
+    if not amount_us:
+        raise InputError(f"{written} is less than a microsecond", fix=f"leave it out, or write more, {_CPU_TIMES}")
+    return CpuTime(amount_us)
 
 
 def read_shape(examination: Examination, value: Plain, path: FieldPath) -> Shape:

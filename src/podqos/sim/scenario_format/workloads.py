@@ -206,7 +206,7 @@ class DemandReader:
         if part.cpu == Shape():
             return (_ONE_CORE,)
         if any(max(value for _, value in curve.knots) <= 0 for curve in cores):
-            self._report((*path, "cpu"), "is 0: the work is never done", "write how many cores it can use, or leave it out")
+            self._report((*path, "cpu"), "is 0: the work is never done", "write how many cores it uses, or nothing")
         return cores
 
 
