@@ -19,12 +19,12 @@ from podqos.agent.state import AgentState, Resting
 from podqos.eviction.observation import SignalObservation, observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
-from podqos.kernel.cpu import CORE_NANO
 from podqos.kernel.memcg import oom_total_pages
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_NS
+from podqos.sim.node.cpu_meter import MILLI
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.oom_kill import cuts
@@ -322,7 +322,7 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     """Return how a node looks now."""
     world, memory = node.world, node.world.memory
     shares = world.cpu.shares(now_us) if world.cpu.running else {}
-    granted = {path: share.granted_nano // CORE_NANO for path, share in shares.items()}
+    granted = {path: share.granted_nano // MILLI for path, share in shares.items()}
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),

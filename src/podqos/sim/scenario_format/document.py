@@ -25,7 +25,15 @@ from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.events import EventPart
 from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
+from podqos.sim.scenario_format.shape_document import (
+    CpuTime,
+    Duration,
+    Shape,
+    converted,
+    read_cpu_time,
+    read_duration,
+    read_shape,
+)
 from podqos.sim.scenario_format.shape_text import Unit
 
 API_VERSION = "podqos.dev/v1alpha1"
@@ -147,7 +155,7 @@ class ExitPart(Part, frozen=True):
     """The exit of a container on its own."""
 
     after: Duration | None = None
-    """After its start."""
+    """After its start; not with work."""
     code: int = 0
 
 
@@ -165,6 +173,9 @@ class DemandPart(Part, frozen=True):
     pids: Shape | None = None
     """Processes and threads; absent: like processes."""
     cpu: Shape = Shape()
+    """Cores; with work: how many it can use at once, absent: 1."""
+    work: CpuTime | None = None
+    """CPU time, such as 60 cpu-s: the container exits when it has got that much. Restarted, it begins anew."""
     rootfs: Shape = Shape()
     """The writable layer."""
     rootfs_inodes: Shape = Shape()
@@ -284,7 +295,13 @@ def examination() -> Examination:
     return Examination(
         is_live=False,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
-        readers={Duration: read_duration, Shape: read_shape, KubeletPart: _read_kubelet, VolumePart: _read_volume},
+        readers={
+            Duration: read_duration,
+            CpuTime: read_cpu_time,
+            Shape: read_shape,
+            KubeletPart: _read_kubelet,
+            VolumePart: _read_volume,
+        },
     )
 
 

@@ -10,12 +10,14 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.pod import Pod
 from podqos.placement.workloads import MOST_PODS
-from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
-from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
+from podqos.sim.scenario_format.shape_document import CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
+
+_ONE_CORE = constant(1000)
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
 """How many demands the replicas of a container take turns in, and that of a replica."""
@@ -196,9 +198,11 @@ class DemandReader:
             used = curves(inner.bytes, Unit.WHOLE, self._setting, name, place, replicas=pods)
             inodes = curves(inner.inodes, Unit.WHOLE, self._setting, name, (*place, "inodes"), replicas=pods)
             volumes[volume] = used, inodes
-        if part.exits is not None and part.exits.after is None:
-            self._report((*path, "exits", "after"), "Required value", "such as 30s")
         exits = part.exits or ExitPart()
+        if part.work is not None:
+            made["cpu_milli"] = self._cores_at_work(part, made["cpu_milli"], path)
+        elif part.exits is not None and exits.after is None:
+            self._report((*path, "exits", "after"), "Required value", "such as 30s")
 
         def demand(replica: int) -> ContainerDemand:
             def turn(several: tuple[Curve, ...]) -> Curve:
@@ -210,10 +214,22 @@ class DemandReader:
                 exits_after_us=None if exits.after is None else int(exits.after),
                 exit_code=exits.code,
                 pre_stop_us=None if part.pre_stop is None else int(part.pre_stop),
+                work_us=None if part.work is None else int(part.work),
             )
 
         every = (*made.values(), *(each for pair in volumes.values() for each in pair))
         return max(map(len, every), default=1), demand
+
+    def _cores_at_work(self, part: DemandPart, cores: tuple[Curve, ...], path: FieldPath) -> tuple[Curve, ...]:
+        """Return how many cores a container that has work to do wants: one, unless it says otherwise."""
+        if part.exits is not None and part.exits.after is not None:
+            what = "work and exits.after exclude each other: the container exits when its work is done"
+            self._report((*path, "exits", "after"), what, "remove one of the two; exits.code alone may stay")
+        if part.cpu == Shape():
+            return (_ONE_CORE,)
+        if any(max(value for _, value in curve.knots) <= 0 for curve in cores):
+            self._report((*path, "cpu"), "is 0: the work is never done", "write how many cores it uses, or nothing")
+        return cores
 
 
 def _with_replicas(workload: ScenarioWorkload, replicas: int) -> ScenarioWorkload:
