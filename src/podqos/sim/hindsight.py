@@ -19,7 +19,8 @@ from podqos.model.effective import pod_requests
 from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
-from podqos.sim.node.recording import MOST_DECISIONS, Moment, NodeRecord
+from podqos.sim.node.decisions import MOST_DECISIONS
+from podqos.sim.node.recording import Moment, NodeRecord
 from podqos.sim.recorded_node import RecordedNode
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US
 from podqos.sim.series import part_way

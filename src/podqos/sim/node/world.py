@@ -74,8 +74,9 @@ class NodeWorld(NodeResources):
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.before_kill: Callable[[MemoryGroup, int], None] | None = None
-        """Called before each kill with the group that is out of memory and the time, to record what the kernel saw."""
+        self.before_kill: Callable[[MemoryGroup, SimContainer, int], None] | None = None
+        """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
+        """
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -327,8 +328,6 @@ class NodeWorld(NodeResources):
     def _out_of_memory(self, group: MemoryGroup, now_us: int) -> None:
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
-            if self.before_kill is not None:
-                self.before_kill(group, now_us)
             denied = cuts(self.memory.members(group), group, now_us)
             killed = next_kill(self.memory, group, now_us, self.owner.would_evict(denied=denied))
             if killed is None:
@@ -338,6 +337,8 @@ class NodeWorld(NodeResources):
                     forget_unwritten(self, group, now_us)
                 return
             container = killed.container
+            if self.before_kill is not None:
+                self.before_kill(group, container, now_us)
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
                 for volume, lacking in unwritten(container, self.memory.members(group), group, now_us):

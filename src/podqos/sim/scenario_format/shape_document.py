@@ -19,7 +19,7 @@ from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.times import parse_duration_us
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.engine.curve import ZERO as NOTHING
-from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.engine.curve import Clock, Curve, Knots
 from podqos.sim.scenario_format import shapes
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_text import EXAMPLES, Term, Unit, parse_shape, shape_curve
@@ -148,7 +148,8 @@ def curves(
 def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:
     """Return a curve raised and delayed as a document says."""
     moved = shapes.delayed(shapes.raised(curve, unit.of(document.base)), int(document.delay))
-    if min(value for _, value in moved.knots) < 0:
+    knots = moved.knots
+    if min(knots.values if isinstance(knots, Knots) else [value for _, value in knots]) < 0:
         raise InputError("the demand falls below zero", fix="subtract less")
     return moved if document.clock is None else replace(moved, clock=document.clock)
 
