@@ -226,6 +226,14 @@ def amount_option(text: str, option: str, example: str = "64Gi") -> int:
     return cpu_option(text, option, example).value
 
 
+def amount_or_zero_option(text: str, option: str) -> int:
+    """Read a quantity that may be zero, such as memory used outside pods, in whole units."""
+    amount = _quantity(text, option, "for example 1Gi")
+    if amount.sign < 0:
+        raise InvalidOption(f"{text} is below zero", where=option, fix="for example 1Gi")
+    return amount.value
+
+
 def milli_option(text: str, option: str) -> int:
     """Read a number of cores above zero, in thousandths."""
     return cpu_option(text, option, "16 or 500m").milli_value
