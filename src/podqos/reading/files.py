@@ -136,7 +136,7 @@ def _regular(descriptor: int, path: str, size: int) -> bytes:
 
 def _stream(read: Callable[[int], bytes], path: str, most: int = MOST_BYTES) -> bytes:
     """Return everything that is read, unless it is more than ``most``."""
-    parts = []
+    parts: list[bytes] = []
     while part := read(_READ_BYTES):
         if not parts and part[0] == 0 and not part.strip(b"\0"):
             raise InputError("not a text: it begins with zero bytes", where=path, fix="give a text file")

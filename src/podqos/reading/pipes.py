@@ -39,10 +39,10 @@ class Pipe:
                 raise InputError(what, where=self._path, fix="start the writer first, or give a file")
 
     def _has_ended(self) -> bool:
-        """Whether a pipe without a writer had one before; waits a little."""
+        """Whether a pipe without a writer had one before and is empty; waits a little."""
         poller = select.poll()
         poller.register(self._descriptor, select.POLLIN)
-        return any(events & select.POLLHUP for _, events in poller.poll(_POLL_SECONDS * 1000))
+        return [events for _, events in poller.poll(_POLL_SECONDS * 1000)] == [select.POLLHUP]
 
     def close(self) -> None:
         """Close it."""

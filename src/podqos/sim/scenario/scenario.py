@@ -27,6 +27,7 @@ LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 # The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
+DEFAULT_NODEFS_BYTES = 100 * 2**30
 
 
 class Filesystem(Struct, frozen=True, gc=False):
