@@ -274,7 +274,13 @@ def demands(part: DemandPart | SystemPart) -> Iterator[tuple[str, str, Unit, Sha
         shape = getattr(part, name)
         if isinstance(shape, Shape):
             called = _CALLED.get(name) or (name if name.endswith("_inodes") else f"{name}_bytes")
-            yield written, called, Unit.MILLI if name == "cpu" else Unit.WHOLE, shape
+            yield written, called, _unit(name), shape
+
+
+def _unit(name: str) -> Unit:
+    if name == "cpu":
+        return Unit.MILLI
+    return Unit.COUNT if name in {"processes", "pids"} or name.endswith("inodes") else Unit.WHOLE
 
 
 _CALLED = {"memory": "anon_bytes", "cpu": "cpu_milli", "processes": "processes", "pids": "pids"}

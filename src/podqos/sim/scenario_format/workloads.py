@@ -14,7 +14,8 @@ from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
-from podqos.sim.scenario_format.shape_document import CurveSettings, Report, Shape, curves
+from podqos.sim.scenario_format.plausibility import MOST_PIDS, is_exit_code
+from podqos.sim.scenario_format.shape_document import REJECTED, CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
 _ONE_CORE = constant(1000)
@@ -113,6 +114,8 @@ class DemandReader:
     def _workload(self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath) -> ScenarioWorkload:
         if part.replicas is not None and part.replicas < 0:
             self._report((*path, "replicas"), "is below zero", "use 0 to leave the workload out")
+        if part.arrives > self._setting.duration_us:
+            self._report((*path, "arrives"), "is after the end of the scenario", "lengthen spec.duration")
         if part.deleted is not None and part.deleted < part.arrives:
             self._report((*path, "deleted"), "is deleted before it arrives", "swap the two")
         if part.deleted == part.arrives:
@@ -186,8 +189,16 @@ class DemandReader:
         }
         for written in ("processes", "pids"):
             for curve in made.get(written, ()):
+                if curve is REJECTED:
+                    continue
                 if min(value for _, value in curve.knots) < 1:
                     self._report((*path, written), "a container has at least one process", "write 1 or more")
+                elif max(value for _, value in curve.knots) > MOST_PIDS:
+                    self._report((*path, written), f"Linux has at most {MOST_PIDS:,} processes", "write less")
+        if "processes" in made and "pids" in made:
+            processes, pids = made["processes"][0], made["pids"][0]
+            if processes.is_constant and pids.is_constant and pids.at(0) < processes.at(0):
+                self._report((*path, "pids"), "is less than processes", "it counts processes and their threads")
         volumes = {}
         known = [volume.name for volume in pod.spec.volumes]
         for volume, inner in part.volumes.items():
@@ -196,13 +207,15 @@ class DemandReader:
                 fix = suggestion(volume, known) if known else "the pod has no volumes"
                 self._report(place, f'the pod has no volume "{volume}"', fix)
             used = curves(inner.bytes, Unit.WHOLE, self._setting, name, place, replicas=pods)
-            inodes = curves(inner.inodes, Unit.WHOLE, self._setting, name, (*place, "inodes"), replicas=pods)
+            inodes = curves(inner.inodes, Unit.COUNT, self._setting, name, (*place, "inodes"), replicas=pods)
             volumes[volume] = used, inodes
         exits = part.exits or ExitPart()
         if part.work is not None:
             made["cpu_milli"] = self._cores_at_work(part, made["cpu_milli"], path)
         elif part.exits is not None and exits.after is None:
             self._report((*path, "exits", "after"), "Required value", "such as 30s")
+        if not is_exit_code(exits.code):
+            self._report((*path, "exits", "code"), f"{exits.code} is not an exit code", "0 to 255")
 
         def demand(replica: int) -> ContainerDemand:
             def turn(several: tuple[Curve, ...]) -> Curve:
