@@ -69,8 +69,8 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             unhealthy.kill(turn, event)
         case ReadinessChanged():
             unhealthy.readiness(turn, event)
-        case PodDeleted(uid):
-            pods.delete(turn, uid)
+        case PodDeleted():
+            pods.delete(turn, event)
         case PodStopped(uid):
             pods.stopped(turn, uid)
             eviction_loop.stopped(turn, uid)

@@ -18,6 +18,7 @@ from podqos.agent.commands import KillContainer
 from podqos.agent.events import ProbeFailed, ReadinessChanged
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import Readiness
+from podqos.agent.shutdown import grace_seconds_of
 from podqos.agent.state import ContainerRecord, ContainerStage, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Container, Pod, Probe
@@ -27,9 +28,6 @@ from podqos.model.time_units import SECOND_US
 FIRST_BACK_OFF_SECONDS = 10
 FORGOTTEN_AFTER_US = 600 * SECOND_US
 """How long a container has to run before its back-off begins anew."""
-
-_MINIMUM_GRACE_SECONDS = 2
-_DEFAULT_GRACE_SECONDS = 30
 
 
 def kill(turn: Turn, event: ProbeFailed) -> None:
@@ -58,12 +56,13 @@ def readiness(turn: Turn, event: ReadinessChanged) -> None:
 
 
 def grace_seconds(pod: Pod, probe: Probe) -> int:
-    """Return how long a container has to stop if a probe fails: the probe's own period, or that of its pod."""
-    of_pod = pod.spec.termination_grace_period_seconds
-    grace = _DEFAULT_GRACE_SECONDS if of_pod is None else of_pod
+    """Return how long a container has to stop if a probe fails: the probe's own period, or that of its pod.
+
+    The kubelet's least is part of stopping it (``shutdown``).
+    """
     if probe.termination_grace_period_seconds is not None:
-        grace = probe.termination_grace_period_seconds
-    return max(_MINIMUM_GRACE_SECONDS, grace)
+        return probe.termination_grace_period_seconds
+    return grace_seconds_of(pod)
 
 
 def restarts(pod: Pod, container: Container, profile: Profile) -> bool:
