@@ -21,7 +21,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 from podqos.survival.counterfactual.pod_changes import each_container
 
 Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
@@ -61,9 +61,18 @@ def scaled(scenario: Scenario, scale: ScaleFactors) -> Scenario:
         scenario,
         duration_us=scale.moment(scenario.duration_us),
         happenings=tuple(replace(happening, at_us=scale.moment(happening.at_us)) for happening in scenario.happenings),
+        workload_changes=tuple(_change(change, scale) for change in scenario.workload_changes),
         nodes=tuple(_group(group, scale) for group in scenario.nodes),
         workloads=tuple(_workload(workload, scale) for workload in scenario.workloads),
     )
+
+
+def _change(change: WorkloadChange, scale: ScaleFactors) -> WorkloadChange:
+    at_us = scale.moment(change.at_us)
+    if isinstance(change, WorkloadScale):
+        return replace(change, at_us=at_us)
+    template = None if change.template is None else _workload(change.template, scale)
+    return replace(change, at_us=at_us, template=template)
 
 
 def _group(group: NodeGroup, scale: ScaleFactors) -> NodeGroup:

@@ -272,10 +272,10 @@ def _drop_disk(world: NodeResources, container: SimContainer, now_us: int) -> No
 
 
 def _plan_exit(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """End a container when its demand says so; an init container without an exit time or work ends at once."""
+    """End a container when its demand says so; an init container without exit time or work when its demand settles."""
     after_us = container.demand.exits_after_us
-    if after_us is None and container.demand.work_us is None and _is_init(container):
-        after_us = 0
+    if not container.demand.ends and _is_init(container):
+        after_us = container.demand.settles_us(now_us)
     if after_us is None:
         return
 

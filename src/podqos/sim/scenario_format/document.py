@@ -184,6 +184,8 @@ class DemandPart(Part, frozen=True):
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
+    pre_stop: Duration | None = None
+    """How long the container's preStop hook takes; absent: the seconds of a sleep, and no time for other hooks."""
 
 
 class VariantPart(Part, frozen=True):
@@ -238,6 +240,8 @@ class ScenarioSpec(Part, frozen=True):
 
     description: str = ""
     duration: Duration | None = None
+    start: str = ""
+    """The time at which it begins, such as 2026-11-15T23:55:00Z, for CronJobs; absent: 2000-01-01T00:00:00Z."""
     seed: int = 0
     kubernetes_version: str = ""
     """Absent: the newest."""
@@ -270,7 +274,13 @@ def demands(part: DemandPart | SystemPart) -> Iterator[tuple[str, str, Unit, Sha
         shape = getattr(part, name)
         if isinstance(shape, Shape):
             called = _CALLED.get(name) or (name if name.endswith("_inodes") else f"{name}_bytes")
-            yield written, called, Unit.MILLI if name == "cpu" else Unit.WHOLE, shape
+            yield written, called, _unit(name), shape
+
+
+def _unit(name: str) -> Unit:
+    if name == "cpu":
+        return Unit.MILLI
+    return Unit.COUNT if name in {"processes", "pids"} or name.endswith("inodes") else Unit.WHOLE
 
 
 _CALLED = {"memory": "anon_bytes", "cpu": "cpu_milli", "processes": "processes", "pids": "pids"}
