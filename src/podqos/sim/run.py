@@ -17,6 +17,7 @@ from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.cluster.long_journal import whole_journal
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.scenario.scenario import Scenario
@@ -50,6 +51,8 @@ class FinishedRun(Struct, frozen=True):
     tallies: Tallies
     services: tuple[ServiceOutcome, ...] = ()
     """What became of requests, if workloads answer any."""
+    cpu: tuple[CpuAccount, ...] = ()
+    """Of containers that had work to do or were short of CPU, by when they were started."""
 
 
 def simulate(
@@ -109,7 +112,8 @@ class Simulation:
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
         services = self._cluster.services
         outcomes = () if services is None else services.outcomes(scenario.duration_us)
-        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies, outcomes)
+        accounts = fleet.cpu_accounts(scenario.duration_us)
+        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies, outcomes, accounts)
 
     def _step(self) -> None:
         if self._watch is None:

@@ -24,6 +24,7 @@ from podqos.agent.journal import Entry, encode, in_order
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import FinishedRun, Tallies, simulate
 from podqos.sim.scenario.happenings import Drained
@@ -107,6 +108,7 @@ def run_shard(scenario: Scenario, recorded: Collection[str] = (), *, check: bool
 def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bool) -> ShardRun | Together:
     entries: list[Entry] = []
     tallies: list[Tallies] = []
+    cpu: list[CpuAccount] = []
     for name in scenario.node_names:
         watching = recorder if recorder.records(name) else None
         with _leaving_nothing():
@@ -116,9 +118,10 @@ def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bo
                 return Together(TogetherReason.REPLACED, left.pod, left.time_us)
             entries += run.entries
             tallies.append(run.tallies)
+            cpu += run.cpu
             del run
     entries.sort(key=in_order)
-    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies))
+    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies), cpu=tuple(cpu))
     return ShardRun(encode(entries), whole.tallies, run_summary(whole), dict(recorder.nodes))
 
 

@@ -263,6 +263,7 @@ class SimNode:
         """Lose the machine."""
         if not self.is_lost:
             self.lost_us = now_us
+            self.world.cpu.close(now_us)
             self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
