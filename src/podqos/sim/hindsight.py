@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry
 from podqos.agent.reasons import OOMKill, OOMLevel, UnderPressure
+from podqos.agent.shutdown import stop_seconds
 from podqos.eviction.grace import hard_grace_seconds
 from podqos.eviction.ranking import rank
 from podqos.eviction.signals import Signal
@@ -172,7 +173,7 @@ def _in_time(node: RecordedNode, history: History, time_us: int) -> KubeletInTim
     if not moments:
         raise TooShort
     pods = [used.pod for used in node.snapshot(moments[-1]).pods]
-    grace_seconds = max((hard_grace_seconds(pod, settings.agent.profile) for pod in pods), default=0)
+    grace_seconds = max((stop_seconds(hard_grace_seconds(pod, settings.agent.profile)) for pod in pods), default=0)
     until_us = time_us - grace_seconds * SECOND_US - settings.spec.statistics_age_us
     since_us = until_us - LOOP_INTERVAL_US
     if since_us < moments[0].time_us:

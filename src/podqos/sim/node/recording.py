@@ -18,11 +18,11 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import AgentState, Resting
 from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
-from podqos.kernel.cpu import CORE_NANO
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_NS
+from podqos.sim.node.cpu_meter import MILLI
 from podqos.sim.node.decisions import (
     MOST_DECISIONS,
     container_usage,
@@ -314,7 +314,7 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     """Return how a node looks now."""
     world, memory = node.world, node.world.memory
     shares = world.cpu.shares(now_us) if world.cpu.running else {}
-    granted = {path: share.granted_nano // CORE_NANO for path, share in shares.items()}
+    granted = {path: share.granted_nano // MILLI for path, share in shares.items()}
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
