@@ -58,7 +58,9 @@ class FirstKill(Struct, frozen=True, gc=False):
 
     seen: KernelMoment
     before: tuple[Moment, ...]
-    """How the node got there, where it was the machine that ran out: moments without gaps, the last just before."""
+    """How the node got there, where it was the machine that ran out: moments without gaps, the last just before it.
+
+    None where it came all of a sudden."""
 
     @property
     def now_us(self) -> int:
@@ -386,7 +388,8 @@ class _Following:
         self.kept.victims.add(workload)
         seen = seen_by_kernel(node, group, node.now_us)
         notes.pods.update((used.pod.key, used.pod) for used in seen.snapshot.pods)
-        before = tuple(self._recent) if group.level is OOMLevel.NODE else ()
+        is_known = group.level is OOMLevel.NODE and self._recent and self._recent[-1].time_us == self.now_us
+        before = tuple(self._recent) if is_known else ()
         notes.kills.append(FirstKill(seen, before))
 
     def evicted(self, pod: str, workload: str) -> None:
