@@ -58,13 +58,15 @@ class Fleet:
         self._known = known
         self._is_watched = is_watched
         self._columns = columns
+        self.touched: Callable[[SimNode], None] | None = None
+        """Called with a node before something from outside happens to it."""
         self.awake: dict[str, SimNode] = {}
         """Those that are set up."""
         self.idle: dict[str, IdleNode] = {}
         """Those that are not."""
         self._lost_accounts: list[CpuAccount] = []
         """Of machines that were lost."""
-        self._initial_states = known.initial_states
+        self.initial_states = known.initial_states
         self.names: tuple[str, ...] = tuple(cluster.scenario.node_names)
         self._indexes = {name: index for index, name in enumerate(self.names)}
         self._set_up()
@@ -84,7 +86,7 @@ class Fleet:
                 continue
             if name not in busy and not self._is_watched(name):
                 own = tuple(parts.get(name, ()))
-                initial = self._initial_states.of_idle(self.settings(name), own) if self._may_idle(own) else None
+                initial = self.initial_states.of_idle(self.settings(name), own) if self._may_idle(own) else None
                 if initial is not None:
                     self.idle[name] = IdleNode(name, initial, own)
                     continue
@@ -140,7 +142,10 @@ class Fleet:
         """Return a node, woken if necessary; None if it is away."""
         if name in self.idle:
             self._wake(name)
-        return self.awake.get(name)
+        node = self.awake.get(name)
+        if self.touched is not None and node is not None:
+            self.touched(node)
+        return node
 
     def add(self, name: str) -> None:
         """Set up an empty node."""
@@ -195,12 +200,12 @@ class Fleet:
         node.queue = queue
 
     def _pods(self, node: IdleNode) -> Iterator[tuple[Pod, Replica]]:
-        for replica in self._initial_states.replicas(node.parts):
+        for replica in self.initial_states.replicas(node.parts):
             yield pod_of(replica.workload, replica.number), replica
 
     def journal_of(self, node: IdleNode) -> Iterator[Entry]:
         """Yield the journal of an idle node."""
-        return node.initial.entries(node.name, self._initial_states.keys(node.parts))
+        return node.initial.entries(node.name, self.initial_states.keys(node.parts))
 
 
 def _busy(scenario: Scenario) -> set[str]:

@@ -74,7 +74,7 @@ class NodeWorld(NodeResources):
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.before_kill: Callable[[MemoryGroup, SimContainer, int], None] | None = None
+        self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
         """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
         """
         begin_system(self, settings.spec.system, owner.now_us)
@@ -343,8 +343,8 @@ class NodeWorld(NodeResources):
                     forget_unwritten(self, group, now_us)
                 return
             container = killed.container
-            if self.before_kill is not None:
-                self.before_kill(group, container, now_us)
+            for look in self.before_kill:
+                look(group, container, now_us)
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
                 for volume, lacking in unwritten(container, self.memory.members(group), group, now_us):
