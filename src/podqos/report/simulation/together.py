@@ -16,5 +16,8 @@ def together_words(why: Together) -> str:
         case TogetherReason.REPLACED:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
+        case TogetherReason.JOB:
+            what = f"at {seconds(why.time_us, 1)} the Job of {why.what}" if why.time_us else why.what
+            return f"{what} counts its pods on all nodes (`recreate: false` does without)"
         case TogetherReason.ONE_NODE:
             return "there is only one node"

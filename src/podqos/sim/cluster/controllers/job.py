@@ -84,7 +84,8 @@ class JobController(KeptReplicas):
             super().begin(now_us)
             return
         for number in numbers:
-            self._cluster.create(pod_of(self.workload, number), self.replica(number), self._place(number))
+            replica = self.replica(number, first=not now_us)
+            self._cluster.create(pod_of(self.workload, number), replica, self._place(number))
 
     def has(self, uid: str) -> bool:
         """Whether a pod is one of its own."""
