@@ -255,6 +255,29 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class BudgetRefuses(Reason, frozen=True):
+    """The PodDisruptionBudget that does not allow an eviction for now."""
+
+    budget: str
+    healthy: int
+    """How many of its pods are ready."""
+    desired: int
+    """How many it needs."""
+    message: str
+    """In the API server's words."""
+    retry_seconds: int = 0
+    """When the drain tries again."""
+
+
+class DrainResult(Reason, frozen=True):
+    """How the drain of a node ended."""
+
+    evicted: int
+    seconds: float
+    errors: tuple[str, ...] = ()
+    """Why it failed, in kubectl's words."""
+
+
 class ReplacementFor(Reason, frozen=True):
     """The pod that a controller replaced with a new one."""
 
@@ -320,6 +343,63 @@ class CronJobSkipped(Reason, frozen=True):
     scheduled: str
     active: tuple[str, ...] = ()
     starting_deadline_seconds: int | None = None
+
+
+class NodeUnreachable(Reason, frozen=True):
+    """Why a pod was deleted by the taint of its node, and is still there."""
+
+    node: str
+    seconds: int
+    """How long it tolerated the taint."""
+
+
+class SupersededIn(Reason, frozen=True):
+    """Why a controller deleted a pod of its own."""
+
+    workload: str
+    """``namespace/name``."""
+    why: str
+    """``Updated`` or ``ScaledDown``."""
+    revision: int = 0
+    """The revision it is updated to."""
+
+
+class RolloutOf(Reason, frozen=True):
+    """The rollout of a workload."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    rolled_back: bool = False
+    """Whether its template is that of an earlier revision."""
+    is_complete: bool = False
+    """Whether all pods have it and are available."""
+
+
+class ScaledFromTo(Reason, frozen=True):
+    """How many pods are wanted."""
+
+    workload: str
+    """``namespace/name``."""
+    before: int
+    after: int
+    replica_set: str = ""
+    """The ReplicaSet that a Deployment scales; empty if the workload itself is scaled."""
+    is_new: bool = False
+    """Whether its template is the Deployment's."""
+
+
+class ProgressDeadlineExceeded(Reason, frozen=True):
+    """For how long a Deployment made no progress."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    seconds: int
+    updated: int
+    """How many of its pods have the newest template."""
+    available: int
+    replicas: int
 
 
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -421,11 +501,18 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | BudgetRefuses
+    | DrainResult
     | ReplacementFor
     | JobEnded
     | DeletedWithJob
     | CronJobDue
     | CronJobSkipped
+    | NodeUnreachable
+    | SupersededIn
+    | RolloutOf
+    | ScaledFromTo
+    | ProgressDeadlineExceeded
     | NoPlace
     | GuardMode
     | EvictionReport

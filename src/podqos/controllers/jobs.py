@@ -148,7 +148,7 @@ class JobStep(Struct, frozen=True):
     """When to look again without being asked."""
 
 
-def sync(spec: JobSpec, restarts_containers: bool, status: JobStatus, pods: Sequence[JobPod], now_us: int) -> JobStep:  # noqa: FBT001 - what the template's restartPolicy says
+def sync(spec: JobSpec, restarts_containers: bool, status: JobStatus, pods: Sequence[JobPod], now_us: int) -> JobStep:
     """Look at a Job. ``restarts_containers`` is whether its pods have ``restartPolicy: OnFailure``."""
     if status.is_finished:
         return JobStep(status)
@@ -159,7 +159,7 @@ class _Sync:
     """One look in the making."""
 
     def __init__(
-        self, spec: JobSpec, restarts_containers: bool, status: JobStatus, pods: Sequence[JobPod], now_us: int  # noqa: FBT001
+        self, spec: JobSpec, restarts_containers: bool, status: JobStatus, pods: Sequence[JobPod], now_us: int
     ) -> None:
         self._spec = spec
         self._restarts_containers = restarts_containers

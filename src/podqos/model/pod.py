@@ -113,11 +113,23 @@ class ResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
 
 
+class SleepAction(Struct, frozen=True, gc=False):
+    """A hook that waits."""
+
+    seconds: int = 0
+
+
+class LifecycleHandler(Struct, frozen=True, gc=False):
+    """What a hook does. Of a command or a request only the presence matters here."""
+
+    sleep: SleepAction | None = None
+
+
 class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
     """What happens when a container starts and stops."""
 
     post_start: Present | None = None
-    pre_stop: Present | None = None
+    pre_stop: LifecycleHandler | None = None
     stop_signal: str | None = None
 
     @property

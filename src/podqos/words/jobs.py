@@ -30,7 +30,8 @@ def job_words(because: JobReasons) -> str:
             missed = ", more than 100 runs missed" if many else ""
             return f"{_name(job)} for {scheduled}{late_words}{missed}"
         case r.CronJobSkipped(scheduled=scheduled, reason="JobAlreadyActive", active=active):
-            return f"the run of {scheduled}: {listed(map(_name, active))} still active (concurrencyPolicy: Forbid)"
+            jobs = listed([_name(job) for job in active])
+            return f"the run of {scheduled}: {jobs} still active (concurrencyPolicy: Forbid)"
         case r.CronJobSkipped(scheduled=scheduled, starting_deadline_seconds=seconds):
             return f"the run of {scheduled}: its startingDeadlineSeconds ({seconds} s) have passed"
 

@@ -413,12 +413,12 @@ spec:
 """
 
 
-@pytest.mark.parametrize(("policy", "back"), [("TerminatingOrFailed", 60), ("Failed", 71)])
+@pytest.mark.parametrize(("policy", "back"), [("TerminatingOrFailed", 60), ("Failed", 80)])
 def test_a_preempted_pod_is_replaced_when_it_is_deleted_or_when_it_is_gone(tmp_path, policy, back):
     """Deleted at 50 s for a pod that arrives then; its container takes 20 s to stop, until 70 s.
 
-    TerminatingOrFailed: failed at 50 (isPodFailed), back at 60. Failed: the end counts from the deletion on as well
-    (no container has finished before), so it is back as soon as it is gone and looked at: 71.
+    TerminatingOrFailed: failed at 50 (isPodFailed), and no container has finished, so the back-off counts from the
+    deletion on (getFinishedTime): back at 60. Failed: its container finished at 70, back at 80.
     """
     manifest = job(f"podReplacementPolicy: {policy}").replace("100Mi", "3Gi") + PREEMPTOR
     workloads = "- workload: work\n  demand: {memory: 50Mi}\n- {workload: urgent, arrives: 50s}"

@@ -19,5 +19,7 @@ def together_words(why: Together) -> str:
         case TogetherReason.JOB:
             what = f"at {seconds(why.time_us, 1)} the Job of {why.what}" if why.time_us else why.what
             return f"{what} counts its pods on all nodes (`recreate: false` does without)"
+        case TogetherReason.DRAINED:
+            return f"{why.what} is drained, which concerns pods on all nodes"
         case TogetherReason.ONE_NODE:
             return "there is only one node"

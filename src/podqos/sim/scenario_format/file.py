@@ -27,6 +27,7 @@ from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.nodes import NodeReader
+from podqos.sim.scenario_format.plausibility import check_events
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workloads import DemandReader
@@ -118,6 +119,7 @@ class _Resolution:
         kubelets = self._materials.kubelets
         nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
+        check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
         start_us, duration_us = self._start_us(), self._setting.duration_us
         workloads = demands.workloads(spec.workloads, self._materials.workloads)

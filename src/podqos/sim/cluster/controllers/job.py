@@ -138,7 +138,7 @@ class JobController(KeptReplicas):
             del self._unreachable[uid]
             known = self._pods.pop(uid, None)
             if known is not None and not known.is_counted:
-                self._pods[uid] = replace(known, phase=PodPhase.FAILED)
+                self._pods[uid] = replace(known, phase=PodPhase.FAILED, finished_us=now_us)
             if not self.is_gone:
                 self._look_soon(now_us)
 
@@ -146,11 +146,10 @@ class JobController(KeptReplicas):
 
     def _over(self, known: JobPod, end: PodEnd, now_us: int) -> JobPod:
         phase = PodPhase.SUCCEEDED if end.why == Phase.SUCCEEDED else PodPhase.FAILED
-        finished_us = known.finished_us if known.is_deleted else self._finished_us(end.pod, now_us)
         return replace(
             known,
             phase=phase,
-            finished_us=finished_us,
+            finished_us=self._finished_us(end.pod, now_us),
             exits=tuple(self._exits(end.pod, end.record)),
             conditions=(DISRUPTION_TARGET,) if self._is_disrupted(end) else (),
         )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import ReplacementFor
 from podqos.agent.state import Phase
@@ -69,17 +71,27 @@ class KeptReplicas:
 
         def make(now_us: int) -> None:
             cluster.replaced(end.pod)
-            if is_over(self.workload, now_us):
+            if is_over(self.workload, now_us) or not self.wants(end, now_us):
                 return
             replica = self.replica(end.replica.number, end.replica.generation + 1)
+            replica = replace(replica, revision=end.replica.revision)
             made = replacement(end.pod, replica)
             # A template that names its node needs no scheduler: the replacement is bound where the pod was.
             place = end.node if end.pod.spec.node_name else None
             because = ReplacementFor(end.pod.key, end.why, wait_us // SECOND_US)
             cluster.note(Kind.REPLACED, made, place, By.CONTROLLER, because)
             cluster.create(made, replica, place)
+            self.made(made)
 
         cluster.plan(now_us + wait_us + cluster.scenario.options.recreate_us, make)
+
+    def wants(self, end: PodEnd, now_us: int) -> bool:
+        """Whether a pod that has ended is still to be replaced."""
+        del end, now_us
+        return True
+
+    def made(self, pod: Pod) -> None:
+        """Take note of a pod that replaces another."""
 
     def wait_us(self, end: PodEnd, now_us: int) -> int:
         """Return how long the controller waits before it replaces a pod."""
