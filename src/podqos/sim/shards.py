@@ -90,7 +90,7 @@ def _is_counted(workload: ScenarioWorkload) -> bool:
     if workload.job is None or not workload.recreate:
         return False
     is_due = workload.cron is not None or workload.job.active_deadline_seconds is not None or workload.job.suspend
-    ends = (demand.exits_after_us is not None for demands in workload.demands for demand in demands.values())
+    ends = (demand.ends for demands in workload.demands for demand in demands.values())
     return bool(is_due) or any(ends)
 
 

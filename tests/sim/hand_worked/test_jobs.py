@@ -69,7 +69,11 @@ def ran(path: str):
 def at(done, *kinds: str) -> list[tuple[float, str, str]]:
     """Return time, kind and pod of entries; of entries about Jobs the reason instead of the pod."""
     return [
-        (entry.time_us / SECOND_US, entry.kind.value, entry.pod.partition("/")[2] if entry.pod else entry.because.reason)
+        (
+            entry.time_us / SECOND_US,
+            entry.kind.value,
+            entry.pod.partition("/")[2] if entry.pod else entry.because.reason,
+        )
         for entry in done.entries
         if entry.kind in kinds
     ]
@@ -85,7 +89,7 @@ def ending(done):
 
 
 def test_failed_pods_are_replaced_after_10_20_40_seconds_and_the_limit_ends_the_job(tmp_path):
-    """backoffLimit 3, every pod exits with 1 after 5 s (backoff_utils.go: getRemainingTimeForFailuresCount).
+    """With backoffLimit 3, every pod exits with 1 after 5 s (backoff_utils.go: getRemainingTimeForFailuresCount).
 
     0: ends at 5, back-off 10 s from then: 15. r1: 15-20, 20 s: 40. r2: 40-45, 40 s: 85. r3: 85-90, noticed at 91,
     looked at 92: 4 failures > 3.
@@ -116,7 +120,7 @@ def test_with_restart_policy_never_and_a_limit_of_0_the_first_failure_ends_the_j
 
 
 def test_with_on_failure_restarts_of_containers_count_and_the_running_pod_is_deleted(tmp_path):
-    """backoffLimit 2, exit with 1 after 5 s (pastBackoffLimitOnFailure: restarts >= limit while the pod runs).
+    """With backoffLimit 2, exit with 1 after 5 s (pastBackoffLimitOnFailure: restarts >= limit while the pod runs).
 
     Exit at 5, noticed and restarted at 6 (restart 1). Exit at 11, noticed at 12, back-off 10 s from the exit: 21
     (restart 2). Looked at 22: 2 >= 2, and the third run ends by deletion. Nothing terminates at 23: Failed.
@@ -184,8 +188,8 @@ def test_without_completions_one_success_is_enough_and_no_pod_follows_it(tmp_pat
 def test_a_success_forgets_the_failures_before_it(tmp_path):
     """Two at a time of three; 0 fails at 5 s, 1 succeeds at 8 s (newBackoffRecord).
 
-    0: noticed 6, looked at 7: back-off until 15. 1: noticed 9, looked at 10: the success at 8 is after the failure at 5,
-    so there is no back-off left, and 3 - 1 = 2 are wanted: what replaces 0, and pod 2, start at 10.
+    0: noticed 6, looked at 7: back-off until 15. 1: noticed 9, looked at 10: the success at 8 is after the failure at
+    5, so there is no back-off left, and 3 - 1 = 2 are wanted: what replaces 0, and pod 2, start at 10.
     """
     several = """\
     - workload: work
@@ -213,7 +217,7 @@ def test_a_pod_that_has_succeeded_frees_its_requests(tmp_path):
 
 
 def test_the_active_deadline_ends_a_job_to_the_second_and_deletes_its_pods(tmp_path):
-    """activeDeadlineSeconds 60: at 60 s both pods are deleted; they stop at once, and 61 s: Failed.
+    """With activeDeadlineSeconds 60, at 60 s both pods are deleted; they stop at once, and 61 s: Failed.
 
     Pods that are stopped because the Job fails count as failed (trackJobStatusAndRemoveFinalizers): 2.
     """
@@ -247,7 +251,7 @@ def test_a_job_is_failed_only_when_its_pods_have_stopped(tmp_path):
 
 
 def test_the_deadline_applies_while_a_job_backs_off(tmp_path):
-    """Failure at 5, the replacement would come at 15; the deadline of 12 s comes first, and there is nothing to stop."""
+    """Failure at 5, the replacement would come at 15. The deadline of 12 s comes first; nothing has to stop."""
     done = ran(written(tmp_path, job("activeDeadlineSeconds: 12"), exiting("5s", 1)))
     assert at(done, "Replaced", "Deleted", "JobFailed") == [(12, "JobFailed", "DeadlineExceeded")]
 
@@ -321,7 +325,7 @@ def test_an_evicted_pod_counts_as_failed_unless_disruptions_are_ignored(tmp_path
 
 
 def test_a_pod_evicted_for_its_own_storage_limit_is_not_disrupted(tmp_path):
-    """eviction_manager.go passes no condition to such evictions: Ignore does not match, and 1 > 0 ends the Job."""
+    """In eviction_manager.go, no condition goes with such evictions: Ignore does not match, and 1 > 0 ends the Job."""
     manifest = job("backoffLimit: 0", *FAIL_ON_42[1:]).replace(
         "requests: {memory: 100Mi}", "requests: {memory: 100Mi}, limits: {ephemeral-storage: 1Gi}"
     )
@@ -370,7 +374,7 @@ def test_indexes_back_off_apart(tmp_path):
 
 
 def test_too_many_failed_indexes_end_the_job_while_others_run(tmp_path):
-    """maxFailedIndexes 0, limit 0: index 1 fails at 5 s, noticed 6, looked at 7; 0 and 2 are deleted, 8: Failed."""
+    """With both limits 0, index 1 fails at 5 s, noticed 6, looked at 7: 0 and 2 are deleted; 8: Failed."""
     several = ONE_FAILS.replace("exits: {after: 5s}}", "exits: {after: 99s}}")
     spec = (*PER_INDEX[:3], "backoffLimitPerIndex: 0", "maxFailedIndexes: 0")
     done = ran(written(tmp_path, job(*spec), several))
@@ -471,12 +475,14 @@ def test_what_the_api_server_rejects_is_an_error_with_its_place(tmp_path, capsys
 
 def test_a_job_that_never_restarts_containers_and_has_no_restart_policy_is_warned_about(tmp_path):
     problems = read_scenario(written(tmp_path, job(restart="Always"), exiting("5s"))).problems
-    assert ['Required value: valid values: "OnFailure", "Never"'] == [problem.what for problem in problems]
+    assert [problem.what for problem in problems] == ['Required value: valid values: "OnFailure", "Never"']
 
 
 def test_a_fleet_with_a_job_that_ends_is_simulated_together(tmp_path):
     nodes = f"{NODE}, {NODE.replace('node-a', 'node-b')}"
-    lasting = written(tmp_path, job("parallelism: 2", "completions: 2"), "- {workload: work, spread: true}", nodes=nodes)
+    lasting = written(
+        tmp_path, job("parallelism: 2", "completions: 2"), "- {workload: work, spread: true}", nodes=nodes
+    )
     assert together(load_scenario(lasting)) is None
     ends = written(tmp_path, job("parallelism: 2", "completions: 2"), exiting("5s") + "\n  spread: true", nodes=nodes)
     assert together(load_scenario(ends)).because is TogetherReason.JOB
@@ -501,12 +507,14 @@ def test_an_init_container_runs_until_its_demand_no_longer_changes_unless_it_say
     containers = f"- workload: work\n  containers: {{setup: {demand}, main: {{memory: 50Mi}}}}"
     path = written(tmp_path, job(pod=WITH_INIT), containers, duration="60s")
     done = ran(path)
-    starts = [(entry.time_us / SECOND_US) for entry in done.entries if entry.container == "main" and entry.kind == "Started"]
+    starts = [
+        (entry.time_us / SECOND_US) for entry in done.entries if entry.container == "main" and entry.kind == "Started"
+    ]
     assert starts == [started]
 
 
 def test_an_init_container_that_needs_more_than_its_limit_is_killed_and_its_pod_never_starts(tmp_path):
-    """It grows by 20 MiB/s to 600Mi, its limit of 300Mi is reached at 15 s; with Never the pod fails, 10 s later again."""
+    """It grows by 20 MiB/s to 600Mi, its limit of 300Mi is reached at 15 s. The pod fails, and so does the next."""
     containers = "- workload: work\n  containers: {setup: {memory: 600Mi over 30s}, main: {memory: 50Mi}}"
     done = ran(written(tmp_path, job("backoffLimit: 1", pod=WITH_INIT), containers, duration="2m"))
     assert [pod for _, _, pod in at(done, "OOMKilled")] == ["work-0", "work-0-r1"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podqos.manifest.plain import FieldPath
-from podqos.sim.cluster.controllers.due import is_due
+from podqos.sim.scenario.due import is_due
 from podqos.sim.scenario.scenario import DEFAULT_START_US, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioSpec
 from podqos.sim.scenario_format.shape_document import Report

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, CronJobDue, CronJobSkipped
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import CronJobDue, CronJobSkipped
 from podqos.controllers.cron_jobs import CronStatus, CronStep, job_name, sync, to_remove
 from podqos.controllers.jobs import JobReason
 from podqos.manifest.times import date_text
@@ -19,9 +19,9 @@ from podqos.model.jobs import CronJobSpec
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.controllers.controller import ControlledCluster, PodEnd, is_over
-from podqos.sim.cluster.controllers.due import clock_of
 from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.replicas import KeptReplicas
+from podqos.sim.scenario.due import clock_of
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 
@@ -99,7 +99,7 @@ class CronJobController(KeptReplicas):
             keys = tuple(f"{self.workload.namespace}/{name}" for name in active)
             deadline = self.spec.starting_deadline_seconds
             because = CronJobSkipped(self.key, skipped.reason.value, _date(skipped.scheduled), keys, deadline)
-            self._write(Kind.JOB_SKIPPED, because, now_us)
+            self._cluster.announce(Kind.JOB_SKIPPED, By.CONTROLLER, because)
         for name in step.delete:
             self._jobs[name].delete("Replaced", now_us)
         if step.create is not None:
@@ -115,7 +115,7 @@ class CronJobController(KeptReplicas):
         late_seconds = self._since_1970_us(now_us) // SECOND_US - scheduled
         job = f"{self.workload.namespace}/{name}"
         because = CronJobDue(self.key, job, _date(scheduled), late_seconds, many_missed=is_behind)
-        self._write(Kind.JOB_CREATED, because, now_us)
+        self._cluster.announce(Kind.JOB_CREATED, By.CONTROLLER, because)
         self._begin(name, now_us)
 
     def _begin(self, name: str, now_us: int) -> None:
@@ -136,9 +136,6 @@ class CronJobController(KeptReplicas):
         for is_success, jobs in ended.items():
             for name in to_remove(jobs, limits[is_success]):
                 self._jobs[name].delete("HistoryLimit", now_us)
-
-    def _write(self, kind: Kind, because: Because, now_us: int) -> None:
-        self._cluster.write(Entry(now_us, "", kind, by=By.CONTROLLER, because=because))
 
 
 def _date(seconds: int) -> str:

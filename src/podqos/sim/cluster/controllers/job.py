@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import DeletedWithJob, ExitedWith, JobEnded, LocalStorageExceeded, ReplacementFor
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Role
 from podqos.controllers.job_indexes import as_text
@@ -316,7 +316,7 @@ class JobController(KeptReplicas):
             condition="" if matched is None else matched.condition,
         )
         kind = Kind.JOB_COMPLETE if ending.reason.is_success else Kind.JOB_FAILED
-        self._cluster.write(Entry(now_us, "", kind, by=By.CONTROLLER, because=because))
+        self._cluster.announce(kind, By.CONTROLLER, because)
         if spec.ttl_seconds_after_finished is not None:
             expires_us = now_us + spec.ttl_seconds_after_finished * SECOND_US
             self._cluster.plan(expires_us, lambda time_us: self.delete("TTLExpired", time_us))
@@ -329,7 +329,5 @@ class JobController(KeptReplicas):
         self.is_gone = True
         running = [uid for uid, known in self._pods.items() if not known.is_deleted and uid in self._cluster.pods]
         self._delete(running, reason, now_us)
-        self._cluster.write(
-            Entry(now_us, "", Kind.JOB_DELETED, by=By.CONTROLLER, because=DeletedWithJob(self.key, reason))
-        )
+        self._cluster.announce(Kind.JOB_DELETED, By.CONTROLLER, DeletedWithJob(self.key, reason))
         self._finished(now_us)

@@ -7,8 +7,8 @@ from podqos.controllers.cron_schedule import parse_schedule, utc
 from podqos.errors import InputError
 from podqos.model.jobs import CronJobSpec
 from podqos.model.time_units import SECOND_US
-from podqos.sim.cluster.controllers.time_zones import zone_named
 from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario.time_zones import zone_named
 
 
 def clock_of(spec: CronJobSpec) -> Clock:
