@@ -38,12 +38,13 @@ _STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM
 
 
 class LeavesShard(Exception):
-    """A pod of a shard asks the scheduler, which could place it on any node of the fleet."""
+    """A pod of a shard asks the scheduler, which could place it on any node of the fleet; or its Job is to count it."""
 
-    def __init__(self, pod: str, time_us: int) -> None:
+    def __init__(self, pod: str, time_us: int, *, is_counted: bool = False) -> None:
         super().__init__(pod, time_us)
         self.pod = pod
         self.time_us = time_us
+        self.is_counted = is_counted
 
 
 class SimCluster:
@@ -235,7 +236,7 @@ class SimCluster:
     def need_all_nodes(self, pod: Pod) -> None:
         """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
         if self.scenario.only is not None:
-            raise LeavesShard(pod.key, self.queue.now_us)
+            raise LeavesShard(pod.key, self.queue.now_us, is_counted=True)
 
     def placed(self, pod: Pod, name: str) -> None:
         """Take the scheduler's decision where a pod runs."""

@@ -221,6 +221,8 @@ class WorkloadPart(Part, frozen=True):
     """Bound evenly to all nodes, without the scheduler."""
     recreate: bool | None = None
     """Whether a controller replaces lost pods; absent: depends on the kind."""
+    active: bool = False
+    """Whether a CronJob has an active Job when it arrives."""
 
 
 class TimingPart(Part, frozen=True):
