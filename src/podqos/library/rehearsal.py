@@ -187,6 +187,7 @@ def unrehearsable(scenario: Scenario) -> list[str]:
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
         ("containers that exit on their own", any(demand.exits_after_us is not None for demand in demands)),
         ("lost nodes", bool(scenario.happenings)),
+        ("rollouts and scaling", bool(scenario.workload_changes)),
     ):
         if found:
             left_out.append(what)

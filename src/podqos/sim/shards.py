@@ -38,6 +38,8 @@ class TogetherReason(StrEnum):
     """The scheduler places the pods of a workload."""
     DAEMON_SET = "DaemonSet"
     """So it does with those of a DaemonSet."""
+    CHANGED = "Changed"
+    """A workload is rolled out or scaled."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
     ONE_NODE = "OneNode"
@@ -72,6 +74,8 @@ def together(scenario: Scenario) -> Together | None:
             return Together(TogetherReason.DAEMON_SET, _name(workload))
         if not is_bound(workload):
             return Together(TogetherReason.SCHEDULED, _name(workload))
+    for change in scenario.workload_changes:
+        return Together(TogetherReason.CHANGED, change.workload.partition("/")[2], change.at_us)
     return None
 
 
