@@ -20,6 +20,7 @@ from podqos.sim.node.checkers import check_node
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.services.outcome import ServiceOutcome
 
 Progress = Callable[[int, int], None]
 """Called now and then with the time reached and the number of events so far."""
@@ -47,6 +48,8 @@ class FinishedRun(Struct, frozen=True):
     """The journal, by time, then by node name. A long one is generated while it is read."""
     end_us: int
     tallies: Tallies
+    services: tuple[ServiceOutcome, ...] = ()
+    """What became of requests, if workloads answer any."""
 
 
 def simulate(
@@ -104,7 +107,9 @@ class Simulation:
             for entry in initial[which].written:
                 kinds[entry.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
-        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
+        services = self._cluster.services
+        outcomes = () if services is None else services.outcomes(scenario.duration_us)
+        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies, outcomes)
 
     def _step(self) -> None:
         if self._watch is None:

@@ -123,7 +123,8 @@ def _is_memory(signal: str, value: str) -> bool:
 
 def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorkload:
     demands = tuple(
-        {name: _demand(demand, scale) for name, demand in containers.items()} for containers in workload.demands
+        {name: _with_work(_demand(demand, scale), scale) for name, demand in containers.items()}
+        for containers in workload.demands
     )
     return replace(
         workload,
@@ -137,6 +138,11 @@ def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorklo
 def _demand(demand: Demand, scale: ScaleFactors) -> Demand:
     curves = {name: _curve(getattr(demand, name), scale, scale.part) for name in _MEMORY_CURVES}
     return replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
+
+
+def _with_work(demand: ContainerDemand, scale: ScaleFactors) -> ContainerDemand:
+    """Scale the work of a container: it takes the scaled time on the scaled cores."""
+    return demand if demand.work_us is None else replace(demand, work_us=scale.moment(scale.milli(demand.work_us)))
 
 
 def _curve(curve: Curve, scale: ScaleFactors, amount: Callable[[int], int]) -> Curve:

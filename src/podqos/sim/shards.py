@@ -26,6 +26,7 @@ from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import FinishedRun, Tallies, simulate
+from podqos.sim.scenario.happenings import Drained
 from podqos.sim.scenario.replicas import is_bound
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
@@ -42,6 +43,10 @@ class TogetherReason(StrEnum):
     """A workload is rolled out or scaled."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
+    SERVICE = "Service"
+    """The requests to a workload are divided among its pods on all nodes."""
+    DRAINED = "Drained"
+    """A node is drained: budgets count the pods of all nodes."""
     ONE_NODE = "OneNode"
     """There is but one."""
 
@@ -69,11 +74,16 @@ def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
     if len(scenario.node_names) == 1:
         return Together(TogetherReason.ONE_NODE)
+    for happening in scenario.happenings:
+        if isinstance(happening, Drained):
+            return Together(TogetherReason.DRAINED, happening.node)
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
             return Together(TogetherReason.DAEMON_SET, _name(workload))
         if not is_bound(workload):
             return Together(TogetherReason.SCHEDULED, _name(workload))
+        if workload.service is not None:
+            return Together(TogetherReason.SERVICE, _name(workload))
     for change in scenario.workload_changes:
         return Together(TogetherReason.CHANGED, change.workload.partition("/")[2], change.at_us)
     return None

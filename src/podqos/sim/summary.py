@@ -21,6 +21,7 @@ from podqos.model.pod import QOSClass
 from podqos.qos.classes import qos_class_of
 from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.services.outcome import ServiceOutcome
 
 # From this many evictions of the same pod, under whatever name, a line of its own.
 _REPEATED = 3
@@ -28,13 +29,13 @@ _OUTCOMES = ("never_ran", "interrupted", "waited", "throttled", "refused")
 _ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us", *_OUTCOMES)
 _ARRIVED = frozenset({Kind.PLACED, Kind.ADMITTED, Kind.ADOPTED})
 # What ends a pod until it or a replacement starts.
-_TAKEN = frozenset({Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST, Kind.FAILED})
+_TAKEN = frozenset({Kind.EVICTED, Kind.PREEMPTED, Kind.DRAINED, Kind.REJECTED, Kind.LOST, Kind.FAILED})
 # What ends a pod for good, as was wanted.
 _OVER = frozenset({Kind.SUCCEEDED, Kind.DELETED})
 _ENDED = frozenset({Kind.OOM_KILLED, Kind.EXITED, Kind.STOPPED, Kind.CLEANED_UP, *_TAKEN, *_OVER})
 _DECIDED = (Kind.OOM_KILLED, Kind.EVICTED, Kind.WOULD_EVICT)
 
-_GONE = (Kind.EVICTED, Kind.PREEMPTED, Kind.DELETED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED, Kind.CLEANED_UP)
+_GONE = frozenset({Kind.STOPPED, Kind.CLEANED_UP, *_TAKEN, *_OVER} - {Kind.REJECTED, Kind.LOST})
 
 
 class RepeatedEvictions(Struct, frozen=True, rename="camel"):
@@ -102,6 +103,8 @@ class RunSummary(Struct, frozen=True, rename="camel"):
     waited: int = 0
     throttled: int = 0
     refused: int = 0
+    services: tuple[ServiceOutcome, ...] = ()
+    """What became of requests, by workload that answers them: a model."""
 
 
 class PodWorkload(Struct, frozen=True, gc=False):
@@ -119,7 +122,7 @@ class PodWorkload(Struct, frozen=True, gc=False):
     """When it is deleted."""
 
 
-class SplitRun(FinishedRun, frozen=True):
+class SplitRun(FinishedRun, frozen=True, kw_only=True):
     """A run of which parts were counted apart."""
 
     summary: RunSummary
@@ -131,7 +134,8 @@ def run_summary(run: FinishedRun) -> RunSummary:
         return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
-    return summarized(run.entries, owners, nodes=len(scenario.node_names), end_us=run.end_us)
+    counted = summarized(run.entries, owners, nodes=len(scenario.node_names), end_us=run.end_us)
+    return replace(counted, services=run.services) if run.services else counted
 
 
 def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:

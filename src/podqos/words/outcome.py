@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from podqos.sim.summary import RunSummary
 from podqos.wording import counted
+from podqos.words.services import services_headline
 
 
 def headline(summary: RunSummary) -> str:
@@ -14,7 +15,8 @@ def headline(summary: RunSummary) -> str:
     evicted = many(summary.evictions, "eviction")
     unaffected = f"{summary.untouched:,} of {counted(summary.pods, 'pod')} unaffected"
     text = f"{killed}, {evicted}; {', '.join([unaffected, *_affected(summary)])}."
-    return text[0].upper() + text[1:]
+    services = services_headline(summary.services)
+    return text[0].upper() + text[1:] + (f" {services}" if services else "")
 
 
 def many(count: int, what: str) -> str:

@@ -24,9 +24,11 @@ from podqos.report.text.tables import Table
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
 from podqos.words.counterfactual import saving_words
+from podqos.words.durations import span, two_units
 from podqos.words.journal import again, away, size
 from podqos.words.outcome import many
 from podqos.words.repetition import Again, condensed
+from podqos.words.services import share
 
 _BAR_COLUMNS = 16
 # On a narrower terminal there is no bar, so that the events have room.
@@ -264,7 +266,28 @@ def ending(view: RunView, style: Style) -> list[str]:
     refused = ["DENIED"] if summary.refused else []
     figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT", *refused)
     headers = ("WORKLOAD", "CLASS", "PRIORITY", *figures)
-    return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]
+    return ["", *columns(headers, rows, style), *_services(summary, style), *([""] if lines else []), *lines]
+
+
+def _services(summary: RunSummary, style: Style) -> list[str]:
+    """Return what became of requests, one line per service."""
+    if not summary.services:
+        return []
+    rows = [
+        (
+            service.workload,
+            f"{service.requests:,}",
+            share(service.errors, service.requests) if service.errors else "–",
+            _some(service.retries),
+            f"{service.highest_utilisation_permille / 10:.0f} %",
+            "–" if service.worst_p99_us is None else span(service.worst_p99_us),
+            two_units(service.worst_p99_at_us),
+            _span(service.overloaded_us),
+        )
+        for service in summary.services
+    ]
+    headers = ("SERVICE", "REQUESTS", "ERRORS", "RETRIES", "PEAK UTILISATION", "WORST P99", "AT", "OVERLOADED")
+    return ["", *columns(headers, rows, style)]
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:

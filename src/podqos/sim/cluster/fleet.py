@@ -71,7 +71,8 @@ class Fleet:
         scenario = self._cluster.scenario
         first: dict[str, Happening] = {}
         for happening in sorted(scenario.happenings, key=lambda each: each.at_us):
-            first.setdefault(happening.node, happening)
+            if isinstance(happening, NodeLost | NodeAdded):
+                first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
         busy = _busy(scenario)
         parts = self._first_parts()
@@ -96,8 +97,13 @@ class Fleet:
         return found
 
     def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
-        """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
-        workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
+        """Whether to prove that a node is idle: where no other has its demands, columns are as quick.
+
+        Where requests are answered it is not.
+        """
+        workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
+        if any(workload.service is not None for workload in workloads):
+            return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads
         )

@@ -43,7 +43,7 @@ def is_bound(workload: ScenarioWorkload) -> bool:
 
 def is_there_first(workload: ScenarioWorkload) -> bool:
     """Whether its pods are on their nodes from the start, and not deleted at once."""
-    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0
+    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0 and workload.cron is None
 
 
 def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
