@@ -40,6 +40,8 @@ class TogetherReason(StrEnum):
     """The scheduler places the pods of a workload."""
     DAEMON_SET = "DaemonSet"
     """So it does with those of a DaemonSet."""
+    CHANGED = "Changed"
+    """A workload is rolled out or scaled."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
     SERVICE = "Service"
@@ -87,6 +89,8 @@ def together(scenario: Scenario) -> Together | None:
             return Together(TogetherReason.SERVICE, _name(workload))
         if _is_counted(workload):
             return Together(TogetherReason.JOB, _name(workload))
+    for change in scenario.workload_changes:
+        return Together(TogetherReason.CHANGED, change.workload.partition("/")[2], change.at_us)
     return None
 
 

@@ -13,6 +13,8 @@ def together_words(why: Together) -> str:
             return f"the scheduler places the pods of {why.what} (`nodes` or `spread` bind them)"
         case TogetherReason.DAEMON_SET:
             return f"the scheduler places the pods of the DaemonSet {why.what}"
+        case TogetherReason.CHANGED:
+            return f"{why.what} is rolled out or scaled at {seconds(why.time_us, 1)}"
         case TogetherReason.REPLACED:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
