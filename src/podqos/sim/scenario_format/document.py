@@ -23,7 +23,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
-from podqos.sim.scenario_format.events import EventPart
+from podqos.sim.scenario_format.events import EventPart, KubeletChangePart
+from podqos.sim.scenario_format.kubelet_events import read_kubelet_change
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
 from podqos.sim.scenario_format.shape_text import Unit
@@ -282,7 +283,13 @@ def examination() -> Examination:
     return Examination(
         is_live=False,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
-        readers={Duration: read_duration, Shape: read_shape, KubeletPart: _read_kubelet, VolumePart: _read_volume},
+        readers={
+            Duration: read_duration,
+            Shape: read_shape,
+            KubeletPart: _read_kubelet,
+            KubeletChangePart: read_kubelet_change,
+            VolumePart: _read_volume,
+        },
     )
 
 

@@ -24,6 +24,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Options, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
+from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
@@ -117,6 +118,8 @@ class _Resolution:
         nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         demands = DemandReader(self._setting, names, self._warn)
+        kubelet_events = KubeletEventReader(nodes, profile, self._report, self._warn)
+        events = EventReader(names, self._report, kubelet_events.readers)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
@@ -124,7 +127,7 @@ class _Resolution:
             duration_us=self._setting.duration_us,
             nodes=nodes,
             workloads=demands.workloads(spec.workloads, self._materials.workloads),
-            happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
+            happenings=tuple(events.happenings(spec.events)),
             budgets=self._materials.budgets,
             profile=profile,
             policy=spec.eviction_policy,

@@ -22,6 +22,7 @@ from podqos.sim.scenario_format.document import (
     ScenarioSpec,
     VolumePart,
 )
+from podqos.sim.scenario_format.events import KubeletChangePart
 from podqos.sim.scenario_format.shape_document import Duration, Shape, ShapeDocument
 
 Schema = dict[str, object]
@@ -33,6 +34,10 @@ _SCALARS: dict[type, Schema] = {
         "description": "A file with a KubeletConfiguration, or its fields in place.",
         "type": ["string", "object"],
     },
+}
+_SCALARS[KubeletChangePart] = {
+    "description": "node (or nodes), and the fields of their KubeletConfiguration that change.",
+    "type": "object",
 }
 _REQUIRED: dict[type, tuple[str, ...]] = {
     ScenarioDocument: ("apiVersion", "kind", "metadata", "spec"),
