@@ -390,8 +390,8 @@ def test_a_condition_ends_with_a_restart_though_its_five_minutes_are_not_over():
 def test_the_back_off_of_a_crashing_container_is_forgotten_with_a_restart():
     """It runs for 1 s each time and is looked at every second.
 
-    Ends at 1 s, starts at 2 s (seen by the next look), ends at 3, seen at 4 s: back-off of 10 s since 3 s. The restart at
-    8 s starts it at once; it ends at 9 s, seen at 10 s, and waits for 10 s again, not 20: until 19 s.
+    Ends at 1 s, starts at 2 s (at the next look), ends at 3, seen at 4 s: back-off of 10 s since 3 s. The restart
+    at 8 s starts it at once; it ends at 9 s, seen at 10 s, and waits for 10 s again, not 20: until 19 s.
     """
     crashes = {"workload": "web", "nodes": ["n"], "demand": {"exits": {"after": "1s", "code": 1}}}
     done = run_of([pod_of("web")], [crashes], events=[{"at": "8s", "kubeletRestart": "n"}], duration="20s")
@@ -449,7 +449,7 @@ def test_the_limit_of_all_pods_follows_the_reservations_and_the_kernel_kills_at_
     made, use = [pod_of("a"), pod_of("b")], {"a": "400Mi", "b": "200Mi"}
     work = [{"workload": name, "nodes": ["n"], "demand": {"memory": size}} for name, size in use.items()]
     fields = {"systemReserved": {"memory": "450Mi"}, "enforceNodeAllocatable": ["pods"]}
-    done = run_of(made, work, events=[{"at": "10s", "kubeletConfig": {"node": "n", **fields}}], duration="12s")
+    done = run_of(made, work, events=[{"at": "10s", "kubeletConfig": {"node": "n", **fields}}], duration="10500ms")
     kills = [
         (entry.pod, entry.because.level, entry.because.limit_bytes >> 20)
         for entry in done.entries
