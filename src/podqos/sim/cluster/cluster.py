@@ -10,7 +10,7 @@ from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
@@ -27,7 +27,15 @@ from podqos.sim.cluster.services import Services, services_of
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.happenings import (
+    Cordoned,
+    Drained,
+    Happening,
+    KubeletRestart,
+    NodeAdded,
+    NodeLost,
+    stated_fields,
+)
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 
@@ -128,6 +136,8 @@ class SimCluster:
             case Drained(node=name):
                 self._cordon(name, takes_pods=False)
                 Drain(self, happening).begin(now_us)
+            case KubeletRestart():
+                self._restart_kubelet(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -341,7 +351,7 @@ class SimCluster:
         record = node.state.pods.get(uid)
         why = "Rejected" if rejected else "Evicted"
         if record is not None:
-            why = "Preempting" if record.is_preempted else record.phase or why
+            why = "Preempting" if record.is_preempted else "Rejected" if record.is_rejected else record.phase or why
         self._ended(pod, self._why.get(uid) or why)
 
     def readiness_changed(self, uid: str) -> None:
@@ -357,7 +367,8 @@ class SimCluster:
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""
-        return self._controllers[id(workload)].workload.replicas
+        replicas: int = getattr(self._controllers[id(workload)], "replicas", workload.replicas)
+        return replicas
 
     # ---- nodes come and go ---------------------------------------------------------------------------------------
 
@@ -374,6 +385,17 @@ class SimCluster:
         kind = Kind.UNCORDONED if takes_pods else Kind.CORDONED
         self.write(Entry(self.queue.now_us, name, kind, None, None, By.USER))
         self.control_plane.cordon(name, takes_pods=takes_pods)
+
+    def _restart_kubelet(self, restart: KubeletRestart) -> None:
+        """Restart the kubelet of a node, if the node is there; with another configuration it can run other pods."""
+        name = restart.node
+        node = self.fleet.get(name)
+        fields = stated_fields(restart.config, restart.changed)
+        settings = self.fleet.configure(name, fields) if fields else None
+        if settings is not None:
+            self.control_plane.changed(name)
+        if node is not None:
+            node.restart_kubelet(settings, NewConfiguration(restart.changed) if restart.changed else None)
 
     def _join(self, name: str, now_us: int) -> None:
         if self.fleet.is_present(name):

@@ -6,10 +6,11 @@ set up as at the start, its own events are run up to now, and from there on it r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
@@ -19,7 +20,7 @@ from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, WorkloadPods
 from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
-from podqos.sim.node.settings import SimNodeSettings
+from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.scenario.happenings import Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
@@ -66,6 +67,8 @@ class Fleet:
         """Those that are not."""
         self._lost_accounts: list[CpuAccount] = []
         """Of machines that were lost."""
+        self._changed: dict[str, SimNodeSettings] = {}
+        """The settings of nodes whose kubelet got another configuration."""
         self.initial_states = known.initial_states
         self.names: tuple[str, ...] = tuple(cluster.scenario.node_names)
         self._indexes = {name: index for index, name in enumerate(self.names)}
@@ -128,7 +131,14 @@ class Fleet:
 
     def settings(self, name: str) -> SimNodeSettings:
         """Return the settings of a node."""
-        return self._known[name].settings
+        return self._changed.get(name) or self._known[name].settings
+
+    def configure(self, name: str, fields: Mapping[str, object]) -> SimNodeSettings:
+        """Let the kubelet of a node have other values of some fields from now on; return the node's settings."""
+        scenario, before = self._cluster.scenario, self.settings(name).spec
+        spec = replace(before, config=replace(before.config, **fields), placement_config=None)
+        settings = self._changed[name] = node_settings(spec, scenario.profile, scenario.policy)
+        return settings
 
     def places(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
         """Yield the numbers of the pods that are bound without asking, and their nodes."""
@@ -171,7 +181,7 @@ class Fleet:
         options = cluster.scenario.options
         known = self._known[name]
         identity = NodeIdentity(self._indexes[name], name, known.loop_phase_us)
-        return SimNode(identity, known.settings, options, queue, cluster, columns=columns)
+        return SimNode(identity, self.settings(name), options, queue, cluster, columns=columns)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 

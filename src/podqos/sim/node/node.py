@@ -19,7 +19,14 @@ from msgspec.structs import replace
 from podqos.agent.agent import is_idle
 from podqos.agent.commands import Command
 from podqos.agent.driver import Driver
-from podqos.agent.events import ContainerExited, Event, MemoryNotified, ReadinessChanged, Woken
+from podqos.agent.events import (
+    ContainerExited,
+    Event,
+    KubeletRestarted,
+    MemoryNotified,
+    ReadinessChanged,
+    Woken,
+)
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.memory import is_memory_short
 from podqos.agent.reasons import Because, NothingToDo, OOMKill, OOMLevel, ThresholdFigures, WouldEvict
@@ -246,6 +253,22 @@ class SimNode:
         ended, self._ended = self._ended, []
         for event in ended:
             self.report(event)
+
+    def restart_kubelet(self, settings: SimNodeSettings | None, because: Because | None) -> None:
+        """Restart the kubelet, perhaps with other settings; pods keep running, and it sees at once what has ended."""
+        self._write(Entry(self.now_us, self.name, Kind.KUBELET_RESTARTED, None, None, By.KUBELET, because))
+        self.driver.skip_idle_passes(self.now_us)
+        if settings is not None:
+            self.settings = self.world.settings = settings
+            self.driver.config = replace(settings.agent, node=self.name)
+        self._samples.clear()
+        self._new_until_us = self.now_us + self._age_us
+        self.driver.deliver(self.now_us, KubeletRestarted())
+        if settings is not None:
+            self.alarms.remove()
+            self.alarms = Alarms(self.world)
+        self._relist(self.now_us)
+        self._plan_wake()
 
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
         """Write what the kernel did into the journal."""

@@ -49,6 +49,7 @@ from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.running import (
     begin,
     begin_system,
+    count_from_now_on,
     exited,
     finish,
     forget_unwritten,
@@ -116,7 +117,11 @@ class NodeWorld(NodeResources):
     def _write(self, cgroup: Cgroup) -> None:
         assert cgroup.path is not None
         reading = self.settings.readings.of(cgroup)
-        self.memory.write(cgroup.path, reading.memory, _LEVELS[cgroup.level], self.owner.now_us)
+        known = self.memory.groups.get(cgroup.path)
+        had_limit = known is None or known.gauge is not None
+        group = self.memory.write(cgroup.path, reading.memory, _LEVELS[cgroup.level], self.owner.now_us)
+        if not had_limit and group.gauge is not None:
+            count_from_now_on(self, group, self.owner.now_us)
         self.cpu.write(cgroup.path, reading.cpu)
         limit = reading.pids_max
         if limit is not None and cgroup.path not in self.pid_limits:

@@ -24,6 +24,8 @@ from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.events import EventPart as OtherEventPart
+from podqos.sim.scenario_format.events import KubeletChangePart
+from podqos.sim.scenario_format.kubelet_events import read_kubelet_change
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
 from podqos.sim.scenario_format.shape_document import (
@@ -365,6 +367,7 @@ def examination() -> Examination:
             Percent: read_percent,
             Shape: read_shape,
             KubeletPart: _read_kubelet,
+            KubeletChangePart: read_kubelet_change,
             VolumePart: _read_volume,
         },
     )

@@ -26,6 +26,7 @@ from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, Sc
 from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
+from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.plausibility import check_events
 from podqos.sim.scenario_format.samples import Series
@@ -127,7 +128,9 @@ class _Resolution:
         start_us, duration_us = self._start_us(), self._setting.duration_us
         workloads = demands.workloads(spec.workloads, self._materials.workloads)
         changes = WorkloadEventReader(demands, workloads, self._materials.revisions, self._report)
-        events = tuple(EventReader(names, self._report, changes.readers).happenings(spec.events))
+        kubelets_changed = KubeletEventReader(nodes, profile, self._report, self._warn)
+        readers = {**kubelets_changed.readers, **changes.readers}
+        events = tuple(EventReader(names, self._report, readers).happenings(spec.events))
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
