@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from podqos.admission.relevance import Question, rejected, with_names
 from podqos.admission.workloads import Admissions, WorkloadAdmission
+from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.kinds import group_of
@@ -38,10 +39,9 @@ from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
 from podqos.reading.paths import has_folder, with_slashes
-from podqos.sim.scenario.scenario import RolloutSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
-from podqos.sim.scenario_format.rollout_spec import TELLING, RolloutReader
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
