@@ -34,7 +34,7 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadCha
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
 # What controllers are told of while a pod is there.
-_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED})
+_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED, Kind.READINESS_CHANGED})
 
 
 class LeavesShard(Exception):
