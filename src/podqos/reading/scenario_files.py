@@ -434,7 +434,7 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
     if workload.job is None:
         return
     from podqos.controllers.job_validation import cron_job_problems, job_problems
-    from podqos.sim.cluster.controllers.time_zones import zone_named
+    from podqos.sim.scenario.time_zones import zone_named
 
     *path, _ = workload.pod_path.split(".")
     findings = list(job_problems(workload.job, workload.pod.spec, tuple(path)))

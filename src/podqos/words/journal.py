@@ -45,6 +45,8 @@ def line(entry: Entry) -> str:
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.KUBELET_RESTARTED:
+            return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
             evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
             return f"{who} {evicted}{_after(_short(entry.because))}"
@@ -179,6 +181,8 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.NewConfiguration(fields=fields):
+            return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
             retried = f", tried again every {seconds} s" if seconds else ""
             return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"

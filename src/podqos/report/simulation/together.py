@@ -20,6 +20,9 @@ def together_words(why: Together) -> str:
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
         case TogetherReason.SERVICE:
             return f"the requests to {why.what} are divided among its pods on all nodes"
+        case TogetherReason.JOB:
+            what = f"at {seconds(why.time_us, 1)} the Job of {why.what}" if why.time_us else why.what
+            return f"{what} counts its pods on all nodes (`recreate: false` does without)"
         case TogetherReason.DRAINED:
             return f"{why.what} is drained, which concerns pods on all nodes"
         case TogetherReason.ONE_NODE:

@@ -24,6 +24,8 @@ from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.events import EventPart as OtherEventPart
+from podqos.sim.scenario_format.events import KubeletChangePart
+from podqos.sim.scenario_format.kubelet_events import read_kubelet_change
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
 from podqos.sim.scenario_format.shape_document import (
@@ -221,6 +223,8 @@ class WorkloadPart(Part, frozen=True):
     """Bound evenly to all nodes, without the scheduler."""
     recreate: bool | None = None
     """Whether a controller replaces lost pods; absent: depends on the kind."""
+    active: bool = False
+    """Whether a CronJob has an active Job when it arrives."""
 
 
 class ResourcesPart(Part, frozen=True):
@@ -363,6 +367,7 @@ def examination() -> Examination:
             Percent: read_percent,
             Shape: read_shape,
             KubeletPart: _read_kubelet,
+            KubeletChangePart: read_kubelet_change,
             VolumePart: _read_volume,
         },
     )

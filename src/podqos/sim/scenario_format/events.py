@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from podqos.controllers.drain import DrainSettings
 from podqos.manifest.plain import FieldPath
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.scenario import WorkloadChange
@@ -32,8 +35,17 @@ class DrainPart(Part, frozen=True):
     """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
 
 
+class KubeletChangePart(Struct, frozen=True):
+    """Machines (node, or nodes), and the fields of their KubeletConfiguration that change."""
+
+    nodes: tuple[str, ...] = ()
+    config: KubeletConfiguration = KubeletConfiguration()
+    changed: tuple[str, ...] = ()
+    """The fields that are stated."""
+
+
 class EventPart(Part, frozen=True):
-    """An event that happens to a machine."""
+    """An event that happens to a machine or its kubelet."""
 
     at: Duration = Duration(0)
     node_lost: str = ""
@@ -46,11 +58,15 @@ class EventPart(Part, frozen=True):
     """The machine that takes pods again."""
     drain: DrainPart | None = None
     """A machine that is cordoned and whose pods are evicted through the API, as by kubectl drain."""
+    kubelet_restart: str = ""
+    """The machine whose kubelet restarts; its pods keep running."""
+    kubelet_config: KubeletChangePart | None = None
+    """Machines whose kubelet restarts with other settings."""
 
 
 _Made = Happening | WorkloadChange
-EventOfKind = Callable[[EventPart, FieldPath], _Made | None]
-"""Makes an event of one kind, or reports what is wrong with it and returns None."""
+EventOfKind = Callable[[EventPart, FieldPath], _Made | tuple[Happening, ...] | None]
+"""Makes events of one kind, or reports what is wrong with it and returns None."""
 
 
 class EventReader:
@@ -81,7 +97,9 @@ class EventReader:
                 continue
             (kind,) = kinds
             happening = self._readers[kind](event, (*path, _written(event, kind)))
-            if happening is not None:
+            if isinstance(happening, tuple):
+                yield from happening
+            elif happening is not None:
                 yield happening
 
     def _of_node(

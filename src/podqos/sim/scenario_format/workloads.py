@@ -160,6 +160,8 @@ class DemandReader:
         if part.deleted == part.arrives:
             what = "is deleted the moment it arrives: its pods never run"
             self._warn((*path, "deleted"), what, "delete it later, or leave it out with replicas: 0")
+        if part.active and workload.cron is None:
+            self._report((*path, "active"), f"{workload.name} is not a CronJob", "remove it")
         if part.nodes and part.spread:
             self._report((*path, "spread"), "nodes and spread exclude each other", "remove one of the two")
         for index, node in enumerate(part.nodes):
@@ -175,6 +177,7 @@ class DemandReader:
             deleted_us=None if part.deleted is None else int(part.deleted),
             nodes=part.nodes,
             spread=part.spread,
+            active=part.active,
             recreate=workload.recreate if part.recreate is None else part.recreate,
         )
 
