@@ -279,7 +279,7 @@ def _of_workload(because: r.RolloutOf | r.ScaledFromTo | r.ProgressDeadlineExcee
             what = "rollback" if is_back else "rollout"
             return f"{what} of {name} {'is complete' if is_complete else 'starts'}: revision {revision}"
         case r.ScaledFromTo(before=before, after=after, replica_set=replica_set):
-            who = f"{name} scales {replica_set}" if replica_set else f"{name} is scaled"
+            who = f"{name} scales ReplicaSet {replica_set}" if replica_set else f"{name} is scaled"
             return f"{who} {'up' if after > before else 'down'} from {before} to {after}"
         case r.ProgressDeadlineExceeded(revision=revision, seconds=seconds) as late:
             pods = f"{late.updated} of {late.replicas} pods updated, {late.available} available"
