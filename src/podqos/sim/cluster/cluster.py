@@ -10,7 +10,7 @@ from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
@@ -23,10 +23,19 @@ from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
 from podqos.sim.cluster.draining import Drain
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.cluster.services import Services, services_of
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.happenings import (
+    Cordoned,
+    Drained,
+    Happening,
+    KubeletRestart,
+    NodeAdded,
+    NodeLost,
+    stated_fields,
+)
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 
@@ -73,6 +82,8 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
+        self.services: Services | None = None
+        """What answers requests; None if nothing does."""
         self.unreachable_us: dict[str, int] = {}
         """By name of a lost node: when the control plane notices it."""
         self._later = 0
@@ -89,6 +100,7 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
+        self.services = services_of(self, NOTICED_AFTER_US)
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -124,6 +136,8 @@ class SimCluster:
             case Drained(node=name):
                 self._cordon(name, takes_pods=False)
                 Drain(self, happening).begin(now_us)
+            case KubeletRestart():
+                self._restart_kubelet(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -132,6 +146,8 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if self.services is not None and entry.kind is not Kind.OVERLOADED:
+            self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(entry.pod.replace("/", "_", 1))
 
@@ -335,8 +351,15 @@ class SimCluster:
         record = node.state.pods.get(uid)
         why = "Rejected" if rejected else "Evicted"
         if record is not None:
-            why = "Preempting" if record.is_preempted else record.phase or why
+            why = "Preempting" if record.is_preempted else "Rejected" if record.is_rejected else record.phase or why
         self._ended(pod, self._why.get(uid) or why)
+
+    def readiness_changed(self, uid: str) -> None:
+        """Tell the controller of a pod that it has become ready, or no longer is."""
+        if self.services is not None:
+            self.services.disturbed()
+        if self._watching:
+            self._tell(uid)
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""
@@ -344,7 +367,8 @@ class SimCluster:
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""
-        return self._controllers[id(workload)].workload.replicas
+        replicas: int = getattr(self._controllers[id(workload)], "replicas", workload.replicas)
+        return replicas
 
     # ---- nodes come and go ---------------------------------------------------------------------------------------
 
@@ -361,6 +385,17 @@ class SimCluster:
         kind = Kind.UNCORDONED if takes_pods else Kind.CORDONED
         self.write(Entry(self.queue.now_us, name, kind, None, None, By.USER))
         self.control_plane.cordon(name, takes_pods=takes_pods)
+
+    def _restart_kubelet(self, restart: KubeletRestart) -> None:
+        """Restart the kubelet of a node, if the node is there; with another configuration it can run other pods."""
+        name = restart.node
+        node = self.fleet.get(name)
+        fields = stated_fields(restart.config, restart.changed)
+        settings = self.fleet.configure(name, fields) if fields else None
+        if settings is not None:
+            self.control_plane.changed(name)
+        if node is not None:
+            node.restart_kubelet(settings, NewConfiguration(restart.changed) if restart.changed else None)
 
     def _join(self, name: str, now_us: int) -> None:
         if self.fleet.is_present(name):

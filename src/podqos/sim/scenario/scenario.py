@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.controllers.daemon_sets import DaemonSetSpec
 from podqos.controllers.deployments import DeploymentSpec
@@ -26,6 +27,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
+from podqos.sim.scenario.service import ServiceDemand
 
 RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
 
@@ -132,6 +134,24 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     def demand_of(self, replica: int, container: str) -> ContainerDemand:
         """Return what a container of a replica wants."""
         return self.demands[replica % len(self.demands)].get(container, IDLE)
+
+    @property
+    def service(self) -> ServiceDemand | None:
+        """What its pods answer; all replicas have the same."""
+        return next((demand.service for demand in self.demands[0].values() if demand.service is not None), None)
+
+    def with_service(self, service: ServiceDemand) -> ScenarioWorkload:
+        """Return it with another service in place of its own."""
+        return replace(
+            self,
+            demands=tuple(
+                {
+                    name: demand if demand.service is None else replace(demand, service=service)
+                    for name, demand in demands.items()
+                }
+                for demands in self.demands
+            ),
+        )
 
     @property
     def identity(self) -> str:
