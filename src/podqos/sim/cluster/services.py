@@ -120,7 +120,10 @@ class _Service:
     @property
     def endpoints(self) -> list[Answers]:
         """How those answer that get requests: ready pods, and those of which no one knows that they are lost."""
-        return self.answers + [REFUSED] * len(self.dead)
+        answers = self.answers
+        if not self.dead and answers and answers.count(answers[0]) == len(answers):
+            return answers[:1]  # as good as all
+        return answers + [REFUSED] * len(self.dead)
 
     @property
     def utilisation(self) -> float:
@@ -406,12 +409,15 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
     endpoints = service.endpoints
     errors = sum(pod.fails(timeout) for pod in endpoints) / len(endpoints) if endpoints else 1.0
     outcomes = service.outcomes.values()
+    ready = len(answers)
+    if not service.dead:
+        answers = endpoints
     mean = service.call_seconds
     p50 = sum(outcome.p50_seconds for outcome in outcomes) - mean
     p99 = sum(outcome.p99_seconds for outcome in outcomes) - mean
     return ServiceSample(
         now_us,
-        len(answers),
+        ready,
         round(service.load * 1000),
         round(service.utilisation * 1000),
         round(sum(instance.state.backlog for instance in service.instances)),
