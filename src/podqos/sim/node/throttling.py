@@ -24,7 +24,7 @@ from podqos.sim.engine.event_queue import LAST_TURN, NEVER_US, Action, EventPrio
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, GaugeMark, Planner
 from podqos.sim.engine.integral import CurveArea
 from podqos.sim.node.cgroup_readings import CpuSettings
-from podqos.sim.node.cpu_meter import MILLI, CpuLine, CpuMeter, WorkLeft
+from podqos.sim.node.cpu_meter import MILLI, CpuAccount, CpuLine, CpuMeter, WorkLeft
 from podqos.sim.node.pods import SimContainer
 
 _SYSTEM = "/system.slice"
@@ -65,6 +65,8 @@ class NodeCpu:
         """By path: of containers that have work to do, or were short of CPU since they were started."""
         self._works: dict[str, WorkLeft] = {}
         """By path: of containers that end when their work is done."""
+        self.accounts: list[CpuAccount] = []
+        """Of containers that have ended, and had work to do or were short of CPU."""
         self._short: set[str] = set()
         """The paths of those that get less than they want, be it by less than a thousandth of a core."""
         self._looks_at_us = -1
@@ -121,12 +123,21 @@ class NodeCpu:
         del self.running[container.path]
         self._bounds.pop(container.path, None)
         self._short.discard(container.path)
+        self._close(container, now_us)
+        self.look(now_us)
+
+    def close(self, now_us: int) -> None:
+        """End all accounts: of containers on a machine that is lost, or at the end of a run."""
+        for container in self.running.values():
+            self._close(container, now_us)
+
+    def _close(self, container: SimContainer, now_us: int) -> None:
         meter, work = self._meters.pop(container.path, None), self._works.pop(container.path, None)
         if meter is not None:
             meter.settle(now_us)
+            self.accounts.append(meter.account(container.pod.key, container.name, work))
         if work is not None:
             work.stop()
-        self.look(now_us)
 
     def want(self, container: SimContainer, cpu_milli: int, now_us: int) -> None:
         """Let a container want that much from now on: the demand of a service follows from its requests."""
