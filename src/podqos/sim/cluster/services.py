@@ -66,11 +66,14 @@ class ServingCluster(Protocol):
 class _Instance:
     """A running container that answers requests."""
 
-    __slots__ = ("by", "container", "cpu_milli", "is_ready", "node", "state")
+    __slots__ = ("by", "container", "cpu_milli", "demand", "is_ready", "node", "state")
 
     def __init__(self, node: SimNode, container: SimContainer, state: PodService, *, is_ready: bool) -> None:
+        assert container.demand.service is not None
         self.node = node
         self.container = container
+        self.demand = container.demand.service
+        """That of its revision: another may cost more."""
         self.state = state
         self.is_ready = is_ready
         self.cpu_milli = 0.0
@@ -181,7 +184,7 @@ class Services:
             service.dead = {uid: until_us for uid, until_us in service.dead.items() if until_us > now_us}
             for instance in service.instances:
                 service.dead.pop(instance.container.pod.uid, None)
-                _look_for_cpu(service, instance, now_us)
+                _look_for_cpu(instance, now_us)
         # At first no one knows how others answer: those who call others hear it one after the other.
         for _ in self._order if now_us == 0 else (0,):
             self._send(now_us)
@@ -230,7 +233,7 @@ class Services:
             node = None if name is None else cluster.fleet.awake.get(name)
             made = None if node is None else node.world.pods.get(pod.metadata.uid)
             container = None if made is None else made.containers.get(service.container)
-            if node is None or container is None or not container.is_running:
+            if node is None or container is None or not container.is_running or container.demand.service is None:
                 continue
             if container.service is None:
                 container.service = PodService(now_us)
@@ -360,7 +363,7 @@ def _pass(service: _Service, seconds: float) -> None:
     timeout_us = service.demand.timeout_us
     for instance in service.instances:
         state = instance.state
-        passed = flow(state.able, state.load, state.backlog, service.demand.queue, seconds)
+        passed = flow(state.able, state.load, state.backlog, instance.demand.queue, seconds)
         state.backlog = passed.backlog
         late = 0.0 if timeout_us is None else state.answers.late(timeout_us / SECOND_US)
         totals["refused"] += passed.refused
@@ -368,15 +371,15 @@ def _pass(service: _Service, seconds: float) -> None:
         totals["failed_calls"] += passed.answered * (1.0 - late) * state.answers.failed
 
 
-def _look_for_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
+def _look_for_cpu(instance: _Instance, now_us: int) -> None:
     """Find out how much CPU a pod could get if all its workers were busy."""
     cpu = instance.node.world.cpu
-    instance.cpu_milli, instance.by = cpu.could_get(instance.container, service.demand.workers * 1000, now_us)
+    instance.cpu_milli, instance.by = cpu.could_get(instance.container, instance.demand.workers * 1000, now_us)
 
 
 def _serve(service: _Service, instance: _Instance, load: float) -> None:
     """Let a pod answer at a rate from now on, with the CPU that it can get."""
-    demand, state = service.demand, instance.state
+    demand, state = instance.demand, instance.state
     state.load = load
     state.able = capacity(instance.cpu_milli / 1000, demand.cost_us / SECOND_US, demand.workers, service.call_seconds)
     state.answers = Answers(
@@ -389,9 +392,9 @@ def _serve(service: _Service, instance: _Instance, load: float) -> None:
 
 def _want_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
     """Let a pod want the CPU for its requests, of which its workers begin only so many."""
-    cost = service.demand.cost_us / SECOND_US
+    cost = instance.demand.cost_us / SECOND_US
     state = instance.state
-    most = service.demand.workers / (cost + service.call_seconds)
+    most = instance.demand.workers / (cost + service.call_seconds)
     wanted = min(state.load + state.backlog, most) * cost * 1000
     instance.node.world.cpu.want(instance.container, ceil(wanted - 1e-6), now_us)
 
