@@ -39,6 +39,8 @@ _HEARD_SECONDS = 1.0
 """How fast callers feel how others answer: what they see is the mean of about this time."""
 _RECOVERED_US = 10 * SECOND_US
 """How long a service has to answer before its overload is over."""
+_MOST_AT_ONCE = 8
+"""How often services are looked at anew at one moment: each look can change who is throttled."""
 _MOST_SAMPLES = 200
 _LONGEST_US = 1 << 50
 
@@ -149,7 +151,7 @@ class Services:
         self._is_stale = True
         self._since_us = self._sent_us = 0
         """Up to when requests have been answered, and when they were last sent."""
-        self._disturbed_us = 0
+        self._disturbed_us, self._steps_left = 0, _MOST_AT_ONCE
         self._next_us = NEVER_US
         self._plan(0)
 
@@ -158,10 +160,8 @@ class Services:
         self._is_stale = True
         now_us = self._cluster.queue.now_us
         if now_us != self._disturbed_us:
-            self._disturbed_us = now_us
-            self._plan(now_us)
-        else:
-            self._plan(_next_second_us(now_us))
+            self._disturbed_us, self._steps_left = now_us, _MOST_AT_ONCE
+        self._plan(now_us if self._steps_left else _next_second_us(now_us))
 
     def _plan(self, time_us: int) -> None:
         if time_us < self._next_us:
@@ -175,6 +175,7 @@ class Services:
         if now_us != self._next_us:
             return
         self._next_us = NEVER_US
+        self._steps_left -= now_us == self._disturbed_us and self._steps_left > 0
         self._advance(now_us)
         if self._is_stale:
             self._is_stale = False
