@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, kubelet_restart, pods
+from podqos.agent import containers, eviction_loop, kubelet_restart, pods, resizing
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
@@ -22,8 +22,10 @@ from podqos.agent.events import (
     PodBound,
     PodCleanedUp,
     PodDeleted,
+    PodResized,
     PodStarted,
     PodStopped,
+    ResizeActuated,
     Woken,
 )
 from podqos.agent.state import AgentConfig, AgentState, AgentStep, Resting
@@ -48,6 +50,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             eviction_loop.woken(turn)
             containers.woken(turn)
             pods.woken(turn)
+            resizing.woken(turn)
         case MemoryNotified():
             eviction_loop.notified(turn)
         case KubeletRestarted():
@@ -63,9 +66,14 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case ContainerStarted(uid, name):
             containers.started(turn, uid, name)
         case ContainerExited():
+            resizing.ended(turn, event.uid, event.container)
             phase = containers.exited(turn, event)
             if phase is not None:
                 pods.finish(turn, event.uid, phase)
+        case PodResized(pod):
+            resizing.resize(turn, pod.metadata.uid, pod)
+        case ResizeActuated(uid, refused):
+            resizing.actuated(turn, uid, refused)
         case PodDeleted():
             pods.delete(turn, event)
         case PodStopped(uid):
@@ -75,6 +83,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case PodCleanedUp(uid):
             pods.cleaned_up(turn, uid)
             eviction_loop.cleaned_up(turn, uid)
+            resizing.retry(turn)
     return turn.step()
 
 

@@ -255,6 +255,30 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class ResizeStatus(StrEnum):
+    """How far a resize is that is not done."""
+
+    DEFERRED = "Deferred"
+    """It does not fit for now."""
+    INFEASIBLE = "Infeasible"
+    IN_PROGRESS = "InProgress"
+    """It is granted, but its cgroups cannot be written for now."""
+
+
+class ResizePending(Reason, frozen=True):
+    """Why a pod is not resized, in the kubelet's words."""
+
+    status: ResizeStatus
+    message: str
+
+
+class ResizedTo(Reason, frozen=True):
+    """The resources that a pod was resized to, in place."""
+
+    containers: dict[str, dict[str, str]]
+    """By container, then by field, such as ``limits.memory``."""
+
+
 class NewConfiguration(Reason, frozen=True):
     """The settings that a kubelet has from now on."""
 
@@ -393,6 +417,8 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | ResizePending
+    | ResizedTo
     | NewConfiguration
     | BudgetRefuses
     | DrainResult

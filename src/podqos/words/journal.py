@@ -89,6 +89,8 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.RESIZED: "resized in place",
+    Kind.RESIZE_PENDING: "not resized",
     Kind.CORDONED: "cordoned",
     Kind.UNCORDONED: "uncordoned",
     Kind.DRAINED: "drained",
@@ -158,6 +160,14 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.ResizePending(status=status, message=message):
+            return f"{status}: {message}"
+        case r.ResizedTo(containers=containers):
+            return "; ".join(
+                f"{name} {', '.join(f'{field} {value}' for field, value in fields.items())}"
+                for name, fields in containers.items()
+                if fields
+            )
         case r.NewConfiguration(fields=fields):
             return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):

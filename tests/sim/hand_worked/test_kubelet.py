@@ -456,3 +456,140 @@ def test_the_limit_of_all_pods_follows_the_reservations_and_the_kernel_kills_at_
         if entry.kind == "OOMKilled"
     ]
     assert kills == [("default/a", "kubepods", 550)]
+
+
+# ---- pods are resized in place ---------------------------------------------------------------------------------------
+
+MI = 1 << 20
+
+
+def sized(name: str, request: str, limit: str, **fields: object) -> dict:
+    """Return a pod whose container requests memory and has a limit."""
+    resources = {"requests": {"memory": request}, "limits": {"memory": limit}}
+    return pod_of(name, {"name": "main", "resources": resources, **fields})
+
+
+def resize(at: str, workload: str = "web", **resources: object) -> dict:
+    """Return an event that changes requests or limits."""
+    return {"at": at, "resize": {"workload": workload, "resources": resources}}
+
+
+NO_EVICTION = {**NODE, "kubelet": {"evictionHard": {"memory.available": "0%"}, "enforceNodeAllocatable": []}}
+
+
+def test_a_limit_that_is_raised_in_time_saves_a_container_from_the_kernel():
+    """It grows by 10Mi/s: 100Mi are reached at 10 s, 300Mi at 30 s. Raised to 300Mi at 9 s, it is killed at 30 s."""
+    grows = {"workload": "web", "nodes": ["n"], "demand": {"memory": "0 + 10Mi per 1s"}}
+    made = [sized("web", "50Mi", "100Mi")]
+    events = [resize("9s", limits={"memory": "300Mi"})]
+    done = run_of(made, [grows], nodes=[NO_EVICTION], events=events, duration="35s")
+    assert [(round(at, 3), kind) for at, kind, _ in happened(done, "Resized", "OOMKilled")] == [
+        (9, "Resized"), (30, "OOMKilled"),
+    ]  # fmt: skip
+
+
+def test_a_limit_that_is_not_above_usage_is_not_written_and_tried_again_every_ten_seconds():
+    """200Mi are used until 25 s, then 50Mi. A limit of 150Mi at 12 s: 200 >= 150, refused (validateMemoryResizeAction).
+
+    It is tried again with the next syncs at 22 s (refused) and 32 s (written). Nothing is killed.
+    """
+    falls = {"memory": {"steps": {"0s": "200Mi", "25s": "50Mi"}}}
+    work = {"workload": "web", "nodes": ["n"], "demand": falls}
+    done = run_of(
+        [sized("web", "50Mi", "300Mi")], [work], nodes=[NO_EVICTION], events=[resize("12s", limits={"memory": "150Mi"})]
+    )
+    assert happened(done, "Resized", "ResizePending", "OOMKilled") == [
+        (12, "ResizePending", "web"), (32, "Resized", "web"),
+    ]  # fmt: skip
+    (waits,) = [entry.because for entry in done.entries if entry.kind == "ResizePending"]
+    assert waits.message == f"attempting to set pod memory limit ({150 * MI}) below current usage ({200 * MI})"
+
+
+def test_a_resize_that_does_not_fit_is_deferred_until_a_pod_is_gone():
+    """1000Mi allocatable: web 400Mi, other 500Mi. web to 600Mi at 10 s: 500 + 600 > 1000, deferred.
+
+    other is deleted at 20 s and gone: allocated then (TriggerReasonPodsRemoved). A pod of 450Mi that arrives at 12 s is
+    counted against the larger request of the two: 600 + 500 leave nothing; it still does not fit at 20 s (600 + 450).
+    """
+    made = [sized("web", "400Mi", "700Mi"), sized("other", "500Mi", "500Mi"), sized("late", "450Mi", "450Mi")]
+    work = [
+        {"workload": "web", "nodes": ["n"]},
+        {"workload": "other", "nodes": ["n"], "deleted": "20s"},
+        {"workload": "late", "arrives": "12s"},
+    ]
+    events = [resize("10s", requests={"memory": "600Mi"})]
+    done = run_of(made, work, nodes=[NO_EVICTION], events=events)
+    assert happened(done, "ResizePending", "Resized", "Placed") == [
+        (10, "ResizePending", "web"),
+        (20, "Resized", "web"),
+    ]
+    (waits,) = [entry.because for entry in done.entries if entry.kind == "ResizePending"]
+    assert waits.status == "Deferred"
+
+
+def test_a_smaller_request_makes_room_at_once():
+    """Pod web requests 700Mi of 1000Mi; late wants 600Mi at 5 s and waits. web is resized to 300Mi at 10 s: placed."""
+    made = [sized("web", "700Mi", "800Mi"), sized("late", "600Mi", "600Mi")]
+    work = [{"workload": "web", "nodes": ["n"]}, {"workload": "late", "arrives": "5s"}]
+    done = run_of(made, work, nodes=[NO_EVICTION], events=[resize("10s", requests={"memory": "300Mi"})])
+    assert happened(done, "Resized", "Placed") == [(10, "Resized", "web"), (10, "Placed", "late")]
+
+
+def test_a_larger_request_protects_a_pod_from_eviction():
+    """Both use 470Mi; web requests 300Mi, other 400Mi: web exceeds its request by more and would be evicted at 20 s.
+
+    Resized to 480Mi at 10 s it is below its request, and other is evicted (getAllocatedPods).
+    """
+    made = [sized("web", "300Mi", "900Mi"), sized("other", "400Mi", "900Mi")]
+    use = {"memory": {"steps": {"0s": "10Mi", "15s": "470Mi"}}}
+    work = [{"workload": name, "nodes": ["n"], "demand": use} for name in ("web", "other")]
+    before = run_of(made, work)
+    after = run_of(made, work, events=[resize("10s", requests={"memory": "480Mi"})])
+    assert [happened(done, "Evicted")[0] for done in (before, after)] == [
+        (20, "Evicted", "web"),
+        (20, "Evicted", "other"),
+    ]
+
+
+def test_a_container_whose_resize_policy_says_so_is_restarted_with_its_new_limit():
+    """Resized at 10 s: SIGTERM, 1 s to end; restarted at 11 s without back-off, under the new limit."""
+    policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+    made = [sized("web", "50Mi", "100Mi", resizePolicy=policy)]
+    work = {"workload": "web", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "90Mi", "20s": "150Mi"}}}}
+    events = [resize("10s", limits={"memory": "200Mi"})]
+    done = run_of(made, [work], nodes=[NO_EVICTION], events=events, timing={"containerStop": "1s"})
+    assert happened(done, "Resized", "Restarted", "OOMKilled") == [(11, "Resized", "web"), (11, "Restarted", "web")]
+
+
+def test_disk_pressure_defers_a_resize_and_memory_pressure_does_not():
+    """The eviction manager's Admit: MemoryPressure alone admits pods that are not BestEffort, DiskPressure none."""
+    big = {"workload": "big", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "1Mi", "15s": "950Mi"}}}}
+    made = [sized("web", "50Mi", "100Mi"), pod_of("big")]
+    event = [resize("30s", limits={"memory": "150Mi"})]
+    memory = run_of(made, [{"workload": "web", "nodes": ["n"]}, big], events=event)
+    assert happened(memory, "Resized", "ResizePending") == [(30, "Resized", "web")]
+    disk = {
+        **NODE,
+        "kubelet": {"evictionHard": {"nodefs.available": "10%"}},
+        "filesystems": {"nodefs": {"capacity": "1Gi"}},
+    }
+    full = {"workload": "big", "nodes": ["n"], "demand": {"logs": {"steps": {"0s": "1Mi", "15s": "1000Mi"}}}}
+    done = run_of(made, [{"workload": "web", "nodes": ["n"]}, full], nodes=[disk], events=event)
+    assert happened(done, "Resized", "ResizePending") == [(30, "ResizePending", "web")]
+
+
+def test_a_resize_that_the_api_server_rejects_is_reported():
+    made, work = [sized("web", "100Mi", "200Mi")], [{"workload": "web", "nodes": ["n"]}]
+    texts = [
+        reading_of(made, work, events=[resize("1s", **given)]).problems[0].what
+        for given in (
+            {"limits": {"cpu": "1", "memory": "100Mi"}, "requests": {"cpu": "1"}},
+            {"requests": {"memory": "300Mi"}},
+            {"limits": {"ephemeral-storage": "1Gi"}},
+        )
+    ]
+    assert texts == [
+        "the QoS class would change from Burstable to Guaranteed, which the API server rejects",
+        "the request of memory is above its limit",
+        "ephemeral-storage cannot be resized in place",
+    ]

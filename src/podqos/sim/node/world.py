@@ -20,6 +20,7 @@ from podqos.agent.commands import (
     PreemptPod,
     RejectPod,
     RemoveCgroup,
+    ResizePod,
     SetCondition,
     StartContainer,
     StartPod,
@@ -27,9 +28,18 @@ from podqos.agent.commands import (
     UpdateCgroup,
     WatchMemory,
 )
-from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
+from podqos.agent.events import (
+    ContainerExited,
+    ContainerStarted,
+    Event,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
+    ResizeActuated,
+)
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.resizing import too_low
 from podqos.agent.shutdown import Shutdown, hooks_of, pod_grace_seconds
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
@@ -97,6 +107,8 @@ class NodeWorld(NodeResources):
                 return self._start_container(command)
             case KillContainer(pod, name, grace):
                 return self._kill_container(self.pods[pod.metadata.uid], name, grace)
+            case ResizePod():
+                return (self._resize(command),)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -174,8 +186,12 @@ class NodeWorld(NodeResources):
 
     def _start_container(self, command: StartContainer) -> Sequence[Event]:
         pod, name = self.pods[command.pod.metadata.uid], command.plan.name
-        if name not in pod.containers:
+        known = pod.containers.get(name)
+        if known is None:
             self._add(pod, command.plan)
+        elif known.plan is not command.plan and known.plan != command.plan:
+            known.plan = command.plan
+            self._write_container(known)
 
         def start() -> Sequence[Event]:
             if pod.is_stopping:
@@ -191,6 +207,41 @@ class NodeWorld(NodeResources):
         group = self.memory.write(path, reading.memory, OOMLevel.CONTAINER, self.owner.now_us)
         self.cpu.write(path, reading.cpu)
         pod.containers[plan.name] = SimContainer(pod, plan, group)
+
+    def _resize(self, command: ResizePod) -> Event:
+        """Write the cgroups of a pod, unless a memory limit would not be above what is in use."""
+        now_us, pod = self.owner.now_us, self.pods[command.pod.metadata.uid]
+        plans = {plan.name: plan for plan in command.containers}
+        groups = {name: self.memory.groups[container.path] for name, container in pod.containers.items()}
+        limits = {name: self.settings.readings.of(plans[name].cgroup).memory.max_bytes for name in groups}
+        usage = {name: container.usage_bytes(now_us) for name, container in pod.containers.items()}
+        if command.own:
+            groups[""], limits[""] = pod.group, self.settings.readings.of(command.own[0]).memory.max_bytes
+            usage[""] = sum(usage.values()) + pod.kept_bytes(now_us)
+        lower = {
+            name: limit
+            for name, limit in limits.items()
+            if limit is not None and ((before := groups[name].limit_bytes) is None or limit < before)
+        }
+        refused = too_low(lower, usage)
+        if refused:
+            return ResizeActuated(pod.uid, refused)
+        pod.resize(command.pod, self.owner.memory_request(command.pod).nanos)
+        for cgroup in command.own:
+            self._write(cgroup)
+        for name, container in pod.containers.items():
+            # Its OOM score is that of its start.
+            container.plan = replace(plans[name], oom_score_adj=container.plan.oom_score_adj)
+            self._write_container(container)
+        return ResizeActuated(pod.uid)
+
+    def _write_container(self, container: SimContainer) -> None:
+        reading, now_us = self.settings.readings.of(container.plan.cgroup), self.owner.now_us
+        had_limit = container.groups[0].gauge is not None
+        group = self.memory.write(container.path, reading.memory, OOMLevel.CONTAINER, now_us)
+        if not had_limit and group.gauge is not None:
+            count_from_now_on(self, group, now_us)
+        self.cpu.write(container.path, reading.cpu)
 
     # ---- pods go -------------------------------------------------------------------------------------------------
 

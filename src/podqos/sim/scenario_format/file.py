@@ -26,6 +26,7 @@ from podqos.sim.scenario_format.document import ScenarioDocument, examination, r
 from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
+from podqos.sim.scenario_format.resize_events import ResizeEventReader
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workloads import DemandReader
@@ -119,14 +120,16 @@ class _Resolution:
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         demands = DemandReader(self._setting, names, self._warn)
         kubelet_events = KubeletEventReader(nodes, profile, self._report, self._warn)
-        events = EventReader(names, self._report, kubelet_events.readers)
+        workloads = demands.workloads(spec.workloads, self._materials.workloads)
+        resizes = ResizeEventReader(workloads, profile, self._report)
+        events = EventReader(names, self._report, {**kubelet_events.readers, **resizes.readers})
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
             seed=spec.seed,
             duration_us=self._setting.duration_us,
             nodes=nodes,
-            workloads=demands.workloads(spec.workloads, self._materials.workloads),
+            workloads=workloads,
             happenings=tuple(events.happenings(spec.events)),
             budgets=self._materials.budgets,
             profile=profile,
