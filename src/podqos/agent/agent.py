@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, kubelet_restart, pods, resizing
+from podqos.agent import containers, eviction_loop, kubelet_restart, pods, resizing, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
@@ -25,6 +25,8 @@ from podqos.agent.events import (
     PodResized,
     PodStarted,
     PodStopped,
+    ProbeFailed,
+    ReadinessChanged,
     ResizeActuated,
     Woken,
 )
@@ -74,6 +76,10 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             resizing.resize(turn, pod.metadata.uid, pod)
         case ResizeActuated(uid, refused):
             resizing.actuated(turn, uid, refused)
+        case ProbeFailed():
+            unhealthy.kill(turn, event)
+        case ReadinessChanged():
+            unhealthy.readiness(turn, event)
         case PodDeleted():
             pods.delete(turn, event)
         case PodStopped(uid):

@@ -85,8 +85,9 @@ class NodeWorld(NodeResources):
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.before_kill: Callable[[MemoryGroup, int], None] | None = None
-        """Called before each kill with the group that is out of memory and the time, to record what the kernel saw."""
+        self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
+        """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
+        """
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -155,6 +156,7 @@ class NodeWorld(NodeResources):
             pod, self.settings.layout, self.owner.plan, self.owner.alarm, self.owner.now_us
         )
         made.tmpfs = dict(self._memory_volumes(made))
+        made.admitted_us = self.owner.now_us
         self.pods[made.uid] = made
         for plan in command.containers:
             self._add(made, plan)
@@ -162,9 +164,10 @@ class NodeWorld(NodeResources):
         def start() -> Sequence[Event]:
             if made.is_stopping:
                 return ()
+            begun: list[Event] = [PodStarted(made.uid)]
             for plan in command.containers:
-                begin(self, made.containers[plan.name], self.owner.now_us)
-            return (PodStarted(made.uid),)
+                begun += self._begin(made.containers[plan.name])
+            return begun
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
 
@@ -196,10 +199,13 @@ class NodeWorld(NodeResources):
         def start() -> Sequence[Event]:
             if pod.is_stopping:
                 return ()
-            begin(self, pod.containers[name], self.owner.now_us)
-            return (ContainerStarted(pod.uid, name),)
+            return (ContainerStarted(pod.uid, name), *self._begin(pod.containers[name]))
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
+
+    def _begin(self, container: SimContainer) -> Sequence[Event]:
+        begin(self, container, self.owner.now_us)
+        return self.prober.begun(container, container.pod.admitted_us)
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
         path = container_path(plan, pod)
@@ -253,6 +259,7 @@ class NodeWorld(NodeResources):
         if before is not None and before.grace_seconds <= shutdown.grace_seconds:
             return ()
         stopping.shutdown = shutdown
+        self.prober.forget(stopping)
         if not any(stopping.running):
             return self._stopped(stopping)
         known = stopping.ends_us
@@ -383,8 +390,6 @@ class NodeWorld(NodeResources):
     def _out_of_memory(self, group: MemoryGroup, now_us: int) -> None:
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
-            if self.before_kill is not None:
-                self.before_kill(group, now_us)
             denied = cuts(self.memory.members(group), group, now_us)
             killed = next_kill(self.memory, group, now_us, self.owner.would_evict(denied=denied))
             if killed is None:
@@ -394,6 +399,8 @@ class NodeWorld(NodeResources):
                     forget_unwritten(self, group, now_us)
                 return
             container = killed.container
+            for look in self.before_kill:
+                look(group, container, now_us)
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
                 for volume, lacking in unwritten(container, self.memory.members(group), group, now_us):

@@ -13,6 +13,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.scenario import WorkloadChange
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Report
 
@@ -35,7 +36,7 @@ class DrainPart(Part, frozen=True):
     """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
 
 
-class ResourcesPart(Part, frozen=True):
+class ChangedResourcesPart(Part, frozen=True):
     """Requests and limits that change."""
 
     requests: dict[str, Quantity] = field(default_factory=dict)
@@ -51,7 +52,7 @@ class ResizePart(Part, frozen=True):
     """The name of the only pod of the workload that is resized; absent: all."""
     container: str = ""
     """Absent: the only container."""
-    resources: ResourcesPart = ResourcesPart()
+    resources: ChangedResourcesPart = ChangedResourcesPart()
 
 
 class KubeletChangePart(Struct, frozen=True):
@@ -85,7 +86,8 @@ class EventPart(Part, frozen=True):
     """Pods whose resources are changed in place."""
 
 
-EventOfKind = Callable[[EventPart, FieldPath], Happening | tuple[Happening, ...] | None]
+_Made = Happening | WorkloadChange
+EventOfKind = Callable[[EventPart, FieldPath], _Made | tuple[Happening, ...] | None]
 """Makes events of one kind, or reports what is wrong with it and returns None."""
 
 
@@ -106,7 +108,7 @@ class EventReader:
             **(others or {}),
         }
 
-    def happenings(self, events: Sequence[EventPart]) -> Iterator[Happening]:
+    def happenings(self, events: Sequence[EventPart]) -> Iterator[_Made]:
         """Yield what happens, in the order of the file."""
         for index, event in enumerate(events):
             path = ("spec", "events", index)

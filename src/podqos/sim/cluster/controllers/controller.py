@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from podqos.agent.journal import By, Kind
+from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because
 from podqos.agent.state import PodRecord
 from podqos.model.pod import Pod
@@ -71,13 +71,27 @@ class ControlledCluster(Protocol):
     scenario: Scenario
     queue: EventQueue
     fleet: Fleet
+    entries: list[Entry]
     control_plane: ControlPlane
+    pods: dict[str, tuple[Pod, str | None]]
+    """By uid: the pods that are there, and their nodes."""
+    unreachable_us: dict[str, int]
+    """By name of a lost node: when the control plane notices it."""
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan something for later."""
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""
+
+    def need_all_nodes(self, pod: Pod) -> None:
+        """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
+
+    def announce(self, kind: Kind, by: By, because: Because) -> None:
+        """Write a journal entry about a whole workload."""
+
+    def watch(self, workload: ScenarioWorkload) -> None:
+        """Call the controller of a workload from now on when the status of a pod changes."""
 
     def next_order(self) -> tuple[int, int]:
         """Return the place of the next pod in the order of creation."""
@@ -93,6 +107,12 @@ class ControlledCluster(Protocol):
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod; None before it has heard of it."""
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod comes from."""
+
+    def why_removed(self, uid: str) -> str:
+        """Return why a pod is being removed; empty if it is not."""
 
     def is_deleted(self, pod: Pod) -> bool:
         """Whether a pod that is still there has been deleted."""
