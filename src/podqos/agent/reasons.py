@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from podqos.agent.image_pulls import PullError
 from podqos.eviction.admission import AdmissionRule
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.ranking import Policy
@@ -320,6 +321,25 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class ImagePulled(Reason, frozen=True):
+    """An image that a container waited for."""
+
+    image: str
+    seconds: float
+    """How long the pull took."""
+    waited_seconds: float = 0
+    """How long other pulls came first."""
+
+
+class ImagePullFailed(Reason, frozen=True):
+    """An image that a container cannot get."""
+
+    image: str
+    error: PullError
+    retry_seconds: int = 0
+    """When the kubelet tries again; 0: it does not."""
+
+
 class ResizeStatus(StrEnum):
     """How far a resize is that is not done."""
 
@@ -600,6 +620,8 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | ImagePulled
+    | ImagePullFailed
     | ResizePending
     | ResizedTo
     | NewConfiguration

@@ -593,3 +593,68 @@ def test_a_resize_that_the_api_server_rejects_is_reported():
         "the request of memory is above its limit",
         "ephemeral-storage cannot be resized in place",
     ]
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+def pulling(*containers: tuple[str, str], name: str = "web") -> dict:
+    """Return a pod of containers with these names and images."""
+    return pod_of(name, *({"name": own, "image": image} for own, image in containers))
+
+
+def test_a_pod_that_arrives_starts_when_its_images_have_been_pulled_one_container_after_the_other():
+    """App 300Mi at 100Mi/s: 3 s; proxy takes 2 s as stated. Bound at 10 s: app runs at 13 s, proxy and pod at 15 s."""
+    images = [{"image": "app:1", "size": "300Mi"}, {"image": "proxy:1", "pull": "2s"}]
+    made = [pulling(("app", "app:1"), ("proxy", "proxy:1"))]
+    done = run_of(made, [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], images=images)
+    assert happened(done, "ImagePulled", "Started") == [
+        (13, "ImagePulled", "web"), (15, "ImagePulled", "web"), (15, "Started", "web"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "started"),
+    [
+        ({}, [15, 20, 25]),
+        ({"serializeImagePulls": False}, [15, 15, 15]),
+        ({"serializeImagePulls": False, "maxParallelImagePulls": 2}, [15, 15, 20]),
+    ],
+)
+def test_pulls_are_serialized_unless_the_kubelet_is_told_otherwise(kubelet, started):
+    """Three pods with images of 5 s each arrive at 10 s (serialImagePuller, parallelImagePuller with tokens)."""
+    names = ["a", "b", "c"]
+    made = [pulling(("main", f"{name}:1"), name=name) for name in names]
+    work = [{"workload": name, "nodes": ["n"], "arrives": "10s"} for name in names]
+    nodes = [{**NODE, "kubelet": {**KUBELET, **kubelet}}]
+    done = run_of(made, work, nodes=nodes, timing={"imagePull": "5s"})
+    assert [at for at, _, _ in happened(done, "Started")] == started
+
+
+def test_an_image_that_is_there_is_not_pulled_again():
+    """Pods of 0 s have their images; so does a node that lists one. The replica that arrives at 10 s starts at once."""
+    made = [pulling(("main", "x:1"), name=name) for name in ("first", "second")] + [
+        pulling(("main", "y:1"), name="third")
+    ]
+    work = [
+        {"workload": name, "nodes": ["n"], "arrives": at}
+        for name, at in (("first", "0s"), ("second", "10s"), ("third", "11s"))
+    ]
+    done = run_of(made, work, nodes=[{**NODE, "images": ["y:1"]}], timing={"imagePull": "30s"})
+    assert happened(done, "Started") == [(0, "Started", "first"), (10, "Started", "second"), (11, "Started", "third")]
+
+
+def test_an_image_that_cannot_be_pulled_is_tried_again_with_a_longer_wait_each_time():
+    """Arrives at 10 s; ErrImagePull at 10, 20, 40, 80 s (10, 20, 40 s of back-off), not again within 100 s."""
+    images = [{"image": "gone:1", "unavailable": True}]
+    done = run_of([pulling(("main", "gone:1"))], [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], images=images)
+    assert [at for at, _, _ in happened(done, "ImagePullFailed")] == [10, 20, 40, 80]
+    assert happened(done, "Started") == []
+
+
+def test_a_policy_of_never_keeps_a_container_without_its_image_from_starting():
+    made = pulling(("main", "x:1"))
+    made["spec"]["containers"][0]["imagePullPolicy"] = "Never"
+    done = run_of([made], [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], timing={"imagePull": "5s"})
+    (failed,) = [entry.because for entry in done.entries if entry.kind == "ImagePullFailed"]
+    assert (failed.error, happened(done, "Started")) == ("ErrImageNeverPull", [])

@@ -82,6 +82,8 @@ class SimCluster:
         """By uid: why a pod is being removed."""
         self._given_up_us: dict[str, int] = {}
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
+        self._images: dict[str, set[str]] = {}
+        """By node: the images that it has, if they matter."""
         self._created: dict[str, Pod] = {}
         """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
@@ -394,6 +396,10 @@ class SimCluster:
         node = None if name is None else self.fleet.get(name)
         if node is not None:
             node.report(PodResized(pod))
+
+    def images_on(self, name: str) -> set[str]:
+        """Return the images that a node has, also after it was lost."""
+        return self._images.setdefault(name, set())
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""

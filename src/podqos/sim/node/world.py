@@ -49,6 +49,7 @@ from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import GaugeMark
+from podqos.sim.node.images import NodeImages
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
@@ -88,6 +89,9 @@ class NodeWorld(NodeResources):
         self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
         """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
         """
+        self.images: NodeImages | None = None
+        if options.images is not None:
+            self.images = NodeImages(settings.spec, options.images, owner.cached_images, owner, self._later)
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -161,6 +165,9 @@ class NodeWorld(NodeResources):
         for plan in command.containers:
             self._add(made, plan)
 
+        if self.images is not None:
+            return self._pull_and_start(made, tuple(plan.name for plan in command.containers))
+
         def start() -> Sequence[Event]:
             if made.is_stopping:
                 return ()
@@ -201,7 +208,25 @@ class NodeWorld(NodeResources):
                 return ()
             return (ContainerStarted(pod.uid, name), *self._begin(pod.containers[name]))
 
-        return self._later(self._options.start_delay_us(self.owner.now_us), start)
+        delay_us = self._options.start_delay_us(self.owner.now_us)
+        if self.images is None:
+            return self._later(delay_us, start)
+        return self.images.ensure(pod.containers[name], lambda: self._later(delay_us, start))
+
+    def _pull_and_start(self, pod: SimPod, names: tuple[str, ...]) -> Sequence[Event]:
+        """Start the first containers of a pod one after the other, each when its image is there."""
+        images, delay_us = self.images, self._options.start_delay_us(self.owner.now_us)
+        assert images is not None
+        if not names:
+            return (PodStarted(pod.uid),)
+        first, rest = names[0], names[1:]
+
+        def start() -> Sequence[Event]:
+            if pod.is_stopping:
+                return ()
+            return (*self._begin(pod.containers[first]), *self._pull_and_start(pod, rest))
+
+        return images.ensure(pod.containers[first], lambda: self._later(delay_us, start))
 
     def _begin(self, container: SimContainer) -> Sequence[Event]:
         begin(self, container, self.owner.now_us)

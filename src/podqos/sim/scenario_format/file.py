@@ -22,7 +22,15 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload, WorkloadChange
+from podqos.sim.scenario.scenario import (
+    DEFAULT_START_US,
+    ImageOptions,
+    ImageSpec,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    WorkloadChange,
+)
 from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
@@ -182,4 +190,23 @@ class _Resolution:
         for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
             if value == 0:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
-        return Options(**{f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None})
+        stated = {f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None}
+        pull_us = stated.pop("image_pull_us", 0)
+        return Options(**stated, images=self._images(pull_us))
+
+    def _images(self, pull_us: int) -> ImageOptions | None:
+        parts = self._spec.images
+        for index, part in enumerate(parts):
+            if not part.image:
+                self._report(("spec", "images", index, "image"), "Required value", "name an image of the manifests")
+        if not parts and not pull_us:
+            return None
+        images = {
+            part.image: ImageSpec(
+                None if part.size is None else part.size.value,
+                None if part.pull is None else int(part.pull),
+                part.unavailable,
+            )
+            for part in parts
+        }
+        return ImageOptions(images, pull_us)
