@@ -658,3 +658,42 @@ def test_a_policy_of_never_keeps_a_container_without_its_image_from_starting():
     done = run_of([made], [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], timing={"imagePull": "5s"})
     (failed,) = [entry.because for entry in done.entries if entry.kind == "ImagePullFailed"]
     assert (failed.error, happened(done, "Started")) == ("ErrImageNeverPull", [])
+
+
+# ---- a node is lost, and comes back ----------------------------------------------------------------------------------
+
+
+def lost_and_back(back: str, **spec: object) -> FinishedRun:
+    """Lose node a, with one of two pods on it, at 100 s."""
+    events = [{"at": "100s", "nodeLost": "a"}, {"at": back, "nodeJoins": "a"}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    work = [{"workload": "web", "nodes": ["a", "b"]}]
+    return run_of([deployment("web", 2, **spec)], work, nodes=nodes, events=events, duration="600s")
+
+
+def test_pods_of_a_node_that_is_back_in_time_start_anew_and_are_not_replaced():
+    """Noticed at 150 s (node-monitor-grace-period 50 s), given up at 450 s (tolerationSeconds 300); back at 440 s."""
+    done = lost_and_back("440s")
+    assert [row for row in happened(done, "Lost", "Replaced", "Started") if row[0]] == [
+        (100, "Lost", "a"), (440, "Started", "web-0"),
+    ]  # fmt: skip
+
+
+def test_pods_of_a_node_that_is_back_too_late_have_been_replaced_elsewhere():
+    """Given up at 100 + 50 + 300 = 450 s and replaced a second later, on b; nothing of it starts on a at 460 s."""
+    done = lost_and_back("460s")
+    rows = [(at, kind) for at, kind, _ in happened(done, "Lost", "Replaced", "Started") if at]
+    assert rows == [(100, "Lost"), (451, "Replaced"), (451, "Started")]
+    (started,) = [entry.node for entry in done.entries if entry.kind == "Started" and entry.time_us]
+    assert started == "b"
+
+
+def test_a_shorter_toleration_gives_up_sooner():
+    """TolerationSeconds 30: given up at 100 + 50 + 30 = 180 s, replaced at 181 s."""
+    own = [
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    ]
+    done = lost_and_back("170s", tolerations=own)
+    assert [at for at, _, _ in happened(done, "Replaced")] == []
+    done = lost_and_back("190s", tolerations=own)
+    assert [at for at, _, _ in happened(done, "Replaced")] == [181]
