@@ -288,7 +288,7 @@ def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
         "It uses 2Gi, requests 1Gi and has priority 5: the first of 9 that may be evicted.",
         "Ranked before it but never evicted: kube-system/proxy.",
         "Ranked ahead of ns/next: this pod has a lower priority.",
-        "Its grace period was 1 s.",
+        "Its grace period was 1 s, its containers had 2 s to stop.",
     )
 
 

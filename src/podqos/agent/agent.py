@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, pods
+from podqos.agent import containers, eviction_loop, pods, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
@@ -23,6 +23,8 @@ from podqos.agent.events import (
     PodDeleted,
     PodStarted,
     PodStopped,
+    ProbeFailed,
+    ReadinessChanged,
     Woken,
 )
 from podqos.agent.state import AgentConfig, AgentState, AgentStep, Resting
@@ -63,8 +65,12 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             phase = containers.exited(turn, event)
             if phase is not None:
                 pods.finish(turn, event.uid, phase)
-        case PodDeleted(uid):
-            pods.delete(turn, uid)
+        case ProbeFailed():
+            unhealthy.kill(turn, event)
+        case ReadinessChanged():
+            unhealthy.readiness(turn, event)
+        case PodDeleted():
+            pods.delete(turn, event)
         case PodStopped(uid):
             pods.stopped(turn, uid)
             eviction_loop.stopped(turn, uid)

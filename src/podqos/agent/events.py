@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from podqos.agent.reasons import ProbeFailure
 from podqos.eviction.observation import Observation
 from podqos.model.pod import Pod
 
@@ -46,6 +47,8 @@ class PodDeleted(Struct, frozen=True, gc=False):
     """A pod was deleted."""
 
     uid: str
+    grace_period_seconds: int | None = None
+    """None: the pod's own."""
 
 
 class PodStarted(Struct, frozen=True, gc=False):
@@ -72,6 +75,26 @@ class ContainerExited(Struct, frozen=True, gc=False):
     """When it ended, if known to be earlier than now."""
     is_lost: bool = False
     """It ended together with its runtime: it is restarted immediately, and its back-off is unchanged."""
+
+
+class ProbeFailed(Struct, frozen=True, gc=False):
+    """A liveness or startup probe failed as often in a row as its threshold allows: the container is killed."""
+
+    uid: str
+    container: str
+    because: ProbeFailure
+
+
+class ReadinessChanged(Struct, frozen=True, gc=False):
+    """A container became ready, or no longer is: its probes say so, or have yet to say so."""
+
+    uid: str
+    container: str
+    ready: bool
+    because: ProbeFailure | None = None
+    """The failures that took it out of service; None if it has just started, or answers again."""
+    is_news: bool = True
+    """Whether the journal reports it: not if a container that has just started passes its first probes."""
 
 
 class PodStopped(Struct, frozen=True, gc=False):
@@ -111,6 +134,8 @@ Event = (
     | PodStarted
     | ContainerStarted
     | ContainerExited
+    | ProbeFailed
+    | ReadinessChanged
     | PodStopped
     | PodCleanedUp
     | Observed

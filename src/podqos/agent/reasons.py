@@ -147,6 +147,80 @@ class RestartedAfter(Reason, frozen=True):
     """Whether a restart rule restarted all containers of the pod."""
 
 
+class ThrottledBy(StrEnum):
+    """What keeps a container from the CPU time it demands."""
+
+    QUOTA = "quota"
+    CONTENTION = "contention"
+    NOTHING = "nothing"
+    """It gets all it demands again."""
+
+
+class ProbeKind(StrEnum):
+    """What a probe decides about."""
+
+    LIVENESS = "liveness"
+    READINESS = "readiness"
+    STARTUP = "startup"
+
+
+class ProbeFailure(Reason, frozen=True):
+    """Why a probe failed, and how often in a row."""
+
+    probe: ProbeKind
+    failures: int
+    timeout_seconds: int
+    response_us: int | None = None
+    """How long the answer would have taken; None if the request was refused or nothing answers."""
+    slowdown: int = 100
+    """The container's CPU demand in percent of what it gets; 100 if it gets all it wants."""
+    throttled_by: ThrottledBy | None = field(name="by", default=None)
+    """What keeps it from more CPU."""
+    waiting: int = 0
+    """Requests in the queue of its service."""
+    grace_period_seconds: int = 0
+    """How long the container has to stop, if it is killed for that."""
+
+
+class Readiness(Reason, frozen=True):
+    """Whether a container, and so its pod, receives requests from now on."""
+
+    ready: bool
+    because: ProbeFailure | None = None
+
+
+class OverloadCause(StrEnum):
+    """What a service has too little of for the requests it gets."""
+
+    CPU_LIMIT = "cpuLimit"
+    CONTENTION = "contention"
+    CPU = "cpu"
+    """It uses all the CPU that its workers can."""
+    WORKERS = "workers"
+    CALLS = "calls"
+    """Its workers wait for another service, or calls to it fail."""
+    NOT_READY = "notReady"
+    """It has no ready pod."""
+    NODE_LOST = "nodeLost"
+    """Requests go to pods on a lost node, until the loss is noticed."""
+
+
+class ServiceOverload(Reason, frozen=True):
+    """A service fails requests, or no longer does. The figures are those of a model."""
+
+    workload: str
+    """``namespace/name``."""
+    begins: bool
+    errors_permille: int = 0
+    p99_us: int = 0
+    utilisation_permille: int = 0
+    waiting: int = 0
+    """Requests in the queues of its pods."""
+    cause: OverloadCause | None = None
+    limit: str = ""
+    """The service that it waits for."""
+
+
 class OOMLevel(StrEnum):
     """The level of the cgroup tree that ran out of memory."""
 
@@ -202,15 +276,6 @@ class OOMKill(Reason, frozen=True):
     """Whether the container keeps running: a process other than its first was killed."""
 
 
-class ThrottledBy(StrEnum):
-    """What keeps a container from the CPU time it demands."""
-
-    QUOTA = "quota"
-    CONTENTION = "contention"
-    NOTHING = "nothing"
-    """It gets all it demands again."""
-
-
 class CPUThrottled(Reason, frozen=True):
     """A container's CPU demand, and what it gets."""
 
@@ -255,13 +320,151 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class BudgetRefuses(Reason, frozen=True):
+    """The PodDisruptionBudget that does not allow an eviction for now."""
+
+    budget: str
+    healthy: int
+    """How many of its pods are ready."""
+    desired: int
+    """How many it needs."""
+    message: str
+    """In the API server's words."""
+    retry_seconds: int = 0
+    """When the drain tries again."""
+
+
+class DrainResult(Reason, frozen=True):
+    """How the drain of a node ended."""
+
+    evicted: int
+    seconds: float
+    errors: tuple[str, ...] = ()
+    """Why it failed, in kubectl's words."""
+
+
 class ReplacementFor(Reason, frozen=True):
     """The pod that a controller replaced with a new one."""
 
     pod: str
     why: str
     back_off_seconds: int = 0
-    """How long the DaemonSet controller waited before replacing the failed pod."""
+    """How long the DaemonSet or Job controller waited after the failure before replacing the pod."""
+
+
+class JobEnded(Reason, frozen=True):
+    """Why a Job is Complete or Failed, and what it counted."""
+
+    job: str
+    """``namespace/name``."""
+    reason: str
+    """CompletionsReached, BackoffLimitExceeded, … as in the condition of the Job."""
+    succeeded: int = 0
+    failed: int = 0
+    """Pods that failed and count, those included that were stopped because the Job failed."""
+    completions: int | None = None
+    backoff_limit: int | None = None
+    restarts: int = 0
+    """The container restarts that reached the back-off limit, with ``restartPolicy: OnFailure``."""
+    active_deadline_seconds: int | None = None
+    succeeded_indexes: str = ""
+    failed_indexes: str = ""
+    rule: int | None = None
+    """The rule of the pod failure policy or of the success policy that decided."""
+    pod: str = ""
+    """The pod that matched the rule of the pod failure policy."""
+    container: str = ""
+    exit_code: int | None = None
+    condition: str = ""
+
+
+class DeletedWithJob(Reason, frozen=True):
+    """Why a controller deleted a Job, or pods of it."""
+
+    job: str
+    """``namespace/name``."""
+    reason: str
+    """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
+
+
+class CronJobDue(Reason, frozen=True):
+    """The Job that a CronJob created, and for when."""
+
+    cron_job: str
+    job: str
+    scheduled: str
+    """Such as 2026-11-15T04:00:00Z."""
+    late_seconds: int = 0
+    many_missed: bool = False
+    """Whether it has missed more than a hundred runs."""
+
+
+class CronJobSkipped(Reason, frozen=True):
+    """Why a CronJob did not create a Job."""
+
+    cron_job: str
+    reason: str
+    """JobAlreadyActive or MissSchedule, as in the event of the CronJob."""
+    scheduled: str
+    active: tuple[str, ...] = ()
+    starting_deadline_seconds: int | None = None
+
+
+class NodeUnreachable(Reason, frozen=True):
+    """Why a pod was deleted by the taint of its node, and is still there."""
+
+    node: str
+    seconds: int
+    """How long it tolerated the taint."""
+
+
+class SupersededIn(Reason, frozen=True):
+    """Why a controller deleted a pod of its own."""
+
+    workload: str
+    """``namespace/name``."""
+    why: str
+    """``Updated`` or ``ScaledDown``."""
+    revision: int = 0
+    """The revision it is updated to."""
+
+
+class RolloutOf(Reason, frozen=True):
+    """The rollout of a workload."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    rolled_back: bool = False
+    """Whether its template is that of an earlier revision."""
+    is_complete: bool = False
+    """Whether all pods have it and are available."""
+
+
+class ScaledFromTo(Reason, frozen=True):
+    """How many pods are wanted."""
+
+    workload: str
+    """``namespace/name``."""
+    before: int
+    after: int
+    replica_set: str = ""
+    """The ReplicaSet that a Deployment scales; empty if the workload itself is scaled."""
+    is_new: bool = False
+    """Whether its template is the Deployment's."""
+
+
+class ProgressDeadlineExceeded(Reason, frozen=True):
+    """For how long a Deployment made no progress."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    seconds: int
+    updated: int
+    """How many of its pods have the newest template."""
+    available: int
+    replicas: int
 
 
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -359,11 +562,25 @@ Because = (
     | RestartedAfter
     | OOMKill
     | CPUThrottled
+    | ProbeFailure
+    | Readiness
+    | ServiceOverload
     | LimitReached
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | BudgetRefuses
+    | DrainResult
     | ReplacementFor
+    | JobEnded
+    | DeletedWithJob
+    | CronJobDue
+    | CronJobSkipped
+    | NodeUnreachable
+    | SupersededIn
+    | RolloutOf
+    | ScaledFromTo
+    | ProgressDeadlineExceeded
     | NoPlace
     | GuardMode
     | EvictionReport

@@ -12,11 +12,11 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.answers.palette import shade
 from podqos.answers.places import EvictionPlace, KillPlace, rank_report
+from podqos.answers.run_assumptions import of_run
 from podqos.answers.run_story import RunSpan, drawn_until_us, story
 from podqos.answers.run_view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
-from podqos.model.assumption import of_version
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
@@ -86,7 +86,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         ),
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
-        assumptions=of_version(scenario.profile),
+        assumptions=of_run(run),
         headline=headline(summary),
         changes=scenario.changes,
     )

@@ -26,6 +26,7 @@ from podqos.sim.summary import RunSummary, run_summary
 if TYPE_CHECKING:
     from podqos.agent.journal import Entry
     from podqos.answers.run_view import RunView
+    from podqos.model.assumption import Assumption
     from podqos.sim.scenario.scenario import Scenario
 
 _FEW_NODES = 12
@@ -111,6 +112,13 @@ class Run:
     def summary(self) -> RunSummary:
         """How it ended, in all and per workload."""
         return run_summary(self._done)
+
+    @cached_property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What the run takes from models, and from versions that are only approximate."""
+        from podqos.answers.run_assumptions import of_run
+
+        return of_run(self._done)
 
     @cached_property
     def report(self) -> RunView:

@@ -55,9 +55,8 @@ def split_run(
             if progress is not None:
                 reached_us = scenario.duration_us * len(tallies) // count
                 progress(reached_us, sum(tally.events for tally in tallies))
-    done = SplitRun(
-        scenario, journal.unless_long(), scenario.duration_us, total(tallies), added_up(summaries, scenario)
-    )
+    whole = scenario, journal.unless_long(), scenario.duration_us, total(tallies)
+    done = SplitRun(*whole, summary=added_up(summaries, scenario))
     return done, records
 
 

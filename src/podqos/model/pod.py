@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
 from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
@@ -112,17 +113,55 @@ class ResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
 
 
+class SleepAction(Struct, frozen=True, gc=False):
+    """A hook that waits."""
+
+    seconds: int = 0
+
+
+class LifecycleHandler(Struct, frozen=True, gc=False):
+    """What a hook does. Of a command or a request only the presence matters here."""
+
+    sleep: SleepAction | None = None
+
+
 class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
     """What happens when a container starts and stops."""
 
     post_start: Present | None = None
-    pre_stop: Present | None = None
+    pre_stop: LifecycleHandler | None = None
     stop_signal: str | None = None
 
     @property
     def is_dropped(self) -> bool:
         """Whether it is dropped: stop signals are off by default, and a lifecycle without another part is removed."""
         return self.stop_signal is not None and self.post_start is None and self.pre_stop is None
+
+
+class Probe(Struct, frozen=True, gc=False, rename="camel"):
+    """How often the kubelet probes a container, and what it makes of the answers; 0 stands for the API's default.
+
+    Source: Kubernetes v1.36 pkg/apis/core/v1/defaults.go (SetDefaults_Probe).
+    """
+
+    initial_delay_seconds: int = 0
+    period_seconds: int = 0
+    timeout_seconds: int = 0
+    success_threshold: int = 0
+    failure_threshold: int = 0
+    termination_grace_period_seconds: int | None = None
+
+    @property
+    def defaulted(self) -> Probe:
+        """As the API server stores it."""
+        return Probe(
+            self.initial_delay_seconds,
+            self.period_seconds or 10,
+            self.timeout_seconds or 1,
+            self.success_threshold or 1,
+            self.failure_threshold or 3,
+            self.termination_grace_period_seconds,
+        )
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
@@ -135,9 +174,9 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy_rules: tuple[RestartRule, ...] = ()
     resize_policy: tuple[ResizePolicy, ...] = ()
-    liveness_probe: Present | None = None
-    readiness_probe: Present | None = None
-    startup_probe: Present | None = None
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
     target_container_name: str = ""
     """For an ephemeral container: the container whose processes it sees."""
@@ -356,6 +395,10 @@ class Workload(Struct, frozen=True, gc=False):
     selector: LabelSelector | None = None
     """The selector of an object with a template, if its kind requires one."""
     needs_selector: bool = False
+    job: JobSpec | None = None
+    """Of a Job, or of the Jobs of a CronJob."""
+    cron: CronJobSpec | None = None
+    """Of a CronJob."""
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

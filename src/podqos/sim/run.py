@@ -17,9 +17,11 @@ from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.cluster.long_journal import whole_journal
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.services.outcome import ServiceOutcome
 
 Progress = Callable[[int, int], None]
 """Called now and then with the time reached and the number of events so far."""
@@ -47,6 +49,10 @@ class FinishedRun(Struct, frozen=True):
     """The journal, by time, then by node name. A long one is generated while it is read."""
     end_us: int
     tallies: Tallies
+    services: tuple[ServiceOutcome, ...] = ()
+    """What became of requests, if workloads answer any."""
+    cpu: tuple[CpuAccount, ...] = ()
+    """Of containers that had work to do or were short of CPU, by when they were started."""
 
 
 def simulate(
@@ -104,7 +110,10 @@ class Simulation:
             for entry in initial[which].written:
                 kinds[entry.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
-        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
+        services = self._cluster.services
+        outcomes = () if services is None else services.outcomes(scenario.duration_us)
+        accounts = fleet.cpu_accounts(scenario.duration_us)
+        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies, outcomes, accounts)
 
     def _step(self) -> None:
         if self._watch is None:

@@ -24,8 +24,10 @@ from podqos.agent.journal import Entry, encode, in_order
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import FinishedRun, Tallies, simulate
+from podqos.sim.scenario.happenings import Drained
 from podqos.sim.scenario.replicas import is_bound
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
@@ -40,6 +42,10 @@ class TogetherReason(StrEnum):
     """So it does with those of a DaemonSet."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
+    SERVICE = "Service"
+    """The requests to a workload are divided among its pods on all nodes."""
+    DRAINED = "Drained"
+    """A node is drained: budgets count the pods of all nodes."""
     ONE_NODE = "OneNode"
     """There is but one."""
 
@@ -67,11 +73,16 @@ def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
     if len(scenario.node_names) == 1:
         return Together(TogetherReason.ONE_NODE)
+    for happening in scenario.happenings:
+        if isinstance(happening, Drained):
+            return Together(TogetherReason.DRAINED, happening.node)
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
             return Together(TogetherReason.DAEMON_SET, _name(workload))
         if not is_bound(workload):
             return Together(TogetherReason.SCHEDULED, _name(workload))
+        if workload.service is not None:
+            return Together(TogetherReason.SERVICE, _name(workload))
     return None
 
 
@@ -97,6 +108,7 @@ def run_shard(scenario: Scenario, recorded: Collection[str] = (), *, check: bool
 def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bool) -> ShardRun | Together:
     entries: list[Entry] = []
     tallies: list[Tallies] = []
+    cpu: list[CpuAccount] = []
     for name in scenario.node_names:
         watching = recorder if recorder.records(name) else None
         with _leaving_nothing():
@@ -106,9 +118,10 @@ def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bo
                 return Together(TogetherReason.REPLACED, left.pod, left.time_us)
             entries += run.entries
             tallies.append(run.tallies)
+            cpu += run.cpu
             del run
     entries.sort(key=in_order)
-    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies))
+    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies), cpu=tuple(cpu))
     return ShardRun(encode(entries), whole.tallies, run_summary(whole), dict(recorder.nodes))
 
 

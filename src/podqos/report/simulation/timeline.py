@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from podqos.agent.journal import By, Kind
 from podqos.answers import run_story as story
@@ -19,14 +19,17 @@ from podqos.answers.run_view import EventView, Kill, NodeView, RunView
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.naming import stated_with
+from podqos.report.simulation.cpu import CSV_HEADINGS, cpu_table, csv_cells
 from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.report.text.tables import Table
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
 from podqos.words.counterfactual import saving_words
+from podqos.words.durations import span, two_units
 from podqos.words.journal import again, away, size
 from podqos.words.outcome import many
 from podqos.words.repetition import Again, condensed
+from podqos.words.services import share
 
 _BAR_COLUMNS = 16
 # On a narrower terminal there is no bar, so that the events have room.
@@ -56,11 +59,12 @@ def timeline(view: RunView, style: Style) -> list[str]:
 
 def csv_table(summary: RunSummary) -> Table:
     """Return headings, and a row per workload: its fields, with times in seconds."""
-    names = WorkloadSummary.__struct_fields__
-    headings = [_CSV_NAMES.get(name, name) for name in names]
+    names = [name for name in WorkloadSummary.__struct_fields__ if name != "cpu"]
+    headings = [*(_CSV_NAMES.get(name, name) for name in names), *CSV_HEADINGS]
     return headings, (
-        tuple(
-            each / SECOND_US if name.endswith("_us") else each for name, each in zip(names, astuple(row), strict=True)
+        (
+            *(getattr(row, name) / SECOND_US if name.endswith("_us") else getattr(row, name) for name in names),
+            *csv_cells(row.cpu),
         )
         for row in summary.workloads
     )
@@ -264,7 +268,30 @@ def ending(view: RunView, style: Style) -> list[str]:
     refused = ["DENIED"] if summary.refused else []
     figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT", *refused)
     headers = ("WORKLOAD", "CLASS", "PRIORITY", *figures)
-    return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]
+    cpu = cpu_table(summary, style)
+    tables = ["", *columns(headers, rows, style), *([""] if cpu else []), *cpu, *_services(summary, style)]
+    return [*tables, *([""] if lines else []), *lines]
+
+
+def _services(summary: RunSummary, style: Style) -> list[str]:
+    """Return what became of requests, one line per service."""
+    if not summary.services:
+        return []
+    rows = [
+        (
+            service.workload,
+            f"{service.requests:,}",
+            share(service.errors, service.requests) if service.errors else "–",
+            _some(service.retries),
+            f"{service.highest_utilisation_permille / 10:.0f} %",
+            "–" if service.worst_p99_us is None else span(service.worst_p99_us),
+            two_units(service.worst_p99_at_us),
+            _span(service.overloaded_us),
+        )
+        for service in summary.services
+    ]
+    headers = ("SERVICE", "REQUESTS", "ERRORS", "RETRIES", "PEAK UTILISATION", "WORST P99", "AT", "OVERLOADED")
+    return ["", *columns(headers, rows, style)]
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:

@@ -16,5 +16,9 @@ def together_words(why: Together) -> str:
         case TogetherReason.REPLACED:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
+        case TogetherReason.SERVICE:
+            return f"the requests to {why.what} are divided among its pods on all nodes"
+        case TogetherReason.DRAINED:
+            return f"{why.what} is drained, which concerns pods on all nodes"
         case TogetherReason.ONE_NODE:
             return "there is only one node"

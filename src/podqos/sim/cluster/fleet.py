@@ -17,6 +17,7 @@ from podqos.model.pod import Pod
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, WorkloadPods
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.scenario.happenings import Happening, NodeAdded, NodeLost
@@ -61,6 +62,8 @@ class Fleet:
         """Those that are set up."""
         self.idle: dict[str, IdleNode] = {}
         """Those that are not."""
+        self._lost_accounts: list[CpuAccount] = []
+        """Of machines that were lost."""
         self._initial_states = known.initial_states
         self.names: tuple[str, ...] = tuple(cluster.scenario.node_names)
         self._indexes = {name: index for index, name in enumerate(self.names)}
@@ -71,7 +74,8 @@ class Fleet:
         scenario = self._cluster.scenario
         first: dict[str, Happening] = {}
         for happening in sorted(scenario.happenings, key=lambda each: each.at_us):
-            first.setdefault(happening.node, happening)
+            if isinstance(happening, NodeLost | NodeAdded):
+                first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
         busy = _busy(scenario)
         parts = self._first_parts()
@@ -96,8 +100,13 @@ class Fleet:
         return found
 
     def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
-        """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
-        workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
+        """Whether to prove that a node is idle: where no other has its demands, columns are as quick.
+
+        Where requests are answered it is not.
+        """
+        workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
+        if any(workload.service is not None for workload in workloads):
+            return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads
         )
@@ -139,7 +148,17 @@ class Fleet:
 
     def drop(self, name: str) -> None:
         """Remove a lost node."""
-        self.awake.pop(name, None)
+        lost = self.awake.pop(name, None)
+        if lost is not None:
+            self._lost_accounts += lost.world.cpu.accounts
+
+    def cpu_accounts(self, end_us: int) -> tuple[CpuAccount, ...]:
+        """Return what containers wanted of the CPU and got, where that is not the same; at the end of a run."""
+        found = list(self._lost_accounts)
+        for node in self.awake.values():
+            node.world.cpu.close(end_us)
+            found += node.world.cpu.accounts
+        return tuple(sorted(found, key=lambda account: (account.started_us, account.pod, account.container)))
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster

@@ -135,6 +135,12 @@ class Scheduler:
         state.taints = taints_of(state.node, self._profile)
         state.version += 1
 
+    def cordon(self, node: str, *, takes_pods: bool) -> None:
+        """Learn whether a node takes pods."""
+        state = self._states.get(node) or self._away[node]
+        state.node = replace(state.node, spec=replace(state.node.spec, unschedulable=not takes_pods))
+        state.version += 1
+
     def no_place(self, view: PodView) -> NoPlace:
         """Return why a pod is pending."""
         filters = Filters(view, self._cluster)

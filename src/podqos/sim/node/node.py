@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from podqos.agent.agent import is_idle
 from podqos.agent.commands import Command
 from podqos.agent.driver import Driver
-from podqos.agent.events import ContainerExited, Event, MemoryNotified, Woken
+from podqos.agent.events import ContainerExited, Event, MemoryNotified, ReadinessChanged, Woken
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.memory import is_memory_short
 from podqos.agent.reasons import Because, NothingToDo, OOMKill, OOMLevel, ThresholdFigures, WouldEvict
@@ -90,6 +90,9 @@ class Outside(Protocol):
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Take note of a node condition."""
+
+    def readiness_changed(self, uid: str) -> None:
+        """Take note that a pod has become ready, or no longer is."""
 
     def lost(self, node: SimNode) -> None:
         """Take note that a machine has died."""
@@ -201,11 +204,13 @@ class SimNode:
         if not self.is_lost:
             self.driver.deliver(self.now_us, event)
             self._plan_wake()
+            if isinstance(event, ReadinessChanged):
+                self._outside.readiness_changed(event.uid)
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
         """Let the kubelet find out at its next relist that a container has ended, or at once if it stops the pod."""
         if container.pod.is_stopping:
-            self.world.ended_while_stopping(container.pod)
+            self.world.ended_while_stopping(container)
             return
         now_us = self.now_us
         event = ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
@@ -258,6 +263,7 @@ class SimNode:
         """Lose the machine."""
         if not self.is_lost:
             self.lost_us = now_us
+            self.world.cpu.close(now_us)
             self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)

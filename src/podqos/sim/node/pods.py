@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from podqos.agent.commands import ContainerPlan
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.shutdown import Shutdown
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
@@ -17,6 +18,7 @@ from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.supply import Supply
 from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.services.pod_service import PodService
 
 LocalLimits = Mapping[tuple[str, str], tuple[Gauge, ...]]
 """By container and part (``rootfs``, ``logs``, ``volume/name``): the limited sums that its bytes count for."""
@@ -45,6 +47,7 @@ class SimContainer:
         "pids",
         "plan",
         "pod",
+        "service",
         "started_us",
         "tmpfs",
     )
@@ -68,6 +71,8 @@ class SimContainer:
         self.inactive_file: Allocation | None = None
         self.pids: Allocation | None = None
         self.cpu: Allocation | None = None
+        self.service: PodService | None = None
+        """How it answers requests, if its scenario says that it does."""
         self.tmpfs: dict[str, Allocation] = {}
         """By volume in memory: what it wrote there. Charged to it while it runs, but no part of any process."""
         self.disk: dict[tuple[str, str], Allocation] = {}
@@ -133,12 +138,14 @@ class SimPod:
     """A pod whose sandbox is there."""
 
     __slots__ = (
+        "admitted_us",
         "containers",
         "demand_of",
+        "ended_us",
+        "ends_us",
         "group",
         "is_critical",
         "is_gone",
-        "is_stopping",
         "kept",
         "key",
         "local_limits",
@@ -147,6 +154,7 @@ class SimPod:
         "pod",
         "priority",
         "request_nanos",
+        "shutdown",
         "tmpfs",
         "uid",
         "working_set",
@@ -165,9 +173,15 @@ class SimPod:
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of
+        self.admitted_us = 0
         self.containers: dict[str, SimContainer] = {}
         self.working_set = Gauge()
-        self.is_stopping = False
+        self.shutdown: Shutdown | None = None
+        """How it is being stopped."""
+        self.ends_us: dict[str, int] = {}
+        """By container: when one that still runs ends at the latest, if the pod is being stopped."""
+        self.ended_us: dict[str, int] = {}
+        """By container: when one has ended since."""
         self.is_gone = False
         self.pids: tuple[Supply, ...] = ()
         """What its process ids come from."""
@@ -177,6 +191,11 @@ class SimPod:
         self.kept: dict[tuple[str, str], Allocation] = {}
         """By container and volume in memory: what it wrote before it ended. Charged to the pod, and part of its working
         set, until nothing is left of the pod."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it is being stopped."""
+        return self.shutdown is not None
 
     @property
     def counts_once(self) -> bool:

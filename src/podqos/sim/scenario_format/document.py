@@ -25,7 +25,16 @@ from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.events import EventPart
 from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
+from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
+from podqos.sim.scenario_format.shape_document import (
+    CpuTime,
+    Duration,
+    Shape,
+    converted,
+    read_cpu_time,
+    read_duration,
+    read_shape,
+)
 from podqos.sim.scenario_format.shape_text import Unit
 
 API_VERSION = "podqos.dev/v1alpha1"
@@ -147,7 +156,7 @@ class ExitPart(Part, frozen=True):
     """The exit of a container on its own."""
 
     after: Duration | None = None
-    """After its start."""
+    """After its start; not with work."""
     code: int = 0
 
 
@@ -165,6 +174,9 @@ class DemandPart(Part, frozen=True):
     pids: Shape | None = None
     """Processes and threads; absent: like processes."""
     cpu: Shape = Shape()
+    """Cores; with work: how many it can use at once, absent: 1."""
+    work: CpuTime | None = None
+    """CPU time, such as 60 cpu-s: the container exits when it has got that much. Restarted, it begins anew."""
     rootfs: Shape = Shape()
     """The writable layer."""
     rootfs_inodes: Shape = Shape()
@@ -173,6 +185,12 @@ class DemandPart(Part, frozen=True):
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
+    service: ServicePart | None = None
+    """Requests that it answers, for the whole workload; not with cpu."""
+    probe_cost: CpuTime | None = None
+    """The CPU time of the answer to a probe, which is late if the container is short of CPU; absent: 10 cpu-ms."""
+    pre_stop: Duration | None = None
+    """How long the container's preStop hook takes; absent: the seconds of a sleep, and no time for other hooks."""
 
 
 class VariantPart(Part, frozen=True):
@@ -227,6 +245,8 @@ class ScenarioSpec(Part, frozen=True):
 
     description: str = ""
     duration: Duration | None = None
+    start: str = ""
+    """The time at which it begins, such as 2026-11-15T23:55:00Z, for CronJobs; absent: 2000-01-01T00:00:00Z."""
     seed: int = 0
     kubernetes_version: str = ""
     """Absent: the newest."""
@@ -286,7 +306,14 @@ def examination() -> Examination:
     return Examination(
         is_live=False,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
-        readers={Duration: read_duration, Shape: read_shape, KubeletPart: _read_kubelet, VolumePart: _read_volume},
+        readers={
+            Duration: read_duration,
+            CpuTime: read_cpu_time,
+            Percent: read_percent,
+            Shape: read_shape,
+            KubeletPart: _read_kubelet,
+            VolumePart: _read_volume,
+        },
     )
 
 

@@ -17,11 +17,12 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
+from podqos.manifest.times import read_time
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.nodes import NodeReader
@@ -124,6 +125,7 @@ class _Resolution:
             description=" ".join(spec.description.split()),
             seed=spec.seed,
             duration_us=self._setting.duration_us,
+            start_us=self._start_us(),
             nodes=nodes,
             workloads=demands.workloads(spec.workloads, self._materials.workloads),
             happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
@@ -138,6 +140,19 @@ class _Resolution:
 
     def _warn(self, path: FieldPath, what: str, fix: str) -> None:
         self.findings.append(FieldProblem(path, what, fix, Severity.WARNING))
+
+    def _start_us(self) -> int:
+        if not self._spec.start:
+            return DEFAULT_START_US
+        fix = "a date and time such as 2026-11-15T23:55:00Z"
+        try:
+            time_us, is_date = read_time(self._spec.start)
+        except InputError as error:
+            self._report(("spec", "start"), error.what, fix)
+            return DEFAULT_START_US
+        if not is_date:
+            self._report(("spec", "start"), f'"{self._spec.start}" is not a date', fix)
+        return time_us
 
     def _profile(self) -> Profile:
         if not self._spec.kubernetes_version:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import ReplacementFor
 from podqos.agent.state import Phase
@@ -32,7 +34,7 @@ class KeptReplicas:
         cluster, workload = self._cluster, self.workload
 
         def replica(number: int) -> Replica:
-            return Replica(workload, number, cluster.next_order() if now_us else (self._index, number))
+            return self.replica(number, first=not now_us)
 
         if is_there_first(workload):
             for number, name in cluster.fleet.first_pods(workload):
@@ -43,6 +45,11 @@ class KeptReplicas:
         else:
             for number, pod in enumerate(self.first_pods()):
                 cluster.create(pod, replica(number))
+
+    def replica(self, number: int, generation: int = 0, *, first: bool = False) -> Replica:
+        """Return where a pod comes from; ``first`` is one of those present at the start."""
+        order = (self._index, number) if first else self._cluster.next_order()
+        return Replica(self.workload, number, order, generation)
 
     def first_pods(self) -> Iterator[Pod]:
         """Yield the first pods of a workload that the scheduler places."""
@@ -64,17 +71,27 @@ class KeptReplicas:
 
         def make(now_us: int) -> None:
             cluster.replaced(end.pod)
-            if is_over(self.workload, now_us):
+            if is_over(self.workload, now_us) or not self.wants(end, now_us):
                 return
-            replica = Replica(self.workload, end.replica.number, cluster.next_order(), end.replica.generation + 1)
+            replica = self.replica(end.replica.number, end.replica.generation + 1)
+            replica = replace(replica, revision=end.replica.revision)
             made = replacement(end.pod, replica)
             # A template that names its node needs no scheduler: the replacement is bound where the pod was.
             place = end.node if end.pod.spec.node_name else None
             because = ReplacementFor(end.pod.key, end.why, wait_us // SECOND_US)
             cluster.note(Kind.REPLACED, made, place, By.CONTROLLER, because)
             cluster.create(made, replica, place)
+            self.made(made)
 
         cluster.plan(now_us + wait_us + cluster.scenario.options.recreate_us, make)
+
+    def wants(self, end: PodEnd, now_us: int) -> bool:
+        """Whether a pod that has ended is still to be replaced."""
+        del end, now_us
+        return True
+
+    def made(self, pod: Pod) -> None:
+        """Take note of a pod that replaces another."""
 
     def wait_us(self, end: PodEnd, now_us: int) -> int:
         """Return how long the controller waits before it replaces a pod."""
