@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, pods, unhealthy
+from podqos.agent import containers, eviction_loop, kubelet_restart, pods, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
     Event,
+    KubeletRestarted,
     MemoryNotified,
     Observed,
     PodAdopted,
@@ -51,6 +52,8 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             pods.woken(turn)
         case MemoryNotified():
             eviction_loop.notified(turn)
+        case KubeletRestarted():
+            kubelet_restart.restarted(turn)
         case Observed(observation):
             eviction_loop.observed(turn, observation)
         case PodBound(pod):

@@ -123,6 +123,10 @@ class MemoryNotified(Struct, frozen=True, gc=False):
     """
 
 
+class KubeletRestarted(Struct, frozen=True, gc=False):
+    """The kubelet has restarted while its containers kept running, perhaps with another configuration."""
+
+
 class Woken(Struct, frozen=True, gc=False):
     """The time that the agent asked for (``wake_us``) has come. If it is too early, nothing happens."""
 
@@ -140,5 +144,6 @@ Event = (
     | PodCleanedUp
     | Observed
     | MemoryNotified
+    | KubeletRestarted
     | Woken
 )

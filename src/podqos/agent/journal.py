@@ -51,6 +51,8 @@ class Kind(StrEnum):
     WAIT_TIMED_OUT = "WaitTimedOut"
     PREEMPTED = "Preempted"
     DELETED = "Deleted"
+    KUBELET_RESTARTED = "KubeletRestarted"
+    """Its containers kept running."""
     CORDONED = "Cordoned"
     UNCORDONED = "Uncordoned"
     DRAINED = "Drained"

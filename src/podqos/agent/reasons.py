@@ -320,6 +320,13 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class NewConfiguration(Reason, frozen=True):
+    """The settings that a kubelet has from now on."""
+
+    fields: tuple[str, ...]
+    """The fields of its configuration that have changed."""
+
+
 class BudgetRefuses(Reason, frozen=True):
     """The PodDisruptionBudget that does not allow an eviction for now."""
 
@@ -569,6 +576,7 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | NewConfiguration
     | BudgetRefuses
     | DrainResult
     | ReplacementFor

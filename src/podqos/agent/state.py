@@ -163,6 +163,8 @@ class PodRecord(Struct, frozen=True, gc=False):
     """Set when it ended by itself."""
     is_preempted: bool = False
     """Whether it is stopped to make room for a critical pod."""
+    is_rejected: bool = False
+    """Whether it is stopped because a restarted kubelet does not admit it again."""
     is_restarting: bool = False
     """Whether its containers are being killed for a restart of the whole pod."""
 

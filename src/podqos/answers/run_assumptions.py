@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from podqos.agent.journal import Kind
-from podqos.model.assumption import Assumption, of_version
+from podqos.model.assumption import Assumption
 from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.assumptions import assumptions_of
 
 _PROBED = frozenset({Kind.UNHEALTHY.value, Kind.READINESS_CHANGED.value})
 
 
 def of_run(run: FinishedRun) -> tuple[Assumption, ...]:
     """Return what a run assumes."""
-    found = [*of_version(run.scenario.profile)]
+    found = [*assumptions_of(run.scenario)]
     if run.services:
         how = "random arrivals, equal shares for ready pods, one queue per pod in order of arrival"
         found.append(Assumption("load, queues and latency of services", f"a queueing model ({how})", ""))

@@ -45,6 +45,8 @@ def line(entry: Entry) -> str:
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.KUBELET_RESTARTED:
+            return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
             evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
             return f"{who} {evicted}{_after(_short(entry.because))}"
@@ -179,6 +181,8 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.NewConfiguration(fields=fields):
+            return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
             retried = f", tried again every {seconds} s" if seconds else ""
             return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"
@@ -271,16 +275,15 @@ def _of_workload(because: r.RolloutOf | r.ScaledFromTo | r.ProgressDeadlineExcee
     """Return what happened to a workload as a whole."""
     name = _own_name(because.workload)
     match because:
-        case r.RolloutOf(revision=revision, rolled_back=is_back, is_complete=True):
-            return f"{name} is {'rolled back to' if is_back else 'completely on'} revision {revision}"
-        case r.RolloutOf(revision=revision, rolled_back=is_back):
-            return f"{name} is rolled {'back' if is_back else 'out'}: revision {revision}"
+        case r.RolloutOf(revision=revision, rolled_back=is_back, is_complete=is_complete):
+            what = "rollback" if is_back else "rollout"
+            return f"{what} of {name} {'is complete' if is_complete else 'starts'}: revision {revision}"
         case r.ScaledFromTo(before=before, after=after, replica_set=replica_set):
             who = f"{name} scales {replica_set}" if replica_set else f"{name} is scaled"
             return f"{who} {'up' if after > before else 'down'} from {before} to {after}"
         case r.ProgressDeadlineExceeded(revision=revision, seconds=seconds) as late:
             pods = f"{late.updated} of {late.replicas} pods updated, {late.available} available"
-            return f"{name} exceeds its progress deadline: revision {revision} stalls for {seconds} s, {pods}"
+            return f"rollout of {name} stalls: no progress for {seconds} s, revision {revision}, {pods}"
 
 
 def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.SeenEvicted) -> str:

@@ -212,6 +212,18 @@ def forget_unwritten(world: NodeResources, group: MemoryGroup, now_us: int) -> N
                 want.turn_to(constant(want.at(now_us) - excess), now_us)
 
 
+def count_from_now_on(world: NodeResources, group: MemoryGroup, now_us: int) -> None:
+    """Count what is in memory for a cgroup that had no limit before."""
+    assert group.gauge is not None
+    for container in world.memory.running.values():
+        if any(gauge is group.gauge for gauge in _limited(container)):
+            for want in container.memory:
+                want.join(group.gauge, now_us)
+    for pod in world.memory.keeping.values():
+        for want in pod.kept.values() if group in pod.group.chain() else ():
+            want.join(group.gauge, now_us)
+
+
 def _volume_sums(container: SimContainer, name: str) -> tuple[Gauge, ...]:
     """Return the sums that what is in a volume in memory counts for, besides memory."""
     pod = container.pod

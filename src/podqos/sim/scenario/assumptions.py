@@ -16,11 +16,16 @@ def assumptions_of(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _of_clocks(scenario: Scenario) -> Iterator[Assumption]:
-    """Yield what the schedules of CronJobs go by."""
-    crons = [workload.cron for workload in scenario.workloads if workload.cron is not None]
-    if crons and scenario.start_us == DEFAULT_START_US:
+    """Yield what the schedules of CronJobs that come up go by."""
+    crons = [workload for workload in scenario.workloads if workload.cron is not None]
+    if not crons:
+        return
+    from podqos.sim.scenario.due import is_due
+
+    due = [workload.cron for workload in crons if is_due(workload, scenario.start_us, scenario.duration_us)]
+    if due and scenario.start_us == DEFAULT_START_US:
         yield Assumption("start of the run", date_text(scenario.start_us), "spec.start")
-    if any(cron.time_zone is None for cron in crons):
+    if any(cron is not None and cron.time_zone is None for cron in due):
         yield Assumption("time zone of CronJobs", "UTC", "spec.timeZone of the CronJob")
 
 
@@ -38,5 +43,5 @@ def _init_demands(workload: ScenarioWorkload) -> Iterator[tuple[str, ContainerDe
     """Yield the init containers that have a demand, and no time at which they exit."""
     for container in workload.pod.spec.init_containers:
         demand = workload.demands[0].get(container.name, IDLE)
-        if not container.is_sidecar and demand != IDLE and demand.exits_after_us is None:
+        if not container.is_sidecar and demand != IDLE and not demand.ends:
             yield container.name, demand

@@ -124,6 +124,8 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """Of a Job, or of the Jobs of a CronJob: the spec as the API server stores it."""
     cron: CronJobSpec | None = None
     """Of a CronJob: it has pods when its schedule says so."""
+    active: bool = False
+    """Whether a CronJob has an active Job when it arrives. That Job has its name."""
     recreate: bool = True
     """Whether a controller replaces pods that were evicted, failed or were lost with their node."""
     rollout: RolloutSpec | None = None

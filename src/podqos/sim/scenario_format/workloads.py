@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -14,7 +15,14 @@ from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario.service import ServiceDemand
-from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
+from podqos.sim.scenario_format.document import (
+    DemandPart,
+    ExitPart,
+    RolloutPart,
+    VariantPart,
+    WorkloadPart,
+    demands,
+)
 from podqos.sim.scenario_format.plausibility import MOST_PIDS, is_exit_code
 from podqos.sim.scenario_format.services import connected, service_demand
 from podqos.sim.scenario_format.shape_document import REJECTED, CurveSettings, Report, Shape, curves
@@ -24,6 +32,14 @@ _ONE_CORE = constant(1000)
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
 """How many demands the replicas of a container take turns in, and that of a replica."""
+
+
+class Named(Protocol):
+    """A part that names a workload."""
+
+    @property
+    def workload(self) -> str:
+        """Its name."""
 
 
 class DemandReader:
@@ -44,11 +60,11 @@ class DemandReader:
         made = list(found)
         places: dict[str, list[int]] = {}
         for place, workload in enumerate(found):
-            for name in _names(workload):
+            for name in names_of(workload):
                 places.setdefault(name, []).append(place)
         for index, part in enumerate(parts):
             path = ("spec", "workloads", index)
-            which = self._which(part, found, places.get(part.workload, []), path)
+            which = self.which(part, found, places.get(part.workload, []), path)
             if which is None:
                 continue
             if which in mentioned:
@@ -116,8 +132,8 @@ class DemandReader:
             return workload
         return replace(workload, nodes=(node,))
 
-    def _which(
-        self, part: WorkloadPart, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
+    def which(
+        self, part: Named, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
     ) -> int | None:
         """Return the index of the workload that a part refers to."""
         if len(matching) == 1:
@@ -130,7 +146,7 @@ class DemandReader:
             fix = suggestion(part.workload, known if "/" in part.workload else by_name)
             self._report((*path, "workload"), f'no manifest has a workload "{part.workload}"', fix)
         else:
-            several = ", ".join(max(_names(found[index]), key=len) for index in matching)
+            several = ", ".join(max(names_of(found[index]), key=len) for index in matching)
             self._report((*path, "workload"), f'"{part.workload}" is ambiguous', f"use one of {several}")
         return None
 
@@ -144,6 +160,8 @@ class DemandReader:
         if part.deleted == part.arrives:
             what = "is deleted the moment it arrives: its pods never run"
             self._warn((*path, "deleted"), what, "delete it later, or leave it out with replicas: 0")
+        if part.active and workload.cron is None:
+            self._report((*path, "active"), f"{workload.name} is not a CronJob", "remove it")
         if part.nodes and part.spread:
             self._report((*path, "spread"), "nodes and spread exclude each other", "remove one of the two")
         for index, node in enumerate(part.nodes):
@@ -154,17 +172,19 @@ class DemandReader:
             workload = _with_replicas(workload, max(0, part.replicas))
         return replace(
             workload,
-            demands=self._demands(part, workload, path),
+            demands=self.demands(part, workload, path),
             arrives_us=int(part.arrives),
             deleted_us=None if part.deleted is None else int(part.deleted),
             nodes=part.nodes,
             spread=part.spread,
+            active=part.active,
             recreate=workload.recreate if part.recreate is None else part.recreate,
         )
 
-    def _demands(
-        self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath
+    def demands(
+        self, part: WorkloadPart | RolloutPart, workload: ScenarioWorkload, path: FieldPath
     ) -> tuple[Mapping[str, ContainerDemand], ...]:
+        """Return the demands of a workload, in which its replicas take turns."""
         given = [name for name in ("demand", "containers", "per_replica") if getattr(part, name)]
         if len(given) > 1:
             what = f"{' and '.join(given)} exclude each other".replace("per_replica", "perReplica")
@@ -294,6 +314,7 @@ def _with_replicas(workload: ScenarioWorkload, replicas: int) -> ScenarioWorkloa
     return replace(workload, replicas=replicas, job=job)
 
 
-def _names(workload: ScenarioWorkload) -> Iterable[str]:
+def names_of(workload: ScenarioWorkload) -> Iterable[str]:
+    """Return what a file can call a workload."""
     full = f"{workload.namespace}/{workload.name}"
     return workload.name, full, f"{workload.kind}/{full}"
