@@ -16,7 +16,7 @@ from podqos.reading.scenario_files import InvalidScenario, load_scenario, read_s
 from podqos.reading.shipped_scenarios import FORMER_NAMES
 from podqos.sim.engine.curve import Clock, constant
 from podqos.sim.scenario.demand import IDLE
-from podqos.sim.scenario.scenario import NodeAdded, NodeLost
+from podqos.sim.scenario.happenings import NodeAdded, NodeLost
 from podqos.web.ui.source_files import read_paths
 
 ROOT = Path(__file__).resolve().parents[2]

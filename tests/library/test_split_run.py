@@ -20,7 +20,8 @@ from podqos.reading.spilled_journal import SpilledJournal
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate as run_to_the_end
-from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Scenario
+from podqos.sim.scenario.happenings import NodeAdded, NodeLost
+from podqos.sim.scenario.scenario import NodeGroup, Scenario
 from podqos.sim.shards import ShardRun, Together, TogetherReason, shard, together
 from podqos.sim.summary import run_summary
 from sim.test_properties import scenarios

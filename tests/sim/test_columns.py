@@ -26,16 +26,8 @@ from podqos.sim.engine.curve import Clock, Curve, Knots, constant, kept
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.run import Simulation, simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
-from podqos.sim.scenario.scenario import (
-    Filesystem,
-    MachineSpec,
-    NodeAdded,
-    NodeGroup,
-    NodeLost,
-    Options,
-    Scenario,
-    ScenarioWorkload,
-)
+from podqos.sim.scenario.happenings import NodeAdded, NodeLost
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
 from podqos.sim.summary import run_summary
 from sim.test_properties import curves, scenarios
 from sim.worlds import node, scenario, using, workload

@@ -26,7 +26,8 @@ from podqos.sim.node.checkers import check_node
 from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import VolumeDemand
-from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
+from podqos.sim.scenario.happenings import NodeAdded, NodeLost
+from podqos.sim.scenario.scenario import NodeGroup, Options
 from podqos.sim.shards import run_shard, shard
 from podqos.sim.summary import run_summary
 from podqos.survival.node.snapshots import from_summary

@@ -20,8 +20,9 @@ from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import SystemDemand
+from podqos.sim.scenario.happenings import NodeLost
 from podqos.sim.scenario.replicas import places
-from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, Scenario
+from podqos.sim.scenario.scenario import Filesystem, NodeGroup, Scenario
 from sim.test_properties import scenarios
 from sim.worlds import GI, MI, node, ramp, scenario, using, workload
 

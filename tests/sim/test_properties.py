@@ -20,15 +20,8 @@ from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand, VolumeDemand
-from podqos.sim.scenario.scenario import (
-    Filesystem,
-    MachineSpec,
-    NodeGroup,
-    NodeLost,
-    Options,
-    Scenario,
-    ScenarioWorkload,
-)
+from podqos.sim.scenario.happenings import NodeLost
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
 
 MI = 1 << 20
 _MOST_STOPPING_US = 60 * SECOND_US

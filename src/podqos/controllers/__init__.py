@@ -1,1 +1,1 @@
-"""Controllers of the control plane as pure rules: state in, decisions with reasons out."""
+"""Pure. The rules by which Kubernetes' controllers create, replace, delete and scale pods."""

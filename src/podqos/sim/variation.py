@@ -38,7 +38,8 @@ from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
-from podqos.sim.scenario.scenario import MachineSpec, NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario.happenings import NodeLost
+from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.shape_text import Unit, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import total
 from podqos.survival.counterfactual.pod_changes import with_priority

@@ -1,8 +1,6 @@
 """A simulated cluster: pods arrive and are deleted, controllers replace lost pods, nodes come and go.
 
-Controllers only keep a number of pods running: a pod that was evicted, failed, was rejected, preempted or lost with its
-node is replaced after a delay by one with another name and the same demand. A DaemonSet waits longer each time a pod
-fails on the same node (``daemon_backoff``).
+What creates and replaces the pods of a workload is its controller (``controllers``).
 """
 
 from __future__ import annotations
@@ -12,34 +10,27 @@ from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NoPlace, ReplacementFor
-from podqos.agent.state import Phase
+from podqos.agent.reasons import Because, NoPlace
+from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
-from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.control_plane import ControlPlane
-from podqos.sim.cluster.daemon_backoff import DaemonBackoff
+from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, PodEnd
+from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.scenario.replicas import (
-    Replica,
-    daemons,
-    is_bound,
-    is_there_first,
-    pod_of,
-    replacement,
-    unreachable_seconds,
-)
-from podqos.sim.scenario.scenario import NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario.happenings import NodeLost
+from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
-# Reasons for which the pod object is gone; otherwise a failed pod stays until its controller removes it.
-_DELETED = ("NodeLost", "Preempted")
+# What controllers are told of while a pod is there.
+_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED})
 
 
 class LeavesShard(Exception):
@@ -80,11 +71,17 @@ class SimCluster:
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self._later = 0
         """How many pods were created after the start."""
-        self._daemon_backoff = DaemonBackoff()
-        self._first_daemons: set[str] = set()
-        """The uids of the first pods of all DaemonSets on all nodes."""
+        self._watching: frozenset[int] = frozenset()
+        """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
+        self._controllers = {
+            id(workload): controller_of(self, index, workload) for index, workload in enumerate(scenario.workloads)
+        }
+        """By workload: what keeps its pods."""
+        self._watching = frozenset(
+            which for which, controller in self._controllers.items() if controller.watches_status
+        )
         self._plan_all()
 
     def _plan_all(self) -> None:
@@ -101,8 +98,8 @@ class SimCluster:
         for workload in scenario.workloads:
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
-        for index, workload in enumerate(scenario.workloads):
-            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
+        for workload in scenario.workloads:
+            self.plan(workload.arrives_us, partial(self._arrive, workload))
         for each in later:
             self.plan(each.at_us, partial(self._lose if each in lost else self._join, each.node))
 
@@ -113,6 +110,15 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if self._watching and entry.kind in _STATUS_CHANGES:
+            self.plan(self.queue.now_us, partial(self._changed, entry.pod or ""))
+
+    def _changed(self, key: str, now_us: int) -> None:
+        """Tell the controller of a pod that its status has changed, if it wants to know."""
+        uid = key.replace("/", "_", 1)
+        replica = self._replicas.get(uid)
+        if replica is not None and id(replica.workload) in self._watching:
+            self._controllers[id(replica.workload)].changed(self.pods[uid][0], now_us)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod, after the earlier ones of its node."""
@@ -122,38 +128,21 @@ class SimCluster:
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
 
-    def _arrive(self, index: int, workload: ScenarioWorkload, now_us: int) -> None:
-        def replica(number: int) -> Replica:
-            return Replica(workload, number, self._next_order() if now_us else (index, number))
+    def _arrive(self, workload: ScenarioWorkload, now_us: int) -> None:
+        if workload.deleted_us != workload.arrives_us:
+            self._controllers[id(workload)].begin(now_us)
 
-        if workload.deleted_us == workload.arrives_us:
-            return
-        if is_there_first(workload):
-            for number, name in self.fleet.first_pods(workload):
-                self._bind(pod_of(workload, number), name, replica(number))
-        elif is_bound(workload):
-            for number, name in self.fleet.places(workload):
-                self._bind(pod_of(workload, number), name, replica(number))
-        else:
-            for number, pod in enumerate(self._pods_of(workload)):
-                self._let_wait(pod, replica(number))
-
-    def _pods_of(self, workload: ScenarioWorkload) -> Iterator[Pod]:
-        """Yield the pods of a workload that arrives."""
-        if workload.kind != DAEMON_SET:
-            return (pod_of(workload, number) for number in range(workload.replicas))
-        return self._new_daemons(workload, (name for name in self.fleet.names if self.fleet.is_present(name)))
-
-    def _new_daemons(self, workload: ScenarioWorkload, nodes: Iterable[str]) -> Iterator[Pod]:
-        """Yield the pods of a DaemonSet for nodes on which it had none; what becomes of those is another matter."""
-        for pod in daemons(workload, map(self.control_plane.api_node, nodes), self.scenario.profile):
-            if pod.metadata.uid not in self._first_daemons:
-                self._first_daemons.add(pod.metadata.uid)
-                yield pod
-
-    def _next_order(self) -> tuple[int, int]:
+    def next_order(self) -> tuple[int, int]:
+        """Return the place of the next pod in the order of creation."""
         self._later += 1
         return len(self.scenario.workloads), self._later
+
+    def create(self, pod: Pod, replica: Replica, place: str | None = None) -> None:
+        """Create a pod: the scheduler places it, unless it is bound to a node."""
+        if place is None:
+            self._let_wait(pod, replica)
+        else:
+            self._bind(pod, place, replica)
 
     def _bind(self, pod: Pod, name: str, replica: Replica) -> None:
         """Bind a pod to a node without the scheduler."""
@@ -217,14 +206,14 @@ class SimCluster:
             if replica.workload is workload:
                 pod, name = self.pods[uid]
                 self.note(Kind.DELETED, pod, name, By.USER)
-                self.remove(uid, "Deleted")
+                self.remove(uid, DELETED)
 
     def _delete_unseen(self, workload: ScenarioWorkload) -> None:
         """Write that pods are deleted the moment they arrive, before any of them runs: no node hears of them."""
         if is_bound(workload):
             unseen = [(pod_of(workload, number), name) for number, name in self.fleet.places(workload)]
         else:
-            unseen = [(pod, "") for pod in self._pods_of(workload)]
+            unseen = [(pod, "") for pod in self._controllers[id(workload)].first_pods()]
         for pod, name in unseen:
             self.write(Entry(self.queue.now_us, name, Kind.DELETED, pod.key, None, By.USER))
 
@@ -247,48 +236,39 @@ class SimCluster:
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
-    def _replace(self, pod: Pod, why: str) -> None:
-        """Let the pod's controller, if any, create a replacement."""
-        _, node = self.pods[pod.metadata.uid]
+    def _ended(self, pod: Pod, why: str) -> None:
+        """Forget a pod that no longer runs, and tell its controller."""
+        uid = pod.metadata.uid
+        _, node = self.pods[uid]
+        record = self.record_of(uid)
         replica = self._forget(pod)
-        workload = replica.workload
-        is_over = workload.deleted_us is not None and self.queue.now_us >= workload.deleted_us
-        if not workload.recreate or is_over or why in {"Deleted", Phase.SUCCEEDED}:
-            return
-        wait_us = self._wait_us(workload, node, why)
+        end = PodEnd(pod, replica, node, why, record)
+        self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
+    def pods_of(self, workload: ScenarioWorkload) -> Iterator[tuple[Pod, str | None]]:
+        """Yield the pods of a workload and their nodes, in the order of creation, without those on idle nodes."""
+        return (self.pods[uid] for uid, replica in self.in_order() if replica.workload is workload)
+
+    def record_of(self, uid: str) -> PodRecord | None:
+        """Return what the kubelet knows of a pod; None before it has heard of it."""
+        _, name = self.pods[uid]
+        node = None if name is None else self.fleet.awake.get(name)
+        return None if node is None else node.state.pods.get(uid)
+
+    def await_pod(self, pod: Pod) -> None:
+        """Count a pod that is gone as expected until it is replaced: disruption budgets do."""
         self._awaited[pod.metadata.uid] = pod
 
-        def make(now_us: int) -> None:
-            del self._awaited[pod.metadata.uid]
-            if workload.deleted_us is not None and now_us >= workload.deleted_us:
-                return
-            again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
-            made = replacement(pod, again)
-            because = ReplacementFor(pod.key, why, wait_us // SECOND_US)
-            # A template that names its node needs no scheduler: the replacement is bound where the pod was.
-            place = node if pod.spec.node_name else None
-            self.note(Kind.REPLACED, made, place, By.CONTROLLER, because)
-            if place is None:
-                self._let_wait(made, again)
-            else:
-                self._bind(made, place, again)
-
-        self.plan(self.queue.now_us + wait_us + self.scenario.options.recreate_us, make)
-
-    def _wait_us(self, workload: ScenarioWorkload, node: str | None, why: str) -> int:
-        """Return how long a controller waits before it replaces a failed pod."""
-        backs_off = workload.kind == DAEMON_SET and self.scenario.profile.daemon_set_backoff
-        if not backs_off or node is None or why in _DELETED:
-            return 0
-        return self._daemon_backoff.wait_us(f"{workload.namespace}/{workload.name}", node, self.queue.now_us)
+    def replaced(self, pod: Pod) -> None:
+        """No longer count it."""
+        del self._awaited[pod.metadata.uid]
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
         replica = self._replicas[pod.metadata.uid]
-        return partial(replica.workload.demand_of, replica.number)
+        return partial(replica.template.demand_of, replica.number)
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
         """Tell the controller that a pod no longer runs."""
@@ -297,7 +277,7 @@ class SimCluster:
         why = "Rejected" if rejected else "Evicted"
         if record is not None:
             why = "Preempting" if record.is_preempted else record.phase or why
-        self._replace(pod, self._why.get(uid) or why)
+        self._ended(pod, self._why.get(uid) or why)
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""
@@ -316,12 +296,8 @@ class SimCluster:
         self.fleet.add(name)
         self.control_plane.joined(name)
         self._start_again(name)
-        for workload in self.scenario.workloads:
-            is_over = workload.deleted_us is not None and workload.deleted_us <= now_us
-            if workload.kind == DAEMON_SET and workload.arrives_us < now_us and not is_over:
-                for pod in self._new_daemons(workload, (name,)):
-                    number = self.fleet.names.index(name)
-                    self._let_wait(pod, Replica(workload, number, self._next_order()))
+        for controller in self._controllers.values():
+            controller.node_joined(name, now_us)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
@@ -331,7 +307,7 @@ class SimCluster:
                 continue
             self._given_up_us.pop(uid, None)
             if uid in self._why:
-                self._replace(pod, self._why[uid])
+                self._ended(pod, self._why[uid])
             else:
                 self._let_know(self.fleet.get(name), pod)
 
@@ -354,4 +330,4 @@ class SimCluster:
     def _lost_pod(self, uid: str, now_us: int) -> None:
         if self._given_up_us.get(uid) == now_us:
             del self._given_up_us[uid]
-            self._replace(self.pods[uid][0], "NodeLost")
+            self._ended(self.pods[uid][0], NODE_LOST)

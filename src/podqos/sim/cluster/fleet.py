@@ -19,8 +19,9 @@ from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, WorkloadPods
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
 from podqos.sim.node.settings import SimNodeSettings
+from podqos.sim.scenario.happenings import Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
-from podqos.sim.scenario.scenario import Happening, NodeAdded, NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 
 class FleetOwner(Outside, Protocol):

@@ -26,6 +26,13 @@ class Replica(Struct, frozen=True, gc=False):
     """Its place among all pods: those present at the start by workload and number, then in the order of creation."""
     generation: int = 0
     """How many pods it replaces, one after the other."""
+    revision: ScenarioWorkload | None = None
+    """The workload as changed by a rollout, with the template and the demand of this pod; None is as it arrived."""
+
+    @property
+    def template(self) -> ScenarioWorkload:
+        """What the pod was made from."""
+        return self.revision or self.workload
 
 
 def is_bound(workload: ScenarioWorkload) -> bool:

@@ -21,6 +21,7 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
+from podqos.sim.scenario.happenings import Happening
 
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
@@ -113,23 +114,6 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     def demand_of(self, replica: int, container: str) -> ContainerDemand:
         """Return what a container of a replica wants."""
         return self.demands[replica % len(self.demands)].get(container, IDLE)
-
-
-class NodeLost(Struct, frozen=True, gc=False, tag=True):
-    """A machine is lost, with everything that ran on it."""
-
-    at_us: int
-    node: str
-
-
-class NodeAdded(Struct, frozen=True, gc=False, tag=True):
-    """A machine joins, for the first time or again; pods that are still bound to it start anew."""
-
-    at_us: int
-    node: str
-
-
-Happening = NodeLost | NodeAdded
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -23,6 +23,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
+from podqos.sim.scenario_format.events import EventPart
+from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
 from podqos.sim.scenario_format.shape_text import Unit
 
@@ -30,19 +32,15 @@ API_VERSION = "podqos.dev/v1alpha1"
 KIND = "Scenario"
 
 
-class _Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base of all parts: fields are in camel case, and unknown ones are rejected."""
-
-
-class Metadata(_Part, frozen=True):
+class Metadata(Part, frozen=True):
     """Name and labels of the scenario."""
 
     name: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
 
 
-class Capacity(_Part, frozen=True):
+class Capacity(Part, frozen=True):
     """The capacity of a machine."""
 
     cpu: Quantity | None = None
@@ -52,7 +50,7 @@ class Capacity(_Part, frozen=True):
     """Process ids; absent: 4194304."""
 
 
-class FilesystemPart(_Part, frozen=True):
+class FilesystemPart(Part, frozen=True):
     """A filesystem: its size and number of files."""
 
     capacity: Quantity | None = None
@@ -60,7 +58,7 @@ class FilesystemPart(_Part, frozen=True):
     """Absent: one for every 16Ki."""
 
 
-class Filesystems(_Part, frozen=True):
+class Filesystems(Part, frozen=True):
     """The filesystems of a machine."""
 
     nodefs: FilesystemPart = FilesystemPart()
@@ -69,14 +67,14 @@ class Filesystems(_Part, frozen=True):
     containerfs: FilesystemPart | None = None
 
 
-class Reclaimable(_Part, frozen=True):
+class Reclaimable(Part, frozen=True):
     """What a clean-up frees, once; it is on the disk in addition to everything else."""
 
     images: Quantity = ZERO
     dead_containers: Quantity = ZERO
 
 
-class WatermarksPart(_Part, frozen=True):
+class WatermarksPart(Part, frozen=True):
     """Free memory below which the kernel acts."""
 
     min: Quantity | None = None
@@ -87,7 +85,7 @@ class WatermarksPart(_Part, frozen=True):
     """kswapd reclaims up to here; absent: like low."""
 
 
-class SystemPart(_Part, frozen=True):
+class SystemPart(Part, frozen=True):
     """What runs outside of pods: kubelet, container runtime, daemons, the kernel."""
 
     memory: Shape = Shape()
@@ -111,7 +109,7 @@ class KubeletPart(Struct, frozen=True):
     """How an inline configuration is written."""
 
 
-class NodePart(_Part, frozen=True):
+class NodePart(Part, frozen=True):
     """One machine, or several equal ones."""
 
     name: str = ""
@@ -125,7 +123,7 @@ class NodePart(_Part, frozen=True):
     watermarks: WatermarksPart | None = None
     """Absent: the kernel's defaults for a machine of that size."""
     cgroup_version: int = 2
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     loop_phase: Duration = Duration(0)
     """When the eviction loop runs first; from then on every 10 s. Before it the kubelet evicts no pod."""
@@ -138,14 +136,14 @@ class NodePart(_Part, frozen=True):
     short, it stops the victim's growth and looks again at once."""
 
 
-class VolumePart(_Part, frozen=True):
+class VolumePart(Part, frozen=True):
     """What is written into a volume."""
 
     bytes: Shape = Shape()
     inodes: Shape = Shape()
 
 
-class ExitPart(_Part, frozen=True):
+class ExitPart(Part, frozen=True):
     """The exit of a container on its own."""
 
     after: Duration | None = None
@@ -153,7 +151,7 @@ class ExitPart(_Part, frozen=True):
     code: int = 0
 
 
-class DemandPart(_Part, frozen=True):
+class DemandPart(Part, frozen=True):
     """What a container wants to use."""
 
     memory: Shape = Shape()
@@ -172,19 +170,19 @@ class DemandPart(_Part, frozen=True):
     rootfs_inodes: Shape = Shape()
     logs: Shape = Shape()
     logs_inodes: Shape = Shape()
-    volumes: dict[str, VolumePart] = {}
+    volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
 
 
-class VariantPart(_Part, frozen=True):
+class VariantPart(Part, frozen=True):
     """The demand of one replica."""
 
     demand: DemandPart | None = None
-    containers: dict[str, DemandPart] = {}
+    containers: dict[str, DemandPart] = field(default_factory=dict)
 
 
-class WorkloadPart(_Part, frozen=True):
+class WorkloadPart(Part, frozen=True):
     """What the pods of a workload do. Workloads that are not listed run and use nothing."""
 
     workload: str = ""
@@ -193,7 +191,7 @@ class WorkloadPart(_Part, frozen=True):
     """Absent: as in the manifest."""
     demand: DemandPart | None = None
     """Of a pod with one container."""
-    containers: dict[str, DemandPart] = {}
+    containers: dict[str, DemandPart] = field(default_factory=dict)
     """Of several containers, by name."""
     per_replica: tuple[VariantPart, ...] = ()
     """One per replica; they take turns."""
@@ -207,17 +205,7 @@ class WorkloadPart(_Part, frozen=True):
     """Whether a controller replaces lost pods; absent: depends on the kind."""
 
 
-class EventPart(_Part, frozen=True):
-    """An event that happens to a machine."""
-
-    at: Duration = Duration(0)
-    node_lost: str = ""
-    """The machine that is lost, with everything on it."""
-    node_joins: str = ""
-    """A machine that joins, for the first time or after it was lost; pods still bound to it start anew."""
-
-
-class TimingPart(_Part, frozen=True):
+class TimingPart(Part, frozen=True):
     """Delays of kubelet, runtime and controllers."""
 
     pleg_period: Duration | None = None
@@ -234,7 +222,7 @@ class TimingPart(_Part, frozen=True):
     """From the end of a pod until its replacement exists; absent: 1s."""
 
 
-class ScenarioSpec(_Part, frozen=True):
+class ScenarioSpec(Part, frozen=True):
     """Machines, workloads, their demands, and the duration."""
 
     description: str = ""
@@ -256,7 +244,7 @@ class ScenarioSpec(_Part, frozen=True):
     timing: TimingPart = TimingPart()
 
 
-class ScenarioDocument(_Part, frozen=True):
+class ScenarioDocument(Part, frozen=True):
     """A simulation: machines, workloads from ordinary manifests, and their usage over time."""
 
     api_version: str = field(default="", name="apiVersion")

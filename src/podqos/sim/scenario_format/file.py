@@ -6,7 +6,7 @@ it names, and ``resolve`` makes a scenario of all that. All problems are reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -21,8 +21,9 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import Happening, NodeAdded, NodeLost, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Options, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
+from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
@@ -123,7 +124,7 @@ class _Resolution:
             duration_us=self._setting.duration_us,
             nodes=nodes,
             workloads=demands.workloads(spec.workloads, self._materials.workloads),
-            happenings=tuple(self._happenings(names)),
+            happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
             budgets=self._materials.budgets,
             profile=profile,
             policy=spec.eviction_policy,
@@ -144,22 +145,6 @@ class _Resolution:
         except InputError as error:
             self._report(("spec", "kubernetesVersion"), error.what, error.fix)
             return LATEST
-
-    def _happenings(self, names: Sequence[str]) -> Iterator[Happening]:
-        for index, event in enumerate(self._spec.events):
-            path = ("spec", "events", index)
-            if bool(event.node_lost) == bool(event.node_joins):
-                self._report(
-                    path, "exactly one event is required", "write nodeLost or nodeJoins, and the name of a node"
-                )
-                continue
-            field, name = ("nodeLost", event.node_lost) if event.node_lost else ("nodeJoins", event.node_joins)
-            if name not in names:
-                some = ", ".join(names[:5])
-                self._report((*path, field), f'no such node: "{name}"', f"nodes are {some}")
-                continue
-            at_us = int(event.at)
-            yield NodeLost(at_us, name) if event.node_lost else NodeAdded(at_us, name)
 
     def _options(self) -> Options:
         timing = self._spec.timing

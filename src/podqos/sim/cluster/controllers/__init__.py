@@ -1,0 +1,1 @@
+"""Simulated. The controllers of a simulated cluster: each keeps the pods of one workload."""

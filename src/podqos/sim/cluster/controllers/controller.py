@@ -1,0 +1,112 @@
+"""What a controller is told, and what it can do.
+
+A controller is called when its workload arrives, when the status of one of its pods changes, when a pod has ended and
+when a node joins. It acts through the cluster: it creates and removes pods, and plans what it does later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from msgspec import Struct
+
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import Because
+from podqos.agent.state import PodRecord
+from podqos.model.pod import Pod
+from podqos.sim.cluster.control_plane import ControlPlane
+from podqos.sim.cluster.fleet import Fleet
+from podqos.sim.engine.event_queue import Action, EventQueue
+from podqos.sim.scenario.replicas import Replica
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+
+DELETED = "Deleted"
+"""Why a pod ended that was removed because its workload, or its controller, no longer wants it."""
+NODE_LOST = "NodeLost"
+PREEMPTED = "Preempted"
+
+
+class PodEnd(Struct, frozen=True, gc=False):
+    """A pod that no longer runs, and that the cluster has forgotten."""
+
+    pod: Pod
+    replica: Replica
+    node: str | None
+    """Where it ran; None if it was pending."""
+    why: str
+    """Deleted, NodeLost, Preempted, Evicted, Rejected, Preempting, Succeeded, Failed."""
+    record: PodRecord | None = None
+    """What its kubelet last knew of it: exit codes and restarts of its containers."""
+
+
+class Controller(Protocol):
+    """Keeps the pods of one workload."""
+
+    workload: ScenarioWorkload
+    watches_status: bool
+    """Whether it is called when the status of a pod changes."""
+
+    def begin(self, now_us: int) -> None:
+        """Let the workload arrive: create its first pods."""
+
+    def first_pods(self) -> Iterator[Pod]:
+        """Yield the first pods if the scheduler places them."""
+
+    def changed(self, pod: Pod, now_us: int) -> None:
+        """Take note that containers of a pod have started, exited or restarted, or that it is ready."""
+
+    def ended(self, end: PodEnd, now_us: int) -> None:
+        """Take note that a pod no longer runs."""
+
+    def node_joined(self, name: str, now_us: int) -> None:
+        """Take note that a node has joined, for the first time or again."""
+
+
+class ControlledCluster(Protocol):
+    """What a controller knows of the cluster, and can do to it."""
+
+    scenario: Scenario
+    queue: EventQueue
+    fleet: Fleet
+    control_plane: ControlPlane
+
+    def plan(self, time_us: int, action: Action) -> None:
+        """Plan something for later."""
+
+    def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
+        """Write a journal entry about a pod."""
+
+    def next_order(self) -> tuple[int, int]:
+        """Return the place of the next pod in the order of creation."""
+
+    def create(self, pod: Pod, replica: Replica, place: str | None = None) -> None:
+        """Create a pod: the scheduler places it, unless it is bound to a node."""
+
+    def remove(self, uid: str, why: str) -> None:
+        """Delete a pod with its grace period; a pending one is gone at once."""
+
+    def pods_of(self, workload: ScenarioWorkload) -> Iterable[tuple[Pod, str | None]]:
+        """Return the pods of a workload and their nodes, in the order of creation, without those on idle nodes."""
+
+    def record_of(self, uid: str) -> PodRecord | None:
+        """Return what the kubelet knows of a pod; None before it has heard of it."""
+
+    def is_deleted(self, pod: Pod) -> bool:
+        """Whether a pod that is still there has been deleted."""
+
+    def await_pod(self, pod: Pod) -> None:
+        """Count a pod that is gone as expected until it is replaced: disruption budgets do."""
+
+    def replaced(self, pod: Pod) -> None:
+        """No longer count it."""
+
+
+def is_over(workload: ScenarioWorkload, now_us: int) -> bool:
+    """Whether a workload has been deleted."""
+    return workload.deleted_us is not None and now_us >= workload.deleted_us
+
+
+def present_nodes(fleet: Fleet) -> Iterator[str]:
+    """Yield the names of the nodes that are there."""
+    return (name for name in fleet.names if fleet.is_present(name))
