@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
+    AutoscalerDecision,
     Because,
     CleanUpGain,
     ConditionStatus,
@@ -185,6 +186,32 @@ CASES = {
         Kind.PREEMPTED,
         RoomForCritical("ns/high", {"cpu": 500, "memory": 200 << 20}, QOSClass.BURSTABLE),
         "web preempted: makes room for critical pod ns/high, which needs 500m more cpu and 200Mi more memory",
+    ),
+    "an autoscaler that wants more than it may": (
+        Kind.SCALED,
+        AutoscalerDecision(
+            autoscaler="ns/web",
+            workload="ns/web",
+            current=8,
+            desired=10,
+            metric="cpu",
+            usage=120,
+            target=80,
+            percent=True,
+            proposed=12,
+            recommended=12,
+            limited_by="TooManyReplicas",
+            unready=1,
+        ),
+        "web scaled from 8 to 10 replicas: cpu 120 % of requests, target 80 %, asks for 12, maxReplicas is 10, "
+        "1 pod not ready yet",
+    ),
+    "an autoscaler without metrics": (
+        Kind.HELD,
+        AutoscalerDecision(
+            autoscaler="ns/web", workload="ns/web", current=1, desired=1, metric="memory", failed="NoRequest"
+        ),
+        "web stays at 1 replica: no usable metric memory (a container has no request for it)",
     ),
     "replaced": (
         Kind.REPLACED,

@@ -264,6 +264,40 @@ class ReplacementFor(Reason, frozen=True):
     """How long the DaemonSet controller waited before replacing the failed pod."""
 
 
+class AutoscalerDecision(Reason, frozen=True, kw_only=True):
+    """What a HorizontalPodAutoscaler saw and decided."""
+
+    autoscaler: str
+    """``namespace/name``."""
+    workload: str
+    """``namespace/name``."""
+    current: int
+    """The replicas that the workload was set to."""
+    desired: int
+    """Those that it is set to now."""
+    metric: str = ""
+    """The metric that decided: ``cpu``, or ``cpu of web`` for one container."""
+    usage: int | None = None
+    """The average of the pods that count: percent of requests, millicores or bytes."""
+    target: int | None = None
+    percent: bool = False
+    """Whether usage and target are percentages of requests."""
+    proposed: int | None = None
+    """The replicas that the metric asks for."""
+    recommended: int | None = None
+    """The same after recent recommendations were taken into account."""
+    stabilized: str = ""
+    """``ScaleDownStabilized`` or ``ScaleUpStabilized``: a recent recommendation was applied instead."""
+    limited_by: str = ""
+    """The reason of the condition ScalingLimited: ``TooManyReplicas``, ``ScaleUpLimit``, …"""
+    failed: str = ""
+    """Why the metric gives no number: ``NoRequest``, ``NoMetrics``, …"""
+    missing: int = 0
+    """How many pods had no metric."""
+    unready: int = 0
+    """How many pods did not count because they are pending or not ready."""
+
+
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """How many nodes reject a pod for the same reason."""
 
@@ -364,6 +398,7 @@ Because = (
     | PreemptedFor
     | RoomForCritical
     | ReplacementFor
+    | AutoscalerDecision
     | NoPlace
     | GuardMode
     | EvictionReport

@@ -16,7 +16,6 @@ from podqos.answers.run_story import RunSpan, drawn_until_us, story
 from podqos.answers.run_view import ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import SIGNALS
-from podqos.model.assumption import of_version
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
@@ -25,6 +24,7 @@ from podqos.sim.hindsight import DeathHindsight, hindsights
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.models import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.second_run import run_again
 from podqos.sim.series import (
@@ -86,7 +86,7 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         ),
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
-        assumptions=of_version(scenario.profile),
+        assumptions=assumptions_of(scenario),
         headline=headline(summary),
         changes=scenario.changes,
     )

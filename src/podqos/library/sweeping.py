@@ -12,11 +12,11 @@ from msgspec import Struct
 from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidArgument
 from podqos.library.engines.engines import PER_CORE, EngineKeywords, carried_out
-from podqos.model.assumption import of_version
 from podqos.naming import naming
 from podqos.reading.files import read_bytes
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
+from podqos.sim.scenario.models import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import run_summary, workload_of
 from podqos.sim.sweep import Point, RunResult, Sweep, WorkloadResult, combinations, plan, run_key
@@ -105,7 +105,7 @@ def sweep(
         parameters=tuple(each.parameter.text for each in varied),
         runs=len(runs),
         combinations=found_combinations,
-        assumptions=of_version(base.profile),
+        assumptions=assumptions_of(base),
         placement_held=hold_placement,
     )
 

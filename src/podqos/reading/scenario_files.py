@@ -21,6 +21,7 @@ from podqos.manifest.kinds import group_of
 from podqos.manifest.kubelet import Notation
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
@@ -218,8 +219,13 @@ class _Fetched:
         self._spec = document.spec
         self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
         sources = self._sources()
+        workloads = tuple(self._workloads(sources))
         self.materials = Materials(
-            tuple(self._workloads(sources)), tuple(self._budgets(sources)), self._kubelets(), self._samples
+            workloads,
+            tuple(self._budgets(sources)),
+            self._kubelets(),
+            self._samples,
+            self._autoscalers(sources, workloads),
         )
 
     def _path(self, name: str) -> str:
@@ -243,6 +249,18 @@ class _Fetched:
                     continue
                 namespace = budget.metadata.namespace or self._spec.namespace
                 yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
+
+    def _autoscalers(
+        self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]
+    ) -> tuple[HorizontalPodAutoscaler, ...]:
+        kinds = {other.kind for source in sources for other in source.reading.others}
+        if "HorizontalPodAutoscaler" not in kinds:
+            return ()
+        from podqos.reading.scenario_autoscalers import found_autoscalers
+
+        autoscalers = found_autoscalers(sources, workloads, self._spec.namespace)
+        self.problems += autoscalers.problems
+        return autoscalers.horizontal
 
     def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
         policies = PolicyCollector(ReadingRules(namespace=self._spec.namespace, doubles=Severity.ERROR))

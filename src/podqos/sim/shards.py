@@ -40,6 +40,8 @@ class TogetherReason(StrEnum):
     """So it does with those of a DaemonSet."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
+    AUTOSCALED = "Autoscaled"
+    """An autoscaler changes workloads or nodes."""
     ONE_NODE = "OneNode"
     """There is but one."""
 
@@ -67,6 +69,8 @@ def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
     if len(scenario.node_names) == 1:
         return Together(TogetherReason.ONE_NODE)
+    if scenario.has_actors:
+        return Together(TogetherReason.AUTOSCALED, next(scenario.actor_names))
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
             return Together(TogetherReason.DAEMON_SET, _name(workload))

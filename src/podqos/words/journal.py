@@ -16,6 +16,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.autoscaling import horizontal
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
 
@@ -30,6 +31,8 @@ def line(entry: Entry) -> str:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
         case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.SCALED | Kind.HELD if entry.because is not None:
+            return _short(entry.because)
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
 
@@ -84,6 +87,8 @@ _VERBS = {
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
     Kind.REPLACED: "created by its controller",
+    Kind.SCALED: "scaled",
+    Kind.HELD: "not scaled",
     Kind.PENDING: "waits for a node",
     Kind.LOST: "lost",
     Kind.WATCHING: "is guarded",
@@ -151,6 +156,8 @@ def _short(because: r.Because | None) -> str:
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
+        case r.AutoscalerDecision() as decision:
+            return horizontal(decision)
         case r.TooLittleLeft(resource=resource) as left:
             requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
             return f"requests {requested} {resource}; {used} of {of} already requested"

@@ -47,12 +47,12 @@ from podqos.controls import own
 from podqos.errors import InvalidOption
 from podqos.library.engines.engines import PER_CORE
 from podqos.library.simulation import Run, built_viewer, simulate
-from podqos.model.assumption import of_version
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.reading.written_files import write_file
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.sim.run import Progress
+from podqos.sim.scenario.models import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment, takes_from_allocatable
 from podqos.wording import listed
@@ -186,10 +186,10 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
             entries = iter(done.journal)
             while written := encode(islice(entries, _LINES_AT_ONCE)):
                 sys.stdout.buffer.write(written)
-            say_assumptions(of_version(done.scenario.profile))
+            say_assumptions(assumptions_of(done.scenario))
         case "csv":
             print_csv(*csv_table(done.summary), has_header=not arguments.no_headers)
-            say_assumptions(of_version(done.scenario.profile))
+            say_assumptions(assumptions_of(done.scenario))
         case _:
             assert report is not None
             emit(report, arguments, timeline)

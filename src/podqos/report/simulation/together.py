@@ -16,5 +16,7 @@ def together_words(why: Together) -> str:
         case TogetherReason.REPLACED:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
+        case TogetherReason.AUTOSCALED:
+            return f"the {why.what} may change any node"
         case TogetherReason.ONE_NODE:
             return "there is only one node"

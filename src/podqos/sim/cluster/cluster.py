@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
@@ -26,6 +27,9 @@ from podqos.sim.node.pods import DemandOf
 from podqos.sim.scenario.happenings import NodeLost
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.actors.actors import Actors
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -71,6 +75,8 @@ class SimCluster:
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self._later = 0
         """How many pods were created after the start."""
+        self._actors: Actors | None = None
+        """Autoscalers, if there are any."""
         self._watching: frozenset[int] = frozenset()
         """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
@@ -83,6 +89,10 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
+        if scenario.has_actors:
+            from podqos.sim.cluster.actors.actors import Actors
+
+            self._actors = Actors(self, self._controllers.values())
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -112,6 +122,8 @@ class SimCluster:
         self.entries.append(entry)
         if self._watching and entry.kind in _STATUS_CHANGES:
             self.plan(self.queue.now_us, partial(self._changed, entry.pod or ""))
+        if self._actors is not None:
+            self._actors.saw(entry)
 
     def _changed(self, key: str, now_us: int) -> None:
         """Tell the controller of a pod that its status has changed, if it wants to know."""

@@ -6,7 +6,7 @@ workload share one pod and, where they behave alike, one demand. ``scenario_form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec import Struct
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
@@ -131,6 +132,10 @@ class Options(Struct, frozen=True, kw_only=True):
     """How often a node reports its conditions; None is what its kubelet's configuration says (10 s)."""
     recreate_us: int = 1 * SECOND_US
     """From the end of a pod until its controller has made another."""
+    metrics_resolution_us: int = 15 * SECOND_US
+    """How often metrics-server measures the usage of pods, for autoscalers."""
+    metrics_delay_us: int = 0
+    """From a measurement until autoscalers see it."""
 
     def start_delay_us(self, decided_us: int) -> int:
         """Return how long the start of a container takes that is decided at a time."""
@@ -150,6 +155,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     happenings: tuple[Happening, ...] = ()
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
+    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
+    """Each with a workload of the scenario as its target, of which there is one per workload."""
     profile: Profile = LATEST
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
@@ -159,6 +166,17 @@ class Scenario(Struct, frozen=True, kw_only=True):
     scheduler."""
     changes: tuple[str, ...] = ()
     """What was set to another value than the file has, as in ``phase=2s``. The description is that of the file."""
+
+    @property
+    def has_actors(self) -> bool:
+        """Whether something changes workloads or nodes by what it measures."""
+        return bool(self.autoscalers)
+
+    @property
+    def actor_names(self) -> Iterator[str]:
+        """The autoscalers, each as ``Kind namespace/name``."""
+        for autoscaler in self.autoscalers:
+            yield f"HorizontalPodAutoscaler {autoscaler.metadata.namespace}/{autoscaler.metadata.name}"
 
     @property
     def node_names(self) -> Sequence[str]:

@@ -220,6 +220,10 @@ class TimingPart(Part, frozen=True):
     """How often nodes report; absent: the kubelet's nodeStatusUpdateFrequency."""
     recreate: Duration | None = None
     """From the end of a pod until its replacement exists; absent: 1s."""
+    metrics_resolution: Duration | None = None
+    """How often metrics-server measures pods, for autoscalers; absent: 15s."""
+    metrics_delay: Duration | None = None
+    """From a measurement until autoscalers see it; absent: 0s."""
 
 
 class ScenarioSpec(Part, frozen=True):

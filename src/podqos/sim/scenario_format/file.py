@@ -17,6 +17,7 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
@@ -56,6 +57,7 @@ class Materials(Struct, frozen=True):
     """By the path that the scenario names."""
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
     """Reads a file of samples; raises ``InputError``."""
+    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
 
 
 def read_file(source: str, data: bytes, change: Callable[[dict[str, Plain]], None] = lambda _: None) -> FileReading:
@@ -126,6 +128,7 @@ class _Resolution:
             workloads=demands.workloads(spec.workloads, self._materials.workloads),
             happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
             budgets=self._materials.budgets,
+            autoscalers=self._materials.autoscalers,
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),
@@ -148,7 +151,11 @@ class _Resolution:
 
     def _options(self) -> Options:
         timing = self._spec.timing
-        for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
+        for name, value in (
+            ("plegPeriod", timing.pleg_period),
+            ("statusUpdate", timing.status_update),
+            ("metricsResolution", timing.metrics_resolution),
+        ):
             if value == 0:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
         return Options(**{f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None})

@@ -6,12 +6,12 @@ when a node joins. It acts through the cluster: it creates and removes pods, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
-from podqos.agent.journal import By, Kind
+from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because
 from podqos.agent.state import PodRecord
 from podqos.model.pod import Pod
@@ -46,6 +46,8 @@ class Controller(Protocol):
     workload: ScenarioWorkload
     watches_status: bool
     """Whether it is called when the status of a pod changes."""
+    replicas: int
+    """How many pods it is set to."""
 
     def begin(self, now_us: int) -> None:
         """Let the workload arrive: create its first pods."""
@@ -62,6 +64,9 @@ class Controller(Protocol):
     def node_joined(self, name: str, now_us: int) -> None:
         """Take note that a node has joined, for the first time or again."""
 
+    def scale(self, replicas: int) -> None:
+        """Set another number of pods: an autoscaler, or a person, asks for it."""
+
 
 class ControlledCluster(Protocol):
     """What a controller knows of the cluster, and can do to it."""
@@ -71,8 +76,15 @@ class ControlledCluster(Protocol):
     fleet: Fleet
     control_plane: ControlPlane
 
+    @property
+    def pods(self) -> Mapping[str, tuple[Pod, str | None]]:
+        """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
+
     def plan(self, time_us: int, action: Action) -> None:
         """Plan something for later."""
+
+    def write(self, entry: Entry) -> None:
+        """Write a journal entry."""
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""

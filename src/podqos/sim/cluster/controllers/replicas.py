@@ -26,6 +26,13 @@ class KeptReplicas:
         self._cluster = cluster
         self._index = index
         self.workload = workload
+        self.replicas = workload.replicas
+        """How many pods it is set to."""
+        self._made = workload.replicas
+        """How many pods it has created, without replacements."""
+        self._to_make = 0
+        """How many replacements are about to be created."""
+        self._is_scaled = False
 
     def begin(self, now_us: int) -> None:
         """Create the first pods."""
@@ -61,10 +68,12 @@ class KeptReplicas:
         wait_us = self.wait_us(end, now_us)
         cluster = self._cluster
         cluster.await_pod(end.pod)
+        self._to_make += 1
 
         def make(now_us: int) -> None:
             cluster.replaced(end.pod)
-            if is_over(self.workload, now_us):
+            self._to_make -= 1
+            if is_over(self.workload, now_us) or self._is_too_many():
                 return
             replica = Replica(self.workload, end.replica.number, cluster.next_order(), end.replica.generation + 1)
             made = replacement(end.pod, replica)
@@ -75,6 +84,31 @@ class KeptReplicas:
             cluster.create(made, replica, place)
 
         cluster.plan(now_us + wait_us + cluster.scenario.options.recreate_us, make)
+
+    def scale(self, replicas: int) -> None:
+        """Set another number of pods: create the missing ones, delete those that are too many."""
+        cluster, workload = self._cluster, self.workload
+        self.replicas, self._is_scaled = replicas, True
+        cluster.fleet.wake_all_with(workload)
+        pods = self._kept()
+        for _ in range(replicas - len(pods) - self._to_make):
+            cluster.create(pod_of(workload, self._made), Replica(workload, self._made, cluster.next_order()))
+            self._made += 1
+        # Pending ones first, then the youngest.
+        pods.reverse()
+        pods.sort(key=lambda kept: kept[1] is not None)
+        for pod, name in pods[: max(0, len(pods) - replicas)]:
+            cluster.note(Kind.DELETED, pod, name, By.CONTROLLER)
+            cluster.remove(pod.metadata.uid, DELETED)
+
+    def _kept(self) -> list[tuple[Pod, str | None]]:
+        """Return the pods that are there and not being deleted."""
+        cluster = self._cluster
+        return [(pod, name) for pod, name in cluster.pods_of(self.workload) if not cluster.is_deleted(pod)]
+
+    def _is_too_many(self) -> bool:
+        """Whether a replacement is one pod too many, because the number was lowered."""
+        return self._is_scaled and len(self._kept()) + self._to_make >= self.replicas
 
     def wait_us(self, end: PodEnd, now_us: int) -> int:
         """Return how long the controller waits before it replaces a pod."""

@@ -1,0 +1,33 @@
+"""The actors of a scenario: which there are, and what they are told. A scenario without any costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from podqos.agent.journal import Entry
+from podqos.sim.cluster.actors.horizontal import HorizontalActor
+from podqos.sim.cluster.actors.measuring import Measuring
+from podqos.sim.cluster.controllers.controller import ControlledCluster, Controller
+
+
+class Actors:
+    """All autoscalers of a scenario."""
+
+    def __init__(self, cluster: ControlledCluster, controllers: Iterable[Controller]) -> None:
+        scenario = cluster.scenario
+        by_target = {
+            (controller.workload.namespace, controller.workload.kind, controller.workload.name): controller
+            for controller in controllers
+        }
+        scaled = [
+            (autoscaler, by_target[autoscaler.metadata.namespace, autoscaler.target.kind, autoscaler.target.name])
+            for autoscaler in scenario.autoscalers
+        ]
+        self._measuring = Measuring(cluster, {id(kept): kept.workload for _, kept in scaled}.values())
+        self._horizontal = [
+            HorizontalActor(cluster, autoscaler, controller, self._measuring) for autoscaler, controller in scaled
+        ]
+
+    def saw(self, entry: Entry) -> None:
+        """Take note of an entry that a node has written."""
+        self._measuring.saw(entry)
