@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from podqos.agent.reasons import AutoscalerDecision
+from collections.abc import Sequence
+
+from podqos.agent.reasons import (
+    AutoscalerDecision,
+    NodeGroupScaled,
+    NodeNeeded,
+    NodeRemovedFrom,
+    NodeUnneeded,
+    NoNodeGroup,
+)
 from podqos.model.resources import CPU, MEMORY
 from podqos.words.ranking import amount
 
@@ -73,3 +82,56 @@ def _uncounted(decision: AutoscalerDecision) -> list[str]:
         for count, what in ((decision.missing, "without a metric"), (decision.unready, "not ready yet"))
         if count
     ]
+
+
+# ---- the cluster autoscaler ------------------------------------------------------------------------------------------
+
+
+def of_nodes(because: NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded | NodeRemovedFrom) -> str:
+    """Return what the cluster autoscaler decided."""
+    match because:
+        case NodeGroupScaled():
+            return _enlarged(because)
+        case NoNodeGroup(pods=pods, refused=refused):
+            groups = [f"{name} {_NO_HELP.get(why, why)}" for name, why in refused.items()]
+            return f"no node group helps {_pods(pods)}: {', '.join(groups)}"
+        case NodeUnneeded():
+            moved = f", {_pods(because.moved)} moved" if because.moved else ", empty"
+            return (
+                f"the node is being removed: {because.used_percent} % of {because.resource} requested, unneeded for "
+                f"{because.seconds:g} s{moved}; group {because.group} from {because.before} to {because.after} nodes"
+            )
+        case NodeNeeded(pod=pod, why=why, used_percent=percent, resource=resource):
+            little = f" though {percent} % of {resource} is requested" if resource else ""
+            who = f"{pod} " if pod else ""
+            return f"the node is kept{little}: {who}{_KEPT.get(why, why)}"
+        case NodeRemovedFrom(node=node):
+            return f"{node} is being removed"
+
+
+def _enlarged(scaled: NodeGroupScaled) -> str:
+    others = [f"{name} {waste} %" for name, waste in scaled.compared.items() if name != scaled.group]
+    compared = f"; {scaled.expander}: {scaled.compared[scaled.group]} % unused, {', '.join(others)}" if others else ""
+    after = f"{scaled.provision_seconds:g} s"
+    return (
+        f"node group {scaled.group} enlarged from {scaled.before} to {scaled.after} nodes for {_pods(scaled.pods)}, "
+        f"which join in {after}{compared}"
+    )
+
+
+def _pods(keys: Sequence[str]) -> str:
+    first = keys[0].partition("/")[2]
+    return first if len(keys) == 1 else f"{first} and {len(keys) - 1} more pod{'s' if len(keys) > _TWO else ''}"
+
+
+_TWO = 2
+_NO_HELP = {"MaxSizeReached": "has its maximum size", "DoesNotFit": "has nodes that do not take them"}
+_KEPT = {
+    "NoPlaceToMovePods": "its pods fit nowhere else",
+    "EvictionTimedOut": "its pods could not be evicted within 2 min",
+    "NotReplicated": "has no controller",
+    "LocalStorageRequested": "has local storage",
+    "NotSafeToEvictAnnotation": "is annotated as not safe to evict",
+    "UnmovableKubeSystemPod": "is a young pod of kube-system without a PodDisruptionBudget",
+    "NotEnoughPdb": "may not be disrupted (PodDisruptionBudget)",
+}

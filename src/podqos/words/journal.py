@@ -16,7 +16,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
-from podqos.words.autoscaling import horizontal
+from podqos.words.autoscaling import horizontal, of_nodes
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
 
@@ -91,6 +91,8 @@ _VERBS = {
     Kind.HELD: "not scaled",
     Kind.PENDING: "waits for a node",
     Kind.LOST: "lost",
+    Kind.JOINED: "joined",
+    Kind.REMOVED: "removed",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
     Kind.EXPLAINED: "would have been saved by",
@@ -158,6 +160,8 @@ def _short(because: r.Because | None) -> str:
             return f"replaces {pod} ({why}){waited}"
         case r.AutoscalerDecision() as decision:
             return horizontal(decision)
+        case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
+            return of_nodes(because)
         case r.TooLittleLeft(resource=resource) as left:
             requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
             return f"requests {requested} {resource}; {used} of {of} already requested"

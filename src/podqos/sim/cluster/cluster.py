@@ -311,6 +311,31 @@ class SimCluster:
         for controller in self._controllers.values():
             controller.node_joined(name, now_us)
 
+    def join(self, name: str) -> None:
+        """Let a node join."""
+        self._join(name, self.queue.now_us)
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod that is there comes from."""
+        return self._replicas[uid]
+
+    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+        self.fleet.get(name)
+        return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
+        node = self.fleet.get(name)
+        if node is None:
+            return
+        for _, pod in self.pods_on(name):
+            self._ended(pod, DELETED)
+        node.remove(self.queue.now_us)
+        self.fleet.drop(name)
+        for controller in self._controllers.values():
+            controller.node_removed(name)
+
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
         for uid, _ in self.in_order():

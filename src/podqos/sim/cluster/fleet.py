@@ -73,6 +73,12 @@ class Fleet:
         for happening in sorted(scenario.happenings, key=lambda each: each.at_us):
             first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
+        kept_back |= {
+            group.name_of(index)
+            for group in scenario.nodes
+            if group.present is not None
+            for index in range(group.present, group.count)
+        }
         busy = _busy(scenario)
         parts = self._first_parts()
         for name in self.names:

@@ -20,3 +20,9 @@ def _of_actors(scenario: Scenario) -> Iterator[Assumption]:
         every, delay = (f"{us / SECOND_US:g} s" for us in (options.metrics_resolution_us, options.metrics_delay_us))
         value = f"measured every {every}, visible after {delay}"
         yield Assumption("metrics of autoscalers", value, "spec.timing.metricsResolution and metricsDelay")
+    autoscaler = scenario.cluster_autoscaler
+    if autoscaler is not None:
+        times = ", ".join(f"{group.name} after {group.provision_us / SECOND_US:g} s" for group in autoscaler.groups)
+        yield Assumption("new nodes", f"join: {times}", "spec.clusterAutoscaler.nodeGroups[].provision")
+        if len(autoscaler.groups) > 1:
+            yield Assumption("equally good node groups", "the first listed", "the expander priority")

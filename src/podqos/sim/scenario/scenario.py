@@ -23,6 +23,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
+from podqos.sim.scenario.node_groups import ClusterAutoscaler
 
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
@@ -77,10 +78,12 @@ class NodeGroup(Struct, frozen=True):
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before, within the same ten seconds."""
+    present: int | None = None
+    """How many of them are there at the start, the first ones; None is all."""
 
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
-        return self.spec.name if self.count == 1 else f"{self.spec.name}-{index}"
+        return self.spec.name if self.count == 1 and self.present is None else f"{self.spec.name}-{index}"
 
     def loop_phase_us(self, index: int) -> int:
         """Return when the eviction loop of a node of the group runs first."""
@@ -157,6 +160,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
     autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
     """Each with a workload of the scenario as its target, of which there is one per workload."""
+    cluster_autoscaler: ClusterAutoscaler | None = None
     profile: Profile = LATEST
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
@@ -170,13 +174,15 @@ class Scenario(Struct, frozen=True, kw_only=True):
     @property
     def has_actors(self) -> bool:
         """Whether something changes workloads or nodes by what it measures."""
-        return bool(self.autoscalers)
+        return bool(self.autoscalers) or self.cluster_autoscaler is not None
 
     @property
     def actor_names(self) -> Iterator[str]:
         """The autoscalers, each as ``Kind namespace/name``."""
         for autoscaler in self.autoscalers:
             yield f"HorizontalPodAutoscaler {autoscaler.metadata.namespace}/{autoscaler.metadata.name}"
+        if self.cluster_autoscaler is not None:
+            yield "cluster autoscaler"
 
     @property
     def node_names(self) -> Sequence[str]:

@@ -23,6 +23,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
+from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerPart
 from podqos.sim.scenario_format.events import EventPart
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
@@ -245,6 +246,8 @@ class ScenarioSpec(Part, frozen=True):
     nodes: tuple[NodePart, ...] = ()
     workloads: tuple[WorkloadPart, ...] = ()
     events: tuple[EventPart, ...] = ()
+    cluster_autoscaler: ClusterAutoscalerPart | None = None
+    """Adds and removes nodes; absent: nobody does."""
     timing: TimingPart = TimingPart()
 
 

@@ -23,6 +23,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.nodes import NodeReader
@@ -116,19 +117,22 @@ class _Resolution:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
         profile = self._profile()
         kubelets = self._materials.kubelets
-        nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
+        scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)
+        nodes = scaling.node_groups(NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes))
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         demands = DemandReader(self._setting, names, self._warn)
+        workloads = demands.workloads(spec.workloads, self._materials.workloads)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
             seed=spec.seed,
             duration_us=self._setting.duration_us,
             nodes=nodes,
-            workloads=demands.workloads(spec.workloads, self._materials.workloads),
+            workloads=workloads,
             happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
             budgets=self._materials.budgets,
             autoscalers=self._materials.autoscalers,
+            cluster_autoscaler=scaling.autoscaler(nodes, workloads),
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),

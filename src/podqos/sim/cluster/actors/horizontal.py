@@ -59,7 +59,7 @@ class HorizontalActor:
         self._memory = decision.memory
         self._note(decision, current, now_us)
         if decision.desired != current:
-            controller.scale(decision.desired)
+            controller.scale(decision.desired, now_us)
         self._cluster.plan(now_us + SYNC_PERIOD_US, self._sync)
 
     def _outcome(self, metric: ResourceMetric, current: int, now_us: int) -> MetricOutcome:

@@ -64,7 +64,10 @@ class Controller(Protocol):
     def node_joined(self, name: str, now_us: int) -> None:
         """Take note that a node has joined, for the first time or again."""
 
-    def scale(self, replicas: int) -> None:
+    def node_removed(self, name: str) -> None:
+        """Take note that a node was removed for good; another may get its name."""
+
+    def scale(self, replicas: int, now_us: int) -> None:
         """Set another number of pods: an autoscaler, or a person, asks for it."""
 
 

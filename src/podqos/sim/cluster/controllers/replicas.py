@@ -85,8 +85,12 @@ class KeptReplicas:
 
         cluster.plan(now_us + wait_us + cluster.scenario.options.recreate_us, make)
 
-    def scale(self, replicas: int) -> None:
+    def node_removed(self, name: str) -> None:
+        """Nothing follows from a node that is gone."""
+
+    def scale(self, replicas: int, now_us: int) -> None:
         """Set another number of pods: create the missing ones, delete those that are too many."""
+        del now_us
         cluster, workload = self._cluster, self.workload
         self.replicas, self._is_scaled = replicas, True
         cluster.fleet.wake_all_with(workload)

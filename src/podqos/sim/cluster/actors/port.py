@@ -1,0 +1,26 @@
+"""What actors know of the cluster, and do to it, beyond what controllers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from podqos.model.pod import Pod
+from podqos.sim.cluster.controllers.controller import ControlledCluster
+from podqos.sim.scenario.replicas import Replica
+
+
+class ActedCluster(ControlledCluster, Protocol):
+    """A cluster whose nodes come and go."""
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod that is there comes from."""
+
+    def pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+
+    def join(self, name: str) -> None:
+        """Let a node join."""
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
