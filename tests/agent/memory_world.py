@@ -106,7 +106,7 @@ class MemoryWorld:
             case StartContainer(pod, plan):
                 return self._outcome(ContainerStarted(pod.metadata.uid, plan.name), self.start_seconds)
             case KillContainer(pod, name):
-                return self._outcome(ContainerExited(pod.metadata.uid, name, 137), self.kill_seconds)
+                return self._outcome(ContainerExited(pod.metadata.uid, name, 143), self.kill_seconds)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):

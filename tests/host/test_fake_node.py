@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import signal
+import time
 from collections import Counter
 
 import pytest
@@ -106,11 +107,15 @@ def test_a_pod_whose_manifest_is_gone_is_ended_and_nothing_of_it_stays(stage):
 
 
 def test_a_pod_that_ignores_sigterm_is_killed_when_its_grace_is_over(stage):
+    """The kubelet raises its second to two (kuberuntime_container.go: minimumGracePeriodInSeconds)."""
     stage.runtime.ignores_sigterm = True
     _up(stage, pod_document("web", "serve", spec={"terminationGracePeriodSeconds": 1}))
     (stage.manifests / "web.json").unlink()
+    stage.until(lambda: stage.runtime.signals)
+    asked = time.monotonic()
     stage.until(lambda: stage.lines("CleanedUp"))
     assert stage.runtime.signals == [("main", signal.SIGTERM), ("main", signal.SIGKILL)]
+    assert time.monotonic() - asked > 1.9
 
 
 def test_sidecars_are_asked_to_end_after_the_regular_containers_last_first(stage):

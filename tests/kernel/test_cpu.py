@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, cpu_shares
+from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, cpu_course, cpu_shares
 
 
 def group(path: str, weight: int = 100, *, wants: float = 0, quota: float | None = None, **more: int) -> CpuGroup:
@@ -198,3 +198,43 @@ def test_the_order_of_groups_does_not_matter(groups, machine, chance: random.Ran
 
 def is_child(path: str, parent: str) -> bool:
     return path != "/" and (path.rpartition("/")[0] or "/") == parent
+
+
+# ---- demands that change ---------------------------------------------------------------------------------------------
+
+
+@st.composite
+def moving_groups(draw):
+    """Return pods of one to two containers in two tiers, whose demands rise and fall."""
+    groups = []
+    for tier in ("/a", "/b"):
+        groups.append(CpuGroup(tier, draw(st.integers(1, 200))))
+        for pod in range(draw(st.integers(1, 3))):
+            path, quota = f"{tier}/{pod}", draw(st.none() | st.integers(10_000, 200_000))
+            groups.append(CpuGroup(path, draw(st.integers(1, 200)), quota))
+            for name in range(draw(st.integers(1, 2))):
+                demand, slope = draw(st.integers(0, 3 * CORE_NANO)), draw(st.integers(-1000, 1000))
+                quota = draw(st.none() | st.integers(10_000, 200_000))
+                groups.append(CpuGroup(f"{path}/{name}", 50, quota, demand_nano=demand, demand_slope=slope))
+    return groups
+
+
+@given(moving_groups(), st.integers(1, 4), st.integers(1, 10**6))
+def test_what_each_group_gets_is_linear_for_as_long_as_is_said(groups, cores, later_us):
+    course = cpu_course(groups, cores)
+    assert course.shares.keys() == cpu_shares(groups, cores).keys()
+    falling = [group.demand_nano // -group.demand_slope for group in groups if group.demand_slope < 0]
+    after_us = min([later_us, *falling, *([] if course.steady_us is None else [course.steady_us - 1])])
+    moved = [
+        CpuGroup(
+            group.path,
+            group.weight,
+            group.quota_usec,
+            demand_nano=group.demand_nano + group.demand_slope * after_us,
+        )
+        for group in groups
+    ]
+    for path, share in cpu_shares(moved, cores).items():
+        now = course.shares[path]
+        assert abs(now.granted_nano + now.granted_slope * after_us - share.granted_nano) <= 3 * (after_us + 10)
+        assert now.demand_nano + now.demand_slope * after_us == pytest.approx(share.demand_nano, abs=after_us + 10)

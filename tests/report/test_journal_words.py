@@ -241,7 +241,8 @@ CASES = {
         Kind.SCALED,
         NodeUnneeded(group="worker", before=3, after=2, resource="cpu", used_percent=25, seconds=610, moved=("ns/a",)),
         (
-            "the node is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; group worker from 3 to 2 nodes"
+            "the node is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
+            "group worker from 3 to 2 nodes"
         ),
     ),
     "a node that is kept": (
@@ -363,7 +364,7 @@ def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
         "It uses 2Gi, requests 1Gi and has priority 5: the first of 9 that may be evicted.",
         "Ranked before it but never evicted: kube-system/proxy.",
         "Ranked ahead of ns/next: this pod has a lower priority.",
-        "Its grace period was 1 s.",
+        "Its grace period was 1 s, its containers had 2 s to stop.",
     )
 
 

@@ -1,6 +1,7 @@
 """Shapes become the curves that people mean by them."""
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -154,7 +155,22 @@ def test_the_same_seed_gives_the_same_values_and_another_seed_others():
 
 
 def test_the_values_of_a_seed_are_these_on_every_machine():
-    assert random_values("1/web", 0, 999, every_us=1, until_us=3) == [(0, 413), (1, 995), (2, 611), (3, 0)]
+    assert [*random_values("1/web", 0, 999, every_us=1, until_us=3)] == [(0, 413), (1, 995), (2, 611), (3, 0)]
+
+
+@given(st.text(max_size=5), st.integers(-50, 1 << 70), st.integers(0, 50), st.sampled_from([None, 0, 3, 1 << 65]))
+def test_random_values_are_those_of_the_generator_asked_for_one_after_the_other(seed, low, size, step):
+    generator, high = Random(seed), low + size  # noqa: S311 - repeatable on purpose
+    expected: list[tuple[int, int]] = []
+    for time_us in range(0, 350, 7):
+        last = expected[-1][1] if expected else low
+        far = high - low if step is None or not expected else step
+        least, most = max(low, last - far), min(high, last + far)
+        expected.append((time_us, least + ((most - least + 1) * generator.getrandbits(32) >> 32)))
+    drawn = random_values(seed, low, high, step, every_us=7, until_us=349 - 6)
+    assert [*drawn] == expected
+    assert line(drawn) == line(expected)
+    assert steps(drawn) == steps(expected)
 
 
 @given(st.text(max_size=5), st.integers(0, 50), st.integers(0, 50), st.integers(0, 10))

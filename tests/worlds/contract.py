@@ -123,7 +123,7 @@ class WorldContract(ABC):
         plan = _start_command(stage, pod).containers[0]
         _start(stage, pod, self.patience_seconds)
         events = _heard(stage, stage.world.carry_out(KillContainer(pod, "main")), self.patience_seconds)
-        assert [_untimed(event) for event in events] == [ContainerExited(pod.metadata.uid, "main", 137)]
+        assert [_untimed(event) for event in events] == [ContainerExited(pod.metadata.uid, "main", 143)]
         events = _heard(stage, stage.world.carry_out(StartContainer(pod, plan, 1)), self.patience_seconds)
         assert events == [ContainerStarted(pod.metadata.uid, "main")]
 

@@ -63,8 +63,8 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             phase = containers.exited(turn, event)
             if phase is not None:
                 pods.finish(turn, event.uid, phase)
-        case PodDeleted(uid):
-            pods.delete(turn, uid)
+        case PodDeleted():
+            pods.delete(turn, event)
         case PodStopped(uid):
             pods.stopped(turn, uid)
             eviction_loop.stopped(turn, uid)

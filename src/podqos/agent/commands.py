@@ -63,10 +63,14 @@ class StartContainer(Struct, frozen=True, gc=False):
 
 
 class KillContainer(Struct, frozen=True, gc=False):
-    """Kill a container; the answer is ``ContainerExited``."""
+    """Stop one container of a running pod; the answer is ``ContainerExited``.
+
+    Without a grace period its ``preStop`` hook is skipped, and it still has the kubelet's least (``shutdown``).
+    """
 
     pod: Pod
     container: str
+    grace_period_seconds: int = 0
 
 
 class StopPod(Struct, frozen=True, gc=False):

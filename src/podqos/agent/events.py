@@ -46,6 +46,8 @@ class PodDeleted(Struct, frozen=True, gc=False):
     """A pod was deleted."""
 
     uid: str
+    grace_period_seconds: int | None = None
+    """None: the pod's own."""
 
 
 class PodStarted(Struct, frozen=True, gc=False):

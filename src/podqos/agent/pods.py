@@ -28,6 +28,7 @@ from podqos.agent.events import PodAdopted, PodBound, PodDeleted
 from podqos.agent.journal import By, Kind
 from podqos.agent.pod_plans import PodPlan
 from podqos.agent.reasons import RoomForCritical, WaitedTooLong
+from podqos.agent.shutdown import grace_seconds_of
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Preempting, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
@@ -35,8 +36,6 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level, located
 from podqos.qos.cgroup_paths import cgroup_uid
 
-# For a pod that does not set it (pkg/apis/core/v1/defaults.go).
-_DEFAULT_GRACE_SECONDS = 30
 _LEAST_STOP_TIMEOUT_SECONDS = 10
 _WANTED = (Stage.STARTING, Stage.RUNNING)
 
@@ -86,12 +85,13 @@ def started(turn: Turn, uid: str) -> None:
         turn.put(containers.all_started(record))
 
 
-def delete(turn: Turn, uid: str) -> None:
-    """Stop a pod with its own grace period."""
-    record = turn.state.pods.get(uid)
-    if _has_to_wait(turn, PodDeleted(uid)) or record is None or record.stage not in _WANTED:
+def delete(turn: Turn, event: PodDeleted) -> None:
+    """Stop a pod with its own grace period, or with that of the deletion."""
+    record = turn.state.pods.get(event.uid)
+    if _has_to_wait(turn, event) or record is None or record.stage not in _WANTED:
         return
-    turn.ask(StopPod(record.pod, _grace_seconds(record.pod)))
+    grace = event.grace_period_seconds
+    turn.ask(StopPod(record.pod, grace_seconds_of(record.pod) if grace is None else grace))
     turn.put(replace(record, stage=Stage.STOPPING))
 
 
@@ -99,7 +99,7 @@ def finish(turn: Turn, uid: str, phase: Phase) -> None:
     """Stop a pod that has nothing left to run; sidecars may still run."""
     record = turn.state.pods[uid]
     turn.note(Kind(phase.value), pod=record.pod.key, by=None)
-    turn.ask(StopPod(record.pod, _grace_seconds(record.pod)))
+    turn.ask(StopPod(record.pod, grace_seconds_of(record.pod)))
     turn.put(replace(record, stage=Stage.STOPPING, phase=phase))
 
 
@@ -137,7 +137,7 @@ def woken(turn: Turn) -> None:
     preempting = turn.state.preempting
     if preempting is not None and turn.now_us >= preempting.wake_us:
         pod = turn.state.pods[preempting.victims[0]].pod
-        turn.note(Kind.WAIT_TIMED_OUT, pod=pod.key, because=WaitedTooLong(stop_timeout_seconds(_grace_seconds(pod))))
+        turn.note(Kind.WAIT_TIMED_OUT, pod=pod.key, because=WaitedTooLong(stop_timeout_seconds(grace_seconds_of(pod))))
         _preempt(turn, replace(preempting, victims=preempting.victims[1:]))
 
 
@@ -165,10 +165,10 @@ def _preempt(turn: Turn, preempting: Preempting) -> None:
             if isinstance(event, PodBound):
                 bind(turn, event.pod)
             else:
-                delete(turn, event.uid)
+                delete(turn, event)
         return
     victim = turn.state.pods[there[0]]
-    grace_seconds = _grace_seconds(victim.pod)
+    grace_seconds = grace_seconds_of(victim.pod)
     wake_us = turn.now_us + stop_timeout_seconds(grace_seconds) * SECOND_US
     turn.change(preempting=replace(preempting, victims=tuple(there), wake_us=wake_us))
     because = RoomForCritical(pod.key, dict(preempting.lacking), turn.config.plan_of(victim.pod).qos_class)
@@ -183,11 +183,6 @@ def _has_to_wait(turn: Turn, event: PodBound | PodDeleted) -> bool:
     if preempting is not None:
         turn.change(preempting=replace(preempting, unheard=(*preempting.unheard, event)))
     return preempting is not None
-
-
-def _grace_seconds(pod: Pod) -> int:
-    own = pod.spec.termination_grace_period_seconds
-    return _DEFAULT_GRACE_SECONDS if own is None else own
 
 
 def _start(turn: Turn, pod: Pod, plan: PodPlan) -> None:

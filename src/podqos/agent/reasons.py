@@ -255,13 +255,151 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class BudgetRefuses(Reason, frozen=True):
+    """The PodDisruptionBudget that does not allow an eviction for now."""
+
+    budget: str
+    healthy: int
+    """How many of its pods are ready."""
+    desired: int
+    """How many it needs."""
+    message: str
+    """In the API server's words."""
+    retry_seconds: int = 0
+    """When the drain tries again."""
+
+
+class DrainResult(Reason, frozen=True):
+    """How the drain of a node ended."""
+
+    evicted: int
+    seconds: float
+    errors: tuple[str, ...] = ()
+    """Why it failed, in kubectl's words."""
+
+
 class ReplacementFor(Reason, frozen=True):
     """The pod that a controller replaced with a new one."""
 
     pod: str
     why: str
     back_off_seconds: int = 0
-    """How long the DaemonSet controller waited before replacing the failed pod."""
+    """How long the DaemonSet or Job controller waited after the failure before replacing the pod."""
+
+
+class JobEnded(Reason, frozen=True):
+    """Why a Job is Complete or Failed, and what it counted."""
+
+    job: str
+    """``namespace/name``."""
+    reason: str
+    """CompletionsReached, BackoffLimitExceeded, … as in the condition of the Job."""
+    succeeded: int = 0
+    failed: int = 0
+    """Pods that failed and count, those included that were stopped because the Job failed."""
+    completions: int | None = None
+    backoff_limit: int | None = None
+    restarts: int = 0
+    """The container restarts that reached the back-off limit, with ``restartPolicy: OnFailure``."""
+    active_deadline_seconds: int | None = None
+    succeeded_indexes: str = ""
+    failed_indexes: str = ""
+    rule: int | None = None
+    """The rule of the pod failure policy or of the success policy that decided."""
+    pod: str = ""
+    """The pod that matched the rule of the pod failure policy."""
+    container: str = ""
+    exit_code: int | None = None
+    condition: str = ""
+
+
+class DeletedWithJob(Reason, frozen=True):
+    """Why a controller deleted a Job, or pods of it."""
+
+    job: str
+    """``namespace/name``."""
+    reason: str
+    """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
+
+
+class CronJobDue(Reason, frozen=True):
+    """The Job that a CronJob created, and for when."""
+
+    cron_job: str
+    job: str
+    scheduled: str
+    """Such as 2026-11-15T04:00:00Z."""
+    late_seconds: int = 0
+    many_missed: bool = False
+    """Whether it has missed more than a hundred runs."""
+
+
+class CronJobSkipped(Reason, frozen=True):
+    """Why a CronJob did not create a Job."""
+
+    cron_job: str
+    reason: str
+    """JobAlreadyActive or MissSchedule, as in the event of the CronJob."""
+    scheduled: str
+    active: tuple[str, ...] = ()
+    starting_deadline_seconds: int | None = None
+
+
+class NodeUnreachable(Reason, frozen=True):
+    """Why a pod was deleted by the taint of its node, and is still there."""
+
+    node: str
+    seconds: int
+    """How long it tolerated the taint."""
+
+
+class SupersededIn(Reason, frozen=True):
+    """Why a controller deleted a pod of its own."""
+
+    workload: str
+    """``namespace/name``."""
+    why: str
+    """``Updated`` or ``ScaledDown``."""
+    revision: int = 0
+    """The revision it is updated to."""
+
+
+class RolloutOf(Reason, frozen=True):
+    """The rollout of a workload."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    rolled_back: bool = False
+    """Whether its template is that of an earlier revision."""
+    is_complete: bool = False
+    """Whether all pods have it and are available."""
+
+
+class ScaledFromTo(Reason, frozen=True):
+    """How many pods are wanted."""
+
+    workload: str
+    """``namespace/name``."""
+    before: int
+    after: int
+    replica_set: str = ""
+    """The ReplicaSet that a Deployment scales; empty if the workload itself is scaled."""
+    is_new: bool = False
+    """Whether its template is the Deployment's."""
+
+
+class ProgressDeadlineExceeded(Reason, frozen=True):
+    """For how long a Deployment made no progress."""
+
+    workload: str
+    """``namespace/name``."""
+    revision: int
+    seconds: int
+    updated: int
+    """How many of its pods have the newest template."""
+    available: int
+    replicas: int
 
 
 class AutoscalerDecision(Reason, frozen=True, kw_only=True):
@@ -456,6 +594,8 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | BudgetRefuses
+    | DrainResult
     | ReplacementFor
     | AutoscalerDecision
     | NodeGroupScaled
@@ -463,6 +603,15 @@ Because = (
     | NodeUnneeded
     | NodeNeeded
     | NodeRemovedFrom
+    | JobEnded
+    | DeletedWithJob
+    | CronJobDue
+    | CronJobSkipped
+    | NodeUnreachable
+    | SupersededIn
+    | RolloutOf
+    | ScaledFromTo
+    | ProgressDeadlineExceeded
     | NoPlace
     | GuardMode
     | EvictionReport

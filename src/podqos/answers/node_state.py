@@ -14,7 +14,7 @@ from podqos.answers.node_options import NodePodsOptions
 from podqos.errors import InputError
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
-from podqos.model.node import Node
+from podqos.model.node import LEAST_NODE_BYTES, Node
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange
 from podqos.model.profile import Profile
@@ -24,7 +24,6 @@ from podqos.model.stats import Summary
 from podqos.naming import hint, naming, stated_with
 from podqos.objects.assumptions import (
     KUBELET_SETTINGS,
-    LEAST_NODE_BYTES,
     cluster_assumptions,
     node_hugepages,
     node_memory,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from podqos.cli.spelling import spelled
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.manifest.written_amounts import plain_amount
+from podqos.model.node import LEAST_NODE_BYTES, MOST_NODE_BYTES
 from podqos.model.profile import NEWEST, RECORDED, parse_version, version_text
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.objects.assumptions import LEAST_NODE_BYTES
 
 if TYPE_CHECKING:
     from podqos.admission.policies import AdmissionPlugin
@@ -226,6 +226,14 @@ def amount_option(text: str, option: str, example: str = "64Gi") -> int:
     return cpu_option(text, option, example).value
 
 
+def amount_or_zero_option(text: str, option: str) -> int:
+    """Read a quantity that may be zero, such as memory used outside pods, in whole units."""
+    amount = _quantity(text, option, "for example 1Gi")
+    if amount.sign < 0:
+        raise InvalidOption(f"{text} is below zero", where=option, fix="for example 1Gi")
+    return amount.value
+
+
 def milli_option(text: str, option: str) -> int:
     """Read a number of cores above zero, in thousandths."""
     return cpu_option(text, option, "16 or 500m").milli_value
@@ -234,8 +242,10 @@ def milli_option(text: str, option: str) -> int:
 def stated_node_memory(text: str) -> int:
     """Read the memory of a node."""
     given = amount_option(text, "--node-memory")
-    if given < LEAST_NODE_BYTES:
+    if not LEAST_NODE_BYTES <= given <= MOST_NODE_BYTES:
         what = f"{given} bytes is too little memory for a node"
+        if given > MOST_NODE_BYTES:
+            what = f"{text} is more memory than any node has"
         raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
     return given
 

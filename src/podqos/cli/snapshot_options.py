@@ -9,7 +9,7 @@ from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, node_argument, node_part, profile_of
 from podqos.cli.inputs import given_files, read_objects
-from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
+from podqos.cli.options import add_node_memory_option, add_value_option, amount_or_zero_option, stated_classes
 from podqos.cli.problems import print_problems
 from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.cli.usage_files import usage_option
@@ -34,7 +34,7 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     parser.add_argument("--node", metavar="NAME", help="use the pods of this node, if the files have several nodes")
     add_node_memory_option(parser, default="from the stats, the Node in the files, the smallest Node there, or 64Gi")
     about = "memory used outside pods (default: from the stats, or none)"
-    add_value_option(parser, "--system-memory", amount_option, about)
+    add_value_option(parser, "--system-memory", amount_or_zero_option, about)
 
 
 def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) -> tuple[NodeState, Profile, int]:

@@ -6,6 +6,9 @@ A quota takes CPU time away even when cores are idle. Nothing here kills: CPU on
 Source: Linux kernel/sched/fair.c (task groups, CFS bandwidth control), Documentation/scheduler/sched-bwc.rst. The
 model is the limit of many short slices over all cores: demand is constant within a period, periods are aligned,
 threads move freely between cores. Amounts are nanocores, as the kubelet counts CPU usage.
+
+Where demands grow and shrink linearly, so does what each group gets, from one moment to the next at which a group
+reaches its quota, gets all it wants or no longer does: ``cpu_course`` says when that is.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -35,6 +39,8 @@ class CpuGroup(Struct, frozen=True, gc=False):
     """What its threads would use on an idle machine with cores enough."""
     threads: int | None = None
     """Runnable threads, each of which fills one core at most; None is as many as it takes."""
+    demand_slope: int = 0
+    """How fast the demand grows, per microsecond."""
 
     @property
     def quota_nano(self) -> int | None:
@@ -63,11 +69,29 @@ class CpuShare(Struct, frozen=True, gc=False):
     """The group whose quota binds; the root under contention."""
     throttled_usec_per_period: int = 0
     """How long its own quota stops it in each of its periods."""
+    demand_slope: int = 0
+    """How fast its demand grows, per microsecond (``cpu_course``)."""
+    granted_slope: int = 0
+    """How fast what it gets grows."""
 
     @property
     def denied_nano(self) -> int:
         """What it wanted and did not get."""
         return self.demand_nano - self.granted_nano
+
+    @property
+    def denied_slope(self) -> int:
+        """How fast that grows."""
+        return self.demand_slope - self.granted_slope
+
+
+class CpuCourse(Struct, frozen=True, gc=False):
+    """How CPU is divided from now on."""
+
+    shares: dict[str, CpuShare]
+    """By path."""
+    steady_us: int | None = None
+    """For how many microseconds all of it changes linearly; None: for as long as the demands do."""
 
 
 class _Node:
@@ -77,11 +101,15 @@ class _Node:
         "capacity_nano",
         "children",
         "demand_nano",
+        "demand_slope",
         "granted_nano",
+        "granted_slope",
         "group",
+        "hungry",
         "quota_nano",
         "throttled_usec",
         "want_nano",
+        "want_slope",
     )
 
     def __init__(self, group: CpuGroup) -> None:
@@ -95,6 +123,17 @@ class _Node:
         self.capacity_nano = 0
         """What it could use at a time: its grant, and what is idle around it."""
         self.throttled_usec = 0
+        self.hungry: _Hungry | None = None
+        """Of its children: those that do not get all they want, if they are short of CPU."""
+        self.demand_slope = self.want_slope = self.granted_slope = 0
+
+
+class _Hungry(NamedTuple):
+    """Groups that divide by weight what their siblings leave."""
+
+    nodes: list[_Node]
+    left_nano: int
+    weights: int
 
 
 def cpu_shares(groups: Iterable[CpuGroup], cores: int | Fraction) -> dict[str, CpuShare]:
@@ -102,12 +141,38 @@ def cpu_shares(groups: Iterable[CpuGroup], cores: int | Fraction) -> dict[str, C
 
     Every group's parent must be among them; the root may be left out.
     """
+    return _shares(_divided(groups, cores))
+
+
+def cpu_course(groups: Iterable[CpuGroup], cores: int | Fraction) -> CpuCourse:
+    """Divide ``cores`` like ``cpu_shares``, among groups whose demands grow and shrink linearly.
+
+    The slopes are rounded down to whole units per microsecond: units should be small.
+    """
+    groups = tuple(groups)
+    root = _divided(groups, cores)
+    changes: list[int] = []
+    if any(group.demand_slope for group in groups):
+        _demand_slopes(root, changes)
+        over = root.want_nano - root.capacity_nano
+        _add_change(over, root.want_slope, changes)
+        root.granted_slope = root.want_slope if _is_below(over, root.want_slope) else 0
+        _granted_slopes(root, changes)
+    return CpuCourse(_shares(root), min(changes, default=None))
+
+
+def _divided(groups: Iterable[CpuGroup], cores: int | Fraction) -> _Node:
     root = _tree(groups)
     _want(root)
     root.capacity_nano = int(cores * CORE_NANO)
     root.granted_nano = min(root.want_nano, root.capacity_nano)
+    _divide(root)
+    return root
+
+
+def _shares(root: _Node) -> dict[str, CpuShare]:
     shares: dict[str, CpuShare] = {}
-    _grant(root, None, shares)
+    _add_share(root, None, shares)
     return shares
 
 
@@ -135,17 +200,30 @@ def _want(node: _Node) -> None:
     node.want_nano = node.demand_nano if quota is None else min(node.demand_nano, quota)
 
 
-def _grant(node: _Node, parent: CpuShare | None, shares: dict[str, CpuShare]) -> None:
+def _divide(node: _Node) -> None:
     """Divide what each group was granted among its children, from the root down."""
-    group = node.group
-    bound, bound_at = _bound(node, parent)
-    share = CpuShare(group.path, node.demand_nano, node.granted_nano, bound, bound_at, node.throttled_usec)
-    shares[group.path] = share
     if node.children:
         _fill(node)
         _throttle(node)
         for child in node.children:
-            _grant(child, share, shares)
+            _divide(child)
+
+
+def _add_share(node: _Node, parent: CpuShare | None, shares: dict[str, CpuShare]) -> None:
+    bound, bound_at = _bound(node, parent)
+    share = CpuShare(
+        node.group.path,
+        node.demand_nano,
+        node.granted_nano,
+        bound,
+        bound_at,
+        node.throttled_usec,
+        node.demand_slope,
+        node.granted_slope,
+    )
+    shares[share.path] = share
+    for child in node.children:
+        _add_share(child, share, shares)
 
 
 def _bound(node: _Node, parent: CpuShare | None) -> tuple[CpuBound | None, str | None]:
@@ -168,7 +246,8 @@ def _fill(parent: _Node) -> None:
         for index, node in enumerate(hungry):
             weight = node.group.weight
             if node.want_nano * weights > left * weight:
-                for each in hungry[index:]:
+                parent.hungry = _Hungry(hungry[index:], left, weights)
+                for each in parent.hungry.nodes:
                     each.granted_nano = min(each.want_nano, left * each.group.weight // weights)
                 break
             node.granted_nano = node.want_nano
@@ -201,3 +280,59 @@ def _throttle(parent: _Node) -> None:
         weights -= node.group.weight
         running = min(1.0, max(ran, node.granted_nano / node.demand_nano))
         node.throttled_usec = round((1 - running) * node.group.period_usec)
+
+
+# ---- how that changes --------------------------------------------------------------------------------------------
+
+
+def _demand_slopes(node: _Node, changes: list[int]) -> None:
+    """Find how fast demands grow, from the leaves up."""
+    group = node.group
+    if node.children:
+        for child in node.children:
+            _demand_slopes(child, changes)
+        node.demand_slope = sum(child.want_slope for child in node.children)
+    else:
+        node.demand_slope = group.demand_slope
+        if group.threads is not None:
+            over = group.demand_nano - group.threads * CORE_NANO
+            _add_change(over, group.demand_slope, changes)
+            node.demand_slope = group.demand_slope if _is_below(over, group.demand_slope) else 0
+    node.want_slope = node.demand_slope
+    if node.quota_nano is not None:
+        over = node.demand_nano - node.quota_nano
+        _add_change(over, node.demand_slope, changes)
+        node.want_slope = node.demand_slope if _is_below(over, node.demand_slope) else 0
+
+
+def _granted_slopes(parent: _Node, changes: list[int]) -> None:
+    """Find how fast what each group gets grows, from the root down."""
+    for node in parent.children:
+        node.granted_slope = node.want_slope
+    _add_change(parent.demand_nano - parent.granted_nano, parent.demand_slope - parent.granted_slope, changes)
+    if parent.hungry is not None:
+        nodes, left, weights = parent.hungry
+        left_slope = parent.granted_slope - sum(node.want_slope for node in parent.children)
+        left_slope += sum(node.want_slope for node in nodes)
+        for node in nodes:
+            node.granted_slope = left_slope * node.group.weight // weights
+        for node in parent.children:
+            # It gets all it wants as long as that is no more than its weight's part of what is left to the hungry.
+            over = node.want_nano * weights - left * node.group.weight
+            _add_change(over, node.want_slope * weights - left_slope * node.group.weight, changes)
+    for node in parent.children:
+        if node.children:
+            _granted_slopes(node, changes)
+
+
+def _is_below(over: int, slope: int) -> bool:
+    """Whether an amount is below a limit from now on."""
+    return over < 0 or (over == 0 and slope < 0)
+
+
+def _add_change(over: int, slope: int, changes: list[int]) -> None:
+    """Note after how many microseconds an amount exceeds a limit, or no longer does."""
+    if slope > 0 and over <= 0:
+        changes.append(-over // slope + 1)
+    elif slope < 0 and over > 0:
+        changes.append(-(over // slope))

@@ -185,8 +185,8 @@ def unrehearsable(scenario: Scenario) -> list[str]:
         ("page cache", any(_is_used(demand.active_file_bytes, demand.inactive_file_bytes) for demand in demands)),
         ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) or demand.volumes for demand in demands)),
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
-        ("containers that exit on their own", any(demand.exits_after_us is not None for demand in demands)),
-        ("lost nodes", bool(scenario.happenings)),
+        ("containers that exit on their own", any(demand.ends for demand in demands)),
+        ("events", bool(scenario.happenings or scenario.workload_changes)),
     ):
         if found:
             left_out.append(what)

@@ -22,9 +22,10 @@ from msgspec import Struct, inspect
 from podqos.errors import InvalidQuantity
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS, suggestion
-from podqos.manifest.kinds import PodHolder, Scale
+from podqos.manifest.kinds import BATCH, CRON_JOB, PodHolder, Scale
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Severity
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.pod import ObjectMeta, PodSpec, PodStatus
 from podqos.model.quantity import Quantity, meant_cores
 
@@ -40,7 +41,7 @@ def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain
     if metadata is None or (isinstance(metadata, dict) and not (metadata.get("name") or metadata.get("generateName"))):
         examination.report(("metadata", "name"), "Required value: name or generateName is required")
     if holder.pod_path:
-        _examine_template(examination, holder.pod_path, value, cleaned)
+        _examine_template(examination, holder, value, cleaned)
     else:
         _examine_spec(examination, value, cleaned, ())
     status = value.get("status")
@@ -53,9 +54,11 @@ def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain
 
 
 def _examine_template(
-    examination: Examination, pod_path: FieldPath, value: dict[str, Plain], cleaned: dict[str, Plain]
+    examination: Examination, holder: PodHolder, value: dict[str, Plain], cleaned: dict[str, Plain]
 ) -> None:
     """Follow the path to the template, as far as there is one."""
+    pod_path: FieldPath = holder.pod_path
+    model = JobSpec if holder.kind in BATCH else Scale
     template: dict[str, Plain] = value
     for depth, step in enumerate(pod_path, start=1):
         item = template.get(str(step))
@@ -65,8 +68,12 @@ def _examine_template(
         template = item or {}
         inner: dict[str, Plain] = {}
         cleaned[str(step)] = inner
+        if depth == 1 and holder.kind == CRON_JOB:
+            schedule = examination.clean(template, CronJobSpec, pod_path[:depth])
+            assert isinstance(schedule, dict)
+            inner.update(schedule)
         if depth == len(pod_path) - 1:
-            scale = examination.clean(template, Scale, pod_path[:depth])
+            scale = examination.clean(template, model, pod_path[:depth])
             assert isinstance(scale, dict)
             inner.update(scale)
         cleaned = inner

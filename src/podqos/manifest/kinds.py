@@ -47,6 +47,9 @@ class Scale(Struct, frozen=True):
 _TEMPLATE = ("spec", "template")
 SELECTING = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 """The kinds of apps/v1, which must have a selector."""
+CRON_JOB = "CronJob"
+BATCH = frozenset({"Job", CRON_JOB})
+"""The kinds of batch/v1."""
 _WORKLOADS = ("apps", "extensions")
 
 POD_HOLDERS: dict[str, PodHolder] = {
@@ -60,7 +63,7 @@ POD_HOLDERS: dict[str, PodHolder] = {
         PodHolder("StatefulSet", _WORKLOADS, _TEMPLATE),
         PodHolder("DaemonSet", _WORKLOADS, _TEMPLATE),
         PodHolder("Job", ("batch",), _TEMPLATE),
-        PodHolder("CronJob", ("batch",), ("spec", "jobTemplate", "spec", "template")),
+        PodHolder(CRON_JOB, ("batch",), ("spec", "jobTemplate", "spec", "template")),
     )
 }
 NAMESPACE = "Namespace"

@@ -15,6 +15,8 @@ from msgspec import Struct
 from podqos.manifest.decode import convert
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
 from podqos.manifest.kinds import (
+    BATCH,
+    CRON_JOB,
     POD_HOLDERS,
     POLICY_GROUPS,
     SELECTING,
@@ -30,6 +32,7 @@ from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Severity
 from podqos.manifest.snippets import Snippet, snippet_in
 from podqos.manifest.text import Chunk, Place
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
 
 _MASTER_SECTIONS = frozenset({"admissionConfig", "kubernetesMasterConfig"})
@@ -234,6 +237,10 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
         labels=template.metadata.labels,
         annotations=template.metadata.annotations,
     )
+    job, cron = None, None
+    if holder.kind in BATCH:
+        job = convert(_at(value, holder.pod_path[:-1]), JobSpec)
+        cron = convert(_mapping(value, "spec"), CronJobSpec) if holder.kind == CRON_JOB else None
     needs_selector = holder.kind in SELECTING and value.get("apiVersion") == holder.api_version
     return Workload(
         holder.kind,
@@ -243,6 +250,8 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
         scale.pods,
         selector=scale.selector if needs_selector else None,
         needs_selector=needs_selector,
+        job=job,
+        cron=cron,
     )
 
 

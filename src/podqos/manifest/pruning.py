@@ -21,6 +21,7 @@ from podqos.manifest.kinds import item_type
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.event import TELLING, Event
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
@@ -32,10 +33,7 @@ from podqos.model.service import Ingress, Service
 from podqos.model.stats import Summary
 
 
-class _JobSpec(Struct, frozen=True, gc=False, rename="camel"):
-    parallelism: int | None = None
-    completions: int | None = None
-    suspend: bool = False
+class _JobSpec(JobSpec, frozen=True, gc=False, rename="camel"):
     template: Pod = Pod()
 
 
@@ -47,11 +45,19 @@ class _JobTemplate(Struct, frozen=True, gc=False, rename="camel"):
 class _WorkloadSpec(_JobSpec, frozen=True, gc=False, rename="camel"):
     replicas: int | None = None
     selector: LabelSelector | None = None
+
+
+class _CronJobSpec(CronJobSpec, frozen=True, gc=False, rename="camel"):
     job_template: _JobTemplate | None = None
 
 
+class _CronJob(Struct, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _CronJobSpec = _CronJobSpec()
+
+
 class _Workload(Struct, frozen=True, gc=False):
-    """An object with a pod template, of any of the kinds Kubernetes has."""
+    """An object with a pod template, of any of the other kinds Kubernetes has."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _WorkloadSpec = _WorkloadSpec()
@@ -72,7 +78,8 @@ MODELS: dict[str, type[Struct]] = {
     "NodeMetrics": NodeMetrics,
     "Service": Service,
     "Ingress": Ingress,
-    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob"), _Workload),
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"), _Workload),
+    "CronJob": _CronJob,
 }
 """The kinds to keep, and the type to keep of each."""
 _IN_LISTS: dict[str, type[Struct]] = {**MODELS, "Pod": FatedPod, "Event": Event}

@@ -247,6 +247,11 @@ class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
         return self.spec.scale_target_ref
 
     @property
+    def workload(self) -> tuple[str, str, str]:
+        """The same by namespace, kind and name."""
+        return self.metadata.namespace, self.target.kind, self.target.name
+
+    @property
     def resource_metrics(self) -> tuple[ResourceMetric, ...]:
         """The metrics on resources of pods, with the default for an autoscaler that states none."""
         spec = self.spec

@@ -22,6 +22,8 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, gc=False, rename="camel"):
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+    """AlwaysAllow or IfHealthyBudget, the default."""
 
     @property
     def refusal(self) -> tuple[str, str, str] | None:
@@ -52,16 +54,15 @@ class PodDisruptionBudget(Struct, frozen=True, gc=False):
 
 def disruptions_allowed(budget: PodDisruptionBudget, *, healthy: int, expected: int) -> int:
     """Return how many of ``expected`` pods, of which ``healthy`` run, may be disrupted now."""
+    return 0 if expected <= 0 else max(0, healthy - desired_healthy(budget, expected))
+
+
+def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
+    """Return how many of ``expected`` pods should run at any time."""
     spec = budget.spec
-    if expected <= 0:
-        return 0
     if spec.max_unavailable is not None:
-        desired = expected - _scaled(spec.max_unavailable, expected, budget)
-    elif spec.min_available is not None:
-        desired = _scaled(spec.min_available, expected, budget)
-    else:
-        desired = expected
-    return max(0, healthy - max(0, desired))
+        return max(0, expected - _scaled(spec.max_unavailable, expected, budget))
+    return expected if spec.min_available is None else max(0, _scaled(spec.min_available, expected, budget))
 
 
 def _wrong_amount(amount: int | str) -> str:

@@ -20,6 +20,10 @@ TAINT_DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
 TAINT_PID_PRESSURE = "node.kubernetes.io/pid-pressure"
 TAINT_NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
 
+LEAST_NODE_BYTES = 1 << 20
+MOST_NODE_BYTES = 1 << 52
+"""What a processor of 64 bits can address, which is more than any node has."""
+
 
 class Taint(Struct, frozen=True, gc=False):
     """A reason to keep pods away unless they tolerate it."""

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
 from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
@@ -112,11 +113,23 @@ class ResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
 
 
+class SleepAction(Struct, frozen=True, gc=False):
+    """A hook that waits."""
+
+    seconds: int = 0
+
+
+class LifecycleHandler(Struct, frozen=True, gc=False):
+    """What a hook does. Of a command or a request only the presence matters here."""
+
+    sleep: SleepAction | None = None
+
+
 class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
     """What happens when a container starts and stops."""
 
     post_start: Present | None = None
-    pre_stop: Present | None = None
+    pre_stop: LifecycleHandler | None = None
     stop_signal: str | None = None
 
     @property
@@ -356,6 +369,10 @@ class Workload(Struct, frozen=True, gc=False):
     selector: LabelSelector | None = None
     """The selector of an object with a template, if its kind requires one."""
     needs_selector: bool = False
+    job: JobSpec | None = None
+    """Of a Job, or of the Jobs of a CronJob."""
+    cron: CronJobSpec | None = None
+    """Of a CronJob."""
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from podqos.errors import InvalidArgument
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
+from podqos.model.node import LEAST_NODE_BYTES
 from podqos.model.resources import MEMORY, is_hugepages
 from podqos.naming import naming, stated_with
 from podqos.wording import listed
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from podqos.policy.model import Policy
 
 USUAL_NODE_BYTES = 64 << 30
-LEAST_NODE_BYTES = 1 << 20
 """The least memory of a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", stated_with("node_memory"))
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", stated_with("kubelet_config"))

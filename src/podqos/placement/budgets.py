@@ -40,11 +40,6 @@ class Budgets:
                 counted.healthy += change
                 counted.disrupted -= min(0, change)
 
-    def allowed(self, view: PodView) -> int | None:
-        """Return how many disruptions the tightest budget of a pod allows; None if it has none."""
-        covering = [counted.allowed for counted in self._budgets if counted.covers(view)]
-        return min(covering, default=None)
-
     def violating(self, victims: Iterable[PodView]) -> list[bool]:
         """Return for each victim, in order, whether losing it as well violates a budget."""
         left = [counted.allowed for counted in self._budgets]

@@ -15,8 +15,9 @@ from podqos.errors import InputError
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile
-from podqos.reading.files import with_data
+from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
+from podqos.reading.pipes import Pipe
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
@@ -96,7 +97,7 @@ def _begun(path: str) -> str | Log:
         stream = sys.stdin.buffer
         return Log(path, _first(getattr(stream, "read1", stream.read)), stream)
     if os.access(path, os.R_OK) and stat.S_ISFIFO(os.stat(path).st_mode):
-        pipe = open(path, "rb", buffering=0)  # noqa: SIM115 - it is read later, and closed with the log
+        pipe = Pipe(os.open(path, TO_READ), path)
         return Log(path, _first(pipe.read), pipe)
     return path
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from msgspec import Struct
 
@@ -20,7 +22,13 @@ from podqos.objects.sources import Source
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _READ_BYTES = 1 << 16  # more than most manifests have
-_TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)  # Windows would change line ends
+# Windows would change line ends; opening a pipe that nobody writes to would wait for ever.
+TO_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+MOST_BYTES = 2 << 30
+"""The largest input: reading it as objects takes several times that memory."""
+MOST_UNSIZED_BYTES = 64 << 20
+"""Of a file whose size is unknown, as in /proc."""
 
 
 class Rendering(Struct, frozen=True):
@@ -83,23 +91,65 @@ def are_larger(files: Iterable[str], size: int) -> bool:
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the content of a file, or of standard input for ``-``; text in UTF-16 becomes UTF-8."""
+    """Return the content of a file, or of standard input for ``-``; text in UTF-16 becomes UTF-8.
+
+    What has no end, such as /dev/zero, is rejected and not read for ever.
+    """
     try:
-        return as_utf_8(sys.stdin.buffer.read() if path == STDIN else _content(path))
+        return as_utf_8(_stream(sys.stdin.buffer.read, path) if path == STDIN else _content(path))
     except OSError as error:
         raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error, path)) from error
 
 
 def _content(path: str) -> bytes:
     """Return the content of a file. Most are small: creating a file object would take longer than reading one."""
-    parts = []
-    descriptor = os.open(path, _TO_READ)
+    descriptor = os.open(path, TO_READ)
     try:
-        while part := os.read(descriptor, _READ_BYTES):
-            parts.append(part)
+        opened = os.fstat(descriptor)
+        kind = stat.S_IFMT(opened.st_mode)
+        if kind == stat.S_IFREG:
+            return _regular(descriptor, path, opened.st_size)
+        if kind == stat.S_IFIFO:
+            from podqos.reading.pipes import Pipe
+
+            return _stream(Pipe(descriptor, path).read, path)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if kind == stat.S_IFCHR and os.isatty(descriptor):
+            os.set_blocking(descriptor, True)
+            return _stream(partial(os.read, descriptor), path)
+        if kind == stat.S_IFCHR and not os.read(descriptor, 1):  # /dev/null
+            return b""
+        raise InputError("a device, not a file", where=path, fix="give a regular file")
+    except BlockingIOError:
+        raise InputError("endless: reading it would never finish", where=path, fix="give a regular file") from None
     finally:
         os.close(descriptor)
+
+
+def _regular(descriptor: int, path: str, size: int) -> bytes:
+    """Return the content of a regular file. Some of the kernel's say that they are empty, and never end."""
+    if size > MOST_BYTES:
+        raise _too_large(path)
+    return _stream(partial(os.read, descriptor), path, MOST_BYTES if size else MOST_UNSIZED_BYTES)
+
+
+def _stream(read: Callable[[int], bytes], path: str, most: int = MOST_BYTES) -> bytes:
+    """Return everything that is read, unless it is more than ``most``."""
+    parts: list[bytes] = []
+    while part := read(_READ_BYTES):
+        if not parts and part[0] == 0 and not part.strip(b"\0"):
+            raise InputError("not a text: it begins with zero bytes", where=path, fix="give a text file")
+        parts.append(part)
+        most -= len(part)
+        if most < 0:
+            raise _too_large(path)
     return b"".join(parts)
+
+
+def _too_large(path: str) -> InputError:
+    what = f"larger than {MOST_BYTES >> 30}Gi, or endless"
+    return InputError(what, where=path, fix="give a text file, or split it")
 
 
 def _how_to_read(error: OSError, path: str) -> str:

@@ -9,13 +9,14 @@ import zlib
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from io import FileIO
 from typing import Self
 
 from podqos.errors import InputError
 from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import is_utf_16
 from podqos.objects.files import STDIN
+from podqos.reading.files import read_bytes
+from podqos.reading.pipes import Pipe
 
 _GZIP = b"\x1f\x8b"
 
@@ -31,6 +32,10 @@ _MOST_PACKED = 500
 
 
 _MAGIC_BYTES = 8
+
+
+_KMSG = os.makedev(1, 11) if sys.platform == "linux" else -1
+"""The device number of /dev/kmsg."""
 
 
 _NO_LOGS = {
@@ -59,7 +64,7 @@ class Log:
 
     def close(self) -> None:
         """Close the pipe that it comes from; standard input stays open."""
-        if isinstance(self._rest, FileIO):
+        if isinstance(self._rest, Pipe):
             self._rest.close()
 
 
@@ -127,9 +132,11 @@ def opened(path: str | Log) -> Iterator[LogStream]:
                 yield _plain(path.head, path)
         elif path == STDIN:
             yield sys.stdin.buffer
-        elif sys.platform == "linux" and stat.S_ISCHR(os.stat(path).st_mode):
+        elif (there := os.stat(path)).st_rdev == _KMSG:
             with _Records(path) as records:
                 yield records
+        elif not there.st_size or not stat.S_ISREG(there.st_mode):  # it may have no end, as /dev/zero and /proc/kmsg
+            yield Log(path, read_bytes(path))
         else:
             with open(path, "rb") as file:
                 _refuse(file.peek(_MAGIC_BYTES), path)

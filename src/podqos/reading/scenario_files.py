@@ -47,6 +47,7 @@ from podqos.words.kubelet import ignored_words
 
 # Kinds whose controllers do not make another pod.
 _NOT_RECREATED = frozenset({"Pod"})
+_JOB_CONTROLLER = "kubernetes.io/job-controller"
 
 
 class InvalidScenario(InputError):
@@ -275,6 +276,7 @@ class _Fetched:
         for source in sources:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
                 own = self._variation.workload(_in_namespace(workload, self._spec.namespace))
+                self.problems += _batch_problems(own, source, place)
                 if own.is_live:
                     # An API server has stored it already.
                     workloads.append(_scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas))
@@ -359,13 +361,40 @@ class _Fetched:
         return read_samples(path, self._files.read(path), column=samples.column, match=samples.match)
 
 
+def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterator[Problem]:
+    """Yield what is wrong with the spec of a Job or CronJob."""
+    if workload.job is None:
+        return
+    from podqos.controllers.job_validation import cron_job_problems, job_problems
+    from podqos.sim.cluster.controllers.time_zones import zone_named
+
+    *path, _ = workload.pod_path.split(".")
+    findings = list(job_problems(workload.job, workload.pod.spec, tuple(path)))
+    cron = workload.cron
+    if cron is not None:
+        known = zone_named(cron.time_zone) is not None
+        findings += cron_job_problems(cron, workload.metadata.name, zone_is_known=known)
+    if workload.job.managed_by not in {None, _JOB_CONTROLLER}:
+        what = f"{workload.job.managed_by} manages this Job: here its pods run, and are replaced like those of others"
+        findings.append(FieldProblem((*path, "managedBy"), what, severity=Severity.WARNING))
+    for finding in findings:
+        yield replace(source.problem(place, finding.path, finding.what, finding.fix), severity=finding.severity)
+
+
 def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioWorkload:
+    job = workload.job
+    if job is not None:
+        job = None if job.managed_by not in {None, _JOB_CONTROLLER} else job.with_defaults()
+    if job is not None:
+        replicas = job.pods
     return ScenarioWorkload(
         kind=workload.kind,
         namespace=workload.metadata.namespace,
         name=workload.metadata.name or workload.metadata.generate_name,
         pod=pod,
         replicas=replicas,
+        job=job,
+        cron=None if job is None else workload.cron,
         recreate=workload.kind not in _NOT_RECREATED,
     )
 

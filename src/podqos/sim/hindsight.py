@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import By, Entry
 from podqos.agent.reasons import OOMKill, OOMLevel, UnderPressure
+from podqos.agent.shutdown import stop_seconds
 from podqos.eviction.grace import hard_grace_seconds
 from podqos.eviction.ranking import rank
 from podqos.eviction.signals import Signal
@@ -18,7 +19,8 @@ from podqos.model.effective import pod_requests
 from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
-from podqos.sim.node.recording import MOST_DECISIONS, Moment, NodeRecord
+from podqos.sim.node.decisions import MOST_DECISIONS
+from podqos.sim.node.recording import Moment, NodeRecord
 from podqos.sim.recorded_node import RecordedNode
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US
 from podqos.sim.series import part_way
@@ -100,7 +102,7 @@ def _in_time(time_us: int, node: RecordedNode) -> KubeletInTime | None:
     record, settings = node.record, node.settings
     moments = record.moments[: bisect_left(record.moments, time_us, key=_time_us) + 1]
     pods = [used.pod for used in node.snapshot(moments[-1]).pods]
-    grace_seconds = max((hard_grace_seconds(pod, settings.agent.profile) for pod in pods), default=0)
+    grace_seconds = max((stop_seconds(hard_grace_seconds(pod, settings.agent.profile)) for pod in pods), default=0)
     until_us = time_us - grace_seconds * SECOND_US - settings.spec.statistics_age_us
     since_us = until_us - LOOP_INTERVAL_US
     if since_us < moments[0].time_us:

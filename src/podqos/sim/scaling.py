@@ -21,7 +21,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 from podqos.survival.counterfactual.pod_changes import each_container
 
 Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
@@ -61,9 +61,18 @@ def scaled(scenario: Scenario, scale: ScaleFactors) -> Scenario:
         scenario,
         duration_us=scale.moment(scenario.duration_us),
         happenings=tuple(replace(happening, at_us=scale.moment(happening.at_us)) for happening in scenario.happenings),
+        workload_changes=tuple(_change(change, scale) for change in scenario.workload_changes),
         nodes=tuple(_group(group, scale) for group in scenario.nodes),
         workloads=tuple(_workload(workload, scale) for workload in scenario.workloads),
     )
+
+
+def _change(change: WorkloadChange, scale: ScaleFactors) -> WorkloadChange:
+    at_us = scale.moment(change.at_us)
+    if isinstance(change, WorkloadScale):
+        return replace(change, at_us=at_us)
+    template = None if change.template is None else _workload(change.template, scale)
+    return replace(change, at_us=at_us, template=template)
 
 
 def _group(group: NodeGroup, scale: ScaleFactors) -> NodeGroup:
@@ -114,7 +123,8 @@ def _is_memory(signal: str, value: str) -> bool:
 
 def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorkload:
     demands = tuple(
-        {name: _demand(demand, scale) for name, demand in containers.items()} for containers in workload.demands
+        {name: _with_work(_demand(demand, scale), scale) for name, demand in containers.items()}
+        for containers in workload.demands
     )
     return replace(
         workload,
@@ -128,6 +138,11 @@ def _workload(workload: ScenarioWorkload, scale: ScaleFactors) -> ScenarioWorklo
 def _demand(demand: Demand, scale: ScaleFactors) -> Demand:
     curves = {name: _curve(getattr(demand, name), scale, scale.part) for name in _MEMORY_CURVES}
     return replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
+
+
+def _with_work(demand: ContainerDemand, scale: ScaleFactors) -> ContainerDemand:
+    """Scale the work of a container: it takes the scaled time on the scaled cores."""
+    return demand if demand.work_us is None else replace(demand, work_us=scale.moment(scale.milli(demand.work_us)))
 
 
 def _curve(curve: Curve, scale: ScaleFactors, amount: Callable[[int], int]) -> Curve:

@@ -26,6 +26,7 @@ from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import FinishedRun, Tallies, simulate
+from podqos.sim.scenario.happenings import Drained
 from podqos.sim.scenario.replicas import is_bound
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import RunSummary, run_summary
@@ -42,6 +43,8 @@ class TogetherReason(StrEnum):
     """A controller made a pod that could go to any node."""
     AUTOSCALED = "Autoscaled"
     """An autoscaler changes workloads or nodes."""
+    DRAINED = "Drained"
+    """A node is drained: budgets count the pods of all nodes."""
     ONE_NODE = "OneNode"
     """There is but one."""
 
@@ -71,6 +74,9 @@ def together(scenario: Scenario) -> Together | None:
         return Together(TogetherReason.ONE_NODE)
     if scenario.has_actors:
         return Together(TogetherReason.AUTOSCALED, next(scenario.actor_names))
+    for happening in scenario.happenings:
+        if isinstance(happening, Drained):
+            return Together(TogetherReason.DRAINED, happening.node)
     for workload in scenario.workloads:
         if workload.kind == DAEMON_SET:
             return Together(TogetherReason.DAEMON_SET, _name(workload))

@@ -28,13 +28,13 @@ _OUTCOMES = ("never_ran", "interrupted", "waited", "throttled", "refused")
 _ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us", *_OUTCOMES)
 _ARRIVED = frozenset({Kind.PLACED, Kind.ADMITTED, Kind.ADOPTED})
 # What ends a pod until it or a replacement starts.
-_TAKEN = frozenset({Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST, Kind.FAILED})
+_TAKEN = frozenset({Kind.EVICTED, Kind.PREEMPTED, Kind.DRAINED, Kind.REJECTED, Kind.LOST, Kind.FAILED})
 # What ends a pod for good, as was wanted.
 _OVER = frozenset({Kind.SUCCEEDED, Kind.DELETED})
 _ENDED = frozenset({Kind.OOM_KILLED, Kind.EXITED, Kind.STOPPED, Kind.CLEANED_UP, *_TAKEN, *_OVER})
 _DECIDED = (Kind.OOM_KILLED, Kind.EVICTED, Kind.WOULD_EVICT)
 
-_GONE = (Kind.EVICTED, Kind.PREEMPTED, Kind.DELETED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED, Kind.CLEANED_UP)
+_GONE = frozenset({Kind.STOPPED, Kind.CLEANED_UP, *_TAKEN, *_OVER} - {Kind.REJECTED, Kind.LOST})
 
 
 class RepeatedEvictions(Struct, frozen=True, rename="camel"):
@@ -311,7 +311,8 @@ class _Tally:
         pod, kind, firsts = entry.pod, entry.kind, self._firsts
         assert pod is not None
         if kind is Kind.REPLACED and isinstance(entry.because, ReplacementFor):
-            firsts[pod] = firsts.get(entry.because.pod, entry.because.pod)
+            first = firsts[pod] = firsts.get(entry.because.pod, entry.because.pod)
+            self._over.discard(first)  # it has its name again, after it was deleted
             return
         if firsts:
             pod = firsts.get(pod, pod)

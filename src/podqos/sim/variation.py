@@ -316,6 +316,8 @@ def _with_loss(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     if parameter.target not in known:
         raise InvalidArgument(f"no such node: {parameter.target}", where=parameter.text, fix=f"such as {known[0]}")
     lost = NodeLost(_duration_us(parameter, text), parameter.target)
+    if lost.at_us > scenario.duration_us:
+        raise InvalidArgument(f"{text} is after the end of the scenario", where=parameter.text, fix="lose it earlier")
     return replace(scenario, happenings=(*scenario.happenings, lost))
 
 

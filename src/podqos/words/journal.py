@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.shutdown import stop_seconds
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import MEMORY
@@ -17,6 +18,7 @@ from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
 from podqos.words.autoscaling import horizontal, of_nodes
+from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
 
@@ -25,7 +27,11 @@ _MEBIBYTE = 1 << 20
 
 def line(entry: Entry) -> str:
     """Return an entry in one line, without its time and node."""
+    if isinstance(entry.because, JobReasons) and entry.pod is None:
+        return job_line(entry.because, _VERBS[entry.kind])
     who = subject(entry)
+    if isinstance(entry.because, _OF_WORKLOADS):
+        return _of_workload(entry.because)
     match entry.kind:
         case Kind.OOM_KILLED | Kind.EVICTED:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
@@ -33,6 +39,9 @@ def line(entry: Entry) -> str:
             return f"{who} {_short(entry.because)}".strip()
         case Kind.SCALED | Kind.HELD if entry.because is not None:
             return _short(entry.because)
+        case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
+            evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
+            return f"{who} {evicted}{_after(_short(entry.because))}"
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
 
@@ -86,13 +95,23 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.CORDONED: "cordoned",
+    Kind.UNCORDONED: "uncordoned",
+    Kind.DRAINED: "drained",
+    Kind.DRAIN_BLOCKED: "not drained",
     Kind.REPLACED: "created by its controller",
     Kind.SCALED: "scaled",
     Kind.HELD: "not scaled",
     Kind.PENDING: "waits for a node",
+    Kind.JOB_CREATED: "creates Job",
+    Kind.JOB_SKIPPED: "skips",
+    Kind.JOB_COMPLETE: "complete",
+    Kind.JOB_FAILED: "failed",
+    Kind.JOB_DELETED: "deleted",
     Kind.LOST: "lost",
     Kind.JOINED: "joined",
     Kind.REMOVED: "removed",
+    Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
     Kind.EXPLAINED: "would have been saved by",
@@ -155,6 +174,11 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
+            retried = f", tried again every {seconds} s" if seconds else ""
+            return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"
+        case r.DrainResult(evicted=evicted, seconds=took, errors=errors):
+            return "; ".join(errors) or f"{evicted} {'pod' if evicted == 1 else 'pods'} evicted in {took:g} s"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
@@ -162,6 +186,12 @@ def _short(because: r.Because | None) -> str:
             return horizontal(decision)
         case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
             return of_nodes(because)
+        case r.NodeUnreachable(node=node, seconds=seconds):
+            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+        case r.SupersededIn(workload=workload, revision=revision):
+            return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
+        case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():
+            return _of_workload(because)
         case r.TooLittleLeft(resource=resource) as left:
             requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
             return f"requests {requested} {resource}; {used} of {of} already requested"
@@ -171,8 +201,33 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+            return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)
+
+
+_OF_WORKLOADS = (r.RolloutOf, r.ScaledFromTo, r.ProgressDeadlineExceeded)
+
+
+def _own_name(workload: str) -> str:
+    return workload.partition("/")[2]
+
+
+def _of_workload(because: r.RolloutOf | r.ScaledFromTo | r.ProgressDeadlineExceeded) -> str:
+    """Return what happened to a workload as a whole."""
+    name = _own_name(because.workload)
+    match because:
+        case r.RolloutOf(revision=revision, rolled_back=is_back, is_complete=True):
+            return f"{name} is {'rolled back to' if is_back else 'completely on'} revision {revision}"
+        case r.RolloutOf(revision=revision, rolled_back=is_back):
+            return f"{name} is rolled {'back' if is_back else 'out'}: revision {revision}"
+        case r.ScaledFromTo(before=before, after=after, replica_set=replica_set):
+            who = f"{name} scales {replica_set}" if replica_set else f"{name} is scaled"
+            return f"{who} {'up' if after > before else 'down'} from {before} to {after}"
+        case r.ProgressDeadlineExceeded(revision=revision, seconds=seconds) as late:
+            pods = f"{late.updated} of {late.replicas} pods updated, {late.available} available"
+            return f"{name} exceeds its progress deadline: revision {revision} stalls for {seconds} s, {pods}"
 
 
 def _of_guard(because: r.GuardMode | r.EvictionReport | r.WouldHaveSaved | r.SeenEvicted) -> str:
@@ -377,7 +432,9 @@ def _pressure_reasons(pressure: r.UnderPressure, by: By) -> Iterator[str]:
         yield f"Ranked before it but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
         yield f"Ranked ahead of {pressure.next_pod}: {_why_lower(pressure.before_next_by, over=pressure.over_request)}."
-    yield f"Its grace period was {pressure.grace_period_seconds} s."
+    seconds = pressure.grace_period_seconds
+    least = stop_seconds(seconds)
+    yield f"Its grace period was {seconds} s{f', its containers had {least} s to stop' if least > seconds else ''}."
 
 
 _CAUSES = {

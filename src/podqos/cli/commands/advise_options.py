@@ -8,7 +8,7 @@ from functools import partial
 
 from podqos.cli import options
 from podqos.cli.counted_nodes import add_counted_nodes_options
-from podqos.cli.options import add_value_option, amount_option, milli_option
+from podqos.cli.options import add_value_option, amount_option, amount_or_zero_option, milli_option
 from podqos.errors import InvalidOption
 from podqos.library.numbers import positive_number
 from podqos.model.resources import CPU, MEMORY
@@ -60,7 +60,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     add_value_option(
         node, "--nodefs-capacity", amount_option, "size of the node's filesystem, for soft disk thresholds"
     )
-    add_value_option(node, "--system-memory", amount_option, "measured memory usage outside pods")
+    add_value_option(node, "--system-memory", amount_or_zero_option, "measured memory usage outside pods")
     add_value_option(node, "--system-cpu", milli_option, "measured CPU usage outside pods, for example 300m", "CPU")
     about = "memory growth per second to withstand (default: the node fills up in ten minutes, but at least 50Mi)"
     add_value_option(node, "--growth", amount_option, about)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 
 from podqos.answers.explain import Detail, ExplainOptions
 from podqos.cli import options
@@ -65,9 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cases", action="store_true", help=about)
     options.add_node_memory_option(parser, "the node's memory, which determines the oom scores of Burstable pods")
-    options.add_value_option(
-        parser, "--node-swap", partial(options.amount_option, example="8Gi"), "the node's swap (default: none)"
-    )
+    options.add_value_option(parser, "--node-swap", options.amount_or_zero_option, "the node's swap (default: none)")
     about = "the node's cores, for the CPU share of all pods (default: unknown)"
     options.add_value_option(parser, "--cores", options.cores_option, about, "N")
     options.add_kubelet_option(parser)

@@ -69,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
     options.add_value_option(node, "--node-memory", options.amount_option, "the node's memory (default: 64Gi)")
-    options.add_value_option(node, "--system-memory", options.amount_option, "memory used outside pods (default: 0)")
+    options.add_value_option(
+        node, "--system-memory", options.amount_or_zero_option, "memory used outside pods (default: 0)"
+    )
     options.add_value_option(node, "--node-cpu", options.cpu_option, "the node's cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         read = partial(options.amount_option, example=example)

@@ -1,13 +1,15 @@
 """One pod on the machine: the runs of its containers, and how they are stopped.
 
-A pod is stopped as by the kubelet: the regular containers first, all at once; then the sidecars, in reverse order; all
-within one grace period, after which everything is killed. When a container's main process ends, its other processes are
-killed, as at the end of a pid namespace.
+A pod is stopped as by the kubelet (``agent.shutdown``): the regular containers first, all at once; then the sidecars,
+in reverse order; each is killed when its grace period is over. Of ``preStop`` hooks only ``sleep`` is run. When a
+container's main process ends, its other processes are killed, as at the end of a pid namespace.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,11 +17,13 @@ from msgspec import Struct
 
 from podqos.agent.commands import ContainerPlan
 from podqos.agent.events import Remembered
+from podqos.agent.shutdown import hooks_of, left_seconds, stop_seconds, stopped_before
 from podqos.host.linux.cgroupfs import KernelSignal
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.runtimes.runtime import ContainerId, ContainerStart, Runtime
 from podqos.host.storage.state import PodState
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 
 
 class ContainerRun(Struct):
@@ -55,6 +59,15 @@ class ContainerRun(Struct):
         return path
 
 
+class _Stop(Struct, frozen=True):
+    """How a pod is being stopped."""
+
+    grace_seconds: int
+    runtime: Runtime
+    loop: Loop
+    kill: Callable[[ContainerRun], None]
+
+
 class HostPod:
     """A pod on this machine."""
 
@@ -69,7 +82,10 @@ class HostPod:
         self.is_stopping = False
         self.held: KernelSignal | None = None
         """Signals that a held pod tries to grow."""
-        self._deadline: Timer | None = None
+        self._stop: _Stop | None = None
+        self._timers: list[Timer] = []
+        self._waiting: dict[str, tuple[int, float]] = {}
+        """By name: sidecars that wait for others to end, what is left of their grace period, and since when."""
 
     @property
     def pod(self) -> Pod:
@@ -105,28 +121,60 @@ class HostPod:
                 )
         return known
 
-    def stop(self, grace_seconds: int, runtime: Runtime, loop: Loop, kill: Callable[[HostPod], None]) -> None:
-        """Start stopping the pod; when the grace period is over, ``kill`` is called."""
-        self.is_stopping = True
-        if grace_seconds <= 0:
-            kill(self)
+    def stop(self, grace_seconds: int, runtime: Runtime, loop: Loop, kill: Callable[[ContainerRun], None]) -> None:
+        """Start stopping the pod, or stop it sooner; ``kill`` is called for containers whose grace period is over."""
+        if self._stop is not None and self._stop.grace_seconds <= grace_seconds:
             return
-        self._deadline = loop.call_after(grace_seconds, lambda: kill(self))
-        self.terminate_next(runtime)
+        self.stopped()
+        self.is_stopping = True
+        self._stop = _Stop(grace_seconds, runtime, loop, kill)
+        hooks = hooks_of(self.pod, {}, self.runs)
+        for run in self.running:
+            hook = hooks.get(run.name)
+            if hook:
+                spent_us = min(hook, grace_seconds * SECOND_US)
+                left = left_seconds(grace_seconds, spent_us)
+                self._later(spent_us / SECOND_US, partial(self._await_turn, run, left))
+            else:
+                self._await_turn(run, grace_seconds)
 
-    def terminate_next(self, runtime: Runtime) -> None:
-        """Send SIGTERM to the regular containers; once they have ended, to the last sidecar still running."""
-        sidecars = [container.name for container in self.pod.spec.init_containers if container.is_sidecar]
-        first = [run for run in self.running if run.id.name not in sidecars]
-        last = [run for run in self.running if run.id.name in sidecars]
-        asked = first or sorted(last, key=lambda run: sidecars.index(run.id.name))[-1:]
-        for run in asked:
-            if not run.is_terminating:
-                run.is_terminating = True
-                runtime.terminate(run.id)
+    def terminate_next(self) -> None:
+        """Send SIGTERM to the sidecars whose turn has come because a container has ended."""
+        for name, (left, since) in list(self._waiting.items()):
+            if not self._has_to_wait(name):
+                spent_us = round((time.monotonic() - since) * SECOND_US)
+                self._terminate(self.runs[name], left_seconds(left, spent_us))
 
     def stopped(self) -> None:
-        """Cancel the deadline: all containers have ended."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        """Cancel all deadlines: all containers have ended."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._waiting.clear()
+
+    def _await_turn(self, run: ContainerRun, left: int) -> None:
+        if left > 0 and self._has_to_wait(run.name):
+            self._waiting[run.name] = left, time.monotonic()
+            self._later(left, lambda: self._terminate(run, 0) if run.name in self._waiting else None)
+        else:
+            self._terminate(run, left)
+
+    def _has_to_wait(self, name: str) -> bool:
+        running = {run.name for run in self.running}
+        return not running.isdisjoint(stopped_before(self.pod, name))
+
+    def _terminate(self, run: ContainerRun, left: int) -> None:
+        """Send SIGTERM, and kill when what is left of the grace period is over."""
+        stop = self._stop
+        assert stop is not None
+        self._waiting.pop(run.name, None)
+        if not run.is_running:
+            return
+        if not run.is_terminating:
+            run.is_terminating = True
+            stop.runtime.terminate(run.id)
+        self._later(stop_seconds(left), lambda: stop.kill(run))
+
+    def _later(self, seconds: float, act: Callable[[], None]) -> None:
+        assert self._stop is not None
+        self._timers.append(self._stop.loop.call_after(seconds, act))

@@ -28,7 +28,6 @@ from podqos.host.node.host_pod import ContainerRun
 from podqos.host.runtimes.runtime import ContainerId, Runtime
 from podqos.host.storage.pod_run import ContainerRunSpec, HTTPGetAction, Probe
 
-_DEFAULT_GRACE_SECONDS = 30
 _ANSWER_BYTES = 256
 _MOST_LOOKUPS = 32
 Answer = Callable[[bool], None]
@@ -41,7 +40,7 @@ class Probed(Protocol):
 
     runtime: Runtime
 
-    def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
+    def restart_container(self, name: ContainerId, grace_seconds: int | None) -> None:
         """End a container whose probe fails."""
 
 
@@ -106,8 +105,7 @@ class Prober:
     def _is_alive(self, run: ContainerRun, probe: Probe, good: bool) -> bool:
         if good:
             return True
-        own = probe.termination_grace_period_seconds
-        self._world.restart_container(run.id, _DEFAULT_GRACE_SECONDS if own is None else own)
+        self._world.restart_container(run.id, probe.termination_grace_period_seconds)
         return False
 
     @staticmethod

@@ -41,6 +41,7 @@ from podqos.agent.events import (
     PodStarted,
     PodStopped,
 )
+from podqos.agent.shutdown import grace_seconds_of, pod_grace_seconds, stop_seconds
 from podqos.errors import HostError
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
@@ -206,10 +207,10 @@ class HostWorld:
             case StartContainer(pod, plan, restart_count):
                 self._start_container(self.pods[pod.metadata.uid], plan, restart_count)
                 return (ContainerStarted(pod.metadata.uid, plan.name),)
-            case KillContainer(pod, name):
+            case KillContainer(pod, name, grace):
                 run = self.pods[pod.metadata.uid].runs.get(name)
-                if run is not None and run.is_running:
-                    self.runtime.kill(run.id)
+                if run is not None:
+                    self.restart_container(run.id, grace)
             case StopPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -323,7 +324,8 @@ class HostWorld:
         self.state.save(host_pod.state, in_a_hurry=self.is_hurried)
         if not host_pod.running:
             return (self._stopped(host_pod.uid),)
-        host_pod.stop(grace_seconds, self.runtime, self._loop, self.kill)
+        grace_seconds = pod_grace_seconds(grace_seconds)
+        host_pod.stop(grace_seconds, self.runtime, self._loop, lambda run: self.kill(host_pod, run))
         return ()
 
     def _fail(self, pod: Pod, reason: str, message: str) -> None:
@@ -354,10 +356,11 @@ class HostWorld:
         if pod.held is not None:
             self._loop.watch(pod.held.descriptor, lambda: self.kill(pod), pod.held.events)
 
-    def kill(self, pod: HostPod) -> None:
-        """Kill what is left of a pod."""
+    def kill(self, pod: HostPod, only: ContainerRun | None = None) -> None:
+        """Kill what is left of a pod, or one of its containers."""
         for run in pod.running:
-            self.runtime.kill(run.id)
+            if only is None or run is only:
+                self.runtime.kill(run.id)
         reaction = self._reacting.get(pod.uid)
         if reaction is not None and reaction.killed is None:
             reaction.killed = time.monotonic()
@@ -369,15 +372,16 @@ class HostWorld:
             pod.held.close()
             pod.held = None
 
-    def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
-        """End a container whose probe fails; the agent restarts it."""
+    def restart_container(self, name: ContainerId, grace_seconds: int | None) -> None:
+        """End one container, such as one whose probe fails; the agent restarts it. None: the pod's grace period."""
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
-        if run is None or run.id != name or not run.is_running or run.is_terminating:
+        if pod is None or run is None or run.id != name or not run.is_running or run.is_terminating:
             return
         run.is_terminating = True
         self.runtime.terminate(name)
-        self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
+        after_seconds = stop_seconds(grace_seconds_of(pod.pod) if grace_seconds is None else grace_seconds)
+        self._loop.call_after(after_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
     def _ended(self, ended: ContainerExit) -> None:
         """Handle the end of a run."""
@@ -396,7 +400,7 @@ class HostWorld:
         if not pod.is_stopping:
             self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us, ended.is_lost))
         elif pod.running:
-            pod.terminate_next(self.runtime)
+            pod.terminate_next()
         else:
             self._report(self._stopped(pod.uid))
 

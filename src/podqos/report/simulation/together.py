@@ -18,5 +18,7 @@ def together_words(why: Together) -> str:
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
         case TogetherReason.AUTOSCALED:
             return f"the {why.what} may change any node"
+        case TogetherReason.DRAINED:
+            return f"{why.what} is drained, which concerns pods on all nodes"
         case TogetherReason.ONE_NODE:
             return "there is only one node"

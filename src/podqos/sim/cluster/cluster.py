@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NoPlace
+from podqos.agent.reasons import Because, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
-from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, PodEnd
+from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
 from podqos.sim.cluster.controllers.kinds import controller_of
+from podqos.sim.cluster.controllers.sets import SetController
+from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
+from podqos.sim.cluster.draining import Drain
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.scenario.happenings import NodeLost
+from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 
 if TYPE_CHECKING:
     from podqos.sim.cluster.actors.actors import Actors
@@ -73,6 +76,8 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
+        self.unreachable_us: dict[str, int] = {}
+        """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
         self._actors: Actors | None = None
@@ -100,18 +105,34 @@ class SimCluster:
         So a pod that arrives finds room that another leaves at that moment, wherever the two stand in the files.
         """
         scenario = self.scenario
-        lost = {happening for happening in scenario.happenings if isinstance(happening, NodeLost)}
-        later = [happening for happening in scenario.happenings if NodeLost(happening.at_us, happening.node) in lost]
-        for happening in scenario.happenings:
-            if happening not in later:
-                self.plan(happening.at_us, partial(self._join, happening.node))
+        machines = [happening for happening in scenario.happenings if isinstance(happening, NodeLost | NodeAdded)]
+        lost = {happening for happening in machines if isinstance(happening, NodeLost)}
+        later = [happening for happening in machines if NodeLost(happening.at_us, happening.node) in lost]
+        for machine in machines:
+            if machine not in later:
+                self.plan(machine.at_us, partial(self._join, machine.node))
         for workload in scenario.workloads:
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
         for workload in scenario.workloads:
             self.plan(workload.arrives_us, partial(self._arrive, workload))
+        controllers = {workload.identity: self._controllers[id(workload)] for workload in scenario.workloads}
+        for change in scenario.workload_changes:
+            self.plan(change.at_us, partial(self._change, change, controllers[change.workload]))
+        for happening in scenario.happenings:
+            if not isinstance(happening, NodeLost | NodeAdded):
+                self.plan(happening.at_us, partial(self._happen, happening))
         for each in later:
             self.plan(each.at_us, partial(self._lose if each in lost else self._join, each.node))
+
+    def _happen(self, happening: Happening, now_us: int) -> None:
+        """Let an event happen that is neither the loss nor the arrival of a machine."""
+        match happening:
+            case Cordoned(node=name, takes_pods=takes_pods):
+                self._cordon(name, takes_pods=takes_pods)
+            case Drained(node=name):
+                self._cordon(name, takes_pods=False)
+                Drain(self, happening).begin(now_us)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -120,16 +141,20 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
-        if self._watching and entry.kind in _STATUS_CHANGES:
-            self.plan(self.queue.now_us, partial(self._changed, entry.pod or ""))
+        if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
+            self._tell(entry.pod.replace("/", "_", 1))
         if self._actors is not None:
             self._actors.saw(entry)
 
-    def _changed(self, key: str, now_us: int) -> None:
-        """Tell the controller of a pod that its status has changed, if it wants to know."""
-        uid = key.replace("/", "_", 1)
+    def _tell(self, uid: str) -> None:
+        """Let the controller of a pod know that its status has changed, if it wants to."""
         replica = self._replicas.get(uid)
         if replica is not None and id(replica.workload) in self._watching:
+            self.plan(self.queue.now_us, partial(self._changed, uid))
+
+    def _changed(self, uid: str, now_us: int) -> None:
+        replica = self._replicas.get(uid)
+        if replica is not None:
             self._controllers[id(replica.workload)].changed(self.pods[uid][0], now_us)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
@@ -137,6 +162,25 @@ class SimCluster:
         if node is not None:
             self.fleet.get(node)
         self.entries.append(Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because))
+
+    def announce(self, kind: Kind, by: By, because: Because) -> None:
+        """Write a journal entry about a whole workload."""
+        self.entries.append(Entry(self.queue.now_us, "", kind, None, None, by, because))
+
+    def watch(self, workload: ScenarioWorkload) -> None:
+        """Call the controller of a workload from now on when the status of a pod changes."""
+        self._watching |= {id(workload)}
+
+    def _change(self, change: WorkloadChange, controller: Controller, now_us: int) -> None:
+        """Let a user roll out, roll back or scale a workload."""
+        assert isinstance(controller, SetController), f"{change.workload} is not rolled out or scaled"
+        if isinstance(change, WorkloadScale):
+            workload = controller.workload
+            because = ScaledFromTo(f"{workload.namespace}/{workload.name}", controller.replicas, change.replicas)
+            self.announce(Kind.SCALED, By.USER, because)
+            controller.scale(change.replicas, now_us)
+        else:
+            controller.roll_out(change, now_us)
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
 
@@ -194,6 +238,11 @@ class SimCluster:
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
 
+    def need_all_nodes(self, pod: Pod) -> None:
+        """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
+        if self.scenario.only is not None:
+            raise LeavesShard(pod.key, self.queue.now_us)
+
     def placed(self, pod: Pod, name: str) -> None:
         """Take the scheduler's decision where a pod runs."""
         node = self.fleet.get(name)
@@ -229,16 +278,17 @@ class SimCluster:
         for pod, name in unseen:
             self.write(Entry(self.queue.now_us, name, Kind.DELETED, pod.key, None, By.USER))
 
-    def remove(self, uid: str, why: str) -> None:
-        """Remove a pod; a pending one is gone at once."""
+    def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
+        """Remove a pod, by default with its own grace period; a pending one is gone at once."""
         self._why[uid] = why
         pod, name = self.pods[uid]
+        self._tell(uid)
         if name is None:
             self._forget(pod)
             return
         node = self.fleet.get(name)
         if node is not None:
-            node.report(PodDeleted(uid))
+            node.report(PodDeleted(uid, grace_seconds))
 
     def _forget(self, pod: Pod) -> Replica:
         uid = pod.metadata.uid
@@ -266,6 +316,14 @@ class SimCluster:
         _, name = self.pods[uid]
         node = None if name is None else self.fleet.awake.get(name)
         return None if node is None else node.state.pods.get(uid)
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod comes from."""
+        return self._replicas[uid]
+
+    def why_removed(self, uid: str) -> str:
+        """Return why a pod is being removed; empty if it is not."""
+        return self._why.get(uid, "")
 
     def await_pod(self, pod: Pod) -> None:
         """Count a pod that is gone as expected until it is replaced: disruption budgets do."""
@@ -295,6 +353,10 @@ class SimCluster:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
 
+    def scale_of(self, workload: ScenarioWorkload) -> int:
+        """Return how many pods a workload should have now."""
+        return self._controllers[id(workload)].workload.replicas
+
     # ---- nodes come and go ---------------------------------------------------------------------------------------
 
     def _lose(self, name: str, now_us: int) -> None:
@@ -302,10 +364,20 @@ class SimCluster:
         if node is not None:
             node.lost(now_us)
 
+    def _cordon(self, name: str, *, takes_pods: bool) -> None:
+        """Let a node take no more pods, or take them again."""
+        if self.control_plane.takes_pods(name) == takes_pods:
+            return
+        self.fleet.get(name)
+        kind = Kind.UNCORDONED if takes_pods else Kind.CORDONED
+        self.write(Entry(self.queue.now_us, name, kind, None, None, By.USER))
+        self.control_plane.cordon(name, takes_pods=takes_pods)
+
     def _join(self, name: str, now_us: int) -> None:
         if self.fleet.is_present(name):
             return
         self.fleet.add(name)
+        self.unreachable_us.pop(name, None)
         self.control_plane.joined(name)
         self._start_again(name)
         for controller in self._controllers.values():
@@ -314,10 +386,6 @@ class SimCluster:
     def join(self, name: str) -> None:
         """Let a node join."""
         self._join(name, self.queue.now_us)
-
-    def replica_of(self, uid: str) -> Replica:
-        """Return where a pod that is there comes from."""
-        return self._replicas[uid]
 
     def pods_on(self, name: str) -> list[tuple[str, Pod]]:
         """Return the pods on a node, by uid, in the order of creation."""
@@ -352,11 +420,21 @@ class SimCluster:
         """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""
         self.fleet.drop(node.name)
         noticed_us = self.queue.now_us + NOTICED_AFTER_US
+        self.unreachable_us[node.name] = noticed_us
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))
+        if self._watching:
+            self.plan(noticed_us, partial(self._noticed, node.name))
         for uid, _ in self.in_order():
             pod, name = self.pods[uid]
             if name == node.name:
                 self._plan_loss(uid, pod, noticed_us)
+
+    def _noticed(self, name: str, now_us: int) -> None:
+        """Tell controllers that the pods of a lost node are no longer ready."""
+        for uid, replica in self.in_order():
+            pod, place = self.pods[uid]
+            if place == name and id(replica.workload) in self._watching:
+                self._controllers[id(replica.workload)].changed(pod, now_us)
 
     def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
         seconds = unreachable_seconds(pod.spec.tolerations)
@@ -367,4 +445,12 @@ class SimCluster:
     def _lost_pod(self, uid: str, now_us: int) -> None:
         if self._given_up_us.get(uid) == now_us:
             del self._given_up_us[uid]
-            self._ended(self.pods[uid][0], NODE_LOST)
+            pod, name = self.pods[uid]
+            controller = self._controllers[id(self._replicas[uid].workload)]
+            if not isinstance(controller, StatefulSetController):
+                self._ended(pod, NODE_LOST)
+            elif uid not in self._why:
+                self._why[uid] = NODE_LOST
+                because = NodeUnreachable(name or "", unreachable_seconds(pod.spec.tolerations) or 0)
+                self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, because)
+                controller.changed(pod, now_us)

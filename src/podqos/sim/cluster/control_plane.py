@@ -64,6 +64,7 @@ class ControlPlane:
         self._scheduler: Scheduler | None = None
         self._conditions: dict[str, set[str]] = {}
         self._reported: dict[str, tuple[str, ...]] = {}
+        self._cordoned: set[str] = set()
         self._pending: set[str] = set()
         self._is_placing = False
         self.created_us: dict[str, int] = {}
@@ -75,7 +76,7 @@ class ControlPlane:
         spec = settings.spec
         return Node(
             ObjectMeta(name=name, labels={LABEL_HOSTNAME: name, **spec.labels}),
-            NodeSpec((*spec.taints, *spec.config.register_with_taints)),
+            NodeSpec((*spec.taints, *spec.config.register_with_taints), unschedulable=name in self._cordoned),
             NodeStatus(
                 settings.allocatable.capacity,
                 settings.allocatable.allocatable,
@@ -121,6 +122,17 @@ class ControlPlane:
         self._reported[name] = tuple(sorted(self._conditions.get(name, ())))
         if self._scheduler is not None:
             self._scheduler.report(name, self._reported[name])
+            self._place_soon()
+
+    def takes_pods(self, name: str) -> bool:
+        """Whether a node is not cordoned."""
+        return name not in self._cordoned
+
+    def cordon(self, name: str, *, takes_pods: bool) -> None:
+        """Keep the scheduler from placing pods on a node, or let it do so again."""
+        (self._cordoned.discard if takes_pods else self._cordoned.add)(name)
+        if self._scheduler is not None:
+            self._scheduler.cordon(name, takes_pods=takes_pods)
             self._place_soon()
 
     def joined(self, name: str) -> None:

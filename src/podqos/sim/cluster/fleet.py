@@ -71,7 +71,8 @@ class Fleet:
         scenario = self._cluster.scenario
         first: dict[str, Happening] = {}
         for happening in sorted(scenario.happenings, key=lambda each: each.at_us):
-            first.setdefault(happening.node, happening)
+            if isinstance(happening, NodeLost | NodeAdded):
+                first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
         kept_back |= {
             group.name_of(index)

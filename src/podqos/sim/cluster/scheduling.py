@@ -118,11 +118,6 @@ class Scheduler:
         """Return the node on which a pending pod waits for its victims to stop."""
         return self._cluster.nominations.node_of(view)
 
-    @property
-    def budgets(self) -> Budgets:
-        """What disruption budgets allow now."""
-        return self._budgets()
-
     def view_of(self, pod: Pod) -> PodView:
         """Return a pod as the scheduler sees it."""
         return self._views.of(pod)
@@ -151,6 +146,12 @@ class Scheduler:
         reported = tuple(NodeCondition(condition, "True") for condition in conditions)
         state.node = replace(state.node, status=replace(state.node.status, conditions=reported))
         state.taints = taints_of(state.node, self._profile)
+        state.version += 1
+
+    def cordon(self, node: str, *, takes_pods: bool) -> None:
+        """Learn whether a node takes pods."""
+        state = self._states.get(node) or self._away[node]
+        state.node = replace(state.node, spec=replace(state.node.spec, unschedulable=not takes_pods))
         state.version += 1
 
     def no_place(self, view: PodView) -> NoPlace:

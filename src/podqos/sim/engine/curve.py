@@ -23,8 +23,10 @@ Knot = tuple[int, int]
 
 _time_of = itemgetter(0)
 
-_MANY_KNOTS = 32
-_MOST_KEPT = (1 << 63) - 1
+MANY_KNOTS = 32
+"""From so many on they are kept as columns."""
+MOST_KEPT = (1 << 63) - 1
+"""The largest number that a column holds."""
 
 
 class Clock(StrEnum):
@@ -78,7 +80,7 @@ class Knots(Sequence[Knot]):
 
 def kept(knots: Sequence[Knot]) -> Sequence[Knot]:
     """Return knots as they are kept: many of them as columns."""
-    if len(knots) < _MANY_KNOTS or max(map(max, knots)) > _MOST_KEPT:
+    if len(knots) < MANY_KNOTS or max(map(max, knots)) > MOST_KEPT:
         return tuple(knots)
     times_us = [time_us for time_us, _ in knots]
     values = array("q", (value for _, value in knots))

@@ -59,7 +59,7 @@ class IdleBounds:
     def load(self, pod: Pod, demands: Demands) -> Load | None:
         """Return what a pod adds to the node; None where something can happen to it on its own."""
         inits = [container.name for container in pod.spec.init_containers if not container.is_sidecar]
-        if not self._is_usable or any(demand.exits_after_us is not None for demand in demands.values()):
+        if not self._is_usable or any(demand.ends for demand in demands.values()):
             return None
         if any(demands.get(name, IDLE) != IDLE for name in inits):
             return None

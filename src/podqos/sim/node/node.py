@@ -205,7 +205,7 @@ class SimNode:
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
         """Let the kubelet find out at its next relist that a container has ended, or at once if it stops the pod."""
         if container.pod.is_stopping:
-            self.world.ended_while_stopping(container.pod)
+            self.world.ended_while_stopping(container)
             return
         now_us = self.now_us
         event = ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)

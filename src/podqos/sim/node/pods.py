@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from podqos.agent.commands import ContainerPlan
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.shutdown import Shutdown
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
@@ -135,10 +136,11 @@ class SimPod:
     __slots__ = (
         "containers",
         "demand_of",
+        "ended_us",
+        "ends_us",
         "group",
         "is_critical",
         "is_gone",
-        "is_stopping",
         "kept",
         "key",
         "local_limits",
@@ -147,6 +149,7 @@ class SimPod:
         "pod",
         "priority",
         "request_nanos",
+        "shutdown",
         "tmpfs",
         "uid",
         "working_set",
@@ -167,7 +170,12 @@ class SimPod:
         self.demand_of = demand_of
         self.containers: dict[str, SimContainer] = {}
         self.working_set = Gauge()
-        self.is_stopping = False
+        self.shutdown: Shutdown | None = None
+        """How it is being stopped."""
+        self.ends_us: dict[str, int] = {}
+        """By container: when one that still runs ends at the latest, if the pod is being stopped."""
+        self.ended_us: dict[str, int] = {}
+        """By container: when one has ended since."""
         self.is_gone = False
         self.pids: tuple[Supply, ...] = ()
         """What its process ids come from."""
@@ -177,6 +185,11 @@ class SimPod:
         self.kept: dict[tuple[str, str], Allocation] = {}
         """By container and volume in memory: what it wrote before it ended. Charged to the pod, and part of its working
         set, until nothing is left of the pod."""
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it is being stopped."""
+        return self.shutdown is not None
 
     @property
     def counts_once(self) -> bool:

@@ -16,32 +16,33 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import AgentState, Resting
-from podqos.eviction.observation import SignalObservation, observe
+from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
-from podqos.kernel.build import PAGE_BYTES
-from podqos.kernel.cpu import CORE_NANO
-from podqos.kernel.memcg import oom_total_pages
 from podqos.model.pod import Pod
-from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_NS
+from podqos.sim.node.cpu_meter import MILLI
+from podqos.sim.node.decisions import (
+    MOST_DECISIONS,
+    container_usage,
+    machine_usage,
+    seen_by_kernel,
+    seen_by_kubelet,
+)
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
-from podqos.sim.node.oom_kill import cuts
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import left_of
-from podqos.sim.node.statistics import pod_stats, working_set_bytes
+from podqos.sim.node.statistics import working_set_bytes
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, MachineSpec
 from podqos.survival.counterfactual.kernel import KernelMoment
 from podqos.survival.counterfactual.kubelet import KubeletMoment
-from podqos.survival.orders.orders import OOMDomain
 
 _DERIVED = (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)
 """What is configured for these does not count: they follow other filesystems."""
 _MOST_LOOKS = 5000
 """So many times the rhythm of a kubelet's looks may change; what is later is not kept."""
-MOST_DECISIONS = 200
-"""For this many evictions, and kills, of a node the input of the decision is kept."""
 
 
 class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
@@ -134,7 +135,7 @@ class NodeRecord(Struct):
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the node at a moment, as both kill orders want it (``survival.orders``)."""
-        node = _machine(self.spec, self.name, moment.system_bytes)
+        node = machine_usage(self.spec, self.name, moment.system_bytes)
         return Snapshot(node, tuple(_usage(self.pods[key], pod) for key, pod in moment.pods.items()))
 
 
@@ -198,10 +199,10 @@ class Recorder:
         self._machines[node.name] = node
         _note_looks(record, node, now_us)
 
-    def _before_kill(self, node: SimNode, group: MemoryGroup, now_us: int) -> None:
+    def _before_kill(self, node: SimNode, group: MemoryGroup, _: SimContainer, now_us: int) -> None:
         record = self._record(node)
         if len(record.kills) < MOST_DECISIONS:
-            record.kills.append(_seen_by_kernel(node, group, now_us))
+            record.kills.append(seen_by_kernel(node, group, now_us))
             _add_pods(record, (used.pod for used in record.kills[-1].snapshot.pods))
 
     def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
@@ -220,16 +221,8 @@ class Recorder:
         evicted = any(entry.kind is Kind.EVICTED and entry.node == node.name for entry in written)
         before = self._states.get(node.name)
         if evicted and before is not None and node.looks and len(record.evictions) < MOST_DECISIONS:
-            first, *second = map(observe, node.looks)
             _add_pods(record, before.active_pods)
-            record.evictions[now_us] = KubeletMoment(
-                config=node.settings.agent.eviction,
-                state=before.manager,
-                now_us=now_us,
-                observation=first,
-                pods=before.active_pods,
-                cleaned_up=second[0] if second else None,
-            )
+            record.evictions[now_us] = seen_by_kubelet(node, before, now_us)
 
     def _keep_last(self, name: str) -> None:
         """Keep how a node looked before an event after which it was not there."""
@@ -262,7 +255,7 @@ class Recorder:
     def _record(self, node: SimNode) -> NodeRecord:
         record = self._records.get(node.name)
         if record is None:
-            record = self._records[node.name] = NodeRecord(node.name, node.settings.spec, _lines(node))
+            record = self._records[node.name] = NodeRecord(node.name, node.settings.spec, threshold_lines(node))
         return record
 
     def _thin(self, record: NodeRecord) -> None:
@@ -322,7 +315,7 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     """Return how a node looks now."""
     world, memory = node.world, node.world.memory
     shares = world.cpu.shares(now_us) if world.cpu.running else {}
-    granted = {path: share.granted_nano // CORE_NANO for path, share in shares.items()}
+    granted = {path: share.granted_nano // MILLI for path, share in shares.items()}
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
@@ -333,48 +326,8 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     )
 
 
-def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMoment:
-    """Return how the kernel sees a node whose pods, or some of them, are out of memory."""
-    world, memory = node.world, node.world.memory
-    lacking = cuts(memory.members(group), group, now_us)
-    pods = tuple(
-        PodUsage(
-            pod.pod,
-            _stats(pod, now_us, sum(lacking.get(container.path, 0) for container in pod.running)),
-            tuple(_container(container, now_us, lacking.get(container.path, 0)) for container in pod.running),
-        )
-        for pod in world.pods.values()
-        if not pod.is_gone
-    )
-    usage = _machine(node.settings.spec, node.name, memory.system_working_set_bytes(now_us))
-    withheld = {
-        (pod.uid, container.name): lacking[container.path]
-        for pod in world.pods.values()
-        for container in pod.running
-        if container.path in lacking
-    }
-    agent = node.settings.agent
-    return KernelMoment(
-        Snapshot(usage, pods),
-        agent.cgroups,
-        OOMDomain(oom_total_pages(memory.machine, group.settings) * PAGE_BYTES, group.path),
-        agent.profile,
-        group.excess_bytes(now_us),
-        withheld,
-        now_us,
-    )
-
-
-def _stats(pod: SimPod, now_us: int, cut_bytes: int) -> PodStats:
-    """Return the figures of a pod without what it wanted at last and did not get."""
-    stats = pod_stats(pod, now_us)
-    memory = stats.memory
-    if not cut_bytes or memory is None or memory.working_set_bytes is None:
-        return stats
-    return replace(stats, memory=replace(memory, working_set_bytes=memory.working_set_bytes - cut_bytes))
-
-
-def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
+def threshold_lines(node: SimNode) -> tuple[ThresholdLine, ...]:
+    """Return the eviction thresholds of a node's kubelet."""
     signals = node.world.signals()
     return tuple(
         ThresholdLine(
@@ -389,30 +342,13 @@ def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
     )
 
 
-def _machine(spec: MachineSpec, name: str, system_bytes: int) -> NodeUsage:
-    return NodeUsage(spec.memory_bytes, spec.swap_bytes, name, system_bytes)
-
-
 def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     running = tuple(pod.running)
     return PodMoment(
-        containers=tuple(_container(container, now_us) for container in running),
+        containers=tuple(container_usage(container, now_us) for container in running),
         cpu_wanted_milli=sum(container.cpu.at(now_us) for container in running if container.cpu is not None),
         cpu_granted_milli=sum(granted.get(container.path, 0) for container in running),
         kept_bytes=pod.kept_bytes(now_us),
-    )
-
-
-def _container(container: SimContainer, now_us: int, cut_bytes: int = 0) -> ContainerUsage:
-    active, inactive = container.active_file, container.inactive_file
-    return ContainerUsage(
-        name=container.name,
-        anon_bytes=max(0, container.anon_bytes(now_us) - cut_bytes),
-        active_file_bytes=0 if active is None else active.at(now_us),
-        inactive_file_bytes=0 if inactive is None else inactive.at(now_us),
-        swap_bytes=container.swap_bytes(),
-        tmpfs_bytes=container.tmpfs_bytes(now_us),
-        processes=container.process_count(now_us),
     )
 
 

@@ -47,7 +47,7 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     for supply in supplies:
         supply.add(container.pids, taker)
     if not _is_nothing(demand.cpu_milli):
-        world.cpu.start(container, now_us)
+        world.cpu.start(container, now_us, lambda _: exited(world, container, demand.exit_code))
     _plan_exit(world, container, now_us)
 
 
@@ -140,7 +140,7 @@ def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> Non
         if not _is_nothing(curve):
             supply.add(Allocation(curve, (supply.gauge,), plan, now_us), None)
     if not _is_nothing(system.cpu_milli):
-        world.cpu.system = Allocation(system.cpu_milli, (world.cpu.wanted,), plan, now_us)
+        world.cpu.begin_system(system.cpu_milli, now_us)
     memory.eased(now_us)
 
 
@@ -272,10 +272,10 @@ def _drop_disk(world: NodeResources, container: SimContainer, now_us: int) -> No
 
 
 def _plan_exit(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """End a container when its demand says so; an init container without an exit time ends at once."""
+    """End a container when its demand says so; an init container without exit time or work when its demand settles."""
     after_us = container.demand.exits_after_us
-    if after_us is None and _is_init(container):
-        after_us = 0
+    if not container.demand.ends and _is_init(container):
+        after_us = container.demand.settles_us(now_us)
     if after_us is None:
         return
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from podqos.agent.commands import (
     Command,
     ContainerPlan,
@@ -28,12 +30,12 @@ from podqos.agent.commands import (
 from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.shutdown import Shutdown, hooks_of, pod_grace_seconds
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.resources import MEMORY
 from podqos.model.stats import Summary
-from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import GaugeMark
@@ -61,6 +63,8 @@ from podqos.sim.scenario.scenario import Options
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 KILLED_CODE = 137
 """The exit code of what was killed: 128 and the number of SIGKILL."""
+TERMINATED_CODE = 143
+"""The same of what ended when it was asked to, with SIGTERM."""
 
 
 class NodeWorld(NodeResources):
@@ -70,8 +74,9 @@ class NodeWorld(NodeResources):
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.before_kill: Callable[[MemoryGroup, int], None] | None = None
-        """Called before each kill with the group that is out of memory and the time, to record what the kernel saw."""
+        self.before_kill: Callable[[MemoryGroup, SimContainer, int], None] | None = None
+        """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
+        """
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -90,8 +95,8 @@ class NodeWorld(NodeResources):
                 return self._start_pod(command)
             case StartContainer():
                 return self._start_container(command)
-            case KillContainer(pod, name):
-                return self._kill_container(self.pods[pod.metadata.uid], name)
+            case KillContainer(pod, name, grace):
+                return self._kill_container(self.pods[pod.metadata.uid], name, grace)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -186,16 +191,64 @@ class NodeWorld(NodeResources):
     # ---- pods go -------------------------------------------------------------------------------------------------
 
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
+        """Stop a pod; a grace period that has begun can only become shorter."""
         stopping = self.pods[pod.metadata.uid]
-        stopping.is_stopping = True
+        shutdown = self._shutdown(stopping, grace_seconds)
+        before = stopping.shutdown
+        if before is not None and before.grace_seconds <= shutdown.grace_seconds:
+            return ()
+        stopping.shutdown = shutdown
         if not any(stopping.running):
             return self._stopped(stopping)
-        after_us = min(self._options.container_stop_us, grace_seconds * SECOND_US)
-        return self._later(after_us, lambda: self._stopped(stopping))
+        known = stopping.ends_us
+        return self._end_in_time(
+            stopping, {name: min(at_us, known.get(name, at_us)) for name, at_us in self._ends_us(stopping).items()}
+        )
+
+    def _shutdown(self, pod: SimPod, grace_seconds: int) -> Shutdown:
+        stated = {
+            name: container.demand.pre_stop_us
+            for name, container in pod.containers.items()
+            if container.demand.pre_stop_us is not None
+        }
+        return Shutdown(
+            pod.pod,
+            self.owner.now_us,
+            pod_grace_seconds(grace_seconds, self.settings.agent.profile),
+            self._options.container_stop_us,
+            hooks_of(pod.pod, stated, pod.containers),
+        )
+
+    @staticmethod
+    def _ends_us(pod: SimPod) -> dict[str, int]:
+        assert pod.shutdown is not None
+        return pod.shutdown.ends_us([container.name for container in pod.running], pod.ended_us)
+
+    def _end_in_time(self, pod: SimPod, ends_us: dict[str, int]) -> Sequence[Event]:
+        """End the containers of a pod that is being stopped when their time has come."""
+        pod.ends_us = ends_us
+        now_us = self.owner.now_us
+        return [
+            event
+            for at_us in sorted({*ends_us.values()})
+            for event in self._later(max(0, at_us - now_us), lambda: self._end_due(pod))
+        ]
+
+    def _end_due(self, pod: SimPod) -> Sequence[Event]:
+        if pod.is_gone:
+            # It ended before its time was over, or was stopped twice (deleted, then evicted): the shorter time counts.
+            return ()
+        now_us = self.owner.now_us
+        due = [container for container in pod.running if pod.ends_us[container.name] <= now_us]
+        if len(due) == sum(1 for _ in pod.running):
+            return self._stopped(pod)
+        for container in due:
+            finish(self, container, now_us)
+            pod.ended_us[container.name] = now_us
+        return ()
 
     def _stopped(self, pod: SimPod) -> Sequence[Event]:
         if pod.is_gone:
-            # It ended before its time was over, or was stopped twice (deleted, then evicted): the shorter time counts.
             return ()
         self._kill(pod)
         pod.is_gone = True
@@ -204,21 +257,34 @@ class NodeWorld(NodeResources):
         # Without a cgroup of its own there is no further command for it.
         return (stopped, *self._clean_up(pod)) if pod.group is self.memory.root else (stopped,)
 
-    def ended_while_stopping(self, pod: SimPod) -> None:
+    def ended_while_stopping(self, container: SimContainer) -> None:
         """Note that a container of a pod that is being stopped has ended by itself: after the last the pod is gone."""
-        if not any(pod.running):
+        pod = container.pod
+        pod.ended_us[container.name] = self.owner.now_us
+        if any(pod.running):
+            self._end_in_time(pod, self._ends_us(pod))
+        else:
             self.owner.plan(self.owner.now_us, EventPriority.LIFE, lambda _: self._report(self._stopped(pod)))
 
     def _kill(self, pod: SimPod) -> None:
         for container in tuple(pod.running):
             finish(self, container, self.owner.now_us)
 
-    def _kill_container(self, pod: SimPod, name: str) -> Sequence[Event]:
+    def _kill_container(self, pod: SimPod, name: str, grace_seconds: int) -> Sequence[Event]:
         container = pod.containers[name]
         if not container.is_running:
             return ()  # it has ended by itself, which the kubelet is about to hear
-        finish(self, container, self.owner.now_us)
-        return (ContainerExited(pod.uid, name, KILLED_CODE),)
+        shutdown = replace(self._shutdown(pod, grace_seconds), grace_seconds=grace_seconds)
+        started_us, after_us = container.started_us, shutdown.ends_us((name,), {})[name] - self.owner.now_us
+
+        def end() -> Sequence[Event]:
+            if not container.is_running or container.started_us != started_us:
+                return ()
+            finish(self, container, self.owner.now_us)
+            is_killed = after_us < shutdown.takes_us
+            return (ContainerExited(pod.uid, name, KILLED_CODE if is_killed else TERMINATED_CODE),)
+
+        return self._later(after_us, end)
 
     def _hold(self, pod: SimPod) -> None:
         """Kill a pod as soon as it grows: its memory is free at once, and the agent is told that it has stopped."""
@@ -262,8 +328,6 @@ class NodeWorld(NodeResources):
     def _out_of_memory(self, group: MemoryGroup, now_us: int) -> None:
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
-            if self.before_kill is not None:
-                self.before_kill(group, now_us)
             denied = cuts(self.memory.members(group), group, now_us)
             killed = next_kill(self.memory, group, now_us, self.owner.would_evict(denied=denied))
             if killed is None:
@@ -273,6 +337,8 @@ class NodeWorld(NodeResources):
                     forget_unwritten(self, group, now_us)
                 return
             container = killed.container
+            if self.before_kill is not None:
+                self.before_kill(group, container, now_us)
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
                 for volume, lacking in unwritten(container, self.memory.members(group), group, now_us):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from podqos.sim.engine.curve import ZERO, Curve, constant
+from podqos.sim.engine.curve import ZERO, Clock, Curve, constant
 
 ONE = constant(1)
 
@@ -46,6 +46,33 @@ class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
     exits_after_us: int | None = None
     """How long after its start the container ends by itself; None is never."""
     exit_code: int = 0
+    pre_stop_us: int | None = None
+    """How long its ``preStop`` hook takes; None is what the hook says: a ``sleep`` its seconds, others nothing."""
+    work_us: int | None = None
+    """How much CPU time it has to get until it ends by itself; None: that does not end it. A container that is started
+    again begins anew."""
+
+    def settles_us(self, start_us: int) -> int | None:
+        """Return how long after its start it no longer changes: at once if it is constant, None if it always does.
+
+        A model: that long an init container runs that does not state when it ends.
+        """
+        curves = [getattr(self, name) for name in self.__struct_fields__]
+        curves += [curve for volume in self.volumes.values() for curve in (volume.used_bytes, volume.inodes)]
+        after_us = 0
+        for curve in curves:
+            if not isinstance(curve, Curve) or curve.is_constant:
+                continue
+            if curve.period_us is not None:
+                return None
+            last_us, _ = curve.knots[-1]
+            after_us = max(after_us, last_us if curve.clock is Clock.CONTAINER else last_us - start_us)
+        return after_us
+
+    @property
+    def ends(self) -> bool:
+        """Whether it ends by itself."""
+        return self.exits_after_us is not None or self.work_us is not None
 
     @property
     def pids_wanted(self) -> Curve:

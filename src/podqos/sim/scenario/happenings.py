@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.controllers.drain import DrainSettings
+
 
 class NodeLost(Struct, frozen=True, gc=False, tag=True):
     """A machine is lost, with everything that ran on it."""
@@ -19,4 +21,20 @@ class NodeAdded(Struct, frozen=True, gc=False, tag=True):
     node: str
 
 
-Happening = NodeLost | NodeAdded
+class Cordoned(Struct, frozen=True, gc=False, tag=True):
+    """A machine takes no more pods, or takes them again."""
+
+    at_us: int
+    node: str
+    takes_pods: bool = False
+
+
+class Drained(Struct, frozen=True, gc=False, tag=True):
+    """A machine is cordoned, and its pods are evicted through the API."""
+
+    at_us: int
+    node: str
+    settings: DrainSettings = DrainSettings()
+
+
+Happening = NodeLost | NodeAdded | Cordoned | Drained

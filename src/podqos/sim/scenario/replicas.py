@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.controllers.stateful_sets import StatefulSetSpec
 from podqos.model.node import TAINT_UNREACHABLE, Node
 from podqos.model.pod import Pod, Toleration, Workload
 from podqos.model.profile import Profile
@@ -42,7 +43,7 @@ def is_bound(workload: ScenarioWorkload) -> bool:
 
 def is_there_first(workload: ScenarioWorkload) -> bool:
     """Whether its pods are on their nodes from the start, and not deleted at once."""
-    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0
+    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0 and workload.cron is None
 
 
 def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
@@ -53,7 +54,12 @@ def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
 def name_of(workload: ScenarioWorkload, number: int) -> str:
     """Return the name of such a pod; a single pod keeps its own."""
     alone = workload.kind == POD and workload.replicas == 1
-    return workload.name if alone else f"{workload.name}-{number}"
+    return workload.name if alone else f"{workload.name}-{first_ordinal(workload) + number}"
+
+
+def first_ordinal(workload: ScenarioWorkload) -> int:
+    """Return the number in the name of its first pod."""
+    return workload.rollout.start if isinstance(workload.rollout, StatefulSetSpec) else 0
 
 
 def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile) -> Iterator[Pod]:

@@ -11,11 +11,15 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.controllers.daemon_sets import DaemonSetSpec
+from podqos.controllers.deployments import DeploymentSpec
+from podqos.controllers.stateful_sets import StatefulSetSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
 from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
@@ -25,10 +29,16 @@ from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
 from podqos.sim.scenario.node_groups import ClusterAutoscaler
 
+RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
+
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 # The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
+DEFAULT_NODEFS_BYTES = 100 * 2**30
+
+DEFAULT_START_US = 946_684_800 * SECOND_US
+"""2000-01-01T00:00:00Z, a Saturday."""
 
 
 class Filesystem(Struct, frozen=True, gc=False):
@@ -112,12 +122,52 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
     spread: bool = False
     """Bound without asking the scheduler, evenly over all nodes: replica i runs on node i modulo their number."""
+    job: JobSpec | None = None
+    """Of a Job, or of the Jobs of a CronJob: the spec as the API server stores it."""
+    cron: CronJobSpec | None = None
+    """Of a CronJob: it has pods when its schedule says so."""
     recreate: bool = True
     """Whether a controller replaces pods that were evicted, failed or were lost with their node."""
+    rollout: RolloutSpec | None = None
+    """How its controller creates, updates and scales its pods; None is by default."""
 
     def demand_of(self, replica: int, container: str) -> ContainerDemand:
         """Return what a container of a replica wants."""
         return self.demands[replica % len(self.demands)].get(container, IDLE)
+
+    @property
+    def identity(self) -> str:
+        """Its kind, namespace and name."""
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+
+class WorkloadRollout(Struct, frozen=True):
+    """A workload gets another template: that of a new revision, or of an earlier one."""
+
+    at_us: int
+    workload: str
+    """Its ``identity``."""
+    template: ScenarioWorkload | None
+    """With the pod and the demand of the revision; None is as it arrived."""
+    number: int
+    """Which template it is, in the order of their first rollout; 1 is that with which it arrived."""
+    revision: int
+    """Its number in the history from now on: a rollback counts, too."""
+    rolled_back: bool = False
+    replicas: int | None = None
+    """The wanted number of pods, where the manifest changes that as well."""
+
+
+class WorkloadScale(Struct, frozen=True):
+    """A user wants another number of pods."""
+
+    at_us: int
+    workload: str
+    """Its ``identity``."""
+    replicas: int
+
+
+WorkloadChange = WorkloadRollout | WorkloadScale
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -152,10 +202,14 @@ class Scenario(Struct, frozen=True, kw_only=True):
     description: str = ""
     seed: int = 0
     duration_us: int
+    start_us: int = DEFAULT_START_US
+    """The time of day and year at which it begins, in microseconds since 1970: CronJobs run by it."""
     nodes: tuple[NodeGroup, ...]
     workloads: tuple[ScenarioWorkload, ...]
     """In the order in which they were written, which is that of arrival at the same time."""
     happenings: tuple[Happening, ...] = ()
+    workload_changes: tuple[WorkloadChange, ...] = ()
+    """Rollouts, rollbacks and scalings, in the order of the file."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
     autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()

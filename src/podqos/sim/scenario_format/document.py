@@ -26,7 +26,15 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerPart
 from podqos.sim.scenario_format.events import EventPart
 from podqos.sim.scenario_format.parts import Part
-from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
+from podqos.sim.scenario_format.shape_document import (
+    CpuTime,
+    Duration,
+    Shape,
+    converted,
+    read_cpu_time,
+    read_duration,
+    read_shape,
+)
 from podqos.sim.scenario_format.shape_text import Unit
 
 API_VERSION = "podqos.dev/v1alpha1"
@@ -148,7 +156,7 @@ class ExitPart(Part, frozen=True):
     """The exit of a container on its own."""
 
     after: Duration | None = None
-    """After its start."""
+    """After its start; not with work."""
     code: int = 0
 
 
@@ -166,6 +174,9 @@ class DemandPart(Part, frozen=True):
     pids: Shape | None = None
     """Processes and threads; absent: like processes."""
     cpu: Shape = Shape()
+    """Cores; with work: how many it can use at once, absent: 1."""
+    work: CpuTime | None = None
+    """CPU time, such as 60 cpu-s: the container exits when it has got that much. Restarted, it begins anew."""
     rootfs: Shape = Shape()
     """The writable layer."""
     rootfs_inodes: Shape = Shape()
@@ -174,6 +185,8 @@ class DemandPart(Part, frozen=True):
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
+    pre_stop: Duration | None = None
+    """How long the container's preStop hook takes; absent: the seconds of a sleep, and no time for other hooks."""
 
 
 class VariantPart(Part, frozen=True):
@@ -232,6 +245,8 @@ class ScenarioSpec(Part, frozen=True):
 
     description: str = ""
     duration: Duration | None = None
+    start: str = ""
+    """The time at which it begins, such as 2026-11-15T23:55:00Z, for CronJobs; absent: 2000-01-01T00:00:00Z."""
     seed: int = 0
     kubernetes_version: str = ""
     """Absent: the newest."""
@@ -266,7 +281,13 @@ def demands(part: DemandPart | SystemPart) -> Iterator[tuple[str, str, Unit, Sha
         shape = getattr(part, name)
         if isinstance(shape, Shape):
             called = _CALLED.get(name) or (name if name.endswith("_inodes") else f"{name}_bytes")
-            yield written, called, Unit.MILLI if name == "cpu" else Unit.WHOLE, shape
+            yield written, called, _unit(name), shape
+
+
+def _unit(name: str) -> Unit:
+    if name == "cpu":
+        return Unit.MILLI
+    return Unit.COUNT if name in {"processes", "pids"} or name.endswith("inodes") else Unit.WHOLE
 
 
 _CALLED = {"memory": "anon_bytes", "cpu": "cpu_milli", "processes": "processes", "pids": "pids"}
@@ -287,7 +308,13 @@ def examination() -> Examination:
     return Examination(
         is_live=False,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
-        readers={Duration: read_duration, Shape: read_shape, KubeletPart: _read_kubelet, VolumePart: _read_volume},
+        readers={
+            Duration: read_duration,
+            CpuTime: read_cpu_time,
+            Shape: read_shape,
+            KubeletPart: _read_kubelet,
+            VolumePart: _read_volume,
+        },
     )
 
 

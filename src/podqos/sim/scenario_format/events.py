@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+from podqos.controllers.drain import DrainSettings
 from podqos.manifest.plain import FieldPath
-from podqos.sim.scenario.happenings import Happening, NodeAdded, NodeLost
+from podqos.model.time_units import SECOND_US
+from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Report
+
+
+class DrainPart(Part, frozen=True):
+    """A drain, with the options of kubectl."""
+
+    node: str = ""
+    grace_period: Duration | None = None
+    """Of every pod; absent: each pod's own."""
+    timeout: Duration = Duration(0)
+    """When kubectl gives up; 0s: never."""
+    ignore_daemon_sets: bool = False
+    """Whether pods of DaemonSets stay; otherwise they make the drain fail."""
+    delete_empty_dir_data: bool = False
+    """Whether pods with an emptyDir are evicted; otherwise they make the drain fail."""
+    force: bool = False
+    """Whether pods without a controller are evicted; otherwise they make the drain fail."""
+    disable_eviction: bool = False
+    """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
 
 
 class EventPart(Part, frozen=True):
@@ -19,6 +39,12 @@ class EventPart(Part, frozen=True):
     """The machine that is lost, with everything on it."""
     node_joins: str = ""
     """A machine that joins, for the first time or after it was lost; pods still bound to it start anew."""
+    cordon: str = ""
+    """The machine that takes no more pods from the scheduler."""
+    uncordon: str = ""
+    """The machine that takes pods again."""
+    drain: DrainPart | None = None
+    """A machine that is cordoned and whose pods are evicted through the API, as by kubectl drain."""
 
 
 _Reader = Callable[[EventPart, FieldPath], Happening | None]
@@ -35,6 +61,9 @@ class EventReader:
         self._readers: Mapping[str, _Reader] = {
             "node_lost": partial(self._of_node, NodeLost, "node_lost"),
             "node_joins": partial(self._of_node, NodeAdded, "node_joins"),
+            "cordon": self._cordon,
+            "uncordon": self._cordon,
+            "drain": self._drain,
         }
 
     def happenings(self, events: Sequence[EventPart]) -> Iterator[Happening]:
@@ -56,6 +85,26 @@ class EventReader:
     ) -> Happening | None:
         name = getattr(event, field)
         return made(int(event.at), name) if self._is_node(name, path) else None
+
+    def _cordon(self, event: EventPart, path: FieldPath) -> Happening | None:
+        name = event.cordon or event.uncordon
+        return Cordoned(int(event.at), name, takes_pods=bool(event.uncordon)) if self._is_node(name, path) else None
+
+    def _drain(self, event: EventPart, path: FieldPath) -> Happening | None:
+        part = event.drain
+        assert part is not None
+        if not self._is_node(part.node, (*path, "node")):
+            return None
+        grace = part.grace_period
+        settings = DrainSettings(
+            grace_period_seconds=None if grace is None else int(grace) // SECOND_US,
+            timeout_us=int(part.timeout),
+            ignore_daemon_sets=part.ignore_daemon_sets,
+            delete_empty_dir_data=part.delete_empty_dir_data,
+            force=part.force,
+            disable_eviction=part.disable_eviction,
+        )
+        return Drained(int(event.at), part.node, settings)
 
     def _is_node(self, name: str, path: FieldPath) -> bool:
         if name in self._known_nodes:

@@ -6,7 +6,7 @@ it names, and ``resolve`` makes a scenario of all that. All problems are reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -17,16 +17,18 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
+from podqos.manifest.times import read_time
 from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.nodes import NodeReader
+from podqos.sim.scenario_format.plausibility import check_events
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workloads import DemandReader
@@ -120,6 +122,7 @@ class _Resolution:
         scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)
         nodes = scaling.node_groups(NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes))
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
+        check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
         workloads = demands.workloads(spec.workloads, self._materials.workloads)
         return Scenario(
@@ -127,22 +130,45 @@ class _Resolution:
             description=" ".join(spec.description.split()),
             seed=spec.seed,
             duration_us=self._setting.duration_us,
+            start_us=self._start_us(),
             nodes=nodes,
             workloads=workloads,
             happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
             budgets=self._materials.budgets,
-            autoscalers=self._materials.autoscalers,
+            autoscalers=self._autoscalers(workloads),
             cluster_autoscaler=scaling.autoscaler(nodes, workloads),
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),
         )
 
+    def _autoscalers(self, workloads: Sequence[ScenarioWorkload]) -> tuple[HorizontalPodAutoscaler, ...]:
+        """Return the autoscalers of workloads that a controller keeps."""
+        left = {(workload.namespace, workload.kind, workload.name) for workload in workloads if not workload.recreate}
+        for autoscaler in self._materials.autoscalers:
+            if autoscaler.workload in left:
+                what = f"the HorizontalPodAutoscaler {autoscaler.metadata.name} is ignored: nothing creates its pods"
+                self._warn(("spec", "workloads"), what, "leave out recreate: false")
+        return tuple(known for known in self._materials.autoscalers if known.workload not in left)
+
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
         self.findings.append(FieldProblem(path, what, fix))
 
     def _warn(self, path: FieldPath, what: str, fix: str) -> None:
         self.findings.append(FieldProblem(path, what, fix, Severity.WARNING))
+
+    def _start_us(self) -> int:
+        if not self._spec.start:
+            return DEFAULT_START_US
+        fix = "a date and time such as 2026-11-15T23:55:00Z"
+        try:
+            time_us, is_date = read_time(self._spec.start)
+        except InputError as error:
+            self._report(("spec", "start"), error.what, fix)
+            return DEFAULT_START_US
+        if not is_date:
+            self._report(("spec", "start"), f'"{self._spec.start}" is not a date', fix)
+        return time_us
 
     def _profile(self) -> Profile:
         if not self._spec.kubernetes_version:

@@ -8,17 +8,18 @@ from podqos.errors import InputError
 from podqos.kernel.memory import Watermarks
 from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import LEAST_NODE_BYTES
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.kubelet_start import check_starts
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, MachineSpec, NodeGroup
+from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, DEFAULT_NODEFS_BYTES, Filesystem, MachineSpec, NodeGroup
 from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart, demands
+from podqos.sim.scenario_format.plausibility import NodeChecks
 from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
 
 MOST_NODES = 100_000
-DEFAULT_NODEFS_BYTES = 100 * 2**30
 # The default of mkfs.ext4.
 BYTES_PER_INODE = 16 * 2**10
 
@@ -63,6 +64,8 @@ class NodeReader:
         if part.cgroup_version not in {1, 2}:
             self._report((*path, "cgroupVersion"), "must be 1 or 2", "2 is the default")
         files = part.filesystems
+        checks = NodeChecks(part, path, self._report)
+        checks.run()
         spec = MachineSpec(
             name=part.name,
             memory_bytes=self._required(part.capacity.memory, (*path, "capacity", "memory"), "64Gi").value,
@@ -84,6 +87,7 @@ class NodeReader:
             statistics_age_us=int(part.statistics_age),
             fast_path=part.fast_path,
         )
+        checks.starts_with(spec.system)
         return NodeGroup(spec, min(max(1, part.count), MOST_NODES), int(part.phase_step))
 
     def _required(self, amount: Quantity | None, path: FieldPath, example: str) -> Quantity:
@@ -113,7 +117,11 @@ class NodeReader:
     def _kubelet(self, part: NodePart, path: FieldPath) -> KubeletConfiguration:
         kubelet = part.kubelet
         config = kubelet.config or self._kubelets.get(kubelet.path) or KubeletConfiguration()
-        sizes = {CPU: part.capacity.cpu, MEMORY: part.capacity.memory}
+        memory = part.capacity.memory
+        if memory is not None and memory.value < LEAST_NODE_BYTES:
+            return config  # reported already
+        disk = Quantity.of_units(_filesystem(part.filesystems.nodefs).capacity_bytes)
+        sizes = {CPU: part.capacity.cpu, MEMORY: memory, EPHEMERAL_STORAGE: disk}
         capacity = {name: size for name, size in sizes.items() if size is not None and size.sign > 0}
         try:
             check_starts(config, capacity, profile=self._profile)
@@ -121,6 +129,9 @@ class NodeReader:
             place = f"{error.where}: " if error.where else ""
             starts = "" if "does not start" in f"{error.what} {error.fix}" else "the kubelet would not start: "
             self._report(path, f"{starts}{place}{error.what}", error.fix)
+        if config.fail_swap_on and part.capacity.swap.sign > 0:
+            what = "the node has swap, and failSwapOn is true: the kubelet would not start; simulated as if it did"
+            self._warn(path, what, "write failSwapOn: false")
         if config.kernel_memcg_notification and part.cgroup_version != 1 and not part.fast_path:
             what = "kernelMemcgNotification does nothing on cgroup v2: the kubelet's notifier there never fires"
             self._warn(path, what, "cgroupVersion: 1, or fastPath: true for podqos' own node agent")

@@ -5,6 +5,7 @@ Reading gives a ``Shape``; ``curves`` makes curves of it once the duration, the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,8 +18,7 @@ from podqos.manifest.amounts import decode_hook
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.times import parse_duration_us
 from podqos.model.quantity import ZERO, Quantity
-from podqos.sim.engine.curve import ZERO as NOTHING
-from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.engine.curve import Clock, Curve, Knots
 from podqos.sim.scenario_format import shapes
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_text import EXAMPLES, Term, Unit, parse_shape, shape_curve
@@ -29,14 +29,22 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model")
 
+REJECTED = Curve(((0, 0),))
+"""Stands for a demand whose problem has been reported."""
+
 # This many replicas get random curves of their own; further ones share them in turn.
 MOST_VARIANTS = 100
-# More points than this are a typo.
+# More than this is a typo.
+MOST_AMOUNT = 1 << 60
 MOST_POINTS = 100_000
 
 
 class Duration(int):
     """Microseconds, written as ``1.5s``, ``10m`` or ``7d``."""
+
+
+class CpuTime(int):
+    """Microseconds of one core, written as ``60 cpu-s`` or ``2 cpu-h``."""
 
 
 class Wave(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -137,14 +145,18 @@ def curves(
     except InputError as error:
         where = f"{error.where}: " if error.where else ""
         setting.report(path, f"{where}{error.what}", error.fix)
-        return (NOTHING,)
+        return (REJECTED,)
 
 
 def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:
     """Return a curve raised and delayed as a document says."""
     moved = shapes.delayed(shapes.raised(curve, unit.of(document.base)), int(document.delay))
-    if min(value for _, value in moved.knots) < 0:
+    knots = moved.knots
+    values = knots.values if isinstance(knots, Knots) else [value for _, value in knots]
+    if min(values) < 0:
         raise InputError("the demand falls below zero", fix="subtract less")
+    if max(values) > MOST_AMOUNT:
+        raise InputError("the demand is more than any machine has", fix="check the unit")
     return moved if document.clock is None else replace(moved, clock=document.clock)
 
 
@@ -153,6 +165,10 @@ def _curves(shape: Shape, unit: Unit, setting: CurveSettings, name: str, replica
     if document.wave is not None:
         wave = document.wave
         assert wave.period is not None
+        if setting.duration_us // wave.period > MOST_POINTS:
+            raise InputError(
+                f"{setting.duration_us // wave.period:,} periods", fix=f"at most {MOST_POINTS:,}: raise `period`"
+            )
         low, high = unit.of(wave.low), unit.of(wave.high)
         return [shapes.wave(wave.form, low, high, int(wave.period), peak_us=int(wave.peak), share=wave.share)]
     if document.random is not None:
@@ -161,12 +177,12 @@ def _curves(shape: Shape, unit: Unit, setting: CurveSettings, name: str, replica
     if document.samples is not None:
         return [_sampled(document.samples, series, unit) for series in setting.samples(document.samples)]
     if shape.points:
-        return [_drawn(shape.points, unit, hold=document.steps is not None)]
+        return [_drawn(shape.points, unit.of, hold=document.steps is not None)]
     return [shape_curve(shape.terms, unit, setting.duration_us)]
 
 
-def _drawn(points: Sequence[tuple[int, Quantity]], unit: Unit, *, hold: bool) -> Curve:
-    return _through([(time_us, unit.of(amount)) for time_us, amount in points], hold=hold)
+def _drawn(points: Sequence[tuple[int, Quantity]], of: Callable[[Quantity], int], *, hold: bool) -> Curve:
+    return _through([(time_us, of(amount)) for time_us, amount in points], hold=hold)
 
 
 def _through(points: Sequence[tuple[int, int]], *, hold: bool) -> Curve:
@@ -185,7 +201,7 @@ def _random(random: RandomValues, unit: Unit, setting: CurveSettings, name: str)
 
 
 def _sampled(samples: Samples, series: Series, unit: Unit) -> Curve:
-    curve = _drawn(series.points, unit, hold=samples.hold)
+    curve = _drawn(series.points, unit.rounded, hold=samples.hold)
     last_us = series.points[-1][0]
     return replace(curve, period_us=last_us) if samples.repeat and last_us else curve
 
@@ -201,6 +217,9 @@ def converted(value: Plain, model: type[Model]) -> Model:
 
 # ---- reading -----------------------------------------------------------------------------------------------------
 
+_CPU_TIME = re.compile(r"(\d+(?:\.\d+)?) ?cpu-(ms|s|seconds?|m|minutes?|h|hours?)", re.ASCII)
+_CPU_TIMES = "such as 60 cpu-s, 500 cpu-ms or 2 cpu-h"
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _KINDS = ("shape", "steps", "points", "wave", "random", "samples")
 
 
@@ -211,6 +230,27 @@ def read_duration(examination: Examination, value: Plain, path: FieldPath) -> Du
     except InputError as error:
         examination.report(path, error.what, error.fix)
         return Duration(0)
+
+
+def read_cpu_time(examination: Examination, value: Plain, path: FieldPath) -> CpuTime:
+    """Read an amount of CPU time, or report that it is invalid."""
+    try:
+        return _cpu_time(" ".join(str(getattr(value, "text", value)).split()))
+    except InputError as error:
+        examination.report(path, error.what, error.fix)
+        return CpuTime(1)
+
+
+def _cpu_time(written: str) -> CpuTime:
+    matched = _CPU_TIME.fullmatch(written)
+    if matched is None:
+        number = _NUMBER.match(written)
+        fix = _CPU_TIMES if number is None else f"write the unit: {number[0]} cpu-s"
+        raise InputError(f'"{written}" is not an amount of CPU time', fix=fix)
+    amount_us = parse_duration_us(matched[1] + (matched[2] if matched[2] == "ms" else matched[2][0]))
+    if not amount_us:
+        raise InputError(f"{written} is less than a microsecond", fix=f"leave it out, or write more, {_CPU_TIMES}")
+    return CpuTime(amount_us)
 
 
 def read_shape(examination: Examination, value: Plain, path: FieldPath) -> Shape:

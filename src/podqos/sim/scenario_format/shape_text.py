@@ -31,12 +31,22 @@ class Unit(StrEnum):
     """What an amount counts."""
 
     WHOLE = "whole"
-    """Bytes, inodes, processes; fractions are rounded up."""
+    """Bytes; fractions are rounded up."""
+    COUNT = "count"
+    """Inodes, processes; there are no fractions of one."""
     MILLI = "milli"
     """Thousandths of a cpu."""
 
     def of(self, quantity: Quantity) -> int:
-        """Return an amount in this unit."""
+        """Return an amount in this unit; raise ``InputError`` if there is no such amount."""
+        if self is Unit.COUNT and quantity != Quantity.of_units(quantity.value):
+            raise InputError(
+                f"{quantity.milli_value / 1000:g} is not a whole number", fix=f"for example {quantity.value}"
+            )
+        return self.rounded(quantity)
+
+    def rounded(self, quantity: Quantity) -> int:
+        """Return an amount in this unit, rounded up, as measurements need it."""
         return quantity.milli_value if self is Unit.MILLI else quantity.value
 
 
@@ -52,6 +62,8 @@ class Term(Struct, frozen=True, gc=False):
 
     def curve(self, unit: Unit, duration_us: int) -> Curve:
         """Return the term as a curve for a run of that duration."""
+        if unit is Unit.WHOLE and self.amount and self.amount < Quantity.of_units(1):
+            raise InputError(f"{self.amount} is less than one byte", fix="check the unit: Mi, not m")
         amount = -unit.of(self.amount) if self.is_taken_off else unit.of(self.amount)
         if self.per_us is not None:
             up_to = None if self.up_to is None else unit.of(self.up_to)

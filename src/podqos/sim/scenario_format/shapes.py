@@ -6,13 +6,17 @@ whole random bits are drawn, and no floating point number is involved.
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from operator import eq
 from random import Random
+from typing import TypeGuard
 
 from msgspec.structs import replace
 
-from podqos.sim.engine.curve import ZERO, Clock, Curve, Knot, kept
+from podqos.sim.engine.curve import MANY_KNOTS, MOST_KEPT, ZERO, Clock, Curve, Knot, Knots, kept
 
 # Half a cosine from its crest to its trough, in 24ths of the period: how much of the swing is left, of 10,000.
 _COSINE = (10_000, 9_830, 9_330, 8_536, 7_500, 6_294, 5_000, 3_706, 2_500, 1_464, 670, 170, 0)
@@ -33,6 +37,11 @@ class WaveForm(StrEnum):
 
 def steps(points: Sequence[Knot]) -> Curve:
     """Return the curve that keeps each value until the next point in time."""
+    if _is_tidy(points):
+        twice = [value for value in points.values for _ in range(2)]
+        times_us = [time_us for time_us in points.times_us for _ in range(2)]
+        knots_of_steps = Knots(array("q", times_us[1:]), array("q", twice[:-1]))
+        return Curve(knots_of_steps if len(knots_of_steps) >= MANY_KNOTS else tuple(knots_of_steps))
     knots: list[Knot] = []
     for time_us, value in points:
         if knots:
@@ -90,19 +99,31 @@ def _cosine(low: int, high: int, period_us: int) -> list[Knot]:
 
 def random_values(
     seed: str, low: int, high: int, step: int | None = None, *, every_us: int, until_us: int
-) -> list[Knot]:
+) -> Sequence[Knot]:
     """Return points in equal distances between low and high, each at most ``step`` away from the one before."""
-    random = Random(seed)  # noqa: S311 - repeatable on purpose
-    points: list[Knot] = []
-    for time_us in range(0, until_us + every_us, every_us):
-        last = points[-1][1] if points else low
-        far = high - low if step is None or not points else step
-        points.append((time_us, _between(random, max(low, last - far), min(high, last + far))))
-    return points
+    times_us = range(0, until_us + every_us, every_us)
+    drawn = _random_words(seed, len(times_us))
+    if step is None:
+        span = high - low + 1
+        values = [low + (span * word >> _RANDOM_BITS) for word in drawn]
+    else:
+        values = [low + ((high - low + 1) * drawn[0] >> _RANDOM_BITS)]
+        last = values[0]
+        for word in drawn[1:]:
+            least, most = max(low, last - step), min(high, last + step)
+            last = least + ((most - least + 1) * word >> _RANDOM_BITS)
+            values.append(last)
+    if max(-low, high) > MOST_KEPT:
+        return list(zip(times_us, values, strict=True))
+    return Knots(times_us, array("q", values))
 
 
-def _between(random: Random, low: int, high: int) -> int:
-    return low + ((high - low + 1) * random.getrandbits(_RANDOM_BITS) >> _RANDOM_BITS)
+def _random_words(seed: str, count: int) -> array[int]:
+    """Return so many times 32 random bits at once; the generator fills a long number from its lowest bits upwards."""
+    bits = Random(seed).getrandbits(_RANDOM_BITS * count)  # noqa: S311 - repeatable on purpose
+    words = array("I")
+    words.frombytes(bits.to_bytes(_RANDOM_BITS // 8 * count, sys.byteorder))
+    return words if sys.byteorder == "little" else words[::-1]
 
 
 def total(curves: Iterable[Curve]) -> Curve:
@@ -165,6 +186,8 @@ def _later(curve: Curve, by_us: int) -> Curve:
 
 def _tidy(points: Sequence[Knot], clock: Clock = Clock.SCENARIO) -> Curve:
     """Return the curve through points, without those that change nothing."""
+    if _is_tidy(points):
+        return Curve(points if len(points) >= MANY_KNOTS else tuple(points), clock=clock)
     knots: list[Knot] = []
     for knot in points:
         if knots and knots[-1] == knot:
@@ -175,3 +198,11 @@ def _tidy(points: Sequence[Knot], clock: Clock = Clock.SCENARIO) -> Curve:
     while len(knots) > 1 and knots[-1][1] == knots[-2][1]:
         knots.pop()
     return Curve(kept(knots), clock=clock)
+
+
+def _is_tidy(points: Sequence[Knot]) -> TypeGuard[Knots]:
+    """Whether points are columns of equal distances in which every one counts, as most random ones are."""
+    if not isinstance(points, Knots) or not isinstance(points.times_us, range):
+        return False
+    values = points.values
+    return not any(map(eq, values, values[1:]))

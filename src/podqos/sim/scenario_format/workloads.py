@@ -10,12 +10,15 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.pod import Pod
 from podqos.placement.workloads import MOST_PODS
-from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
-from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
+from podqos.sim.scenario_format.plausibility import MOST_PIDS, is_exit_code
+from podqos.sim.scenario_format.shape_document import REJECTED, CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
+
+_ONE_CORE = constant(1000)
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
 """How many demands the replicas of a container take turns in, and that of a replica."""
@@ -59,7 +62,25 @@ class DemandReader:
                     ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
                 )
                 self._report(where, what, f"at most {MOST_PODS:,} are simulated")
+        for which, workload in enumerate(made):
+            self._check_hooks(
+                workload, ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
+            )
         return tuple(map(self._bound, made))
+
+    def _check_hooks(self, workload: ScenarioWorkload, path: FieldPath) -> None:
+        """Warn of hooks whose duration nobody states, and report durations of hooks that do not exist."""
+        spec = workload.pod.spec
+        for container in (*spec.containers, *spec.init_containers):
+            stated = [demands[container.name].pre_stop_us for demands in workload.demands if container.name in demands]
+            is_stated = any(time_us is not None for time_us in stated)
+            hook = None if container.lifecycle is None else container.lifecycle.pre_stop
+            name = f"{workload.namespace}/{workload.name} ({container.name})"
+            if hook is None and is_stated:
+                self._report(path, f"{name} has no preStop hook", "remove preStop, or add the hook to the manifest")
+            elif hook is not None and hook.sleep is None and not is_stated:
+                what = f"the preStop hook of {name} is simulated as taking no time"
+                self._warn(path, what, "say how long it takes, such as preStop: 5s in its demand")
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
         """Return a workload bound to its manifest's node, unless the scenario states another."""
@@ -93,6 +114,8 @@ class DemandReader:
     def _workload(self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath) -> ScenarioWorkload:
         if part.replicas is not None and part.replicas < 0:
             self._report((*path, "replicas"), "is below zero", "use 0 to leave the workload out")
+        if part.arrives > self._setting.duration_us:
+            self._report((*path, "arrives"), "is after the end of the scenario", "lengthen spec.duration")
         if part.deleted is not None and part.deleted < part.arrives:
             self._report((*path, "deleted"), "is deleted before it arrives", "swap the two")
         if part.deleted == part.arrives:
@@ -104,11 +127,11 @@ class DemandReader:
             if node not in self._known_nodes:
                 fix = suggestion(node, self._nodes[:1000])
                 self._report((*path, "nodes", index), f'no such node: "{node}"', fix)
-        replicas = workload.replicas if part.replicas is None else max(0, part.replicas)
+        if part.replicas is not None:
+            workload = _with_replicas(workload, max(0, part.replicas))
         return replace(
             workload,
-            replicas=replicas,
-            demands=self._demands(part, replace(workload, replicas=replicas), path),
+            demands=self._demands(part, workload, path),
             arrives_us=int(part.arrives),
             deleted_us=None if part.deleted is None else int(part.deleted),
             nodes=part.nodes,
@@ -124,6 +147,9 @@ class DemandReader:
             what = f"{' and '.join(given)} exclude each other".replace("per_replica", "perReplica")
             self._report(path, what, "put demands below containers: or perReplica:, not next to them")
         pods = len(self._nodes) if workload.kind == "DaemonSet" else workload.replicas
+        if workload.job is not None:
+            # Those that follow when others have succeeded have numbers of their own.
+            pods = max(pods, workload.job.completions or 0)
         if part.per_replica:
             variants = [
                 self._variant(variant, workload, pods, (*path, "perReplica", index))
@@ -163,8 +189,16 @@ class DemandReader:
         }
         for written in ("processes", "pids"):
             for curve in made.get(written, ()):
+                if curve is REJECTED:
+                    continue
                 if min(value for _, value in curve.knots) < 1:
                     self._report((*path, written), "a container has at least one process", "write 1 or more")
+                elif max(value for _, value in curve.knots) > MOST_PIDS:
+                    self._report((*path, written), f"Linux has at most {MOST_PIDS:,} processes", "write less")
+        if "processes" in made and "pids" in made:
+            processes, pids = made["processes"][0], made["pids"][0]
+            if processes.is_constant and pids.is_constant and pids.at(0) < processes.at(0):
+                self._report((*path, "pids"), "is less than processes", "it counts processes and their threads")
         volumes = {}
         known = [volume.name for volume in pod.spec.volumes]
         for volume, inner in part.volumes.items():
@@ -173,11 +207,15 @@ class DemandReader:
                 fix = suggestion(volume, known) if known else "the pod has no volumes"
                 self._report(place, f'the pod has no volume "{volume}"', fix)
             used = curves(inner.bytes, Unit.WHOLE, self._setting, name, place, replicas=pods)
-            inodes = curves(inner.inodes, Unit.WHOLE, self._setting, name, (*place, "inodes"), replicas=pods)
+            inodes = curves(inner.inodes, Unit.COUNT, self._setting, name, (*place, "inodes"), replicas=pods)
             volumes[volume] = used, inodes
-        if part.exits is not None and part.exits.after is None:
-            self._report((*path, "exits", "after"), "Required value", "such as 30s")
         exits = part.exits or ExitPart()
+        if part.work is not None:
+            made["cpu_milli"] = self._cores_at_work(part, made["cpu_milli"], path)
+        elif part.exits is not None and exits.after is None:
+            self._report((*path, "exits", "after"), "Required value", "such as 30s")
+        if not is_exit_code(exits.code):
+            self._report((*path, "exits", "code"), f"{exits.code} is not an exit code", "0 to 255")
 
         def demand(replica: int) -> ContainerDemand:
             def turn(several: tuple[Curve, ...]) -> Curve:
@@ -188,10 +226,33 @@ class DemandReader:
                 volumes={volume: VolumeDemand(turn(used), turn(inodes)) for volume, (used, inodes) in volumes.items()},
                 exits_after_us=None if exits.after is None else int(exits.after),
                 exit_code=exits.code,
+                pre_stop_us=None if part.pre_stop is None else int(part.pre_stop),
+                work_us=None if part.work is None else int(part.work),
             )
 
         every = (*made.values(), *(each for pair in volumes.values() for each in pair))
         return max(map(len, every), default=1), demand
+
+    def _cores_at_work(self, part: DemandPart, cores: tuple[Curve, ...], path: FieldPath) -> tuple[Curve, ...]:
+        """Return how many cores a container that has work to do wants: one, unless it says otherwise."""
+        if part.exits is not None and part.exits.after is not None:
+            what = "work and exits.after exclude each other: the container exits when its work is done"
+            self._report((*path, "exits", "after"), what, "remove one of the two; exits.code alone may stay")
+        if part.cpu == Shape():
+            return (_ONE_CORE,)
+        if any(max(value for _, value in curve.knots) <= 0 for curve in cores):
+            self._report((*path, "cpu"), "is 0: the work is never done", "write how many cores it uses, or nothing")
+        return cores
+
+
+def _with_replicas(workload: ScenarioWorkload, replicas: int) -> ScenarioWorkload:
+    """Return a workload with so many pods at a time; a Job then has at least as many completions."""
+    job = workload.job
+    if job is not None:
+        completions = None if job.completions is None else max(job.completions, replicas)
+        job = replace(job, parallelism=replicas, completions=completions)
+        replicas = job.pods
+    return replace(workload, replicas=replicas, job=job)
 
 
 def _names(workload: ScenarioWorkload) -> Iterable[str]:

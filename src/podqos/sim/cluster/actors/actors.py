@@ -10,6 +10,7 @@ from podqos.sim.cluster.actors.horizontal import HorizontalActor
 from podqos.sim.cluster.actors.measuring import Measuring
 from podqos.sim.cluster.actors.port import ActedCluster
 from podqos.sim.cluster.controllers.controller import Controller
+from podqos.sim.cluster.controllers.sets import SetController
 
 
 class Actors:
@@ -20,11 +21,10 @@ class Actors:
         by_target = {
             (controller.workload.namespace, controller.workload.kind, controller.workload.name): controller
             for controller in controllers
+            if isinstance(controller, SetController)
         }
-        scaled = [
-            (autoscaler, by_target[autoscaler.metadata.namespace, autoscaler.target.kind, autoscaler.target.name])
-            for autoscaler in scenario.autoscalers
-        ]
+        targets = ((autoscaler, by_target.get(autoscaler.workload)) for autoscaler in scenario.autoscalers)
+        scaled = [(autoscaler, controller) for autoscaler, controller in targets if controller is not None]
         workloads = {id(kept): kept.workload for _, kept in scaled}.values()
         self._measuring = Measuring(cluster, workloads) if scaled else None
         self._horizontal = [

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, NodeGroupScaled, NodeNeeded, NodeRemovedFrom, NodeUnneeded, NoNodeGroup
+from podqos.agent.shutdown import grace_seconds_of
+from podqos.controllers.eviction_api import EvictionOutcome
 from podqos.controllers.node_groups import EXPENDABLE_BELOW, VERY_NEW_US, GroupState, ScaleUp, scale_up, to_help
 from podqos.controllers.unneeded_nodes import (
     CHECK_GONE_US,
@@ -34,17 +36,18 @@ from podqos.controllers.unneeded_nodes import (
 )
 from podqos.controllers.what_if_placed import Trial
 from podqos.model.node import LABEL_HOSTNAME
+from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.placement.node_state import SchedulerNode
 from podqos.placement.pod_view import PodView
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.actors.port import ActedCluster
-from podqos.sim.cluster.controllers.controller import is_over
+from podqos.sim.cluster.controllers.controller import DRAINED, is_over
+from podqos.sim.cluster.evictions import answer, budgets_of
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority
 from podqos.sim.scenario.node_groups import AutoscaledGroup, ClusterAutoscaler, ScaleDownSettings
 from podqos.sim.scenario.replicas import daemons
 
-EVICTED = "Evicted"
 _LONG_AGO_US = -(1 << 50)
 _OTHER = "upcoming"
 """The name of nodes that are tried out."""
@@ -201,11 +204,11 @@ class ClusterAutoscalerActor:
         return any(self._kind(view.pod.metadata.uid) != DAEMON_SET for view in state.pods.values())
 
     def _pods_on(self, now_us: int, state: SchedulerNode) -> Iterator[NodePod]:
-        budgets = self._cluster.control_plane.scheduler.budgets
         for view in state.pods.values():
             uid = view.pod.metadata.uid
+            allowed = [status.allowed for status in budgets_of(self._cluster, view.pod)]
             created_us = self._cluster.control_plane.created_us.get(uid) or _LONG_AGO_US
-            yield NodePod(view, self._kind(uid), now_us - created_us, budgets.allowed(view) if budgets else None)
+            yield NodePod(view, self._kind(uid), now_us - created_us, min(allowed, default=None))
 
     def _say_stays(self, stays: Stays) -> None:
         """Write once that a pod, or too little room elsewhere, keeps a little used node."""
@@ -252,11 +255,9 @@ class ClusterAutoscalerActor:
         for uid, pod in left:
             if cluster.is_deleted(pod):
                 continue
-            scheduler = cluster.control_plane.scheduler
-            allowed = scheduler.budgets.allowed(scheduler.view_of(pod))
-            if allowed is None or allowed > 0:
-                cluster.note(Kind.DELETED, pod, node.node, By.CONTROLLER, NodeRemovedFrom(node.node))
-                cluster.remove(uid, EVICTED)
+            if answer(cluster, uid, pod).outcome is EvictionOutcome.DELETED:
+                cluster.note(Kind.DRAINED, pod, node.node, By.CONTROLLER, NodeRemovedFrom(node.node))
+                cluster.remove(uid, DRAINED, self._grace_seconds(pod))
             else:
                 blocked = True
         if not left:
@@ -267,6 +268,12 @@ class ClusterAutoscalerActor:
             # Refused evictions are tried again every 10 s; whether pods are gone is checked every 5 s.
             after_us = EVICTION_RETRY_US if blocked else CHECK_GONE_US
             cluster.plan(now_us + after_us, partial(self._drain, node, began_us))
+
+    def _grace_seconds(self, pod: Pod) -> int:
+        """Return how long an evicted pod has to stop (``evictPod``)."""
+        down = self._settings.scale_down
+        most = 0 if down is None else down.max_grace_us // SECOND_US
+        return min(grace_seconds_of(pod), most) if most else grace_seconds_of(pod)
 
     def _gone(self, name: str) -> None:
         del self._removing[name]

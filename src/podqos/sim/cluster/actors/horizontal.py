@@ -23,7 +23,8 @@ from podqos.controllers.replica_calculator import NoReplicas, Question, Replicas
 from podqos.model.autoscaling import HorizontalPodAutoscaler, ResourceMetric
 from podqos.model.resources import CPU, QOS_RESOURCES
 from podqos.sim.cluster.actors.measuring import Measuring
-from podqos.sim.cluster.controllers.controller import ControlledCluster, Controller, is_over
+from podqos.sim.cluster.controllers.controller import ControlledCluster, is_over
+from podqos.sim.cluster.controllers.sets import SetController
 
 _MILLI = 1000
 
@@ -35,7 +36,7 @@ class HorizontalActor:
         self,
         cluster: ControlledCluster,
         autoscaler: HorizontalPodAutoscaler,
-        controller: Controller,
+        controller: SetController,
         measuring: Measuring,
     ) -> None:
         self._cluster = cluster

@@ -10,23 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.state import ContainerStage, PodRecord, Role
+from podqos.agent.state import PodRecord
 from podqos.controllers.metrics_server import Point, Stored
 from podqos.controllers.replica_calculator import MeasuredPod, PodPhase
-from podqos.kernel.cpu import CORE_NANO
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import is_pod_level
 from podqos.sim.cluster.controllers.controller import ControlledCluster
+from podqos.sim.cluster.evictions import is_pending
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority
-from podqos.sim.node.node import SimNode
-from podqos.sim.node.pods import SimContainer
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 LONG_AGO_US = -(1 << 50)
 """When pods were started that are there from the start."""
-_STATUS = frozenset({Kind.ADMITTED, Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED})
+_STATUS = frozenset({"Admitted", "Started", "Exited", "Restarted", "OOMKilled", "ReadinessChanged", "Unhealthy"})
+"""Kinds of entries after which a pod may be ready, or no longer."""
 
 
 class Measuring:
@@ -43,8 +42,6 @@ class Measuring:
         """By key of a pod: when its kubelet accepted it."""
         self._ready: dict[str, tuple[bool, int]] = {}
         """By key of a pod: whether it is ready, and since when."""
-        self._used: dict[str, tuple[int, int, int]] = {}
-        """By path of a container: when it was started, when it was measured last, and what it had used by then."""
         cluster.queue.plan(0, CLUSTER, EventPriority.REST, self._begin)
 
     def _begin(self, now_us: int) -> None:
@@ -77,20 +74,8 @@ class Measuring:
         node.world.rouse()
         for container in running.running:
             started_us = container.started_us or LONG_AGO_US
-            used = self._granted(node, container, now_us)
+            used = 0 if container.cpu is None else node.world.cpu.used_milli_us(container, now_us)
             yield container.name, Point(now_us, started_us, used, container.working_set_bytes(now_us))
-
-    def _granted(self, node: SimNode, container: SimContainer, now_us: int) -> int:
-        """Return how much CPU a container got since it was started, in thousandths of a core times microseconds."""
-        share = node.world.cpu.shares(now_us).get(container.path)
-        granted = 0 if share is None else share.granted_nano // CORE_NANO
-        where = f"{node.name}{container.path}"
-        started_us, measured_us, used = self._used.get(where, (-1, 0, 0))
-        if started_us != container.started_us:
-            measured_us, used = container.started_us, 0
-        used += granted * (now_us - measured_us)
-        self._used[where] = container.started_us, now_us, used
-        return used
 
     def seen(self, now_us: int) -> Stored:
         """Return the newest measurements that are visible."""
@@ -148,16 +133,7 @@ class Measuring:
         if not self._cluster.fleet.is_present(name):
             return PodPhase.RUNNING
         record = self._cluster.record_of(pod.metadata.uid)
-        return PodPhase.PENDING if record is None or _is_pending(record) else PodPhase.RUNNING
-
-
-def _is_pending(record: PodRecord) -> bool:
-    """Whether none of a pod's regular containers has run yet."""
-    return all(
-        container.stage in {ContainerStage.WAITING, ContainerStage.STARTING} and not container.restarts
-        for container in record.containers
-        if container.role is Role.REGULAR
-    )
+        return PodPhase.PENDING if is_pending(record) else PodPhase.RUNNING
 
 
 def request_milli(pod: Pod, resource: str, container: str) -> int | None:

@@ -7,17 +7,17 @@ from typing import Protocol
 
 from podqos.model.pod import Pod
 from podqos.sim.cluster.controllers.controller import ControlledCluster
-from podqos.sim.scenario.replicas import Replica
+from podqos.sim.cluster.evictions import BudgetedCluster
 
 
-class ActedCluster(ControlledCluster, Protocol):
+class ActedCluster(ControlledCluster, BudgetedCluster, Protocol):
     """A cluster whose nodes come and go."""
-
-    def replica_of(self, uid: str) -> Replica:
-        """Return where a pod that is there comes from."""
 
     def pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
         """Return the pods on a node, by uid, in the order of creation."""
+
+    def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
+        """Delete a pod, by default with its own grace period; a pending one is gone at once."""
 
     def join(self, name: str) -> None:
         """Let a node join."""

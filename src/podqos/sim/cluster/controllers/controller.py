@@ -6,7 +6,7 @@ when a node joins. It acts through the cluster: it creates and removes pods, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from msgspec import Struct
@@ -25,6 +25,8 @@ DELETED = "Deleted"
 """Why a pod ended that was removed because its workload, or its controller, no longer wants it."""
 NODE_LOST = "NodeLost"
 PREEMPTED = "Preempted"
+DRAINED = "Drained"
+"""Why a pod ended that was evicted through the API."""
 
 
 class PodEnd(Struct, frozen=True, gc=False):
@@ -35,7 +37,7 @@ class PodEnd(Struct, frozen=True, gc=False):
     node: str | None
     """Where it ran; None if it was pending."""
     why: str
-    """Deleted, NodeLost, Preempted, Evicted, Rejected, Preempting, Succeeded, Failed."""
+    """Deleted, NodeLost, Preempted, Drained, Evicted, Rejected, Preempting, Succeeded, Failed."""
     record: PodRecord | None = None
     """What its kubelet last knew of it: exit codes and restarts of its containers."""
 
@@ -46,8 +48,6 @@ class Controller(Protocol):
     workload: ScenarioWorkload
     watches_status: bool
     """Whether it is called when the status of a pod changes."""
-    replicas: int
-    """How many pods it is set to."""
 
     def begin(self, now_us: int) -> None:
         """Let the workload arrive: create its first pods."""
@@ -67,9 +67,6 @@ class Controller(Protocol):
     def node_removed(self, name: str) -> None:
         """Take note that a node was removed for good; another may get its name."""
 
-    def scale(self, replicas: int, now_us: int) -> None:
-        """Set another number of pods: an autoscaler, or a person, asks for it."""
-
 
 class ControlledCluster(Protocol):
     """What a controller knows of the cluster, and can do to it."""
@@ -77,20 +74,30 @@ class ControlledCluster(Protocol):
     scenario: Scenario
     queue: EventQueue
     fleet: Fleet
+    entries: list[Entry]
     control_plane: ControlPlane
-
-    @property
-    def pods(self) -> Mapping[str, tuple[Pod, str | None]]:
-        """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
+    pods: dict[str, tuple[Pod, str | None]]
+    """By uid: the pods that are there, and their nodes."""
+    unreachable_us: dict[str, int]
+    """By name of a lost node: when the control plane notices it."""
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan something for later."""
 
-    def write(self, entry: Entry) -> None:
-        """Write a journal entry."""
-
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""
+
+    def write(self, entry: Entry) -> None:
+        """Write any journal entry."""
+
+    def need_all_nodes(self, pod: Pod) -> None:
+        """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
+
+    def announce(self, kind: Kind, by: By, because: Because) -> None:
+        """Write a journal entry about a whole workload."""
+
+    def watch(self, workload: ScenarioWorkload) -> None:
+        """Call the controller of a workload from now on when the status of a pod changes."""
 
     def next_order(self) -> tuple[int, int]:
         """Return the place of the next pod in the order of creation."""
@@ -106,6 +113,12 @@ class ControlledCluster(Protocol):
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod; None before it has heard of it."""
+
+    def replica_of(self, uid: str) -> Replica:
+        """Return where a pod comes from."""
+
+    def why_removed(self, uid: str) -> str:
+        """Return why a pod is being removed; empty if it is not."""
 
     def is_deleted(self, pod: Pod) -> bool:
         """Whether a pod that is still there has been deleted."""

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import ReplacementFor
 from podqos.agent.state import Phase
@@ -26,20 +28,13 @@ class KeptReplicas:
         self._cluster = cluster
         self._index = index
         self.workload = workload
-        self.replicas = workload.replicas
-        """How many pods it is set to."""
-        self._made = workload.replicas
-        """How many pods it has created, without replacements."""
-        self._to_make = 0
-        """How many replacements are about to be created."""
-        self._is_scaled = False
 
     def begin(self, now_us: int) -> None:
         """Create the first pods."""
         cluster, workload = self._cluster, self.workload
 
         def replica(number: int) -> Replica:
-            return Replica(workload, number, cluster.next_order() if now_us else (self._index, number))
+            return self.replica(number, first=not now_us)
 
         if is_there_first(workload):
             for number, name in cluster.fleet.first_pods(workload):
@@ -51,6 +46,11 @@ class KeptReplicas:
             for number, pod in enumerate(self.first_pods()):
                 cluster.create(pod, replica(number))
 
+    def replica(self, number: int, generation: int = 0, *, first: bool = False) -> Replica:
+        """Return where a pod comes from; ``first`` is one of those present at the start."""
+        order = (self._index, number) if first else self._cluster.next_order()
+        return Replica(self.workload, number, order, generation)
+
     def first_pods(self) -> Iterator[Pod]:
         """Yield the first pods of a workload that the scheduler places."""
         return (pod_of(self.workload, number) for number in range(self.workload.replicas))
@@ -61,6 +61,9 @@ class KeptReplicas:
     def node_joined(self, name: str, now_us: int) -> None:
         """Nothing follows from a node that joins: the scheduler knows it."""
 
+    def node_removed(self, name: str) -> None:
+        """Nothing follows from a node that is gone."""
+
     def ended(self, end: PodEnd, now_us: int) -> None:
         """Replace a pod, unless it has succeeded or is no longer wanted."""
         if not self.workload.recreate or is_over(self.workload, now_us) or end.why in {DELETED, Phase.SUCCEEDED}:
@@ -68,51 +71,30 @@ class KeptReplicas:
         wait_us = self.wait_us(end, now_us)
         cluster = self._cluster
         cluster.await_pod(end.pod)
-        self._to_make += 1
 
         def make(now_us: int) -> None:
             cluster.replaced(end.pod)
-            self._to_make -= 1
-            if is_over(self.workload, now_us) or self._is_too_many():
+            if is_over(self.workload, now_us) or not self.wants(end, now_us):
                 return
-            replica = Replica(self.workload, end.replica.number, cluster.next_order(), end.replica.generation + 1)
+            replica = self.replica(end.replica.number, end.replica.generation + 1)
+            replica = replace(replica, revision=end.replica.revision)
             made = replacement(end.pod, replica)
             # A template that names its node needs no scheduler: the replacement is bound where the pod was.
             place = end.node if end.pod.spec.node_name else None
             because = ReplacementFor(end.pod.key, end.why, wait_us // SECOND_US)
             cluster.note(Kind.REPLACED, made, place, By.CONTROLLER, because)
             cluster.create(made, replica, place)
+            self.made(made)
 
         cluster.plan(now_us + wait_us + cluster.scenario.options.recreate_us, make)
 
-    def node_removed(self, name: str) -> None:
-        """Nothing follows from a node that is gone."""
+    def wants(self, end: PodEnd, now_us: int) -> bool:
+        """Whether a pod that has ended is still to be replaced."""
+        del end, now_us
+        return True
 
-    def scale(self, replicas: int, now_us: int) -> None:
-        """Set another number of pods: create the missing ones, delete those that are too many."""
-        del now_us
-        cluster, workload = self._cluster, self.workload
-        self.replicas, self._is_scaled = replicas, True
-        cluster.fleet.wake_all_with(workload)
-        pods = self._kept()
-        for _ in range(replicas - len(pods) - self._to_make):
-            cluster.create(pod_of(workload, self._made), Replica(workload, self._made, cluster.next_order()))
-            self._made += 1
-        # Pending ones first, then the youngest.
-        pods.reverse()
-        pods.sort(key=lambda kept: kept[1] is not None)
-        for pod, name in pods[: max(0, len(pods) - replicas)]:
-            cluster.note(Kind.DELETED, pod, name, By.CONTROLLER)
-            cluster.remove(pod.metadata.uid, DELETED)
-
-    def _kept(self) -> list[tuple[Pod, str | None]]:
-        """Return the pods that are there and not being deleted."""
-        cluster = self._cluster
-        return [(pod, name) for pod, name in cluster.pods_of(self.workload) if not cluster.is_deleted(pod)]
-
-    def _is_too_many(self) -> bool:
-        """Whether a replacement is one pod too many, because the number was lowered."""
-        return self._is_scaled and len(self._kept()) + self._to_make >= self.replicas
+    def made(self, pod: Pod) -> None:
+        """Take note of a pod that replaces another."""
 
     def wait_us(self, end: PodEnd, now_us: int) -> int:
         """Return how long the controller waits before it replaces a pod."""

@@ -1,0 +1,230 @@
+"""What controllers of StatefulSets, Deployments and DaemonSets share: the status of their pods, and when they sync.
+
+A controller syncs at the moment something happens to one of its pods, without delay. Only a pod that has ended is
+created again after ``timing.recreate``, as everywhere. Pods that are there from the start have been ready for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import RolloutOf, SupersededIn
+from podqos.agent.state import ContainerStage, PodRecord, Role
+from podqos.controllers.set_pods import PodPhase, SetPod
+from podqos.model.pod import Pod
+from podqos.sim.cluster.controllers.controller import DELETED, ControlledCluster, is_over
+from podqos.sim.cluster.controllers.replicas import KeptReplicas
+from podqos.sim.scenario.replicas import Replica
+from podqos.sim.scenario.scenario import ScenarioWorkload, WorkloadRollout
+
+LONG_AGO_US = -(1 << 50)
+"""Since when pods that are there from the start have been ready."""
+UPDATED, SCALED_DOWN = "Updated", "ScaledDown"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_BEGINNING = frozenset({ContainerStage.WAITING, ContainerStage.STARTING})
+
+
+class OwnPod(Struct, frozen=True, gc=False):
+    """A pod of a workload."""
+
+    pod: Pod
+    replica: Replica
+    status: SetPod
+
+
+class SetController(KeptReplicas):
+    """The pods of one workload, which can be scaled and rolled out."""
+
+    def __init__(self, cluster: ControlledCluster, index: int, workload: ScenarioWorkload) -> None:
+        super().__init__(cluster, index, workload)
+        self.replicas = workload.replicas
+        """How many pods are wanted now."""
+        self.is_managed = False
+        """Whether more is to be done than to replace pods that have ended."""
+        self._templates: dict[int, ScenarioWorkload | None] = {1: None}
+        """By number, in the order of their first rollout; the first is as the workload arrived."""
+        self._numbers: dict[int, int] = {}
+        """By template: its number."""
+        self._newest = 1
+        """The number of the template that all pods are to have."""
+        self._revision = 1
+        """Its number in the history: a rollback counts, too."""
+        self._rolls_back = False
+        self._own: dict[str, None] = {}
+        """The uids of its pods, in the order of creation."""
+        self._ready_us: dict[str, int] = {}
+        self._running: set[str] = set()
+        self._created_us: dict[str, int] = {}
+        self._planned_us: set[int] = set()
+
+    # ---- what can be done to it ----------------------------------------------------------------------------------
+
+    def scale(self, replicas: int, now_us: int) -> None:
+        """Want another number of pods."""
+        self.manage()
+        self.replicas = replicas
+        self.plan_sync(now_us)
+
+    def roll_out(self, change: WorkloadRollout, now_us: int) -> None:
+        """Change the template."""
+        self.manage()
+        template = self._templates[change.number] = change.template
+        if template is not None:
+            self._numbers[id(template)] = change.number
+        self._newest, self._revision, self._rolls_back = change.number, change.revision, change.rolled_back
+        if change.replicas is not None:
+            self.replicas = change.replicas
+        self.use(template or self.workload)
+        because = RolloutOf(self.name, change.revision, change.rolled_back)
+        self._cluster.announce(Kind.ROLLOUT_STARTED, By.USER, because)
+        self.plan_sync(now_us)
+
+    def use(self, template: ScenarioWorkload) -> None:
+        """Take over what a template says of how it is rolled out."""
+        raise NotImplementedError
+
+    def sync(self, now_us: int) -> None:
+        """Create and delete pods."""
+        raise NotImplementedError
+
+    def manage(self) -> None:
+        """Take over the pods that are there; from now on every change of their status counts."""
+        if self.is_managed:
+            return
+        self.is_managed = True
+        cluster, now_us = self._cluster, self._cluster.queue.now_us
+        cluster.fleet.wake_all_with(self.workload)
+        cluster.watch(self.workload)
+        for pod, _ in cluster.pods_of(self.workload):
+            self._own[pod.metadata.uid] = None
+            self._created_us[pod.metadata.uid] = LONG_AGO_US
+        for _ in self.own_pods(now_us):
+            pass  # those that are ready have been so for long
+        self._ready_us = dict.fromkeys(self._ready_us, LONG_AGO_US)
+
+    # ---- when it syncs -------------------------------------------------------------------------------------------
+
+    def plan_sync(self, time_us: int) -> None:
+        """Sync at a time, once."""
+        if time_us not in self._planned_us:
+            self._planned_us.add(time_us)
+            self._cluster.plan(time_us, self._sync)
+
+    def _sync(self, now_us: int) -> None:
+        self._planned_us.discard(now_us)
+        if not is_over(self.workload, now_us):
+            self.sync(now_us)
+
+    def changed(self, pod: Pod, now_us: int) -> None:
+        """Sync when the status of a pod changes."""
+        del pod
+        if self.is_managed:
+            self.plan_sync(now_us)
+
+    # ---- its pods ------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Its namespace and name."""
+        return f"{self.workload.namespace}/{self.workload.name}"
+
+    def number_of(self, replica: Replica) -> int:
+        """Return which template a pod was made from."""
+        return 1 if replica.revision is None else self._numbers[id(replica.revision)]
+
+    def note_complete(self) -> None:
+        """Write that all pods have the newest template and are available."""
+        because = RolloutOf(self.name, self._revision, self._rolls_back, is_complete=True)
+        self._cluster.announce(Kind.ROLLED_OUT, By.CONTROLLER, because)
+
+    def delete(self, pod: Pod, why: str) -> None:
+        """Delete a pod that is to be updated, or is one too many."""
+        cluster = self._cluster
+        because = SupersededIn(self.name, why, self._revision if why == UPDATED else 0)
+        cluster.note(Kind.DELETED, pod, cluster.pods[pod.metadata.uid][1], By.CONTROLLER, because)
+        cluster.remove(pod.metadata.uid, DELETED)
+
+    def own(self, pod: Pod) -> None:
+        """Take note of a pod that was created."""
+        uid, now_us = pod.metadata.uid, self._cluster.queue.now_us
+        self._own[uid] = None
+        self._created_us[uid] = now_us or LONG_AGO_US
+
+    def made(self, pod: Pod) -> None:
+        """Take note of a pod that replaces another."""
+        if self.is_managed:
+            self.own(pod)
+            self.plan_sync(self._cluster.queue.now_us)
+
+    def forget(self, uid: str) -> None:
+        """Forget a pod that is gone."""
+        self._own.pop(uid, None)
+        self._ready_us.pop(uid, None)
+        self._created_us.pop(uid, None)
+        self._running.discard(uid)
+
+    def own_pods(self, now_us: int) -> Iterator[OwnPod]:
+        """Yield its pods with their status."""
+        for uid in tuple(self._own):
+            if uid in self._cluster.pods:
+                pod, node = self._cluster.pods[uid]
+                replica = self._cluster.replica_of(uid)
+                yield OwnPod(pod, replica, self._status(pod, node, replica, now_us))
+            else:
+                self.forget(uid)
+
+    def _status(self, pod: Pod, node: str | None, replica: Replica, now_us: int) -> SetPod:
+        cluster, uid = self._cluster, pod.metadata.uid
+        record = cluster.record_of(uid)
+        noticed_us = None if node is None else cluster.unreachable_us.get(node)
+        if noticed_us is None:
+            is_ready = record is not None and record.is_ready
+            if record is not None and not is_beginning(record):
+                self._running.add(uid)
+        else:
+            # Nobody knows yet that its node is lost.
+            is_ready = uid in self._ready_us and now_us < noticed_us
+        if is_ready:
+            self._ready_us.setdefault(uid, now_us or LONG_AGO_US)
+        else:
+            self._ready_us.pop(uid, None)
+        return SetPod(
+            name=pod.metadata.name,
+            number=replica.number,
+            revision=self.number_of(replica),
+            phase=PodPhase.RUNNING if uid in self._running else PodPhase.PENDING,
+            ready_since_us=self._ready_us.get(uid),
+            is_terminating=cluster.is_deleted(pod),
+            node=node or "",
+            created_us=self._created_us.get(uid, LONG_AGO_US),
+            restarts=(0, 0) if record is None else _restarts(record),
+            deletion_cost=_deletion_cost(pod),
+        )
+
+    def free_us(self, now_us: int) -> int:
+        """Return when a pod may have the name, or the place, of one that has ended: when nothing is left of it."""
+        options = self._cluster.scenario.options
+        return now_us + options.clean_up_us + (options.recreate_us or min(1, options.clean_up_us))
+
+
+def is_beginning(record: PodRecord) -> bool:
+    """Whether a pod is still Pending: not all of its regular containers have been started."""
+    return any(
+        container.role is Role.REGULAR and container.stage in _BEGINNING and not container.restarts
+        for container in record.containers
+    )
+
+
+def _restarts(record: PodRecord) -> tuple[int, int]:
+    def most(role: Role) -> int:
+        return max((container.restarts for container in record.containers if container.role is role), default=0)
+
+    return most(Role.REGULAR), most(Role.SIDECAR)
+
+
+def _deletion_cost(pod: Pod) -> int:
+    text = pod.metadata.annotations.get(_DELETION_COST, "0")
+    return int(text) if text.removeprefix("-").isdigit() else 0

@@ -1,0 +1,42 @@
+"""What a scenario does not state and a run assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.manifest.times import date_text
+from podqos.model.assumption import Assumption, of_version
+from podqos.sim.scenario.demand import IDLE, ContainerDemand
+from podqos.sim.scenario.scenario import DEFAULT_START_US, Scenario, ScenarioWorkload
+
+
+def assumptions_of(scenario: Scenario) -> tuple[Assumption, ...]:
+    """Return all assumptions of a run."""
+    return (*of_version(scenario.profile), *_of_clocks(scenario), *_of_ends(scenario))
+
+
+def _of_clocks(scenario: Scenario) -> Iterator[Assumption]:
+    """Yield what the schedules of CronJobs go by."""
+    crons = [workload.cron for workload in scenario.workloads if workload.cron is not None]
+    if crons and scenario.start_us == DEFAULT_START_US:
+        yield Assumption("start of the run", date_text(scenario.start_us), "spec.start")
+    if any(cron.time_zone is None for cron in crons):
+        yield Assumption("time zone of CronJobs", "UTC", "spec.timeZone of the CronJob")
+
+
+def _of_ends(scenario: Scenario) -> Iterator[Assumption]:
+    """Yield when containers end that have to, and do not say when."""
+    for workload in scenario.workloads:
+        name = f"{workload.namespace}/{workload.name}"
+        for container, demand in _init_demands(workload):
+            settled_us = demand.settles_us(workload.arrives_us)
+            value = "never" if settled_us is None else "when its demand no longer changes"
+            yield Assumption(f"end of init container {container} of {name}", value, "exits: {after: 30s} below it")
+
+
+def _init_demands(workload: ScenarioWorkload) -> Iterator[tuple[str, ContainerDemand]]:
+    """Yield the init containers that have a demand, and no time at which they exit."""
+    for container in workload.pod.spec.init_containers:
+        demand = workload.demands[0].get(container.name, IDLE)
+        if not container.is_sidecar and demand != IDLE and demand.exits_after_us is None:
+            yield container.name, demand

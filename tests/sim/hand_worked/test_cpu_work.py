@@ -1,0 +1,210 @@
+"""CPU as an outcome: when work is done, and what it costs others. The working is in each test.
+
+Sources: Linux kernel/sched/fair.c (shares by weight down the tree of cgroups), Documentation/scheduler/sched-bwc.rst
+(a quota of 100 ms periods); Kubernetes pkg/kubelet/cm/helpers_linux.go (MilliCPUToShares, MilliCPUToQuota), and for the
+weight of a pod's cgroup runc's conversion of shares: ``1 + (shares − 2) × 9999 ÷ 262142``, rounded down.
+
+So a pod that requests 500m (512 shares) has weight 20, one that requests 1 (1024 shares) 39.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from podqos.cli.main import main
+from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import load_scenario
+from podqos.sim.run import FinishedRun, simulate
+
+
+def container(name: str = "main", requests: str = "", limits: str = "") -> str:
+    resources = f"requests: {{{requests}}}, limits: {{{limits}}}"
+    return f"{{name: {name}, image: x, resources: {{{resources}}}}}"
+
+
+def pod(name: str, *containers: str, more: str = "restartPolicy: Never") -> str:
+    kind = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}"
+    return f"{kind}\nspec: {{{more}, containers: [{', '.join(containers or [container()])}]}}\n"
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """Write a scenario of one node, with pods and their demands by name; return its path."""
+
+    def write(pods: list[str], demands: dict[str, str], *, seconds: int = 120, node: str = "cpu: 4", spec: str = ""):
+        (tmp_path / "pods.yaml").write_text("---\n".join(pods))
+        lines = [f"    - {{workload: {name}, nodes: [node], {demand}}}" for name, demand in demands.items()]
+        text = f"""\
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {{name: test}}
+spec:
+  duration: {seconds}s
+  manifests: [pods.yaml]
+  nodes:
+    - name: node
+      capacity: {{{node}, memory: 8Gi}}
+      filesystems: {{nodefs: {{capacity: 100Gi}}}}
+{spec}
+  workloads:
+{chr(10).join(lines)}
+"""
+        path = tmp_path / "scenario.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def ran(path: str) -> FinishedRun:
+    return simulate(load_scenario(path), check=True)
+
+
+def ends(done: FinishedRun) -> dict[str, list[float]]:
+    """Return when containers ended, in seconds, by pod; with several containers by ``pod/container``."""
+    found: dict[str, list[float]] = {}
+    for entry in done.entries:
+        finished_us = getattr(entry.because, "finished_us", None)
+        if finished_us is not None and entry.container is not None:
+            name = entry.pod.removeprefix("default/")
+            found.setdefault(name if entry.container == "main" else f"{name}/{entry.container}", []).append(finished_us)
+    return {name: [time_us / SECOND_US for time_us in times] for name, times in found.items()}
+
+
+# ---- work is conserved -----------------------------------------------------------------------------------------------
+
+
+def test_sixty_cpu_seconds_under_a_limit_of_one_take_sixty_seconds(scenario):
+    # It wants 2 cores; its quota of 100 ms in periods of 100 ms grants 1: 60 ÷ 1 = 60 s.
+    path = scenario([pod("a", container(limits="cpu: 1"))], {"a": "demand: {cpu: 2, work: 60 cpu-s}"})
+    assert ends(ran(path)) == {"a": [60.0]}
+
+
+def test_sixty_cpu_seconds_alone_take_as_long_as_the_cores_it_can_use_say(scenario):
+    # 60 ÷ 2 = 30 s; without `cpu` it uses one core: 20 ÷ 1 = 20 s.
+    demands = {"a": "demand: {cpu: 2, work: 60 cpu-s}", "b": "demand: {work: 20 cpu-s}"}
+    assert ends(ran(scenario([pod("a"), pod("b")], demands))) == {"b": [20.0], "a": [30.0]}
+
+
+def test_work_is_done_at_the_first_microsecond_at_which_there_was_enough_cpu(scenario):
+    # 1 cpu-s at 3 cores: 333 333.3 µs, so the 333 334th.
+    assert ends(ran(scenario([pod("a")], {"a": "demand: {cpu: 3, work: 1 cpu-s}"}))) == {"a": [0.333334]}
+
+
+def test_what_one_leaves_when_it_is_done_the_other_gets(scenario):
+    # Both want 4 of 4 cores and weigh the same: 2 each. A has its 40 cpu-s at 20 s. B has 40 of 80 by then, and from
+    # there on 4 cores: 40 ÷ 4 = 10 s more.
+    demands = {"a": "demand: {cpu: 4, work: 40 cpu-s}", "b": "demand: {cpu: 4, work: 80 cpu-s}"}
+    assert ends(ran(scenario([pod("a"), pod("b")], demands))) == {"a": [20.0], "b": [30.0]}
+
+
+def test_work_under_contention_goes_by_weight(scenario):
+    # Weights 20 and 39 (500m and 1). Of 4 cores B gets 4 × 39 ÷ 59: its 39 cpu-s take 39 × 59 ÷ 156 = 14.75 s. A has
+    # had 4 × 20 ÷ 59 × 14.75 = 20 of its 40 by then, and gets 4 cores: 5 s more.
+    pods = [pod("a", container(requests="cpu: 500m")), pod("b", container(requests="cpu: 1"))]
+    demands = {"a": "demand: {cpu: 4, work: 40 cpu-s}", "b": "demand: {cpu: 4, work: 39 cpu-s}"}
+    assert ends(ran(scenario(pods, demands))) == {"b": [14.75], "a": [19.75]}
+
+
+def test_work_of_which_the_cores_rise_beyond_the_machines(scenario):
+    # It wants 0.4 t cores of 2. At 5 s that is all there are, and it has had 0.4 × 5² ÷ 2 = 5 cpu-s. The other 20 take
+    # 10 s: 15 s.
+    path = scenario([pod("a")], {"a": "demand: {cpu: 4 over 10s, work: 25 cpu-s}"}, node="cpu: 2")
+    assert ends(ran(path)) == {"a": [15.0]}
+
+
+def test_work_of_which_the_cores_fall_below_its_limit(scenario):
+    # It wants 3 cores, falling to 1 at 10 s, under a limit of 2: 2 × 5 = 10 cpu-s by 5 s, from there 2 falling to 1:
+    # 7.5 by 10 s. The last 2.5 of 20 take 2.5 s at one core: 12.5 s.
+    demand = "demand: {cpu: {points: {0s: 3, 10s: 1}}, work: 20 cpu-s}"
+    path = scenario([pod("a", container(limits="cpu: 2"))], {"a": demand})
+    assert ends(ran(path)) == {"a": [12.5]}
+
+
+def test_work_next_to_one_whose_demand_rises_linearly(scenario):
+    # 2 cores, equal weights. A wants 2. B wants 0.1 t: it gets that until it reaches its half, 1 core, at 10 s; A gets
+    # 2 − 0.1 t: 20 − 5 = 15 cpu-s by 10 s. From there on A gets 1: the last 5 of 20 take 5 s.
+    demands = {"a": "demand: {cpu: 2, work: 20 cpu-s}", "b": "demand: {cpu: 2 over 20s}"}
+    done = ran(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=60))
+    assert ends(done) == {"a": [15.0]}
+    # B is short of CPU from when it lacks a thousandth of a core: it wants 1001m at 10.01 s. At 15 s it gets all.
+    told = [entry for entry in done.entries if entry.kind == "Throttled" and entry.pod == "default/b"]
+    assert [round(entry.time_us / SECOND_US, 5) for entry in told] == [10.01, 15.0]
+
+
+def test_two_containers_share_the_limit_of_their_pod(scenario):
+    # The pod's limit is the sum of its containers' (1 + 1 = 2) and each has its own of 1. A wants 1, its limit: 10 s.
+    # B wants 2 and gets 1: 20 s, since what A leaves is beyond B's own limit.
+    pods = [pod("p", container("a", limits="cpu: 1"), container("b", limits="cpu: 1"))]
+    demands = {"p": "containers: {a: {work: 10 cpu-s}, b: {cpu: 2, work: 20 cpu-s}}"}
+    assert ends(ran(scenario(pods, demands))) == {"p/a": [10.0], "p/b": [20.0]}
+
+
+def test_a_container_that_is_killed_and_restarted_begins_its_work_anew(scenario):
+    # At 10 s it wants more memory than its limit and is killed, after 10 of 15 cpu-s. The kubelet sees that at its
+    # relist at 11 s and restarts it at once (the first time without back-off): 15 s more, until 26 s.
+    memory = "{steps: {0s: 10Mi, 10s: 500Mi, 10500ms: 10Mi}}"
+    pods = [pod("a", container(limits="memory: 100Mi"), more="restartPolicy: OnFailure")]
+    path = scenario(pods, {"a": f"demand: {{work: 15 cpu-s, memory: {memory}}}"})
+    assert ends(ran(path))["a"][-1] == 26.0
+
+
+def test_an_init_container_with_work_runs_until_that_is_done(scenario):
+    # Migrate takes 6 cpu-s at 2 cores: 3 s. It is seen at the relist at 4 s; then main has 5 cpu-s: 9 s.
+    more = f"restartPolicy: Never, initContainers: [{container('migrate')}]"
+    demands = {"a": "containers: {migrate: {cpu: 2, work: 6 cpu-s}, main: {work: 5 cpu-s}}"}
+    assert ends(ran(scenario([pod("a", more=more)], demands))) == {"a/migrate": [3.0], "a": [9.0]}
+
+
+def test_what_runs_outside_of_pods_takes_cpu_from_work(scenario):
+    # Daemons want 1 of 4 cores from 10 s on. Their weight is 100, that of all pods 157 (4 cores, 4096 shares): their
+    # share of 4 × 100 ÷ 257 = 1.56 is more than they want. So 40 cpu-s by 10 s, then 3 cores: 60 ÷ 3 = 20 s more.
+    system = "      system: {cpu: {steps: {0s: 0, 10s: 1}}}"
+    path = scenario([pod("a")], {"a": "demand: {cpu: 4, work: 100 cpu-s}"}, spec=system)
+    assert ends(ran(path)) == {"a": [30.0]}
+
+
+def test_work_with_a_periodic_demand_of_cores_waits_through_the_breaks(scenario):
+    # A square wave of 1 core for 2 s of every 4, from 1 s on, else 0: 2 cpu-s by 3 s, 4 by 7 s, the fifth by 10 s.
+    wave = "{wave: {low: 0, high: 1, period: 4s, form: square, peak: 1s}}"
+    path = scenario([pod("a")], {"a": f"demand: {{cpu: {wave}, work: 5 cpu-s}}"})
+    assert ends(ran(path)) == {"a": [10.0]}
+
+
+def test_the_exit_code_of_work_is_the_stated_one(scenario):
+    path = scenario([pod("a")], {"a": "demand: {work: 5 cpu-s, exits: {code: 3}}"})
+    (because,) = [entry.because for entry in ran(path).entries if getattr(entry.because, "finished_us", None)]
+    assert because.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("demand", "told"),
+    [
+        ("{work: 60}", '"60" is not an amount of CPU time (write the unit: 60 cpu-s)'),
+        ("{work: 60s}", '"60s" is not an amount of CPU time (write the unit: 60 cpu-s)'),
+        ("{work: a lot}", '"a lot" is not an amount of CPU time (such as 60 cpu-s, 500 cpu-ms or 2 cpu-h)'),
+        ("{work: 0 cpu-s}", "0 cpu-s is less than a microsecond"),
+        ("{work: -5 cpu-s}", '"-5 cpu-s" is not an amount of CPU time'),
+        ("{work: 5 cpu-s, cpu: 0}", "is 0: the work is never done"),
+        ("{work: 5 cpu-s, exits: {after: 3s}}", "work and exits.after exclude each other"),
+    ],
+)
+def test_work_that_makes_no_sense_is_rejected_with_its_line(scenario, capsys, demand, told):
+    path = scenario([pod("a")], {"a": f"demand: {demand}"})
+    assert main(["simulate", path]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert f"{path}:13:" in error
+
+
+def test_a_run_with_work_is_the_same_every_time(scenario, capsys):
+    demands = {"a": "demand: {cpu: 4, work: 40 cpu-s}", "b": "demand: {cpu: 3 over 20s, work: 50 cpu-s}"}
+    path = scenario([pod("a", container(requests="cpu: 700m")), pod("b")], demands, node="cpu: 3")
+    outputs = []
+    for _ in range(2):
+        assert main(["simulate", path, "-o", "json"]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert json.loads(outputs[0])["kind"] == "SimulationReport"

@@ -1,0 +1,347 @@
+"""Stopping pods, as the kubelet does it: worked out by hand from upstream's code.
+
+Node ``n`` has 1000Mi, an eviction threshold of 100Mi and nothing else on it; the kubelet checks at 0, 10, 20 s …
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import ScenarioReading, read_given_scenario
+from podqos.sim.run import FinishedRun, simulate
+from sim.worlds import lines
+
+KUBELET = {"evictionHard": {"memory.available": "100Mi"}, "enforceNodeAllocatable": []}
+NODE = {
+    "name": "n",
+    "capacity": {"cpu": 4, "memory": "1000Mi"},
+    "watermarks": {"min": "1Mi"},
+    "kubelet": KUBELET,
+}
+
+
+def pod_of(name: str, *containers: dict, **spec: object) -> dict:
+    """Return the manifest of a pod; without containers it has one called main."""
+    own = [{"image": "x", **container} for container in containers or ({"name": "main"},)]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": own, **spec}}
+
+
+def reading_of(manifests: list[dict], workloads: list[dict], **spec: object) -> ScenarioReading:
+    """Read a scenario as a user would write it."""
+    usual = {"duration": "100s", "nodes": [NODE], "manifests": ["pods.json"], "workloads": workloads}
+    document = {
+        "apiVersion": "podqos.dev/v1alpha1",
+        "kind": "Scenario",
+        "metadata": {"name": "test"},
+        "spec": {**usual, **spec},
+    }
+    listed = {"apiVersion": "v1", "kind": "List", "items": manifests}
+    given = {"scenario.yaml": json.dumps(document).encode(), "pods.json": json.dumps(listed).encode()}
+    return read_given_scenario("scenario.yaml", given)
+
+
+def run_of(manifests: list[dict], workloads: list[dict], **spec: object) -> FinishedRun:
+    """Run a scenario with all checkers."""
+    reading = reading_of(manifests, workloads, **spec)
+    return simulate(reading.loaded(), check=True)
+
+
+def sleeping(seconds: int) -> dict:
+    """Return a lifecycle with a hook that sleeps."""
+    return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}}
+
+
+# ---- no container has less than 2 s ----------------------------------------------------------------------------------
+
+
+def hungry(name: str, at: str = "15s") -> dict:
+    """Return the demand of a workload that uses 950Mi from 15 s on."""
+    return {"workload": name, "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "1Mi", at: "950Mi"}}}}
+
+
+def test_a_pod_evicted_by_a_hard_threshold_has_two_seconds_though_its_grace_period_is_one():
+    """950Mi at 15 s leave 50Mi < 100Mi, which the check at 20 s sees.
+
+    It evicts with an override of 1 s (immediateEvictionGracePeriodSeconds), which killContainer raises to 2 s. The
+    container would take 10 s: it is killed at 22 s.
+    """
+    done = run_of([pod_of("web")], [hungry("web")], timing={"containerStop": "10s"})
+    assert lines(done, "Evicted", "Stopped") == [(20, "Evicted", "default/web"), (22, "Stopped", "default/web")]
+
+
+def test_a_container_that_ends_sooner_than_its_two_seconds_is_gone_then():
+    """The same, but the container takes 1.5 s after SIGTERM: gone at 21.5 s."""
+    done = run_of([pod_of("web")], [hungry("web")], timing={"containerStop": "1500ms"})
+    assert lines(done, "Stopped") == [(21.5, "Stopped", "default/web")]
+
+
+@pytest.mark.parametrize(("most", "own", "stopped"), [(0, 30, 32), (1, 30, 32), (5, 30, 35), (5, 1, 32), (5, 3, 33)])
+def test_a_soft_eviction_has_the_smaller_of_both_grace_periods_and_at_least_two_seconds(most, own, stopped):
+    """Soft threshold of 100Mi, met at 20 s and for 10 s at 30 s: evicted with min(evictionMaxPodGracePeriod, own).
+
+    0 → 1 (calculateEffectiveGracePeriod) → 2 s; 1 → 2; 5 → 5; min(5, 1) = 1 → 2; min(5, 3) = 3.
+    """
+    soft = {
+        "evictionHard": {"memory.available": "0%"},
+        "evictionSoft": {"memory.available": "100Mi"},
+        "evictionSoftGracePeriod": {"memory.available": "10s"},
+        "evictionMaxPodGracePeriod": most,
+        "enforceNodeAllocatable": [],
+    }
+    made = pod_of("web", terminationGracePeriodSeconds=own)
+    done = run_of([made], [hungry("web")], nodes=[{**NODE, "kubelet": soft}], timing={"containerStop": "60s"})
+    assert lines(done, "Evicted", "Stopped") == [(30, "Evicted", "default/web"), (stopped, "Stopped", "default/web")]
+
+
+@pytest.mark.parametrize(("grace", "stopped"), [(0, 12), (1, 12), (2, 12), (3, 13), (30, 40)])
+def test_a_deleted_pod_with_a_grace_period_of_less_than_two_seconds_has_two(grace, stopped):
+    """Deleted at 10 s; its container would take 60 s. killContainer: max(2, grace)."""
+    made = pod_of("web", terminationGracePeriodSeconds=grace)
+    gone = {"workload": "web", "nodes": ["n"], "deleted": "10s"}
+    done = run_of([made], [gone], timing={"containerStop": "60s"})
+    assert lines(done, "Stopped") == [(stopped, "Stopped", "default/web")]
+
+
+# ---- preStop is part of the grace period -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sleep", "grace", "takes", "stopped"),
+    [(5, 30, "3s", 18), (5, 30, "60s", 40), (29, 30, "60s", 41), (40, 30, "60s", 42), (5, 30, "0s", 15)],
+)
+def test_a_pre_stop_hook_takes_its_time_off_the_grace_period(sleep, grace, takes, stopped):
+    """Deleted at 10 s. executePreStopHook runs for at most the grace period, then killContainer leaves what is left.
+
+    5 s of 30: SIGTERM at 15 s, 25 s left: gone after 3 s at 18 s, or killed at 40 s. 29 s of 30: SIGTERM at 39 s, one
+    second left is raised to two: killed at 41 s. A hook of 40 s is given up after 30 s: SIGTERM at 40 s, killed at 42.
+    """
+    made = pod_of("web", {"name": "main", **sleeping(sleep)}, terminationGracePeriodSeconds=max(grace, sleep))
+    made["spec"]["terminationGracePeriodSeconds"] = grace
+    given = {"workload": "web", "nodes": ["n"], "deleted": "10s"}
+    if sleep > grace:  # the API server refuses such a sleep; a command may take as long
+        made["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {"command": ["drain"]}}}
+        given["demand"] = {"preStop": f"{sleep}s"}
+    done = run_of([made], [given], timing={"containerStop": takes})
+    assert lines(done, "Stopped") == [(stopped, "Stopped", "default/web")]
+
+
+def test_a_hard_eviction_cuts_a_pre_stop_hook_off_after_a_second():
+    """Evicted at 20 s with 1 s: the hook of 10 s runs until 21 s, then max(2, 1 - 1) = 2 s: killed at 23 s."""
+    made = pod_of("web", {"name": "main", **sleeping(10)})
+    done = run_of([made], [hungry("web")], timing={"containerStop": "10s"})
+    assert lines(done, "Evicted", "Stopped") == [(20, "Evicted", "default/web"), (23, "Stopped", "default/web")]
+
+
+def test_only_whole_seconds_of_a_hook_count():
+    """A hook of 4.9 s under a grace period of 6 s: 6 - 4 = 2 s are left at 14.9 s: killed at 16.9 s, not at 16."""
+    made = pod_of("web", {"name": "main", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}})
+    made["spec"]["terminationGracePeriodSeconds"] = 6
+    gone = {"workload": "web", "nodes": ["n"], "deleted": "10s", "demand": {"preStop": "4900ms"}}
+    done = run_of([made], [gone], timing={"containerStop": "60s"})
+    assert lines(done, "Stopped") == [(16.9, "Stopped", "default/web")]
+
+
+def test_memory_is_free_as_soon_as_its_container_has_ended_though_another_still_runs_its_hook():
+    """``quick`` holds 500Mi, ``slow`` 300Mi and a hook of 20 s. Deleted at 10 s: 500Mi are free at once, 300Mi at 30 s.
+
+    So ``late``, which wants 650Mi at 12 s, fits (650 + 300 = 950 of 1000Mi) and is not killed.
+    """
+    made = pod_of("web", {"name": "quick"}, {"name": "slow", **sleeping(20)})
+    demands = {"quick": {"memory": "500Mi"}, "slow": {"memory": "300Mi"}}
+    gone = {"workload": "web", "nodes": ["n"], "deleted": "10s", "containers": demands}
+    late = {"workload": "late", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "1Mi", "12s": "650Mi"}}}}
+    none = {**NODE, "kubelet": {"evictionHard": {"memory.available": "0%"}, "enforceNodeAllocatable": []}}
+    done = run_of([made, pod_of("late")], [gone, late], nodes=[none])
+    assert lines(done, "OOMKilled", "Stopped") == [(30, "Stopped", "default/web")]
+
+
+def test_a_hook_whose_duration_nobody_states_is_reported():
+    made = pod_of("web", {"name": "main", "lifecycle": {"preStop": {"exec": {"command": ["drain"]}}}})
+    (problem,) = reading_of([made], [{"workload": "web", "nodes": ["n"]}]).problems
+    assert problem.what == "the preStop hook of default/web (main) is simulated as taking no time"
+    (problem,) = reading_of([pod_of("web")], [{"workload": "web", "demand": {"preStop": "5s"}}]).problems
+    assert (problem.what, problem.severity) == ("default/web (main) has no preStop hook", "error")
+
+
+# ---- sidecars end after the others, within the same grace period -----------------------------------------------------
+
+
+def with_sidecars(grace: int) -> dict:
+    """Return a pod with the sidecars ``a`` and ``b``, in this order."""
+    sidecars = [{"name": name, "image": "x", "restartPolicy": "Always"} for name in ("a", "b")]
+    return pod_of("web", initContainers=sidecars, terminationGracePeriodSeconds=grace)
+
+
+@pytest.mark.parametrize(("grace", "takes", "stopped"), [(30, 5, 25), (12, 5, 22), (8, 10, 20), (30, 12, 40)])
+def test_sidecars_wait_for_the_others_and_end_in_reverse_order(grace, takes, stopped):
+    """Deleted at 10 s; each container takes as long to end (waitForTurn, newTerminationOrdering).
+
+    30 s, 5 s each: main ends at 15, b at 20, a at 25. 12 s: main at 15, b at 20, a has 2 s left and is killed at 22.
+    8 s, 10 s each: main is killed at 18, when the grace period of a and b is over, too: both have 2 s, until 20. 30 s,
+    12 s each: main ends at 22, b at 34, when a has waited for 24 s: the 6 s that are left end at 40.
+    """
+    gone = {"workload": "web", "nodes": ["n"], "deleted": "10s"}
+    done = run_of([with_sidecars(grace)], [gone], timing={"containerStop": f"{takes}s"})
+    assert lines(done, "Stopped") == [(stopped, "Stopped", "default/web")]
+
+
+def test_a_deleted_pod_that_is_evicted_meanwhile_has_the_shorter_grace_period():
+    """Deleted at 12 s with 30 s of grace: SIGTERM, and SIGKILL at 42 s.
+
+    At 15 s it uses 950Mi, so the check at 20 s evicts it with 1 s, which is shorter: killed at 20 + 2 = 22 s
+    (calculateEffectiveGracePeriod).
+    """
+    gone = {**hungry("web"), "deleted": "12s"}
+    done = run_of([pod_of("web")], [gone], timing={"containerStop": "60s"})
+    assert lines(done, "Evicted", "Stopped") == [(20, "Evicted", "default/web"), (22, "Stopped", "default/web")]
+
+
+# ---- cordon and drain ------------------------------------------------------------------------------------------------
+
+
+def deployment(name: str, replicas: int, kind: str = "Deployment", **spec: object) -> dict:
+    """Return the manifest of a workload whose pods request 100Mi and carry the label app."""
+    labels = {"app": name}
+    requests = {"resources": {"requests": {"memory": "100Mi"}}}
+    template = {"metadata": {"labels": labels}, "spec": pod_of(name, {"name": "main", **requests}, **spec)["spec"]}
+    number = {} if kind == "DaemonSet" else {"replicas": replicas}
+    made = {"selector": {"matchLabels": labels}, "template": template, **number}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": made}
+
+
+def budget(name: str, **amount: object) -> dict:
+    """Return the manifest of a budget for the pods of a workload."""
+    spec = {"selector": {"matchLabels": {"app": name}}, **amount}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
+
+
+def drained(manifests: list[dict], bound: dict[str, list[str]], drain: dict, **spec: object) -> FinishedRun:
+    """Drain node a of two at 10 s; pods are bound to nodes first."""
+    workloads = [{"workload": name, "nodes": nodes} for name, nodes in bound.items()]
+    events = [{"at": "10s", "drain": {"node": "a", **drain}}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    return run_of(manifests, workloads, **{"events": events, "nodes": nodes, **spec})
+
+
+def happened(done: FinishedRun, *kinds: str) -> list[tuple[float, str, str]]:
+    """Return time, kind and pod (or node) of entries."""
+    return [
+        (entry.time_us / SECOND_US, entry.kind.value, (entry.pod or entry.node).partition("/")[2] or entry.node)
+        for entry in done.entries
+        if entry.kind in kinds
+    ]
+
+
+DRAIN = ("Cordoned", "Drained", "DrainBlocked")
+
+
+def test_a_cordoned_node_takes_no_pods_until_it_is_uncordoned():
+    """Two pods of 600Mi arrive at 10 s; a node of 1000Mi has room for one.
+
+    a is cordoned from 5 s to 20 s (NodeUnschedulable filter): one pod runs on b at 10 s, the other on a at 20 s.
+    """
+    big = deployment("web", 2)
+    big["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = "600Mi"
+    events = [{"at": "5s", "cordon": "a"}, {"at": "20s", "uncordon": "a"}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    done = run_of([big], [{"workload": "web", "arrives": "10s"}], events=events, nodes=nodes)
+    placed = [(entry.time_us / SECOND_US, entry.node) for entry in done.entries if entry.kind == "Placed"]
+    assert placed == [(10, "b"), (20, "a")]
+    assert happened(done, "Cordoned", "Uncordoned") == [(5, "Cordoned", "a"), (20, "Uncordoned", "a")]
+
+
+def test_a_drain_evicts_what_a_budget_allows_and_tries_the_rest_again_every_five_seconds():
+    """Four pods, two on a; minAvailable 3 allows one disruption.
+
+    10 s: web-0 is evicted, 3 are healthy; web-2 (also on a) is refused: needs 3, has 3. The replacement is made at 11 s
+    and runs on b. 15 s: 4 are healthy, web-2 is evicted; gone at once, so the drain ends at 15 s.
+    """
+    done = drained([deployment("web", 4), budget("web", minAvailable=3)], {"web": ["a", "b"]}, {})
+    assert happened(done, *DRAIN) == [
+        (10, "Cordoned", "a"), (10, "Drained", "web-0"), (10, "DrainBlocked", "web-2"), (15, "Drained", "web-2"),
+        (15, "Drained", "a"),
+    ]  # fmt: skip
+    (refusal,) = [entry.because for entry in done.entries if entry.kind == "DrainBlocked"]
+    assert refusal.message == (
+        "Cannot evict pod as it would violate the pod's disruption budget. "
+        "The disruption budget web needs 3 healthy pods and has 3 currently"
+    )
+    replaced = [(entry.time_us / SECOND_US, entry.node) for entry in done.entries if entry.kind == "Placed"]
+    assert replaced == [(11, "b"), (16, "b")]
+
+
+def test_a_budget_that_never_allows_a_disruption_blocks_a_drain_until_its_timeout():
+    """One replica, maxUnavailable 0: 0 allowed at 10, 15 … 30 s.
+
+    The timeout of 22 s is over at 32 s, which the try at 35 s finds (evictPods checks it before each eviction).
+    """
+    done = drained([deployment("web", 1), budget("web", maxUnavailable=0)], {"web": ["a"]}, {"timeout": "22s"})
+    assert happened(done, *DRAIN) == [(10, "Cordoned", "a"), (10, "DrainBlocked", "web-0"), (35, "DrainBlocked", "a")]
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "error"),
+    [
+        (deployment("web", 1, kind="DaemonSet"), {}, "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)"),
+        (deployment("web", 1, volumes=[{"name": "v", "emptyDir": {}}]), {}, "Pods with local storage"),
+        (pod_of("web"), {}, "Pods that declare no controller (use --force to override)"),
+        (deployment("web", 1, kind="DaemonSet"), {"ignoreDaemonSets": True}, None),
+        (deployment("web", 1, volumes=[{"name": "v", "emptyDir": {}}]), {"deleteEmptyDirData": True}, None),
+        (pod_of("web"), {"force": True}, None),
+    ],
+)
+def test_a_pod_that_a_drain_must_not_remove_keeps_it_from_removing_any(made, options, error):
+    """The filters of kubectl (filters.go): one error, and no pod is evicted; the node stays cordoned."""
+    bound = {"other": ["a"]} if made["kind"] == "DaemonSet" else {"web": ["a"], "other": ["a"]}
+    done = drained([made, deployment("other", 1)], bound, options)
+    removed = [name for _, kind, name in happened(done, "Drained") if name != "a"]
+    if error is None:
+        own = {"DaemonSet": [], "Deployment": ["web-0"], "Pod": ["web"]}[made["kind"]]
+        assert removed == [*own, "other-0"]
+    else:
+        (blocked,) = [entry.because.errors for entry in done.entries if entry.kind == "DrainBlocked"]
+        assert (removed, error in blocked[0]) == ([], True)
+
+
+def test_an_unready_pod_is_evicted_if_its_budget_is_satisfied_without_it():
+    """Two pods, minAvailable 1. web-0 on a ends at 2 s and 5 s and is in back-off until 14 s: not ready at 10 s.
+
+    web-1 is healthy: 1 >= 1 > 0, so the eviction of web-0 needs no disruption (IfHealthyBudget), although none is
+    allowed. With minAvailable 2 it is refused, unless the policy is AlwaysAllow.
+    """
+    exits = {"demand": {"exits": {"after": "2s", "code": 1}}}
+    work = [{"workload": "web", "nodes": ["a", "b"], "perReplica": [exits, {"demand": {"memory": "1Mi"}}]}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    events = [{"at": "10s", "drain": {"node": "a"}}]
+
+    def first(**amount: object) -> str:
+        done = run_of([deployment("web", 2), budget("web", **amount)], work, events=events, nodes=nodes)
+        return happened(done, "Drained", "DrainBlocked")[0][1]
+
+    assert first(minAvailable=1) == "Drained"
+    assert first(minAvailable=2) == "DrainBlocked"
+    assert first(minAvailable=2, unhealthyPodEvictionPolicy="AlwaysAllow") == "Drained"
+
+
+def test_two_budgets_for_one_pod_make_the_eviction_fail_for_good():
+    """The eviction subresource answers 500, which kubectl does not retry."""
+    budgets = [budget("web", minAvailable=0), {**budget("web", minAvailable=0), "metadata": {"name": "again"}}]
+    done = drained([deployment("web", 1), *budgets], {"web": ["a"]}, {})
+    (result,) = [entry.because for entry in done.entries if entry.kind == "DrainBlocked"]
+    assert "more than one PodDisruptionBudget" in result.errors[0]
+
+
+def test_a_drain_waits_until_the_pods_are_gone_and_checks_every_second():
+    """Evicted at 10 s with 5 s of grace; the container takes 4.2 s. kubectl checks at 10, 11 … 15 s: drained at 15 s.
+
+    With disableEviction a budget that allows nothing does not matter.
+    """
+    made = [deployment("web", 1), budget("web", maxUnavailable=0)]
+    options = {"gracePeriod": "5s", "disableEviction": True}
+    done = drained(made, {"web": ["a"]}, options, timing={"containerStop": "4200ms"})
+    assert happened(done, "Drained", "Stopped") == [
+        (10, "Drained", "web-0"), (14.2, "Stopped", "web-0"), (15, "Drained", "a"),
+    ]  # fmt: skip
