@@ -12,6 +12,7 @@ from podqos.answers.run_reading import run_view
 from podqos.placement.workloads import DAEMON_SET
 from podqos.report.simulation.timeline import timeline
 from podqos.report.text.style import Style
+from podqos.sim.cpu_outcome import CpuOutcome
 from podqos.sim.run import FinishedRun, simulate
 from podqos.words.outcome import headline
 from report.runs import SUMMARY
@@ -26,7 +27,7 @@ PARTS = {
     "interrupted": r"([\d,]+) interrupted",
     "never ran": r"([\d,]+) never ran",
     "waited": r"([\d,]+) waited for a node",
-    "short of CPU": r"([\d,]+) short of CPU",
+    "short of CPU": r"(?:, |; )([\d,]+) (?:short of CPU|of [\d,]+ pods? slowed)|(?<=, )[\d,]+(?= slowed)",
     "denied": r"([\d,]+) denied processes or disk space",
 }
 
@@ -34,11 +35,11 @@ PARTS = {
 def said(sentence: str) -> dict[str, int]:
     """Return the numbers of a headline."""
     found = {name: re.search(pattern, sentence) for name, pattern in PARTS.items()}
-    return {
-        name: 0 if match[1].lower() == "no" else int(match[1].replace(",", ""))
-        for name, match in found.items()
-        if match is not None
-    }
+    texts = {name: match[1] or match[0] for name, match in found.items() if match is not None}
+    numbers = {name: 0 if text.lower() == "no" else int(text.replace(",", "")) for name, text in texts.items()}
+    if "unaffected" not in numbers:
+        numbers["unaffected"] = numbers["pods"] - numbers["short of CPU"]
+    return numbers
 
 
 def table(lines: list[str]) -> list[dict[str, str]]:
@@ -121,6 +122,11 @@ def test_a_hundred_headlines_hold_for_their_tables(scenario):
     check(simulate(scenario))
 
 
+def slowed(pods: int, least: float) -> CpuOutcome:
+    """Return an outcome of pods that wanted 4 cpu-s and got half."""
+    return CpuOutcome(pods, 4_000_000, 2_000_000, 2_000_000, least, 0.5, 2.0)
+
+
 HEADLINES = [
     pytest.param({}, "1 of 3 pods unaffected.", id="kills and evictions tell"),
     pytest.param(
@@ -137,6 +143,21 @@ HEADLINES = [
         {"interrupted": 0, "waited": 1, "throttled": 1},
         "1 of 3 pods unaffected, 1 waited for a node, 1 short of CPU.",
         id="slowed",
+    ),
+    pytest.param(
+        {"interrupted": 0, "waited": 1, "throttled": 1, "cpu": slowed(1, 0.166)},
+        "1 of 3 pods unaffected, 1 waited for a node, 1 slowed, worst to 17 %.",
+        id="slowed, and by how much",
+    ),
+    pytest.param(
+        {"interrupted": 2, "throttled": 0, "cpu": slowed(2, 0.004)},
+        "1 of 3 pods unaffected; 2 slowed, worst to 0.4 %.",
+        id="slowed and interrupted",
+    ),
+    pytest.param(
+        {"interrupted": 0, "untouched": 1, "throttled": 2, "cpu": slowed(2, 0.9999)},
+        "2 of 3 pods slowed, worst to 99 %.",
+        id="slowed and nothing else",
     ),
 ]
 

@@ -273,7 +273,7 @@ class TestGracefulDegradation:
     def test_others_wait_where_the_log_collector_is_let_in(self):
         """The taint is there until five minutes after the last sign of pressure, and only a DaemonSet tolerates it."""
         waiting = {pod for _, _, pod in told(self.NAME, "Pending")}
-        assert waiting == {"analytics-pipeline-0-r1", "search-indexer-1-r1"}
+        assert waiting == {"analytics-pipeline-0-r1", "search-indexer-1"}
 
     def test_nothing_that_readers_wait_for(self):
         touched = {entry.pod for entry in run_of("graceful-degradation").entries if entry.time_us > 0 and entry.pod}

@@ -33,6 +33,20 @@ export function count(value: number): string {
   return WHOLE.format(value);
 }
 
+/** A share of what was wanted; less than all is never 100 %. */
+export function percent(share: number): string {
+  const value = 100 * share;
+  if (value > 0 && value < 0.1) return "<0.1 %";
+  if (value > 0 && value < 1) return `${value.toFixed(1)} %`;
+  return `${share >= 1 ? Math.round(value) : Math.min(99, Math.round(value))} %`;
+}
+
+/** CPU time, such as 60 cpu-s. */
+export function cpuTime(us: number): string {
+  const value = us / 1e6;
+  return `${value >= 100 || Number.isInteger(value) ? count(Math.round(value)) : Number(value.toPrecision(3))} cpu-s`;
+}
+
 export function signed(value: number): string {
   return value < 0 ? `−${-value}` : String(value);
 }

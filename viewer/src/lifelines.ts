@@ -3,7 +3,7 @@
 import { s } from "./dom";
 import { time } from "./format";
 import { shape } from "./marks";
-import { isDark, type Panel, type Plot } from "./panels";
+import { isDark, shortOfCpu, type Panel, type Plot } from "./panels";
 import { nameOf } from "./run";
 import { fitted, NAME, textWidth } from "./text";
 
@@ -71,10 +71,11 @@ export function lifelinesPanel(plot: Plot): Panel {
   const { node, run } = plot;
   const rows = node.pods.slice(0, MOST);
   const hidden = node.pods.length - rows.length;
+  const slowed = rows.some((series) => shortOfCpu(node, series).length > 0);
   return {
     name: "lifelines",
     title: "Pods",
-    note: hidden > 0 ? `running time; ${hidden} more not shown` : "running time",
+    note: ["running time", ...(slowed ? ["red: short of CPU"] : []), ...(hidden > 0 ? [`${hidden} more not shown`] : [])].join("; "),
     height: rows.length * ROW,
     draw(body) {
       rows.forEach((series, row) => {
@@ -84,6 +85,9 @@ export function lifelinesPanel(plot: Plot): Panel {
         const spans = onScreen(plot, running(plot, series.anonBytes));
         for (const span of spans) {
           body.append(s("rect", { class: `life ${pod.qosClass}`, "data-pod": series.pod, x: span.from, y: top + 1, width: Math.max(1.5, span.to - span.from), height: ROW - 4, rx: 3, fill: pod.colour }));
+        }
+        for (const span of onScreen(plot, shortOfCpu(node, series))) {
+          body.append(s("rect", { class: "short-of-cpu", x: span.from, y: top + ROW - 6, width: Math.max(1.5, span.to - span.from), height: 3 }, s("title", {}, "short of CPU")));
         }
         const kills = plot.state.kills.filter((kill) => kill.pod === pod.key && kill.timeUs >= plot.fromUs && kill.timeUs <= plot.toUs);
         const marks = kills.map((kill) => plot.x(kill.timeUs));

@@ -1,7 +1,7 @@
 // The panels that show amounts over time: memory by pod, memory left, CPU, and whatever else runs short.
 
 import { h, s } from "./dom";
-import { bytes, cores, count } from "./format";
+import { bytes, cores, count, percent } from "./format";
 import { nameOf } from "./run";
 import type { NodeView, RunView, ThresholdLine } from "./schema";
 import { linear, logarithmic, ticks, type Scale } from "./scale";
@@ -39,14 +39,15 @@ interface Layer {
 }
 
 /** What can be drawn of a node, by the names in its list of panels. */
-export function possible(node: NodeView): Map<string, (plot: Plot) => Panel> {
-  const found = new Map([
+export function possible(node: NodeView): Map<string, (plot: Plot) => Panel | readonly Panel[]> {
+  const found = new Map<string, (plot: Plot) => Panel | readonly Panel[]>([
     ["memory", memoryPanel],
     [MEMORY, leftPanel],
   ]);
   const wanted = node.timesUs.map((_, index) => node.pods.reduce((sum, series) => sum + (series.cpuWantedMilli[index] ?? 0), 0));
   const most = Math.max(...wanted);
-  if (most > 0) found.set("cpu", (plot) => cpuPanel(plot, most));
+  const slowed = node.pods.some((series) => shortOfCpu(node, series).length > 0);
+  if (most > 0) found.set("cpu", (plot) => (slowed ? [cpuPanel(plot, most), sharePanel(plot)] : cpuPanel(plot, most)));
   for (const series of node.signals) found.set(series.signal, (plot) => signalPanel(plot, series));
   return found;
 }
@@ -161,7 +162,7 @@ function cpuPanel(plot: Plot, most: number): Panel {
   const full = most > node.cpuMilli / 2;
   return {
     name: "cpu",
-    title: "CPU granted",
+    title: "CPU granted and wanted",
     note: `in cores; hatched: demand not granted; the node has ${cores(node.cpuMilli)}`,
     height,
     draw(body) {
@@ -180,10 +181,71 @@ function cpuPanel(plot: Plot, most: number): Panel {
       layers.push({ pod: null, label: "not granted", fill: "url(#throttled)", className: "throttled", values: missing });
       const placed = places(plot, full ? [{ y: y(node.cpuMilli), text: `all ${cores(node.cpuMilli)} cores`, kind: "pods" }] : [], height);
       stack(body, plot, y, layers, placed);
+      if (missing.some((each) => each > 0)) line(body, plot, y, node.timesUs.map((_, index) => layers.reduce((sum, layer) => sum + (layer.values[index] ?? 0), 0)), "series wanted");
       if (full) body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: y(node.cpuMilli), y2: y(node.cpuMilli) }));
       write(body, placed);
     },
   };
+}
+
+const MOST_SHARES = 6;
+
+/** What pods got of the CPU they wanted; those that fared alike share a line. */
+function sharePanel(plot: Plot): Panel {
+  const { node, run } = plot;
+  const height = 110;
+  const alike = new Map<string, { shares: readonly (number | null)[]; pods: number[] }>();
+  for (const series of node.pods) {
+    if (shortOfCpu(node, series).length === 0) continue;
+    const shares = series.cpuWantedMilli.map((wanted, index) => (wanted ? (100 * (series.cpuGrantedMilli[index] ?? 0)) / wanted : null));
+    const same = alike.get(shares.join());
+    if (same === undefined) alike.set(shares.join(), { shares, pods: [series.pod] });
+    else same.pods.push(series.pod);
+  }
+  const least = (shares: readonly (number | null)[]) => Math.min(...shares.filter((share) => share !== null));
+  const worst = [...alike.values()].sort((one, other) => least(one.shares) - least(other.shares)).slice(0, MOST_SHARES);
+  const more = alike.size > worst.length ? `; the worst ${worst.length} of ${alike.size} lines` : "";
+  return {
+    name: "cpu-share",
+    title: "CPU share",
+    note: `granted of wanted, of pods that were short of CPU${more}`,
+    height,
+    draw(body) {
+      const y = linear([0, 108], [height, 0]);
+      grid(body, plot, y, [0, 50, 100], (value) => `${value} %`);
+      const marks: Mark[] = [];
+      for (const { shares, pods } of worst) {
+        const pod = run.pods[pods[0] ?? 0];
+        if (pod === undefined) continue;
+        const [first, last] = shown(plot);
+        let path = "";
+        let begins = true;
+        for (let index = first; index <= last; index++) {
+          const share = shares[index] ?? null;
+          if (share !== null) path += `${begins ? "M" : "L"}${plot.x(node.timesUs[index] ?? 0).toFixed(1)} ${y(share).toFixed(1)}`;
+          begins = share === null;
+        }
+        body.append(s("path", { class: "series share", d: path, stroke: pod.colour, "clip-path": "url(#plot)" }));
+        const others = pods.length > 1 ? ` and ${pods.length - 1} more` : "";
+        marks.push({ y: y(least(shares)), text: `${nameOf(run, pod.key)}${others}: ${percent(least(shares) / 100)}`, kind: "pods" });
+      }
+      write(body, places(plot, marks, height));
+    },
+  };
+}
+
+/** When a pod got less CPU than it wanted. */
+export function shortOfCpu(node: NodeView, series: NodeView["pods"][number]): { from: number; to: number }[] {
+  const denied = series.cpuWantedMilli.map((wanted, index) => (wanted ?? 0) - (series.cpuGrantedMilli[index] ?? 0));
+  const spans: { from: number; to: number }[] = [];
+  node.timesUs.forEach((to, index) => {
+    const from = node.timesUs[index - 1];
+    if (from === undefined || from >= to || ((denied[index - 1] ?? 0) <= 0 && (denied[index] ?? 0) <= 0)) return;
+    const before = spans.at(-1);
+    if (before?.to === from) before.to = to;
+    else spans.push({ from, to });
+  });
+  return spans;
 }
 
 function signalPanel(plot: Plot, series: NodeView["signals"][number]): Panel {

@@ -1,7 +1,7 @@
 // The outcome of a run: tiles, a row per workload, and the journal in words.
 
 import { h } from "./dom";
-import { CAUSES, count, duration, plural, time } from "./format";
+import { CAUSES, count, cpuTime, duration, percent, plural, time } from "./format";
 import { breakable, NONE, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import type { RunSummary, RunView, WorkloadSummary } from "./schema";
@@ -27,7 +27,7 @@ export function tiles(summary: RunSummary): HTMLElement[] {
 
 /** How pods were affected that were not interrupted. */
 function affected(summary: RunSummary): string {
-  const counts = { "never ran": summary.neverRan, "pending": summary.waited, "short of CPU": summary.throttled, "denied processes or disk": summary.refused };
+  const counts = { "never ran": summary.neverRan, "pending": summary.waited, [summary.cpu?.slowed ? `slowed, worst to ${percent(summary.cpu.leastShare)}` : "short of CPU"]: summary.throttled, "denied processes or disk": summary.refused };
   return Object.entries(counts)
     .filter(([, number]) => number > 0)
     .map(([words, number]) => `${count(number)} ${words}`)
@@ -49,9 +49,19 @@ export function workloads(run: RunView): HTMLElement {
     rows.some((each) => each.restarts > 0) && number("Restarts", (each) => none(each.restarts)),
     rows.some((each) => each.downtimeUs > 0) && number("Downtime", (each) => duration(each.downtimeUs)),
     rows.some((each) => each.throttledUs > 0) && number("Short of CPU", (each) => duration(each.throttledUs)),
+    rows.some((each) => each.cpu) && number("CPU denied", (each) => (each.cpu?.deniedUs ? cpuTime(each.cpu.deniedUs) : NONE)),
+    rows.some((each) => each.cpu) && number("Least share", (each) => (each.cpu ? percent(each.cpu.leastShare) : NONE)),
+    rows.some((each) => each.cpu) && number("Mean share", (each) => (each.cpu ? percent(each.cpu.meanShare) : NONE)),
+    rows.some((each) => each.cpu?.throttledPeriods) && number("Throttled periods", (each) => none(each.cpu?.throttledPeriods ?? 0)),
+    rows.some((each) => each.cpu) && number("Slowdown", (each) => (each.cpu ? (typeof each.cpu.slowdown === "number" ? `${Number(each.cpu.slowdown.toPrecision(3))}×` : "no progress") : NONE)),
+    rows.some((each) => works(each) > 0) && number("Work done", (each) => (works(each) > 0 ? `${count(each.cpu?.workDone ?? 0)}/${count(works(each))}` : NONE)),
     rows.some((each) => each.refused > 0) && number("Denied", (each) => none(each.refused)),
   ].filter((column): column is Column<WorkloadSummary> => column !== false);
   return table(columns, rows, (each) => (each.untouched < each.pods ? "hit" : ""));
+}
+
+function works(row: WorkloadSummary): number {
+  return (row.cpu?.workDone ?? 0) + (row.cpu?.workUnfinished ?? 0);
 }
 
 function none(value: number): string {

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, pods
+from podqos.agent import containers, eviction_loop, kubelet_restart, pods, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
     Event,
+    KubeletRestarted,
     MemoryNotified,
     Observed,
     PodAdopted,
@@ -23,6 +24,8 @@ from podqos.agent.events import (
     PodDeleted,
     PodStarted,
     PodStopped,
+    ProbeFailed,
+    ReadinessChanged,
     Woken,
 )
 from podqos.agent.state import AgentConfig, AgentState, AgentStep, Resting
@@ -49,6 +52,8 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             pods.woken(turn)
         case MemoryNotified():
             eviction_loop.notified(turn)
+        case KubeletRestarted():
+            kubelet_restart.restarted(turn)
         case Observed(observation):
             eviction_loop.observed(turn, observation)
         case PodBound(pod):
@@ -63,6 +68,10 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             phase = containers.exited(turn, event)
             if phase is not None:
                 pods.finish(turn, event.uid, phase)
+        case ProbeFailed():
+            unhealthy.kill(turn, event)
+        case ReadinessChanged():
+            unhealthy.readiness(turn, event)
         case PodDeleted():
             pods.delete(turn, event)
         case PodStopped(uid):

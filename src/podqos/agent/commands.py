@@ -71,6 +71,7 @@ class KillContainer(Struct, frozen=True, gc=False):
     pod: Pod
     container: str
     grace_period_seconds: int = 0
+    """How long it has to stop by itself."""
 
 
 class StopPod(Struct, frozen=True, gc=False):

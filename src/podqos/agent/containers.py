@@ -23,15 +23,13 @@ from podqos.agent.commands import ContainerPlan, KillContainer, StartContainer
 from podqos.agent.events import ContainerExited, Remembered
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import ExitedWith, RestartedAfter
-from podqos.agent.restart_rules import is_restarted, restarts_all
+from podqos.agent.restart_rules import container_of, is_restarted, restarts_all
 from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage
 from podqos.agent.turn import Turn
+from podqos.agent.unhealthy import FIRST_BACK_OFF_SECONDS, FORGOTTEN_AFTER_US, next_back_off, restarts
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 
-FIRST_BACK_OFF_SECONDS = 10
-
-_FORGOTTEN_AFTER_US = 600 * SECOND_US
 _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
 
@@ -134,11 +132,14 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
     index = None if record is None else _index(record, event.container)
     if record is None or index is None or not record.is_active or record.containers[index].stage not in _ALIVE:
         return None
+    running = record.containers[index]
+    finished_us = turn.now_us if event.finished_us is None else event.finished_us
     ended = replace(
-        record.containers[index],
+        running,
         stage=ContainerStage.ENDED,
         exit_code=event.exit_code,
         oom_killed=event.oom_killed,
+        finished_us=finished_us,
     )
     because = _exit(turn, record, ended, event)
     turn.note(Kind.EXITED, pod=record.pod.key, container=event.container, because=because, by=None)
@@ -148,6 +149,9 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
     if record.is_restarting:
         _go_on_restarting(turn, _with(record, index, ended))
         return None
+    if running.is_unhealthy and restarts(record.pod, container_of(record.pod, ended), turn.config.profile):
+        _restart_unhealthy(turn, record, index, running, replace(ended, is_unhealthy=False))
+        return None
     if restarts_all(record.pod, ended, turn.config.profile):
         _restart_all(turn, _with(record, index, ended))
         return None
@@ -155,7 +159,6 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
         if event.is_lost:
             _restart(turn, record, index, replace(ended, waited_seconds=0))
             return None
-        finished_us = turn.now_us if event.finished_us is None else event.finished_us
         _put_off(turn, record, index, ended, finished_us)
         return None
     record = _with(record, index, ended)
@@ -176,6 +179,7 @@ def _exit(turn: Turn, record: PodRecord, ended: ContainerRecord, event: Containe
         restarts=record.stage in {Stage.STARTING, Stage.RUNNING}
         and (
             (record.is_restarting and ended.role is not Role.EPHEMERAL)
+            or (ended.is_unhealthy and restarts(record.pod, container_of(record.pod, ended), profile))
             or restarts_all(record.pod, ended, profile)
             or is_restarted(record.pod, ended, profile)
         ),
@@ -198,9 +202,40 @@ def woken(turn: Turn) -> None:
         _restart(turn, record, index, replace(container, back_off_seconds=longer))
 
 
+def _restart_unhealthy(
+    turn: Turn, record: PodRecord, index: int, running: ContainerRecord, ended: ContainerRecord
+) -> None:
+    """Restart a container that was killed because a probe failed, at once or when its back-off is over."""
+    assert ended.finished_us is not None
+    back_off = next_back_off(ended, running.finished_us, turn.now_us, turn.config.longest_back_off_seconds)
+    if back_off is None:
+        _put_off(turn, record, index, ended, ended.finished_us)
+        return
+    is_counted = running.finished_us is not None
+    again = replace(ended, back_off_seconds=back_off, waited_seconds=0)
+    _restart(turn, record, index, again, counts=is_counted)
+
+
+def forget_back_off(turn: Turn) -> None:
+    """Restart what waits for its restart at once; the next container that ends is, too."""
+    waiting = turn.state.restarts
+    turn.change(restarts=())
+    for record in turn.state.pods.values():
+        if any(container.back_off_seconds for container in record.containers):
+            fresh = tuple(replace(container, back_off_seconds=0) for container in record.containers)
+            turn.put(replace(record, containers=fresh))
+    for restart in waiting:
+        record = turn.state.pods[restart.uid]
+        index = _index(record, restart.container)
+        if index is not None and record.stage in {Stage.STARTING, Stage.RUNNING}:
+            first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
+            again = replace(record.containers[index], back_off_seconds=first, waited_seconds=0)
+            _restart(turn, record, index, again)
+
+
 def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, finished_us: int) -> None:
     """Restart a container now, or when its back-off is over."""
-    is_stable = finished_us - ended.restarted_us > _FORGOTTEN_AFTER_US
+    is_stable = finished_us - ended.restarted_us > FORGOTTEN_AFTER_US
     if not ended.back_off_seconds or is_stable:
         first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
         _restart(turn, record, index, replace(ended, back_off_seconds=first, waited_seconds=0))
@@ -213,12 +248,13 @@ def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, 
     turn.change(restarts=tuple(restarts))
 
 
-def _restart(turn: Turn, record: PodRecord, index: int, container: ContainerRecord) -> None:
+def _restart(turn: Turn, record: PodRecord, index: int, container: ContainerRecord, *, counts: bool = True) -> None:
+    """Restart a container; ``counts`` is whether that moves its back-off."""
     again = replace(
         container,
         stage=ContainerStage.STARTING,
         restarts=container.restarts + 1,
-        restarted_us=turn.now_us,
+        restarted_us=turn.now_us if counts else container.restarted_us,
         restarted_with_all=False,
     )
     turn.put(_with(record, index, again))
@@ -249,6 +285,7 @@ def _go_on_restarting(turn: Turn, record: PodRecord) -> None:
             restarts=container.restarts + (container.stage is not ContainerStage.WAITING),
             waited_seconds=0,
             restarted_with_all=True,
+            is_unhealthy=False,
         )
         for container in record.containers
     )

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from podqos.agent.reasons import ProbeFailure
 from podqos.eviction.observation import Observation
 from podqos.model.pod import Pod
 
@@ -76,6 +77,26 @@ class ContainerExited(Struct, frozen=True, gc=False):
     """It ended together with its runtime: it is restarted immediately, and its back-off is unchanged."""
 
 
+class ProbeFailed(Struct, frozen=True, gc=False):
+    """A liveness or startup probe failed as often in a row as its threshold allows: the container is killed."""
+
+    uid: str
+    container: str
+    because: ProbeFailure
+
+
+class ReadinessChanged(Struct, frozen=True, gc=False):
+    """A container became ready, or no longer is: its probes say so, or have yet to say so."""
+
+    uid: str
+    container: str
+    ready: bool
+    because: ProbeFailure | None = None
+    """The failures that took it out of service; None if it has just started, or answers again."""
+    is_news: bool = True
+    """Whether the journal reports it: not if a container that has just started passes its first probes."""
+
+
 class PodStopped(Struct, frozen=True, gc=False):
     """No container of a pod runs any more: it was stopped, or has ended."""
 
@@ -102,6 +123,10 @@ class MemoryNotified(Struct, frozen=True, gc=False):
     """
 
 
+class KubeletRestarted(Struct, frozen=True, gc=False):
+    """The kubelet has restarted while its containers kept running, perhaps with another configuration."""
+
+
 class Woken(Struct, frozen=True, gc=False):
     """The time that the agent asked for (``wake_us``) has come. If it is too early, nothing happens."""
 
@@ -113,9 +138,12 @@ Event = (
     | PodStarted
     | ContainerStarted
     | ContainerExited
+    | ProbeFailed
+    | ReadinessChanged
     | PodStopped
     | PodCleanedUp
     | Observed
     | MemoryNotified
+    | KubeletRestarted
     | Woken
 )

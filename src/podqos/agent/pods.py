@@ -9,6 +9,8 @@ pod is added and once a minute; here also when one is removed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from podqos.agent import containers
@@ -141,6 +143,15 @@ def woken(turn: Turn) -> None:
         _preempt(turn, replace(preempting, victims=preempting.victims[1:]))
 
 
+def hear(turn: Turn, events: Iterable[PodBound | PodDeleted]) -> None:
+    """Handle events that had to wait."""
+    for event in events:
+        if isinstance(event, PodBound):
+            bind(turn, event.pod)
+        else:
+            delete(turn, event)
+
+
 def made_room(turn: Turn, uid: str) -> None:
     """Continue a preemption when the pod it waits for has stopped."""
     preempting = turn.state.preempting
@@ -161,11 +172,7 @@ def _preempt(turn: Turn, preempting: Preempting) -> None:
         turn.change(preempting=None)
         turn.note(Kind.ADMITTED, pod=pod.key)
         _start(turn, pod, turn.config.plan_of(pod))
-        for event in preempting.unheard:
-            if isinstance(event, PodBound):
-                bind(turn, event.pod)
-            else:
-                delete(turn, event)
+        hear(turn, preempting.unheard)
         return
     victim = turn.state.pods[there[0]]
     grace_seconds = grace_seconds_of(victim.pod)

@@ -147,6 +147,80 @@ class RestartedAfter(Reason, frozen=True):
     """Whether a restart rule restarted all containers of the pod."""
 
 
+class ThrottledBy(StrEnum):
+    """What keeps a container from the CPU time it demands."""
+
+    QUOTA = "quota"
+    CONTENTION = "contention"
+    NOTHING = "nothing"
+    """It gets all it demands again."""
+
+
+class ProbeKind(StrEnum):
+    """What a probe decides about."""
+
+    LIVENESS = "liveness"
+    READINESS = "readiness"
+    STARTUP = "startup"
+
+
+class ProbeFailure(Reason, frozen=True):
+    """Why a probe failed, and how often in a row."""
+
+    probe: ProbeKind
+    failures: int
+    timeout_seconds: int
+    response_us: int | None = None
+    """How long the answer would have taken; None if the request was refused or nothing answers."""
+    slowdown: int = 100
+    """The container's CPU demand in percent of what it gets; 100 if it gets all it wants."""
+    throttled_by: ThrottledBy | None = field(name="by", default=None)
+    """What keeps it from more CPU."""
+    waiting: int = 0
+    """Requests in the queue of its service."""
+    grace_period_seconds: int = 0
+    """How long the container has to stop, if it is killed for that."""
+
+
+class Readiness(Reason, frozen=True):
+    """Whether a container, and so its pod, receives requests from now on."""
+
+    ready: bool
+    because: ProbeFailure | None = None
+
+
+class OverloadCause(StrEnum):
+    """What a service has too little of for the requests it gets."""
+
+    CPU_LIMIT = "cpuLimit"
+    CONTENTION = "contention"
+    CPU = "cpu"
+    """It uses all the CPU that its workers can."""
+    WORKERS = "workers"
+    CALLS = "calls"
+    """Its workers wait for another service, or calls to it fail."""
+    NOT_READY = "notReady"
+    """It has no ready pod."""
+    NODE_LOST = "nodeLost"
+    """Requests go to pods on a lost node, until the loss is noticed."""
+
+
+class ServiceOverload(Reason, frozen=True):
+    """A service fails requests, or no longer does. The figures are those of a model."""
+
+    workload: str
+    """``namespace/name``."""
+    begins: bool
+    errors_permille: int = 0
+    p99_us: int = 0
+    utilisation_permille: int = 0
+    waiting: int = 0
+    """Requests in the queues of its pods."""
+    cause: OverloadCause | None = None
+    limit: str = ""
+    """The service that it waits for."""
+
+
 class OOMLevel(StrEnum):
     """The level of the cgroup tree that ran out of memory."""
 
@@ -202,15 +276,6 @@ class OOMKill(Reason, frozen=True):
     """Whether the container keeps running: a process other than its first was killed."""
 
 
-class ThrottledBy(StrEnum):
-    """What keeps a container from the CPU time it demands."""
-
-    QUOTA = "quota"
-    CONTENTION = "contention"
-    NOTHING = "nothing"
-    """It gets all it demands again."""
-
-
 class CPUThrottled(Reason, frozen=True):
     """A container's CPU demand, and what it gets."""
 
@@ -253,6 +318,13 @@ class RoomForCritical(Reason, frozen=True):
     """By resource: how much more the pod requests than was left. CPU in millicores."""
     qos_class: QOSClass
     """The class of the preempted pod: as few of the higher classes as possible."""
+
+
+class NewConfiguration(Reason, frozen=True):
+    """The settings that a kubelet has from now on."""
+
+    fields: tuple[str, ...]
+    """The fields of its configuration that have changed."""
 
 
 class BudgetRefuses(Reason, frozen=True):
@@ -590,10 +662,14 @@ Because = (
     | RestartedAfter
     | OOMKill
     | CPUThrottled
+    | ProbeFailure
+    | Readiness
+    | ServiceOverload
     | LimitReached
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | NewConfiguration
     | BudgetRefuses
     | DrainResult
     | ReplacementFor

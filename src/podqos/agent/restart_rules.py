@@ -20,7 +20,7 @@ def restarts_all(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
     """Whether a rule restarts the whole pod."""
     if not profile.restart_all_containers:
         return False
-    return _matching_action(_container(pod, ended), ended.exit_code) == RESTART_ALL_CONTAINERS
+    return _matching_action(container_of(pod, ended), ended.exit_code) == RESTART_ALL_CONTAINERS
 
 
 def is_restarted(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
@@ -33,7 +33,7 @@ def is_restarted(pod: Pod, ended: ContainerRecord, profile: Profile) -> bool:
         case Role.INIT if ended.exit_code == 0:
             return False
     policy = pod.spec.restart_policy or "Always"
-    container = _container(pod, ended)
+    container = container_of(pod, ended)
     if container.restart_policy is not None and profile.container_restart_rules:
         if _matching_action(container, ended.exit_code) == _RESTART:
             return True
@@ -51,6 +51,7 @@ def _matching_action(container: Container, exit_code: int) -> str:
     return ""
 
 
-def _container(pod: Pod, ended: ContainerRecord) -> Container:
+def container_of(pod: Pod, ended: ContainerRecord) -> Container:
+    """Return a container as its pod declares it."""
     every = (*pod.spec.containers, *pod.spec.init_containers, *pod.spec.ephemeral_containers)
     return next(container for container in every if container.name == ended.plan.name)

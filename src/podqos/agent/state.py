@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.commands import Command, ContainerPlan
 from podqos.agent.events import PodBound, PodDeleted
@@ -137,6 +138,12 @@ class ContainerRecord(Struct, frozen=True, gc=False):
     oom_killed: bool = False
     restarted_with_all: bool = False
     """Whether its last restart was that of the whole pod."""
+    is_unready: bool = False
+    """Whether its probes say that it does not answer, or have yet to say that it does."""
+    is_unhealthy: bool = False
+    """Whether it is being killed because a liveness or startup probe failed."""
+    finished_us: int | None = None
+    """When its last run ended."""
 
 
 class PodRecord(Struct, frozen=True, gc=False):
@@ -156,8 +163,20 @@ class PodRecord(Struct, frozen=True, gc=False):
     """Set when it ended by itself."""
     is_preempted: bool = False
     """Whether it is stopped to make room for a critical pod."""
+    is_rejected: bool = False
+    """Whether it is stopped because a restarted kubelet does not admit it again."""
     is_restarting: bool = False
     """Whether its containers are being killed for a restart of the whole pod."""
+
+    def container(self, name: str) -> ContainerRecord | None:
+        """Return one of its containers; None if it has none of that name."""
+        return next((container for container in self.containers if container.plan.name == name), None)
+
+    def with_container(self, changed: ContainerRecord) -> PodRecord:
+        """Return the record with another state of one container."""
+        name = changed.plan.name
+        containers = (changed if container.plan.name == name else container for container in self.containers)
+        return replace(self, containers=tuple(containers))
 
     @property
     def is_active(self) -> bool:
@@ -166,9 +185,12 @@ class PodRecord(Struct, frozen=True, gc=False):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it runs with all its containers."""
-        lasting = (container.stage for container in self.containers if container.role in {Role.REGULAR, Role.SIDECAR})
-        return self.stage is Stage.RUNNING and all(stage is ContainerStage.RUNNING for stage in lasting)
+        """Whether it runs with all its containers, and their probes succeed: the condition ``ContainersReady``."""
+        return self.stage is Stage.RUNNING and all(
+            container.stage is ContainerStage.RUNNING and not container.is_unready
+            for container in self.containers
+            if container.role in {Role.REGULAR, Role.SIDECAR}
+        )
 
 
 class Resting(Struct, frozen=True, gc=False):

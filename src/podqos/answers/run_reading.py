@@ -12,27 +12,30 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import CPUThrottled, OOMKill, ThrottledBy
 from podqos.answers.palette import shade
 from podqos.answers.places import EvictionPlace, KillPlace, rank_report
-from podqos.answers.run_story import RunSpan, drawn_until_us, story
-from podqos.answers.run_view import ContainerView, EventView, Kill, NodeView, PodView, RunView
+from podqos.answers.run_assumptions import of_run
+from podqos.answers.run_story import Reach, RunSpan, drawn_until_us, story
+from podqos.answers.run_view import ClosestCall, ContainerView, EventView, Kill, NodeView, PodView, RunView
 from podqos.eviction.ranking import Policy
-from podqos.eviction.signals import SIGNALS
+from podqos.eviction.signals import SIGNALS, Signal
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.oom import oom_scores
-from podqos.sim.hindsight import DeathHindsight, hindsights
+from podqos.sim.hindsight import DeathHindsight, WholeRecord, hindsights, noted_hindsights
+from podqos.sim.node.notes import UNTOLD, NodeNotes
 from podqos.sim.node.recording import NodeRecord, ThresholdLine
 from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
-from podqos.sim.scenario.models import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.second_run import run_again
 from podqos.sim.series import (
     EvictionRank,
     KernelRank,
     OrdersView,
+    PodSeries,
     condition_spans,
     moments_of_orders,
+    noted_series,
     pod_series,
     signal_series,
 )
@@ -86,10 +89,75 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         ),
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
-        assumptions=assumptions_of(scenario),
+        assumptions=of_run(run),
         headline=headline(summary),
         changes=scenario.changes,
     )
+
+
+def told_view(
+    run: FinishedRun, notes: Mapping[str, NodeNotes], whole: WholeRecord, closest: ClosestCall | None = None
+) -> RunView:
+    """Return what words need of a run: its series have the times of the journal only, and there are no orders.
+
+    ``whole`` records a node in full where notes do not reach back far enough.
+    """
+    scenario = run.scenario
+    nodes = recorded_nodes(run, {name: _noted_record(of_node) for name, of_node in notes.items()})
+    of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
+    decided = run_again(run, noted_hindsights(of_shown, nodes, notes, whole))
+    kills = tuple(_kill(hindsight, nodes[hindsight.entry.node]) for hindsight in decided)
+    victims = [(kill.node, kill.pod) for kill in kills]
+    summary, told = run_summary(run), [entry for entry in of_shown if entry.kind not in UNTOLD]
+    firsts = first_pods(of_shown)
+    short = {entry.node for entry in of_shown if isinstance(entry.because, CPUThrottled) and not _is_over(entry)}
+    return RunView(
+        name=scenario.name,
+        description=_description(scenario),
+        seed=scenario.seed,
+        end_us=int(run.end_us),
+        kubernetes_version=scenario.profile.version_text,
+        policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
+        summary=summary,
+        pods=tuple(
+            _pod(nodes[name].record.pods[key], nodes[name].qos_class(key), "", nodes[name])
+            for name, key in dict.fromkeys(victims)
+        ),
+        nodes=tuple(
+            _told_node(node, notes[name], [kill for kill in kills if kill.node == name], is_cpu_short=name in short)
+            for name, node in nodes.items()
+        ),
+        kills=kills,
+        events=tuple(_event(entry, firsts) for entry in told[:_MOST_EVENTS]),
+        assumptions=of_run(run),
+        headline=headline(summary),
+        changes=scenario.changes,
+        closest=closest,
+    )
+
+
+def _noted_record(notes: NodeNotes) -> NodeRecord:
+    return NodeRecord(notes.name, notes.spec, notes.thresholds, notes.pods, evictions=notes.evictions)
+
+
+def _told_node(node: RecordedNode, notes: NodeNotes, kills: Sequence[Kill], *, is_cpu_short: bool) -> NodeView:
+    left = [max(0, available) for available in notes.left.get(Signal.MEMORY, ())]
+    memory = notes.extents.get(Signal.MEMORY)
+    view = replace(
+        _node(node, {}, (), ()),
+        times_us=tuple(notes.times_us),
+        available_bytes=tuple(left),
+        free_bytes=(),
+        system_bytes=(),
+        pods=(PodSeries(0, (), (), (), tuple(notes.cpu_wanted_milli), tuple(notes.cpu_granted_milli)),),
+        signals=tuple(noted_series(notes)),
+    )
+    reach = Reach(
+        (view.memory_bytes, view.memory_bytes) if memory is None else (max(0, memory.least), max(0, memory.most)),
+        {series.signal: max(0, notes.extents[series.signal].least) for series in view.signals},
+        is_cpu_short,
+    )
+    return replace(view, panels=story(view, kills, reach))
 
 
 def _description(scenario: Scenario) -> str:
@@ -102,9 +170,13 @@ def _description(scenario: Scenario) -> str:
 
 def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
     first = firsts.get(entry.pod) if entry.pod is not None else None
-    is_over = isinstance(entry.because, CPUThrottled) and entry.because.throttled_by is ThrottledBy.NOTHING
     who = entry.by, entry.pod, entry.container
-    return EventView(entry.time_us, entry.node, entry.kind, *who, line(entry), first, is_over)
+    return EventView(entry.time_us, entry.node, entry.kind, *who, line(entry), first, _is_over(entry))
+
+
+def _is_over(entry: Entry) -> bool:
+    """Whether a shortage of CPU ends."""
+    return isinstance(entry.because, CPUThrottled) and entry.because.throttled_by is ThrottledBy.NOTHING
 
 
 def _kill(found: DeathHindsight, node: RecordedNode) -> Kill:

@@ -6,7 +6,7 @@ nothing changed, memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -36,12 +36,40 @@ def drawn_until_us(run: RunSpan, story_ends_us: int) -> int:
     return close_us if close_us < run.end_us // 2 else run.end_us
 
 
-def story(node: NodeView, kills: Sequence[Kill]) -> tuple[str, ...]:
-    """Return the panels worth drawing of a node, of which ``kills`` are the victims."""
-    there = {MEMORY, LEFT, *(series.signal.value for series in node.signals)}
-    needed = [panel for kill in kills for panel in _fatal(kill)] + [*_short(node)]
-    found = [panel for panel in dict.fromkeys(needed) if panel in there or panel == CPU]
-    return tuple(found or _moving(node))
+class Reach(Struct, frozen=True):
+    """How far a node got."""
+
+    available_bytes: tuple[int, int]
+    """The least and the most memory that was available."""
+    least_left: Mapping[Signal, int]
+    """The least that was left of what else ran short or changed noticeably."""
+    is_cpu_short: bool
+    """Whether a pod got less CPU than it wanted."""
+
+
+def story(node: NodeView, kills: Sequence[Kill], reach: Reach | None = None) -> tuple[str, ...]:
+    """Return the panels worth drawing of a node, of which ``kills`` are the victims.
+
+    ``reach`` is how far it got, where its series do not say so.
+    """
+    reach = reach or _reach(node)
+    there = {MEMORY, LEFT, *(signal.value for signal in reach.least_left)}
+    needed = [panel for kill in kills for panel in _fatal(kill)] + [*_short(node, reach)]
+    panels = [panel for panel in dict.fromkeys(needed) if panel in there or panel == CPU]
+    return tuple(panels or _moving(node, reach))
+
+
+def _reach(node: NodeView) -> Reach:
+    left = node.available_bytes
+    return Reach(
+        (min(left, default=node.memory_bytes), max(left, default=node.memory_bytes)),
+        {series.signal: min(series.left) for series in node.signals},
+        any(
+            (wanted or 0) > (granted or 0)
+            for pod in node.pods
+            for wanted, granted in zip(pod.cpu_wanted_milli, pod.cpu_granted_milli, strict=True)
+        ),
+    )
 
 
 def _fatal(kill: Kill) -> tuple[str, ...]:
@@ -57,27 +85,20 @@ def _fatal(kill: Kill) -> tuple[str, ...]:
             return ()
 
 
-def _short(node: NodeView) -> Iterator[str]:
+def _short(node: NodeView, reach: Reach) -> Iterator[str]:
     """Yield what ran short, or came within twice a threshold of it."""
     marks = [threshold.amount for threshold in node.thresholds if threshold.signal is Signal.MEMORY]
-    if min(node.available_bytes, default=node.memory_bytes) < 2 * max(node.kernel_min_bytes, *marks, 0):
+    if reach.available_bytes[0] < 2 * max(node.kernel_min_bytes, *marks, 0):
         yield from (MEMORY, LEFT)
-    for series in node.signals:
-        if any(
-            min(series.left) < 2 * threshold.amount
-            for threshold in node.thresholds
-            if threshold.signal is series.signal
-        ):
-            yield series.signal.value
-    for pod in node.pods:
-        both = zip(pod.cpu_wanted_milli, pod.cpu_granted_milli, strict=True)
-        if any((wanted or 0) > (granted or 0) for wanted, granted in both):
-            yield CPU
-            return
+    for signal, least in reach.least_left.items():
+        if any(least < 2 * threshold.amount for threshold in node.thresholds if threshold.signal is signal):
+            yield signal.value
+    if reach.is_cpu_short:
+        yield CPU
 
 
-def _moving(node: NodeView) -> Iterator[str]:
-    left = node.available_bytes or (0,)
-    if not node.signals or 10 * (max(left) - min(left)) > node.memory_bytes:
+def _moving(node: NodeView, reach: Reach) -> Iterator[str]:
+    least, most = reach.available_bytes
+    if not reach.least_left or 10 * (most - least) > node.memory_bytes:
         yield MEMORY
-    yield from (series.signal.value for series in node.signals)
+    yield from (signal.value for signal in reach.least_left)

@@ -125,6 +125,19 @@ class EventView(Struct, frozen=True, rename="camel"):
     """It ends a shortage of CPU."""
 
 
+class ClosestCall(Struct, frozen=True, rename="camel"):
+    """How close a run came to an eviction, or to an OOM kill for the whole node, where there was none."""
+
+    node: str
+    time_us: int
+    available_bytes: int
+    """The least memory that was available, as the kubelet counts."""
+    threshold_bytes: int
+    """Below this, the kubelet evicts or the kernel kills."""
+    memory_bytes: int
+    """Of the node."""
+
+
 class RunView(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos simulate -o json``."""
 
@@ -150,3 +163,5 @@ class RunView(Struct, frozen=True, rename="camel"):
     says what was changed instead."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SimulationReport"
+    closest: ClosestCall | None = None
+    """The near miss, where no node ran out of memory."""

@@ -46,8 +46,8 @@ from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.run import simulate
 from podqos.sim.scaling import ScaleFactors, scaled
+from podqos.sim.scenario.assumptions import assumptions_of
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.models import assumptions_of
 from podqos.sim.scenario.scenario import MachineSpec, Scenario
 from podqos.survival.comparison import Rehearsal, Tolerance, compare
 

@@ -8,11 +8,12 @@ from functools import partial
 from podqos.library.engines.engines import carried_out, dask_address, job_count
 from podqos.reading.spilled_journal import SpilledJournal
 from podqos.sim.cluster.cluster import LeavesShard
+from podqos.sim.node.notes import NoteTaker
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Tallies, simulate
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.shards import ShardRun, Together, run_shard, shard, together, total
-from podqos.sim.summary import RunSummary, SplitRun, added_up
+from podqos.sim.summary import RunSummary, SplitRun, added_up, workload_of
 
 _MOST_NODES = 125
 """In one shard: a worker keeps its journal in memory, and tells of it when it is done."""
@@ -55,9 +56,8 @@ def split_run(
             if progress is not None:
                 reached_us = scenario.duration_us * len(tallies) // count
                 progress(reached_us, sum(tally.events for tally in tallies))
-    done = SplitRun(
-        scenario, journal.unless_long(), scenario.duration_us, total(tallies), added_up(summaries, scenario)
-    )
+    whole = scenario, journal.unless_long(), scenario.duration_us, total(tallies)
+    done = SplitRun(*whole, summary=added_up(summaries, scenario))
     return done, records
 
 
@@ -84,3 +84,24 @@ def recorded(scenario: Scenario, names: Sequence[str], progress: Progress | None
     recorder = Recorder(only=names)
     simulate(scenario, recorder=recorder, progress=progress)
     return recorder.nodes
+
+
+def noted(scenario: Scenario, names: Sequence[str], progress: Progress | None) -> NoteTaker:
+    """Return notes about some nodes; others are not simulated again if that is not needed."""
+    if together(scenario) is None:
+        notes = note_taker(scenario)
+        try:
+            simulate(shard(scenario, names), notes=notes, progress=progress)
+        except LeavesShard:
+            pass
+        else:
+            return notes
+    notes = note_taker(scenario)
+    simulate(scenario, notes=notes, progress=progress)
+    return notes
+
+
+def note_taker(scenario: Scenario) -> NoteTaker:
+    """Return who takes notes of a run of a scenario."""
+    workloads = frozenset(f"{workload.namespace}/{workload.name}" for workload in scenario.workloads)
+    return NoteTaker(lambda pod: workload_of(pod, workloads) or pod)

@@ -16,7 +16,7 @@ from podqos.naming import naming
 from podqos.reading.files import read_bytes
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
-from podqos.sim.scenario.models import assumptions_of
+from podqos.sim.scenario.assumptions import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import run_summary, workload_of
 from podqos.sim.sweep import Point, RunResult, Sweep, WorkloadResult, combinations, plan, run_key

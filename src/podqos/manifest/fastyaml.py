@@ -49,9 +49,8 @@ _COMMENT = r"[ ]*+(?:(?<=[ ])\#[^\n]*+|)"
 _FLOW = rf"[\[{{](?:[^\n\#]*[\]}}]{_COMMENT}(?=\n)|[^\n]*+(?:\n[ ]++[^\n]*+){{0,50}}?(?<=[\]}}])(?=\n))"
 
 # No model has args, env or volumeMounts, so none needs such a list of a container. Where all its items are as plain
-# as these, nothing can be wrong with it, and it becomes one token. Of a probe, models know only that there is one.
-UNREAD_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_AT = "(?P=at)"  # the indentation of the list, or of the probe's fields
+# as these, nothing can be wrong with it, and it becomes one token.
+_AT = "(?P=at)"  # the indentation of the list
 _SCALAR_LINE = rf"""
     (?: (?:[^{_INDICATORS}+.]|-{{1,2}}+[A-Za-z/$]|:(?=[^ \n\t]))
         [^:\#\n\t]*+ (?:(?::(?=[^ \n\t])|(?<=[^ ])\#)[^:\#\n\t]*+)*
@@ -70,23 +69,10 @@ _NAMED_ITEM = rf"""
     )
 """
 _MORE = rf"(?:{_COMMENT}\n)* {_AT}[ -]"  # another item, or a line that belongs to the last one
-# Each field at most once, in the order in which they are mostly written.
-_WORD_LINE = r":[ ][\w/][\w/.-]*+\n"
-_PROBE = rf"""
-    {_AT}httpGet:\n
-    {_AT}[ ]{{2}}path{_WORD_LINE}
-    {_AT}[ ]{{2}}port{_WORD_LINE}
-    (?:{_AT}initialDelaySeconds{_WORD_LINE}|)
-    (?:{_AT}periodSeconds{_WORD_LINE}|)
-    (?:{_AT}timeoutSeconds{_WORD_LINE}|)
-    (?:{_AT}failureThreshold{_WORD_LINE}|)
-"""
 _UNREAD = rf"""
-    (?=(?P<at>[ ]++)(?:-[ ]|httpGet:\n))
+    (?=(?P<at>[ ]++)-[ ])
     (?: (?<=[ ]args:\n) (?:{_ITEM})+ (?!{_MORE})
-      | (?:(?<=[ ]env:\n)|(?<=[ ]volumeMounts:\n)) (?:{_NAMED_ITEM})+ (?!{_MORE})
-      | (?:(?<=[ ]livenessProbe:\n)|(?<=[ ]readinessProbe:\n)|(?<=[ ]startupProbe:\n)) {_PROBE}
-        (?!(?:{_COMMENT}\n)*{_AT}) )
+      | (?:(?<=[ ]env:\n)|(?<=[ ]volumeMounts:\n)) (?:{_NAMED_ITEM})+ (?!{_MORE}) )
 """
 
 
@@ -121,7 +107,7 @@ _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes 
 def tokens(data: bytes, *, skims: bool = False) -> list[Token]:
     """Return the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be.
 
-    ``skims``: lists and probes that no model reads are not cut into tokens where nothing can be wrong with them.
+    ``skims``: lists that no model reads are not cut into tokens where nothing can be wrong with them.
     """
     try:
         text = data.decode()
@@ -401,7 +387,7 @@ def is_open_ended(token: Token) -> bool:
 def read_plain(data: bytes, *, skims: bool = False) -> Plain:
     """Return what the one document in ``data`` says, or raise ``NotPlain``.
 
-    ``skims``: lists and probes that no model reads may be left empty.
+    ``skims``: lists that no model reads may be left empty.
     """
     return assemble(tokens(data, skims=skims))
 
@@ -434,10 +420,9 @@ def assemble(found: list[Token]) -> Plain:
                 raise NotPlain
             value = _block_text(block, len(indentation))
         elif unread:
-            is_probe = key in UNREAD_PROBES
-            if len(unread) < details[3] + is_probe:
+            if len(unread) < details[3]:
                 raise NotPlain
-            value = {} if is_probe else []
+            value = []
         elif key:
             value, opened = None, key
         elif details[1]:

@@ -138,6 +138,32 @@ class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
         return self.stop_signal is not None and self.post_start is None and self.pre_stop is None
 
 
+class Probe(Struct, frozen=True, gc=False, rename="camel"):
+    """How often the kubelet probes a container, and what it makes of the answers; 0 stands for the API's default.
+
+    Source: Kubernetes v1.36 pkg/apis/core/v1/defaults.go (SetDefaults_Probe).
+    """
+
+    initial_delay_seconds: int = 0
+    period_seconds: int = 0
+    timeout_seconds: int = 0
+    success_threshold: int = 0
+    failure_threshold: int = 0
+    termination_grace_period_seconds: int | None = None
+
+    @property
+    def defaulted(self) -> Probe:
+        """As the API server stores it."""
+        return Probe(
+            self.initial_delay_seconds,
+            self.period_seconds or 10,
+            self.timeout_seconds or 1,
+            self.success_threshold or 1,
+            self.failure_threshold or 3,
+            self.termination_grace_period_seconds,
+        )
+
+
 class Container(Struct, frozen=True, gc=False, rename="camel"):
     """A container of any kind; which kind is decided by the list it is in."""
 
@@ -148,9 +174,9 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     ports: tuple[ContainerPort, ...] = ()
     restart_policy_rules: tuple[RestartRule, ...] = ()
     resize_policy: tuple[ResizePolicy, ...] = ()
-    liveness_probe: Present | None = None
-    readiness_probe: Present | None = None
-    startup_probe: Present | None = None
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
     target_container_name: str = ""
     """For an ephemeral container: the container whose processes it sees."""

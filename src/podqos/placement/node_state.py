@@ -41,15 +41,10 @@ class SchedulerNode:
     def __init__(self, node: Node, profile: Profile = LATEST) -> None:
         if not node.name:
             raise InvalidManifest("a Node without a name", where="metadata.name", fix="give it a name")
-        self.node = node
         self.name: str = node.name
-        self.labels: Mapping[str, str] = node.labels
-        self.taints: tuple[Taint, ...] = taints_of(node, profile)
-        self.allocatable: Amounts = counted(node.status.allocatable)
-        self.cpu_milli: int = self.allocatable.get(CPU, 0)
-        self.memory_bytes: int = self.allocatable.get(MEMORY, 0)
-        allowed = node.status.allocatable.get(PODS)
-        self.allowed_pods: int = allowed.value if allowed is not None else 0
+        self.version = 0
+        """Changes with every pod that comes or goes, and with what the node offers."""
+        self.offer(node, profile)
         self.pods: dict[str, PodView] = {}
         self.shunning: dict[str, PodView] = {}
         """Those with a required anti-affinity, which may keep any other pod away."""
@@ -59,8 +54,18 @@ class SchedulerNode:
         self.requested: Amounts = {}
         self.scored_cpu_milli = 0
         self.scored_memory_bytes = 0
-        self.version = 0
-        """Changes with every pod that comes or goes."""
+
+    def offer(self, node: Node, profile: Profile) -> None:
+        """Take over what the node says about itself; its pods stay."""
+        self.node = node
+        self.labels: Mapping[str, str] = node.labels
+        self.taints: tuple[Taint, ...] = taints_of(node, profile)
+        self.allocatable: Amounts = counted(node.status.allocatable)
+        self.cpu_milli: int = self.allocatable.get(CPU, 0)
+        self.memory_bytes: int = self.allocatable.get(MEMORY, 0)
+        allowed = node.status.allocatable.get(PODS)
+        self.allowed_pods: int = allowed.value if allowed is not None else 0
+        self.version += 1
 
     def add(self, view: PodView) -> None:
         """Put a pod on the node."""

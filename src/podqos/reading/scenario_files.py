@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.kinds import group_of
 from podqos.manifest.kubelet import Notation
+from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.autoscaling import HorizontalPodAutoscaler
@@ -26,6 +28,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.model.resources import ResourceRequirements
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.kubelet_node import later_rules
 from podqos.objects.kubelet_notes import ignored_problems
@@ -36,11 +39,14 @@ from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
 from podqos.reading.paths import has_folder, with_slashes
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
-from podqos.sim.scenario_format.document import ScenarioDocument
+from podqos.sim.scenario.scenario import RolloutSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
+from podqos.sim.scenario_format.rollout_spec import TELLING, RolloutReader
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
+from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
+from podqos.sim.scenario_format.workloads import names_of
 from podqos.sim.variation import Variation
 from podqos.words.admission import exempt
 from podqos.words.kubelet import ignored_words
@@ -218,6 +224,8 @@ class _Fetched:
         self.problems: list[Problem] = []
         self._file = file
         self._spec = document.spec
+        self._stated: dict[str, tuple[Workload, Source, Place]] = {}
+        """By identity: the workloads as their manifests state them, and where."""
         self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
         sources = self._sources()
         workloads = tuple(self._workloads(sources))
@@ -227,7 +235,9 @@ class _Fetched:
             self._kubelets(),
             self._samples,
             self._autoscalers(sources, workloads),
+            dict(self._revisions(workloads)),
         )
+        self.problems = list(dict.fromkeys(self.problems))  # a rollout reads its object again
 
     def _path(self, name: str) -> str:
         return with_slashes(os.path.normpath(os.path.join(self._folder, name)))
@@ -271,20 +281,92 @@ class _Fetched:
         plugins = self._spec.enable_admission_plugins
         cluster = replace(cluster, policies=replace(cluster.policies, enabled_plugins=plugins))
         self.problems += problems
-        admissions = Admissions(cluster, self._profile(), Question.PLACEMENT)
+        self._admissions = Admissions(cluster, self._profile(), Question.PLACEMENT)
         workloads = []
         for source in sources:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
                 own = self._variation.workload(_in_namespace(workload, self._spec.namespace))
                 self.problems += _batch_problems(own, source, place)
-                if own.is_live:
-                    # An API server has stored it already.
-                    workloads.append(_scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas))
-                    continue
-                admitted = self._admitted(admissions.create(own), source, place)
-                if admitted is not None:
-                    workloads.append(admitted)
+                made = self._made(own, source, place)
+                if made is not None:
+                    workloads.append(made)
+                    self._stated[made.identity] = own, source, place
         return workloads
+
+    def _made(self, own: Workload, source: Source, place: Place) -> ScenarioWorkload | None:
+        """Return a workload as the API server stores it, and how its pods are rolled out."""
+        if own.is_live:
+            # An API server has stored it already.
+            made = _scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas)
+        else:
+            admitted = self._admitted(self._admissions.create(own), source, place)
+            if admitted is None:
+                return None
+            made = admitted
+        return replace(made, rollout=self._rollout_spec(own.kind, source, place))
+
+    def _rollout_spec(self, kind: str, source: Source, place: Place) -> RolloutSpec | None:
+        if kind not in ROLLED_OUT or not any(mark in source.data for mark in TELLING):
+            return None
+        value = source.lookup.plain(place)
+        spec = value.get("spec") if isinstance(value, dict) else None
+
+        def problem(path: FieldPath, what: str, fix: str, severity: Severity = Severity.ERROR) -> None:
+            self.problems.append(replace(source.problem(place, path, what, fix), severity=severity))
+
+        reader = RolloutReader(
+            spec if isinstance(spec, dict) else {}, problem, partial(problem, severity=Severity.WARNING)
+        )
+        return reader.of_kind(kind)
+
+    def _revisions(self, workloads: Sequence[ScenarioWorkload]) -> Iterator[tuple[int, StatedRevision]]:
+        """Yield what rollouts make of workloads, by the place of the event; unknown workloads are reported later."""
+        for index, event in enumerate(self._spec.events):
+            part = event.rollout
+            named = [] if part is None else [known for known in workloads if part.workload in names_of(known)]
+            if part is None or len(named) != 1:
+                continue
+            made = self._revision(part, named[0], ("spec", "events", index, "rollout"))
+            if made is not None:
+                yield index, made
+
+    def _revision(self, part: RolloutPart, workload: ScenarioWorkload, path: FieldPath) -> StatedRevision | None:
+        own, source, place = self._stated[workload.identity]
+        stated = own
+        if part.manifest:
+            changed = self._changed(part.manifest, workload, (*path, "manifest"))
+            if changed is None:
+                return None
+            own, source, place = changed
+        several = len(own.pod.spec.containers) > 1
+        for name in ("image", "resources"):
+            if getattr(part, name) and several:
+                what = f"the pod has several containers: {' and '.join(box.name for box in own.pod.spec.containers)}"
+                self._complain((*path, name), what, "change them in a manifest: FILE")
+        made = self._made(_with(own, part), source, place)
+        if made is None:
+            return None
+        return StatedRevision(made, own.replicas if own.replicas != stated.replicas else None)
+
+    def _changed(self, name: str, workload: ScenarioWorkload, path: FieldPath) -> tuple[Workload, Source, Place] | None:
+        """Return the object of a manifest that is to be a new revision of a workload."""
+        location = self._path(name)
+        if not self._files.has(location):
+            self._complain(path, f"{location}: {self._files.missing}", self._files.fix)
+            return None
+        gathered = self._files.manifests(location)
+        self.problems += gathered.problems
+        for file in gathered.files:
+            source = source_of(InputFile(file.path, data=file.data))
+            self.problems += source.reading.problems
+            for other, place in zip(source.reading.workloads, source.reading.places, strict=True):
+                own = _in_namespace(other, self._spec.namespace)
+                metadata = own.metadata
+                if f"{own.kind}/{metadata.namespace}/{metadata.name}" == workload.identity:
+                    return own, source, place
+        if not gathered.problems:
+            self._complain(path, f"{location} holds no {workload.identity}", "change that object in the file")
+        return None
 
     def _sources(self) -> list[Source]:
         """Return the manifests, each once; report a path without manifests."""
@@ -366,7 +448,7 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
     if workload.job is None:
         return
     from podqos.controllers.job_validation import cron_job_problems, job_problems
-    from podqos.sim.cluster.controllers.time_zones import zone_named
+    from podqos.sim.scenario.time_zones import zone_named
 
     *path, _ = workload.pod_path.split(".")
     findings = list(job_problems(workload.job, workload.pod.spec, tuple(path)))
@@ -397,6 +479,21 @@ def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioW
         cron=None if job is None else workload.cron,
         recreate=workload.kind not in _NOT_RECREATED,
     )
+
+
+def _with(workload: Workload, part: RolloutPart) -> Workload:
+    """Return a workload with another image, or other resources, of its container."""
+    spec = workload.pod.spec
+    if not (part.image or part.resources) or len(spec.containers) != 1:
+        return workload
+    box = spec.containers[0]
+    if part.image:
+        box = replace(box, image=part.image)
+    if part.resources is not None:
+        stated = part.resources
+        box = replace(box, resources=ResourceRequirements(requests=stated.requests, limits=stated.limits))
+    pod = replace(workload.pod, spec=replace(spec, containers=(box,)))
+    return replace(workload, pod=pod)
 
 
 def _in_namespace(workload: Workload, namespace: str) -> Workload:

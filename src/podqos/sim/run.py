@@ -13,13 +13,17 @@ from msgspec import Struct
 
 from podqos.agent.journal import Entry, in_order
 from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.cluster.idle_notes import idle_notes, idle_reaches
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.cluster.long_journal import whole_journal
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.node.checkers import check_node
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, SimNode
+from podqos.sim.node.notes import NoteTaker
 from podqos.sim.node.recording import Recorder
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.services.outcome import ServiceOutcome
 
 Progress = Callable[[int, int], None]
 """Called now and then with the time reached and the number of events so far."""
@@ -47,18 +51,26 @@ class FinishedRun(Struct, frozen=True):
     """The journal, by time, then by node name. A long one is generated while it is read."""
     end_us: int
     tallies: Tallies
+    services: tuple[ServiceOutcome, ...] = ()
+    """What became of requests, if workloads answer any."""
+    cpu: tuple[CpuAccount, ...] = ()
+    """Of containers that had work to do or were short of CPU, by when they were started."""
 
 
 def simulate(
     scenario: Scenario,
     *,
     recorder: Recorder | None = None,
+    notes: NoteTaker | None = None,
     check: bool = False,
     progress: Progress | None = None,
     known: KnownNodes | None = None,
 ) -> FinishedRun:
-    """Run a scenario. ``check`` asserts the invariants after every event, which is slow."""
-    return Simulation(scenario, recorder=recorder, check=check, known=known).finish(progress)
+    """Run a scenario. ``check`` asserts the invariants after every event, which is slow.
+
+    ``recorder`` keeps what pictures show, ``notes`` what words say besides the journal, which costs little.
+    """
+    return Simulation(scenario, recorder=recorder, notes=notes, check=check, known=known).finish(progress)
 
 
 class Simulation:
@@ -69,6 +81,7 @@ class Simulation:
         scenario: Scenario,
         *,
         recorder: Recorder | None = None,
+        notes: NoteTaker | None = None,
         check: bool = False,
         columns: bool | None = None,
         known: KnownNodes | None = None,
@@ -84,6 +97,7 @@ class Simulation:
         made = _columns(scenario, known, columns)
         self._cluster = SimCluster(scenario, self._queue, is_watched=is_watched, columns=made, known=known)
         self._watch = _Watch(self._cluster, recorder, check=check) if recorder is not None or check else None
+        self._noting = None if notes is None else _Noting(self._cluster, notes)
         while self._queue.next is not None and self._queue.next[0] == 0:
             self._step()
 
@@ -96,6 +110,8 @@ class Simulation:
                 progress(queue.now_us, queue.done)
         if self._watch is not None:
             self._watch.close(scenario.duration_us)
+        if self._noting is not None:
+            self._noting.close(scenario.duration_us)
         entries, fleet = self._cluster.entries, self._cluster.fleet
         entries.sort(key=in_order)
         kinds = Counter(entry.kind.value for entry in entries)
@@ -104,14 +120,23 @@ class Simulation:
             for entry in initial[which].written:
                 kinds[entry.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
-        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
+        services = self._cluster.services
+        outcomes = () if services is None else services.outcomes(scenario.duration_us)
+        accounts = fleet.cpu_accounts(scenario.duration_us)
+        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies, outcomes, accounts)
 
     def _step(self) -> None:
-        if self._watch is None:
-            self._queue.step()
+        queue, watch, noting = self._queue, self._watch, self._noting
+        if noting is not None:
+            assert queue.next is not None
+            noting.before(*queue.next)
+        if watch is None:
+            queue.step()
         else:
-            assert self._queue.next is not None
-            self._watch.step(self._queue, *self._queue.next)
+            assert queue.next is not None
+            watch.step(queue, *queue.next)
+        if noting is not None:
+            noting.after(queue.now_us)
 
 
 def _columns(scenario: Scenario, known: KnownNodes, asked: bool | None) -> MakeColumns | None:
@@ -167,3 +192,38 @@ class _Watch:
     def _recorded(self, nodes: Iterable[SimNode]) -> list[SimNode]:
         recorder = self._recorder
         return [node for node in nodes if recorder is not None and recorder.records(node.name) and not node.is_lost]
+
+
+class _Noting:
+    """Lets notes be taken: a node is looked at before its own events, and before others do something to it."""
+
+    def __init__(self, cluster: SimCluster, notes: NoteTaker) -> None:
+        self._fleet = cluster.fleet
+        self._entries = cluster.entries
+        self._seen = len(cluster.entries)
+        self._notes = notes
+        cluster.fleet.touched = self._touched
+        notes.of_idle = partial(idle_notes, cluster.fleet)
+        notes.idle_reaches = partial(idle_reaches, cluster.fleet)
+
+    def before(self, time_us: int, index: int) -> None:
+        """Look at the node of the next event."""
+        if index != CLUSTER:
+            fleet = self._fleet
+            node = fleet.awake.get(fleet.names[index])
+            if node is not None:
+                self._notes.before(node, time_us)
+
+    def after(self, now_us: int) -> None:
+        """Note what the event wrote into the journal."""
+        seen, entries = self._seen, self._entries
+        if len(entries) != seen:
+            self._seen = len(entries)
+            self._notes.after(now_us, entries[seen:])
+
+    def close(self, end_us: int) -> None:
+        """Look at all nodes at the end."""
+        self._notes.close(self._fleet.awake.values(), end_us)
+
+    def _touched(self, node: SimNode) -> None:
+        self._notes.before(node, node.queue.now_us)

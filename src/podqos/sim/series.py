@@ -17,7 +17,8 @@ from podqos.agent.journal import Entry
 from podqos.agent.reasons import ConditionStatus
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.snapshot import ContainerUsage
-from podqos.sim.node.recording import Moment, NodeRecord, PodMoment
+from podqos.sim.node.notes import NodeNotes
+from podqos.sim.node.recording import Moment, NodeRecord, PodMoment, ThresholdLine
 
 Column = tuple[int, ...]
 Gaps = tuple[int | None, ...]
@@ -136,9 +137,23 @@ def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
     for signal in (Signal.NODEFS, Signal.NODEFS_INODES, *imagefs, Signal.PID) if record.moments else ():
         capacity = record.moments[0].left[signal].capacity
         left = tuple(max(0, moment.left[signal].available) for moment in record.moments)
-        marks = [threshold.amount for threshold in record.thresholds if threshold.signal is signal]
-        if max(left) - min(left) > capacity // 50 or any(min(left) < 2 * mark for mark in marks):
+        if is_noticeable(signal, min(left), max(left), capacity, record.thresholds):
             yield SignalSeries(signal, capacity, left)
+
+
+def noted_series(notes: NodeNotes) -> Iterator[SignalSeries]:
+    """Yield the same from notes, at the times of the journal."""
+    for signal in (Signal.NODEFS, Signal.NODEFS_INODES, *_IMAGEFS, Signal.PID):
+        extent = notes.extents.get(signal)
+        capacity = notes.capacity.get(signal, 0)
+        if extent is not None and is_noticeable(signal, max(0, extent.least), extent.most, capacity, notes.thresholds):
+            yield SignalSeries(signal, capacity, tuple(max(0, left) for left in notes.left[signal]))
+
+
+def is_noticeable(signal: Signal, least: int, most: int, capacity: int, thresholds: Sequence[ThresholdLine]) -> bool:
+    """Whether what is left of something changes noticeably, or comes near a threshold."""
+    marks = [threshold.amount for threshold in thresholds if threshold.signal is signal]
+    return most - least > capacity // 50 or any(least < 2 * mark for mark in marks)
 
 
 # ---- both orders -----------------------------------------------------------------------------------------------------
@@ -147,7 +162,7 @@ def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
 def moments_of_orders(moments: Sequence[Moment], kill_times: set[int]) -> list[Moment]:
     """Return the moments whose orders are kept: those of kills, and as many others as there is room for."""
     finer = [moment for one, other in pairwise(moments) for moment in (one, *_between(one, other))] + list(moments[-1:])
-    most = max(40, _MOST_RANKS // max(1, *(2 * len(moment.pods) for moment in finer)))
+    most = max(40, _MOST_RANKS // max((1, *(2 * len(moment.pods) for moment in finer))))
     step = max(1, -(-len(finer) // most))
     return [moment for index, moment in enumerate(finer) if index % step == 0 or moment.time_us in kill_times]
 

@@ -24,6 +24,7 @@ from podqos.agent.journal import Entry, encode, in_order
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.cluster import LeavesShard
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import FinishedRun, Tallies, simulate
 from podqos.sim.scenario.happenings import Drained
@@ -39,10 +40,16 @@ class TogetherReason(StrEnum):
     """The scheduler places the pods of a workload."""
     DAEMON_SET = "DaemonSet"
     """So it does with those of a DaemonSet."""
+    CHANGED = "Changed"
+    """A workload is rolled out or scaled."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
     AUTOSCALED = "Autoscaled"
     """An autoscaler changes workloads or nodes."""
+    SERVICE = "Service"
+    """The requests to a workload are divided among its pods on all nodes."""
+    JOB = "Job"
+    """What the controller of a Job or CronJob does depends on pods of all nodes."""
     DRAINED = "Drained"
     """A node is drained: budgets count the pods of all nodes."""
     ONE_NODE = "OneNode"
@@ -82,7 +89,22 @@ def together(scenario: Scenario) -> Together | None:
             return Together(TogetherReason.DAEMON_SET, _name(workload))
         if not is_bound(workload):
             return Together(TogetherReason.SCHEDULED, _name(workload))
+        if workload.service is not None:
+            return Together(TogetherReason.SERVICE, _name(workload))
+        if _is_counted(workload):
+            return Together(TogetherReason.JOB, _name(workload))
+    for change in scenario.workload_changes:
+        return Together(TogetherReason.CHANGED, change.workload.partition("/")[2], change.at_us)
     return None
+
+
+def _is_counted(workload: ScenarioWorkload) -> bool:
+    """Whether a controller certainly counts the pods of a workload; it does so with any Job of which a pod fails."""
+    if workload.job is None or not workload.recreate:
+        return False
+    is_due = workload.cron is not None or workload.job.active_deadline_seconds is not None or workload.job.suspend
+    ends = (demand.ends for demands in workload.demands for demand in demands.values())
+    return bool(is_due) or any(ends)
 
 
 def shard(scenario: Scenario, names: Collection[str]) -> Scenario:
@@ -107,18 +129,21 @@ def run_shard(scenario: Scenario, recorded: Collection[str] = (), *, check: bool
 def _run(scenario: Scenario, known: KnownNodes, recorder: Recorder, *, check: bool) -> ShardRun | Together:
     entries: list[Entry] = []
     tallies: list[Tallies] = []
+    cpu: list[CpuAccount] = []
     for name in scenario.node_names:
         watching = recorder if recorder.records(name) else None
         with _leaving_nothing():
             try:
                 run = simulate(shard(scenario, (name,)), recorder=watching, check=check, known=known)
             except LeavesShard as left:
-                return Together(TogetherReason.REPLACED, left.pod, left.time_us)
+                because = TogetherReason.JOB if left.is_counted else TogetherReason.REPLACED
+                return Together(because, left.pod, left.time_us)
             entries += run.entries
             tallies.append(run.tallies)
+            cpu += run.cpu
             del run
     entries.sort(key=in_order)
-    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies))
+    whole = FinishedRun(scenario, entries, scenario.duration_us, total(tallies), cpu=tuple(cpu))
     return ShardRun(encode(entries), whole.tallies, run_summary(whole), dict(recorder.nodes))
 
 

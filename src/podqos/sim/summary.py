@@ -1,4 +1,4 @@
-"""How a run ended, per workload, counted from its journal alone.
+"""How a run ended, per workload, counted from its journal; and what containers got of the CPU, from its accounts.
 
 Every pod of the journal has one outcome: it never ran, was interrupted, waited for a node, was short of CPU, was
 refused processes or disk, or was unaffected. A replacement is the pod it stands for. Times of a pod are unions: two
@@ -19,8 +19,11 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, ExitedWith, OOMKill, ReplacementFor, ThrottledBy, cause_of
 from podqos.model.pod import QOSClass
 from podqos.qos.classes import qos_class_of
+from podqos.sim.cpu_outcome import CpuOutcome, cpu_outcome, cpu_together
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.services.outcome import ServiceOutcome
 
 # From this many evictions of the same pod, under whatever name, a line of its own.
 _REPEATED = 3
@@ -78,6 +81,8 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     """Pods to which nothing happened but that they were short of CPU."""
     refused: int = 0
     """Pods to which nothing happened but that they wanted more processes or disk than there were."""
+    cpu: CpuOutcome | None = None
+    """What its pods got of the CPU; null where all got what they wanted, and none had work to do."""
 
 
 class RunSummary(Struct, frozen=True, rename="camel"):
@@ -102,6 +107,10 @@ class RunSummary(Struct, frozen=True, rename="camel"):
     waited: int = 0
     throttled: int = 0
     refused: int = 0
+    services: tuple[ServiceOutcome, ...] = ()
+    """What became of requests, by workload that answers them: a model."""
+    cpu: CpuOutcome | None = None
+    """What all pods got of the CPU."""
 
 
 class PodWorkload(Struct, frozen=True, gc=False):
@@ -119,7 +128,7 @@ class PodWorkload(Struct, frozen=True, gc=False):
     """When it is deleted."""
 
 
-class SplitRun(FinishedRun, frozen=True):
+class SplitRun(FinishedRun, frozen=True, kw_only=True):
     """A run of which parts were counted apart."""
 
     summary: RunSummary
@@ -131,7 +140,8 @@ def run_summary(run: FinishedRun) -> RunSummary:
         return run.summary
     scenario = run.scenario
     owners = _owners(scenario, run.entries)
-    return summarized(run.entries, owners, nodes=len(scenario.node_names), end_us=run.end_us)
+    counted = summarized(run.entries, owners, run.cpu, nodes=len(scenario.node_names), end_us=run.end_us)
+    return replace(counted, services=run.services) if run.services else counted
 
 
 def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:
@@ -187,7 +197,14 @@ def workload_of(pod: str, workloads: Container[str]) -> str | None:
     return name
 
 
-def summarized(entries: Iterable[Entry], owners: Mapping[str, PodWorkload], *, nodes: int, end_us: int) -> RunSummary:
+def summarized(
+    entries: Iterable[Entry],
+    owners: Mapping[str, PodWorkload],
+    cpu: Iterable[CpuAccount] = (),
+    *,
+    nodes: int,
+    end_us: int,
+) -> RunSummary:
     """Count a run. ``owners`` are by key of the pod, in the order in which to list their workloads."""
     tallies: dict[str, _Tally] = {}
     for owner in owners.values():
@@ -203,6 +220,9 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, PodWorkload], *, n
             cause = cause_of(entry.because)
             if cause is not None:
                 (levels if isinstance(entry.because, OOMKill) else signals)[cause] += 1
+    for account in cpu:
+        if account.pod in owners:
+            tallies[owners[account.pod].workload].cpu.append(account)
     rows = tuple(tally.row(end_us) for tally in tallies.values())
     return RunSummary(
         nodes=nodes,
@@ -211,6 +231,7 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, PodWorkload], *, n
         evictions_by_signal=dict(sorted(signals.items())),
         workloads=rows,
         repeated_evictions=_repeated(entries),
+        cpu=cpu_together([row.cpu for row in rows]),
     )
 
 
@@ -248,11 +269,16 @@ def added_up(parts: Sequence[RunSummary], scenario: Scenario) -> RunSummary:
         oom_kills_by_level=_counts(part.oom_kills_by_level for part in parts),
         evictions_by_signal=_counts(part.evictions_by_signal for part in parts),
         workloads=tuple(
-            replace(same[0], **{name: sum(getattr(row, name) for row in same) for name in (*_ADDED_UP, "throttled_us")})
+            replace(
+                same[0],
+                **{name: sum(getattr(row, name) for row in same) for name in (*_ADDED_UP, "throttled_us")},
+                cpu=cpu_together([row.cpu for row in same]),
+            )
             for same in rows.values()
             if same
         ),
         repeated_evictions=tuple(sorted(repeated, key=_most_first)),
+        cpu=cpu_together([part.cpu for part in parts]),
     )
 
 
@@ -305,6 +331,7 @@ class _Tally:
         """The pod that was there first, by its replacements."""
         self._down = _Spans()
         self._short = _Spans()
+        self.cpu: list[CpuAccount] = []
 
     def take(self, entry: Entry) -> None:
         """Count an entry."""
@@ -333,7 +360,7 @@ class _Tally:
         kind, because, time_us = entry.kind, entry.because, entry.time_us
         self._kinds[kind] += 1
         if kind in _ENDED:
-            self._short.end(pod, entry.container, time_us)
+            self._short.end(pod, entry.container, _ended_us(entry))
         if kind is Kind.RESTARTED:
             self._down.end(pod, entry.container, time_us)
         elif kind is Kind.PENDING:
@@ -350,7 +377,7 @@ class _Tally:
                 self._ended(pod, entry.container, time_us)
         elif isinstance(because, ExitedWith) and (because.exit_code or because.restarts):
             self._interrupted.add(pod)
-            self._ended(pod, entry.container, time_us if because.finished_us is None else because.finished_us)
+            self._ended(pod, entry.container, _ended_us(entry))
         elif isinstance(because, CPUThrottled):
             if because.throttled_by is ThrottledBy.NOTHING:
                 self._short.end(pod, entry.container, time_us)
@@ -409,7 +436,14 @@ class _Tally:
             waited=len(waited),
             throttled=len(throttled),
             refused=len(refused),
+            cpu=cpu_outcome(self.cpu, self._firsts),
         )
+
+
+def _ended_us(entry: Entry) -> int:
+    """Return when what an entry is about ended: the kubelet may learn of it later."""
+    finished_us = entry.because.finished_us if isinstance(entry.because, ExitedWith) else None
+    return entry.time_us if finished_us is None else finished_us
 
 
 class _Spans:

@@ -6,15 +6,39 @@ from collections.abc import Iterator
 
 from podqos.sim.summary import RunSummary
 from podqos.wording import counted
+from podqos.words.services import services_headline
 
 
 def headline(summary: RunSummary) -> str:
     """Return the outcome; pods that were neither killed nor evicted, and yet affected, are counted, too."""
     killed = many(summary.oom_kills, "OOM kill")
     evicted = many(summary.evictions, "eviction")
-    unaffected = f"{summary.untouched:,} of {counted(summary.pods, 'pod')} unaffected"
-    text = f"{killed}, {evicted}; {', '.join([unaffected, *_affected(summary)])}."
-    return text[0].upper() + text[1:]
+    text = f"{killed}, {evicted}; {_pods(summary)}."
+    services = services_headline(summary.services)
+    return text[0].upper() + text[1:] + (f" {services}" if services else "")
+
+
+def share_words(share: float) -> str:
+    """Return a share of what was wanted: ``50 %``, ``0.4 %``; less than all is never 100 %."""
+    percent = 100 * share
+    if 0 < percent < 0.1:
+        return "<0.1 %"
+    if 0 < percent < 1:
+        return f"{percent:.1f} %"
+    return f"{round(percent) if share >= 1 else min(99, round(percent))} %"
+
+
+def _pods(summary: RunSummary) -> str:
+    """Return how pods were affected."""
+    all_pods = counted(summary.pods, "pod")
+    slowed, throttled = 0 if summary.cpu is None else summary.cpu.slowed, summary.throttled
+    worst = f"slowed, worst to {share_words(summary.cpu.least_share)}" if slowed and summary.cpu is not None else ""
+    if slowed and slowed == throttled == summary.pods - summary.untouched:
+        return f"{slowed:,} of {all_pods} {worst}"
+    is_said = slowed == throttled and bool(worst)
+    short = f"{throttled:,} {worst if is_said else 'short of CPU'}"
+    text = ", ".join([f"{summary.untouched:,} of {all_pods} unaffected", *_affected(summary, short)])
+    return f"{text}; {slowed:,} {worst}" if worst and not is_said else text
 
 
 def many(count: int, what: str) -> str:
@@ -22,8 +46,8 @@ def many(count: int, what: str) -> str:
     return f"no {what}s" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _affected(summary: RunSummary) -> Iterator[str]:
-    """Yield how pods were affected where kills and evictions do not tell."""
+def _affected(summary: RunSummary, short: str) -> Iterator[str]:
+    """Yield how pods were affected where kills and evictions do not tell; ``short`` is how many were short of CPU."""
     others = summary.never_ran + summary.waited + summary.throttled + summary.refused
     if summary.interrupted and (others or not summary.oom_kills + summary.evictions):
         yield f"{summary.interrupted:,} interrupted"
@@ -32,6 +56,6 @@ def _affected(summary: RunSummary) -> Iterator[str]:
     if summary.waited:
         yield f"{summary.waited:,} waited for a node"
     if summary.throttled:
-        yield f"{summary.throttled:,} short of CPU"
+        yield short
     if summary.refused:
         yield f"{summary.refused:,} denied processes or disk space"

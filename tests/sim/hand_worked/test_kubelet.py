@@ -345,3 +345,114 @@ def test_a_drain_waits_until_the_pods_are_gone_and_checks_every_second():
     assert happened(done, "Drained", "Stopped") == [
         (10, "Drained", "web-0"), (14.2, "Stopped", "web-0"), (15, "Drained", "a"),
     ]  # fmt: skip
+
+
+# ---- the kubelet restarts, or gets another configuration -------------------------------------------------------------
+
+
+def test_a_restarted_kubelet_checks_at_once_and_every_ten_seconds_from_then_on():
+    """950Mi at 15 s; the next check would be at 20 s. The restart at 17 s checks at once and evicts (Start)."""
+    done = run_of([pod_of("web")], [hungry("web")], events=[{"at": "17s", "kubeletRestart": "n"}])
+    assert happened(done, "KubeletRestarted", "Evicted") == [(17, "KubeletRestarted", "n"), (17, "Evicted", "web")]
+    late = run_of([pod_of("web")], [hungry("web", "18s")], events=[{"at": "17s", "kubeletRestart": "n"}])
+    assert happened(late, "Evicted") == [(27, "Evicted", "web")]
+
+
+def test_the_grace_period_of_a_soft_threshold_begins_anew_with_a_restart():
+    """Crossed at 15 s, seen at 20 s, 30 s of grace: evicted at 50 s. A restart at 45 s forgets since when.
+
+    It sees the threshold at 45 s and evicts at 75 s.
+    """
+    soft = {
+        "evictionHard": {"memory.available": "0%"},
+        "evictionSoft": {"memory.available": "100Mi"},
+        "evictionSoftGracePeriod": {"memory.available": "30s"},
+        "enforceNodeAllocatable": [],
+    }
+    nodes = [{**NODE, "kubelet": soft}]
+    assert happened(run_of([pod_of("web")], [hungry("web")], nodes=nodes), "Evicted") == [(50, "Evicted", "web")]
+    events = [{"at": "45s", "kubeletRestart": "n"}]
+    done = run_of([pod_of("web")], [hungry("web")], nodes=nodes, events=events)
+    assert happened(done, "Evicted") == [(75, "Evicted", "web")]
+
+
+def test_a_condition_ends_with_a_restart_though_its_five_minutes_are_not_over():
+    """MemoryPressure from 20 s, when the pod is evicted, and for five minutes; the restart at 40 s forgets it."""
+    done = run_of([pod_of("web")], [hungry("web")], events=[{"at": "40s", "kubeletRestart": "n"}])
+    changes = [
+        (at, entry.because.holds)
+        for entry in done.entries
+        if (at := entry.time_us / SECOND_US) and entry.kind == "ConditionChanged"
+    ]
+    assert changes == [(20, True), (40, False)]
+
+
+def test_the_back_off_of_a_crashing_container_is_forgotten_with_a_restart():
+    """It runs for 1 s each time and is looked at every second.
+
+    Ends at 1 s, starts at 2 s (at the next look), ends at 3, seen at 4 s: back-off of 10 s since 3 s. The restart
+    at 8 s starts it at once; it ends at 9 s, seen at 10 s, and waits for 10 s again, not 20: until 19 s.
+    """
+    crashes = {"workload": "web", "nodes": ["n"], "demand": {"exits": {"after": "1s", "code": 1}}}
+    done = run_of([pod_of("web")], [crashes], events=[{"at": "8s", "kubeletRestart": "n"}], duration="20s")
+    assert [at for at, _, _ in happened(done, "Restarted")] == [2, 8, 19]
+
+
+def test_pods_that_no_longer_fit_are_rejected_by_a_kubelet_that_restarts_with_larger_reservations():
+    """Three pods of 300Mi on 1000Mi. With systemReserved 500Mi, 500Mi - 100Mi (evictionHard) are left: one fits.
+
+    HandlePodAdditions admits in the order of creation: a is admitted, b (300 + 300 > 400) and c are rejected, and
+    killed with a grace period of 1 s, which is 2 s for their containers.
+    """
+    names = ["a", "b", "c"]
+    made = [pod_of(name, {"name": "main", "resources": {"requests": {"memory": "300Mi"}}}) for name in names]
+    work = [{"workload": name, "nodes": ["n"]} for name in names]
+    events = [{"at": "10s", "kubeletConfig": {"node": "n", "systemReserved": {"memory": "500Mi"}}}]
+    done = run_of(made, work, events=events, timing={"containerStop": "60s"})
+    assert happened(done, "KubeletRestarted", "Rejected", "Stopped") == [
+        (10, "KubeletRestarted", "n"), (10, "Rejected", "b"), (10, "Rejected", "c"), (12, "Stopped", "b"),
+        (12, "Stopped", "c"),
+    ]  # fmt: skip
+    (first, _) = [entry.because for entry in done.entries if entry.kind == "Rejected"]
+    mi = 1 << 20
+    assert (first.resource, first.requested, first.used, first.capacity) == ("memory", 300 * mi, 300 * mi, 400 * mi)
+
+
+def test_a_new_threshold_counts_from_the_restart_on_and_the_scheduler_sees_what_is_left():
+    """700Mi used leave 300Mi. At 13 s the threshold becomes 400Mi: evicted by the check at once.
+
+    Allocatable falls to 600Mi, so a pod of 650Mi that arrives at 14 s waits.
+    """
+    user = {"workload": "web", "nodes": ["n"], "demand": {"memory": "700Mi"}}
+    made = [pod_of("web"), pod_of("late", {"name": "main", "resources": {"requests": {"memory": "650Mi"}}})]
+    events = [{"at": "13s", "kubeletConfig": {"nodes": ["n"], "evictionHard": {"memory.available": "400Mi"}}}]
+    done = run_of(made, [user, {"workload": "late", "arrives": "14s"}], events=events)
+    assert happened(done, "Evicted", "Pending") == [(13, "Evicted", "web"), (14, "Pending", "late")]
+
+
+def test_a_configuration_with_which_the_kubelet_does_not_start_is_reported():
+    events = [{"at": "13s", "kubeletConfig": {"node": "n", "systemReserved": {"memory": "2Gi"}}}]
+    (problem,) = reading_of([pod_of("web")], [], events=events).problems
+    assert "the kubelet of n would not start" in problem.what
+    (problem,) = reading_of(
+        [pod_of("web")], [], events=[{"at": "1s", "kubeletConfig": {"node": "n", "evictionHrad": {}}}]
+    ).problems
+    assert "evictionHrad" in problem.what
+
+
+def test_the_limit_of_all_pods_follows_the_reservations_and_the_kernel_kills_at_once_where_it_is_too_low():
+    """``a`` uses 400Mi and ``b`` 200Mi of 1000Mi; enforceNodeAllocatable was off, so kubepods had no limit.
+
+    At 10 s the kubelet restarts with enforcement and systemReserved 450Mi: kubepods gets memory.max = 550Mi, below the
+    600Mi in use, and nothing can be reclaimed. Both are BestEffort (score 1000): the larger one is killed.
+    """
+    made, use = [pod_of("a"), pod_of("b")], {"a": "400Mi", "b": "200Mi"}
+    work = [{"workload": name, "nodes": ["n"], "demand": {"memory": size}} for name, size in use.items()]
+    fields = {"systemReserved": {"memory": "450Mi"}, "enforceNodeAllocatable": ["pods"]}
+    done = run_of(made, work, events=[{"at": "10s", "kubeletConfig": {"node": "n", **fields}}], duration="10500ms")
+    kills = [
+        (entry.pod, entry.because.level, entry.because.limit_bytes >> 20)
+        for entry in done.entries
+        if entry.kind == "OOMKilled"
+    ]
+    assert kills == [("default/a", "kubepods", 550)]

@@ -52,7 +52,6 @@ from podqos.reading.written_files import write_file
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.together import together_words
 from podqos.sim.run import Progress
-from podqos.sim.scenario.models import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment, takes_from_allocatable
 from podqos.wording import listed
@@ -105,31 +104,44 @@ def run(arguments: argparse.Namespace) -> int:
         built_viewer()
     renderer = None if arguments.png is None else _renderer()
     scenario = _scenario(arguments)
-    is_shown = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))
+    # The page and JSON have every node that is shown; a picture records what it draws when it is drawn.
+    is_drawn = arguments.output == "json" or arguments.html is not None
+    shown: list[str] = arguments.node or []
     with _progress("simulating", scenario.duration_us) as progress:
         done = simulate(
             scenario,
             nodes=arguments.node,
-            record=is_shown,
+            record=is_drawn or (arguments.output == "text" and "words"),
             check=arguments.check,
             engine=_engine(arguments),
             jobs=arguments.jobs,
             progress=progress,
         )
-        report = done.report if is_shown else None
+        report = _report(done, arguments)
+        picture = None if arguments.svg is None is arguments.png else done.svg(*shown)
     if done.together is not None:
         print(f"podqos: ran in one process: {together_words(done.together)}", file=sys.stderr)
-    shown: list[str] = arguments.node or []
     if arguments.html is not None:
         _write(arguments.html, done.html().encode())
-    if arguments.svg is not None:
-        _write(arguments.svg, done.svg(*shown).encode())
-    if renderer is not None:
-        _write(arguments.png, renderer(done.svg(*shown)))
+    if arguments.svg is not None and picture is not None:
+        _write(arguments.svg, picture.encode())
+    if renderer is not None and picture is not None:
+        _write(arguments.png, renderer(picture))
     _print(done, report, arguments)
     if not arguments.hold_placement:
         _say_displaced(done, arguments.what_if)
     return 0
+
+
+def _report(done: Run, arguments: argparse.Namespace) -> RunView | None:
+    """Return what is printed, unless that is the journal or the summary."""
+    match arguments.output:
+        case "json":
+            return done.report
+        case "text":
+            return done.words
+        case _:
+            return None
 
 
 def _say_displaced(done: Run, what_if: Sequence[str]) -> None:
@@ -186,10 +198,10 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
             entries = iter(done.journal)
             while written := encode(islice(entries, _LINES_AT_ONCE)):
                 sys.stdout.buffer.write(written)
-            say_assumptions(assumptions_of(done.scenario))
+            say_assumptions(done.assumptions)
         case "csv":
             print_csv(*csv_table(done.summary), has_header=not arguments.no_headers)
-            say_assumptions(assumptions_of(done.scenario))
+            say_assumptions(done.assumptions)
         case _:
             assert report is not None
             emit(report, arguments, timeline)

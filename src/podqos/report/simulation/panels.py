@@ -31,8 +31,9 @@ from podqos.report.text.svg_elements import (
     text,
 )
 from podqos.sim.node.recording import ThresholdLine
-from podqos.sim.series import SignalSeries
+from podqos.sim.series import PodSeries, SignalSeries
 from podqos.wording import mebibytes
+from podqos.words.outcome import share_words
 from podqos.words.ranking import amount
 
 _MEMORY = "memory.available"
@@ -45,6 +46,11 @@ _CHECKS = 10
 # Ticks that are closer than this are drawn as one.
 _CLOSE = 4
 _CACHE = "#dfe4ea"
+# CPU that was wanted and not granted, and when.
+_DENIED = "#e59a9a"
+_SHORT = "#b3261e"
+_SHARE_HEIGHT = 100
+_MOST_SHARES = 6
 
 Scale = Callable[[float], float]
 Draw = Callable[[Plot, float], Iterator[str]]
@@ -85,6 +91,8 @@ def panels(plot: Plot) -> Iterator[Panel]:
             yield Panel("Memory left", note, _LEFT_HEIGHT, _memory_left)
         elif name == story.CPU:
             yield _cpu_panel(plot)
+            if any(_slowed(node.times_us, series) for series in node.pods):
+                yield _share_panel(plot)
         else:
             yield _signal_panel(plot, signals[name])
     if node.looks:
@@ -94,7 +102,9 @@ def panels(plot: Plot) -> Iterator[Panel]:
     if conditions:
         yield Panel("Conditions", "as the node reported them", _ROW * len(conditions), _conditions)
     hidden = len(node.pods) - _MOST_ROWS
-    note = f"while they ran; {hidden} more not shown" if hidden > 0 else "while they ran"
+    is_slowed = any(_slowed(node.times_us, series) for series in node.pods)
+    notes = ["while they ran", *(["red: short of CPU"] if is_slowed else [])]
+    note = "; ".join([*notes, *([f"{hidden} more not shown"] if hidden > 0 else [])])
     yield Panel("Pods", note, _ROW * min(_MOST_ROWS, len(node.pods)), _pods)
 
 
@@ -208,7 +218,7 @@ def _cpu_panel(plot: Plot) -> Panel:
         layers.append(_Layer(plot.name(pod.key), pod.colour, granted))
         for index, wanted in enumerate(series.cpu_wanted_milli):
             missing[index] += max(0, (wanted or 0) - granted[index])
-    layers.append(_Layer("not granted", "#e59a9a", missing))
+    layers.append(_Layer("not granted", _DENIED, missing))
     most = max(map(sum, zip(*(layer.values for layer in layers), strict=True)))
     is_full = most > node.cpu_milli // 2
     highest = max(most, node.cpu_milli) if is_full else most
@@ -219,12 +229,78 @@ def _cpu_panel(plot: Plot) -> Panel:
         all_cores = _Words(y(node.cpu_milli), f"all {node.cpu_milli / 1000:g} cores", INK)
         words = _apart([all_cores] if is_full else [], top, top + height)
         yield from _stack(plot, y, layers, words)
+        if any(missing):
+            wanted = [sum(values) for values in zip(*(layer.values for layer in layers), strict=True)]
+            points = [(plot.x(node.times_us[index]), y(wanted[index])) for index in plot.indices]
+            yield f'<path clip-path="url(#c)" d="{path(points)}" fill="none" stroke="{_SHORT}" stroke-width="1.5"/>'
         if is_full:
             yield line(LEFT, y(node.cpu_milli), RIGHT, y(node.cpu_milli), INK)
         yield from _words(words)
 
     note = f"in cores; red: wanted but not granted; the node has {node.cpu_milli / 1000:g}"
-    return Panel("CPU granted", note, height, draw)
+    return Panel("CPU granted and wanted", note, height, draw)
+
+
+def _share_panel(plot: Plot) -> Panel:
+    """Return what pods got of the CPU they wanted; those that fared alike share a line."""
+    node = plot.node
+    alike: dict[tuple[float | None, ...], list[PodSeries]] = {}
+    for series in node.pods:
+        if _slowed(node.times_us, series):
+            alike.setdefault(tuple(map(_share, *_cpu(series))), []).append(series)
+    worst = sorted(alike.items(), key=lambda item: _least(item[0]))[:_MOST_SHARES]
+
+    def draw(plot: Plot, top: float) -> Iterator[str]:
+        y = _linear(top, _SHARE_HEIGHT, 108)
+        yield from _grid(y, (0, 50, 100), lambda percent: f"{percent} %")
+        labels = []
+        for shares, same in worst:
+            pod = plot.view.pods[same[0].pod]
+            yield from _share_lines(plot, y, shares, pod.colour)
+            names = plot.name(pod.key) + (f" and {len(same) - 1} more" if len(same) > 1 else "")
+            least = _least(shares)
+            labels.append(_Words(y(least), f"{names}: {share_words(least / 100)}", INK))
+        yield from _words(_apart(labels, top, top + _SHARE_HEIGHT))
+
+    more = f"; the worst {_MOST_SHARES} of {len(alike)} lines" if len(alike) > _MOST_SHARES else ""
+    return Panel("CPU share", f"granted of wanted, of pods that were short of CPU{more}", _SHARE_HEIGHT, draw)
+
+
+def _least(shares: Sequence[float | None]) -> float:
+    return min(share for share in shares if share is not None)
+
+
+def _share(wanted: int | None, granted: int | None) -> float | None:
+    """Return what a pod got of the CPU it wanted, in percent; None where it wanted nothing."""
+    return 100 * (granted or 0) / wanted if wanted else None
+
+
+def _share_lines(plot: Plot, y: Scale, shares: Sequence[float | None], colour: str) -> Iterator[str]:
+    points: list[tuple[float, float]] = []
+    for index in [*plot.indices, -1]:
+        share = None if index < 0 else shares[index]
+        if share is not None:
+            points.append((plot.x(plot.node.times_us[index]), y(share)))
+        elif points:
+            yield f'<path clip-path="url(#c)" d="{path(points)}" fill="none" stroke="{colour}" stroke-width="2.2"/>'
+            points = []
+
+
+def _slowed(times_us: Sequence[int], series: PodSeries) -> list[tuple[int, int]]:
+    """Return when a pod got less CPU than it wanted."""
+    denied = [(wanted or 0) - (granted or 0) for wanted, granted in zip(*_cpu(series), strict=True)]
+    spans: list[tuple[int, int]] = []
+    for (start_us, first), (end_us, last) in pairwise(zip(times_us, denied, strict=True)):
+        if start_us < end_us and (first > 0 or last > 0):
+            if spans and spans[-1][1] == start_us:
+                spans[-1] = spans[-1][0], end_us
+            else:
+                spans.append((start_us, end_us))
+    return spans
+
+
+def _cpu(series: PodSeries) -> tuple[Sequence[int | None], Sequence[int | None]]:
+    return series.cpu_wanted_milli, series.cpu_granted_milli
 
 
 def _signal_panel(plot: Plot, series: SignalSeries) -> Panel:
@@ -294,6 +370,10 @@ def _pods(plot: Plot, top: float) -> Iterator[str]:
         ]
         for start, end in spans:
             yield f'{rect(start, at + 1, max(1.5, end - start), _ROW - 4)} rx="3" fill="{pod.colour}"/>'
+        for start_us, end_us in _slowed(node.times_us, series):
+            start, end = max(LEFT, plot.x(start_us)), min(RIGHT, plot.x(end_us))
+            if end > LEFT and start < RIGHT:
+                yield f'{rect(start, at + _ROW - 5, max(1.5, end - start), 3)} fill="{_SHORT}"/>'
         kills = [kill for kill in plot.kills if kill.pod == pod.key]
         signs = [plot.x(kill.time_us) for kill in kills]
         yield from _row_name(plot.name(pod.key), pod.colour, at + 12, spans, signs)

@@ -6,27 +6,32 @@ CPU at the same time, a pod evicted repeatedly) is one line.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from podqos.agent.journal import By, Kind
 from podqos.answers import run_story as story
-from podqos.answers.run_view import EventView, Kill, NodeView, RunView
+from podqos.answers.run_view import ClosestCall, EventView, Kill, NodeView, RunView
 from podqos.eviction.signals import INODES, PIDS, SIGNALS, Signal
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.naming import stated_with
+from podqos.report.simulation.cpu import CSV_HEADINGS, cpu_table, csv_cells
 from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.report.text.tables import Table
+from podqos.sim.node.notes import FREEING, UNTOLD
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
 from podqos.words.counterfactual import saving_words
+from podqos.words.durations import span, two_units
 from podqos.words.journal import again, away, size
 from podqos.words.outcome import many
 from podqos.words.repetition import Again, condensed
+from podqos.words.services import share
 
 _BAR_COLUMNS = 16
 # On a narrower terminal there is no bar, so that the events have room.
@@ -35,11 +40,13 @@ _WIDE = 100
 _LEAST_COLUMNS = 24
 _MOST_LINES = 400
 _REPEATED_SHOWN = 3
-_HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITED)
+# From this many on, workloads that fared the same are one row.
+_ALIKE = 4
+# Less than one part in this many left is a near miss, whatever else happened.
+_NEAR = 8
+_NUMBERS = re.compile(r"\d+")
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
 _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
-# What is left is shown as it was before these.
-_FREEING = (*_KILLS, Kind.RECLAIMED)
 _COUNTED = {INODES: "inodes", PIDS: "pids"}
 _CSV_NAMES = {"qos_class": "class", "downtime_us": "downtime_seconds", "throttled_us": "cpu_short_seconds"}
 _SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
@@ -56,11 +63,12 @@ def timeline(view: RunView, style: Style) -> list[str]:
 
 def csv_table(summary: RunSummary) -> Table:
     """Return headings, and a row per workload: its fields, with times in seconds."""
-    names = WorkloadSummary.__struct_fields__
-    headings = [_CSV_NAMES.get(name, name) for name in names]
+    names = [name for name in WorkloadSummary.__struct_fields__ if name != "cpu"]
+    headings = [*(_CSV_NAMES.get(name, name) for name in names), *CSV_HEADINGS]
     return headings, (
-        tuple(
-            each / SECOND_US if name.endswith("_us") else each for name, each in zip(names, astuple(row), strict=True)
+        (
+            *(getattr(row, name) / SECOND_US if name.endswith("_us") else getattr(row, name) for name in names),
+            *csv_cells(row.cpu),
         )
         for row in summary.workloads
     )
@@ -89,9 +97,27 @@ def heading(view: RunView, style: Style) -> list[str]:
     )
     lines = [f"{style.strong(view.name)}  {style.faint(' · '.join(facts))}"]
     lines += map(style.strong, wrapped(view.headline, style, ""))
+    if view.closest is not None and _is_told(view.closest, view.summary):
+        lines += wrapped(_near_miss(view.closest), style, "")
     if view.description:
         lines += wrapped(view.description, style, "")
     return lines
+
+
+def _is_told(closest: ClosestCall, summary: RunSummary) -> bool:
+    """Whether a near miss is told: where nothing happened, else if it was one."""
+    return summary.untouched == summary.pods or closest.available_bytes * _NEAR < closest.memory_bytes
+
+
+def _near_miss(closest: ClosestCall) -> str:
+    left, threshold = size(_whole(closest.available_bytes)), size(_whole(closest.threshold_bytes))
+    when = seconds(closest.time_us, 0)
+    return f"Closest: {closest.node}, {left} left at {when} (evictions or OOM kills below {threshold})."
+
+
+def _whole(amount_bytes: int) -> int:
+    """Return an amount without what is less than a mebibyte."""
+    return amount_bytes - amount_bytes % 2**20
 
 
 # ---- one node --------------------------------------------------------------------------------------------------------
@@ -115,7 +141,7 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
 
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     kills = _listed_once([kill for kill in view.kills if kill.node == node.name], view)
-    events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in _HIDDEN]
+    events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in UNTOLD]
     # Whoever cuts a run short wants to see that moment.
     ends = [view.end_us] if any(change.startswith("spec.duration=") for change in view.changes) else []
     width = max((len(seconds(time_us)) for time_us in (*ends, *(event.time_us for event in events))), default=0)
@@ -132,7 +158,7 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
             continue
         for time_us, together in groupby(part, key=lambda event: event.time_us):
             each = list(together)
-            beginning = start(time_us, before=any(event.kind in _FREEING for event in each))
+            beginning = start(time_us, before=any(event.kind in FREEING for event in each))
             for texts in _told(each, kills, style):
                 yield _block(beginning, texts, " " * (width + 4), style)
                 beginning = " " * visible_length(beginning)
@@ -221,7 +247,7 @@ def _measured(node: NodeView, index: int) -> tuple[float, str, bool]:
     signal = Signal.MEMORY if series is None else series.signal
     lefts, capacity = (node.available_bytes, node.memory_bytes) if series is None else (series.left, series.capacity)
     left, resource = max(0, lefts[index]), SIGNALS[signal].resource
-    whole = size(left - left % 2**20) if left >= 2**20 else "nothing"
+    whole = size(_whole(left)) if left >= 2**20 else "nothing"
     words = f"{left:,}" if resource in _COUNTED else whole
     tightest = max((threshold.amount for threshold in node.thresholds if threshold.signal == signal), default=0)
     what = "" if signal is Signal.MEMORY else f"{_COUNTED.get(resource, 'disk')} "
@@ -246,7 +272,7 @@ def ending(view: RunView, style: Style) -> list[str]:
         lines.append(f"{len(view.nodes)} of {summary.nodes:,} nodes are shown above; {another}")
     rows = [
         (
-            row.workload,
+            _names(alike),
             style.qos_class(row.qos_class),
             f"{row.priority}",
             f"{row.untouched}/{row.pods}",
@@ -258,13 +284,69 @@ def ending(view: RunView, style: Style) -> list[str]:
             _span(row.throttled_us),
             *([_some(row.refused)] if summary.refused else []),
         )
-        for row in summary.workloads
+        for alike in _alike(summary.workloads, style)
+        for row in (alike[0],)
     ]
     never_ran = ["NEVER RAN"] if summary.never_ran else []
     refused = ["DENIED"] if summary.refused else []
     figures = ("UNAFFECTED", *never_ran, "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT", *refused)
     headers = ("WORKLOAD", "CLASS", "PRIORITY", *figures)
-    return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]
+    cpu = cpu_table(summary, style)
+    tables = ["", *columns(headers, rows, style), *([""] if cpu else []), *cpu, *_services(summary, style)]
+    return [*tables, *([""] if lines else []), *lines]
+
+
+def _services(summary: RunSummary, style: Style) -> list[str]:
+    """Return what became of requests, one line per service."""
+    if not summary.services:
+        return []
+    rows = [
+        (
+            service.workload,
+            f"{service.requests:,}",
+            share(service.errors, service.requests) if service.errors else "–",
+            _some(service.retries),
+            f"{service.highest_utilisation_permille / 10:.0f} %",
+            "–" if service.worst_p99_us is None else span(service.worst_p99_us),
+            two_units(service.worst_p99_at_us),
+            _span(service.overloaded_us),
+        )
+        for service in summary.services
+    ]
+    headers = ("SERVICE", "REQUESTS", "ERRORS", "RETRIES", "PEAK UTILISATION", "WORST P99", "AT", "OVERLOADED")
+    return ["", *columns(headers, rows, style)]
+
+
+def _alike(rows: Sequence[WorkloadSummary], style: Style) -> list[Sequence[WorkloadSummary]]:
+    """Return workloads, many of a namespace that fared the same together, where the first of them is.
+
+    Those whose names differ by a number only come first; others have to be more.
+    """
+    if style.is_wide:
+        return [[row] for row in rows]
+    placed: dict[str, Sequence[WorkloadSummary]] = {}
+    for least, kin in ((_ALIKE, _family), (2 * _ALIKE, _namespace)):
+        groups: dict[WorkloadSummary, list[WorkloadSummary]] = {}
+        for row in rows:
+            if row.workload not in placed:
+                groups.setdefault(replace(row, workload=kin(row.workload)), []).append(row)
+        placed |= {row.workload: group for group in groups.values() if len(group) >= least for row in group}
+    parts = (placed.get(row.workload, (row,)) for row in rows)
+    return [part for row, part in zip(rows, parts, strict=True) if part[0] is row]
+
+
+def _family(workload: str) -> str:
+    return _NUMBERS.sub("0", workload)
+
+
+def _namespace(workload: str) -> str:
+    return workload.partition("/")[0]
+
+
+def _names(alike: Sequence[WorkloadSummary]) -> str:
+    """Return the name of a workload, or the first and the last of many, and how many they are."""
+    first = alike[0].workload
+    return first if len(alike) == 1 else f"{first} … {alike[-1].workload.partition('/')[2]} × {len(alike)}"
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:

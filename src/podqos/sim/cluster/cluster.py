@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
@@ -24,10 +24,19 @@ from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
 from podqos.sim.cluster.draining import Drain
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.cluster.services import Services, services_of
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.happenings import (
+    Cordoned,
+    Drained,
+    Happening,
+    KubeletRestart,
+    NodeAdded,
+    NodeLost,
+    stated_fields,
+)
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
 
@@ -41,12 +50,13 @@ _STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM
 
 
 class LeavesShard(Exception):
-    """A pod of a shard asks the scheduler, which could place it on any node of the fleet."""
+    """A pod of a shard asks the scheduler, which could place it on any node of the fleet; or its Job is to count it."""
 
-    def __init__(self, pod: str, time_us: int) -> None:
+    def __init__(self, pod: str, time_us: int, *, is_counted: bool = False) -> None:
         super().__init__(pod, time_us)
         self.pod = pod
         self.time_us = time_us
+        self.is_counted = is_counted
 
 
 class SimCluster:
@@ -76,6 +86,8 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
+        self.services: Services | None = None
+        """What answers requests; None if nothing does."""
         self.unreachable_us: dict[str, int] = {}
         """By name of a lost node: when the control plane notices it."""
         self._later = 0
@@ -98,6 +110,7 @@ class SimCluster:
             from podqos.sim.cluster.actors.actors import Actors
 
             self._actors = Actors(self, self._controllers.values())
+        self.services = services_of(self, NOTICED_AFTER_US)
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -133,6 +146,8 @@ class SimCluster:
             case Drained(node=name):
                 self._cordon(name, takes_pods=False)
                 Drain(self, happening).begin(now_us)
+            case KubeletRestart():
+                self._restart_kubelet(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -141,6 +156,8 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if self.services is not None and entry.kind is not Kind.OVERLOADED:
+            self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(entry.pod.replace("/", "_", 1))
         if self._actors is not None:
@@ -241,7 +258,7 @@ class SimCluster:
     def need_all_nodes(self, pod: Pod) -> None:
         """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
         if self.scenario.only is not None:
-            raise LeavesShard(pod.key, self.queue.now_us)
+            raise LeavesShard(pod.key, self.queue.now_us, is_counted=True)
 
     def placed(self, pod: Pod, name: str) -> None:
         """Take the scheduler's decision where a pod runs."""
@@ -346,8 +363,15 @@ class SimCluster:
         record = node.state.pods.get(uid)
         why = "Rejected" if rejected else "Evicted"
         if record is not None:
-            why = "Preempting" if record.is_preempted else record.phase or why
+            why = "Preempting" if record.is_preempted else "Rejected" if record.is_rejected else record.phase or why
         self._ended(pod, self._why.get(uid) or why)
+
+    def readiness_changed(self, uid: str) -> None:
+        """Tell the controller of a pod that it has become ready, or no longer is."""
+        if self.services is not None:
+            self.services.disturbed()
+        if self._watching:
+            self._tell(uid)
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""
@@ -355,7 +379,8 @@ class SimCluster:
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""
-        return self._controllers[id(workload)].workload.replicas
+        replicas: int = getattr(self._controllers[id(workload)], "replicas", workload.replicas)
+        return replicas
 
     # ---- nodes come and go ---------------------------------------------------------------------------------------
 
@@ -372,6 +397,17 @@ class SimCluster:
         kind = Kind.UNCORDONED if takes_pods else Kind.CORDONED
         self.write(Entry(self.queue.now_us, name, kind, None, None, By.USER))
         self.control_plane.cordon(name, takes_pods=takes_pods)
+
+    def _restart_kubelet(self, restart: KubeletRestart) -> None:
+        """Restart the kubelet of a node, if the node is there; with another configuration it can run other pods."""
+        name = restart.node
+        node = self.fleet.get(name)
+        fields = stated_fields(restart.config, restart.changed)
+        settings = self.fleet.configure(name, fields) if fields else None
+        if settings is not None:
+            self.control_plane.changed(name)
+        if node is not None:
+            node.restart_kubelet(settings, NewConfiguration(restart.changed) if restart.changed else None)
 
     def _join(self, name: str, now_us: int) -> None:
         if self.fleet.is_present(name):

@@ -124,6 +124,12 @@ class ControlPlane:
             self._scheduler.report(name, self._reported[name])
             self._place_soon()
 
+    def changed(self, name: str) -> None:
+        """Take note that a node offers other amounts than before."""
+        if self._scheduler is not None:
+            self._scheduler.change_node(self.api_node(name))
+            self._place_soon()
+
     def takes_pods(self, name: str) -> bool:
         """Whether a node is not cordoned."""
         return name not in self._cordoned

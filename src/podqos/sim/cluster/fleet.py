@@ -6,10 +6,11 @@ set up as at the start, its own events are run up to now, and from there on it r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
@@ -17,8 +18,9 @@ from podqos.model.pod import Pod
 from podqos.sim.cluster.known_nodes import KnownNodes
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, WorkloadPods
+from podqos.sim.node.cpu_meter import CpuAccount
 from podqos.sim.node.node import MakeColumns, NodeIdentity, Outside, SimNode
-from podqos.sim.node.settings import SimNodeSettings
+from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.scenario.happenings import Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.replicas import Replica, is_there_first, numbers_by_node, places, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
@@ -57,11 +59,17 @@ class Fleet:
         self._known = known
         self._is_watched = is_watched
         self._columns = columns
+        self.touched: Callable[[SimNode], None] | None = None
+        """Called with a node before something from outside happens to it."""
         self.awake: dict[str, SimNode] = {}
         """Those that are set up."""
         self.idle: dict[str, IdleNode] = {}
         """Those that are not."""
-        self._initial_states = known.initial_states
+        self._lost_accounts: list[CpuAccount] = []
+        """Of machines that were lost."""
+        self._changed: dict[str, SimNodeSettings] = {}
+        """The settings of nodes whose kubelet got another configuration."""
+        self.initial_states = known.initial_states
         self.names: tuple[str, ...] = tuple(cluster.scenario.node_names)
         self._indexes = {name: index for index, name in enumerate(self.names)}
         self._set_up()
@@ -87,7 +95,7 @@ class Fleet:
                 continue
             if name not in busy and not self._is_watched(name):
                 own = tuple(parts.get(name, ()))
-                initial = self._initial_states.of_idle(self.settings(name), own) if self._may_idle(own) else None
+                initial = self.initial_states.of_idle(self.settings(name), own) if self._may_idle(own) else None
                 if initial is not None:
                     self.idle[name] = IdleNode(name, initial, own)
                     continue
@@ -103,8 +111,13 @@ class Fleet:
         return found
 
     def _may_idle(self, parts: Sequence[WorkloadPods]) -> bool:
-        """Whether to prove that a node is idle: where no other has its demands, columns are as quick."""
-        workloads = (self._cluster.scenario.workloads[part.workload] for part in parts)
+        """Whether to prove that a node is idle: where no other has its demands, columns are as quick.
+
+        Where requests are answered it is not.
+        """
+        workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
+        if any(workload.service is not None for workload in workloads):
+            return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads
         )
@@ -124,7 +137,14 @@ class Fleet:
 
     def settings(self, name: str) -> SimNodeSettings:
         """Return the settings of a node."""
-        return self._known[name].settings
+        return self._changed.get(name) or self._known[name].settings
+
+    def configure(self, name: str, fields: Mapping[str, object]) -> SimNodeSettings:
+        """Let the kubelet of a node have other values of some fields from now on; return the node's settings."""
+        scenario, before = self._cluster.scenario, self.settings(name).spec
+        spec = replace(before, config=replace(before.config, **fields), placement_config=None)
+        settings = self._changed[name] = node_settings(spec, scenario.profile, scenario.policy)
+        return settings
 
     def places(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
         """Yield the numbers of the pods that are bound without asking, and their nodes."""
@@ -138,7 +158,10 @@ class Fleet:
         """Return a node, woken if necessary; None if it is away."""
         if name in self.idle:
             self._wake(name)
-        return self.awake.get(name)
+        node = self.awake.get(name)
+        if self.touched is not None and node is not None:
+            self.touched(node)
+        return node
 
     def add(self, name: str) -> None:
         """Set up an empty node."""
@@ -146,7 +169,17 @@ class Fleet:
 
     def drop(self, name: str) -> None:
         """Remove a lost node."""
-        self.awake.pop(name, None)
+        lost = self.awake.pop(name, None)
+        if lost is not None:
+            self._lost_accounts += lost.world.cpu.accounts
+
+    def cpu_accounts(self, end_us: int) -> tuple[CpuAccount, ...]:
+        """Return what containers wanted of the CPU and got, where that is not the same; at the end of a run."""
+        found = list(self._lost_accounts)
+        for node in self.awake.values():
+            node.world.cpu.close(end_us)
+            found += node.world.cpu.accounts
+        return tuple(sorted(found, key=lambda account: (account.started_us, account.pod, account.container)))
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster
@@ -154,7 +187,7 @@ class Fleet:
         options = cluster.scenario.options
         known = self._known[name]
         identity = NodeIdentity(self._indexes[name], name, known.loop_phase_us)
-        return SimNode(identity, known.settings, options, queue, cluster, columns=columns)
+        return SimNode(identity, self.settings(name), options, queue, cluster, columns=columns)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 
@@ -183,12 +216,12 @@ class Fleet:
         node.queue = queue
 
     def _pods(self, node: IdleNode) -> Iterator[tuple[Pod, Replica]]:
-        for replica in self._initial_states.replicas(node.parts):
+        for replica in self.initial_states.replicas(node.parts):
             yield pod_of(replica.workload, replica.number), replica
 
     def journal_of(self, node: IdleNode) -> Iterator[Entry]:
         """Yield the journal of an idle node."""
-        return node.initial.entries(node.name, self._initial_states.keys(node.parts))
+        return node.initial.entries(node.name, self.initial_states.keys(node.parts))
 
 
 def _busy(scenario: Scenario) -> set[str]:

@@ -148,6 +148,13 @@ class Scheduler:
         state.taints = taints_of(state.node, self._profile)
         state.version += 1
 
+    def change_node(self, node: Node) -> None:
+        """Learn what a node offers; what it reports stays as it is."""
+        state = self._states.get(node.name) or self._away[node.name]
+        status = replace(node.status, conditions=state.node.status.conditions)
+        state.offer(replace(node, status=status), self._profile)
+        self._rebuild(self._cluster.nominations)
+
     def cordon(self, node: str, *, takes_pods: bool) -> None:
         """Learn whether a node takes pods."""
         state = self._states.get(node) or self._away[node]

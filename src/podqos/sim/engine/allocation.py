@@ -79,6 +79,16 @@ class Allocation(Flow):
         """When the time of its curve begins."""
         return self._offset_us
 
+    def join(self, gauge: Gauge, time_us: int) -> None:
+        """Be part of one more sum from now on."""
+        self._rouse(time_us)
+        if self._sleepers is not None:
+            self._sleepers.drop(self, time_us)
+        self._gauges = (*self._gauges, gauge)
+        gauge.change(time_us, self.fine(time_us), self.slope)
+        if self._sleepers is not None:
+            self._sleepers.register(self)
+
     def wanted(self, time_us: int) -> int:
         """Return what the curve asks for, in whole units."""
         return self.curve.at(time_us - self._offset_us) * self._lived // self._parts

@@ -117,6 +117,8 @@ class Columns:
         """The first column in which a sum could reach a mark, if there is one."""
         self._grid: Column | None = None
         self._is_resting = False
+        self._known_asleep: tuple[Allocation, ...] | None = None
+        """Those asleep, until that changes."""
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
@@ -133,6 +135,29 @@ class Columns:
         """Whether there are some that could sleep and do not."""
         return any(allocation.is_plain for allocation in self._awake)
 
+    @property
+    def asleep(self) -> tuple[Allocation, ...]:
+        """Those whose amounts are missing from their sums."""
+        if self._known_asleep is None:
+            self._known_asleep = tuple(self._asleep)
+        return self._known_asleep
+
+    def extent(self, gauge: Gauge, from_us: int, until_us: int) -> tuple[int, int, int, int] | None:
+        """Return when the parts of a sum that have a row are at their most and least, and how much that is about.
+
+        It is that at the beginnings of columns within two times; None where there is none.
+        """
+        bound = self._bounds.get(gauge)
+        if bound is None or self._grid is None:
+            return None
+        first, last = np.searchsorted(self._grid, (from_us, until_us + 1)).tolist()
+        held = bound.starts[first:last]
+        if not len(held):
+            return None
+        most, least = int(held.argmax()), int(held.argmin())
+        grid = self._grid[first:last]
+        return int(grid[most]), int(held[most]), int(grid[least]), int(held[least])
+
     def register(self, part: Flow) -> None:
         """Take note of a part that bends."""
         assert isinstance(part, Allocation)
@@ -145,6 +170,7 @@ class Columns:
         assert isinstance(part, Allocation)
         if part.is_asleep:
             del self._asleep[part]
+            self._known_asleep = None
             part.stop_sleeping()
         else:
             self._awake.pop(part, None)
@@ -181,6 +207,7 @@ class Columns:
         staying = {part for gauge in near for part in self._bounds[gauge].parts}
         sleepy = [allocation for allocation in tired if allocation not in staying]
         moved = held if len(sleepy) == len(tired) else _held(sleepy, now_us)
+        self._known_asleep = None
         for allocation in sleepy:
             del self._awake[allocation]
             self._asleep[allocation] = None
@@ -329,6 +356,7 @@ class Columns:
     def _get_up(self, parts: list[Allocation], now_us: int) -> None:
         """Let parts follow their curves again. In which order they bend in one moment makes no difference."""
         bent_us = self.bent_us(now_us)
+        self._known_asleep = None
         for part in parts:
             del self._asleep[part]
             self._awake[part] = None

@@ -40,6 +40,18 @@ class Load(Struct, frozen=True):
     curves: Mapping[str, tuple[Curve, ...]]
 
 
+class Held(Struct, frozen=True):
+    """What a sum consists of."""
+
+    fixed: int
+    """In 2⁻⁴⁰ units."""
+    curves: tuple[Curve, ...]
+
+    def at(self, time_us: int) -> int:
+        """Return what it is at a time, in whole units."""
+        return (self.fixed >> FRACTION_BITS) + sum(curve.at(time_us) for curve in self.curves)
+
+
 class IdleBounds:
     """Whether equal nodes stay idle."""
 
@@ -90,6 +102,13 @@ class IdleBounds:
             or self._is_below(name, level, loads)
             for name, level in levels.items()
         )
+
+    def held(self, loads: Sequence[Load]) -> dict[str, Held]:
+        """Return what the sums of a node with these pods consist of, by name."""
+        return {
+            name: Held(fixed, tuple(curve for load in (self._system, *loads) for curve in load.curves.get(name, ())))
+            for name, fixed in self._fixed.items()
+        }
 
     def _is_below(self, name: str, level: int, loads: Iterable[Load]) -> bool:
         curves = [curve for load in (self._system, *loads) for curve in load.curves.get(name, ())]

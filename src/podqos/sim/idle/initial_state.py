@@ -8,11 +8,12 @@ names. ``idle_bounds`` proves that a node is one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 from msgspec import Struct
 
 from podqos.agent.journal import Entry
-from podqos.sim.idle.idle_bounds import IdleBounds, Load
+from podqos.sim.idle.idle_bounds import Held, IdleBounds, Load
 from podqos.sim.idle.peaks import Peaks
 from podqos.sim.idle.probe import IdleProbe
 from podqos.sim.node.settings import SimNodeSettings
@@ -53,7 +54,7 @@ class InitialStates:
     def __init__(self, scenario: Scenario, requests: MemoryRequests) -> None:
         self._workloads = scenario.workloads
         self._requests = requests
-        self._peaks = Peaks(scenario.duration_us)
+        self.peaks = Peaks(scenario.duration_us)
         self._bounds: dict[int, IdleBounds] = {}
         self._states: dict[tuple[int, tuple[tuple[int, int], ...]], InitialState | None] = {}
         self._loads: dict[tuple[int, int, int], Load | None] = {}
@@ -72,6 +73,17 @@ class InitialStates:
         if asked not in self._answers:
             self._answers[asked] = self._is_idle(settings, initial, parts, kinds)
         return initial if self._answers[asked] else None
+
+    def held(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> dict[str, Held]:
+        """Return what the sums of an idle node consist of, by name."""
+        bounds = self._bounds_of(settings)
+        kinds = tuple(self._kinds(part) for part in parts)
+        loads = [*self._loads_of(bounds, id(settings), parts, kinds)]
+        return bounds.held([load for load in loads if load is not None])
+
+    def kinds(self, parts: Sequence[WorkloadPods]) -> tuple[object, ...]:
+        """Return what is the same for nodes whose pods want the same."""
+        return tuple((part.workload, len(part.numbers), self._kinds(part)) for part in parts)
 
     def keys(self, parts: Sequence[WorkloadPods]) -> list[str]:
         """Return the keys of a node's pods, in the order in which they were bound."""
@@ -110,17 +122,28 @@ class InitialStates:
         parts: Sequence[WorkloadPods],
         kinds: tuple[tuple[int, ...], ...],
     ) -> bool:
+        bounds = self._bounds_of(settings)
+        loads: list[Load] = []
+        for load in self._loads_of(bounds, id(settings), parts, kinds):
+            if load is None:
+                return False
+            loads.append(load)
+        return bounds.are_kept(initial.world, loads)
+
+    def _bounds_of(self, settings: SimNodeSettings) -> IdleBounds:
         bounds = self._bounds.get(id(settings))
         if bounds is None:
-            bounds = self._bounds[id(settings)] = IdleBounds(settings, self._requests, self._peaks)
-        loads: list[Load] = []
+            bounds = self._bounds[id(settings)] = IdleBounds(settings, self._requests, self.peaks)
+        return bounds
+
+    def _loads_of(
+        self, bounds: IdleBounds, make: int, parts: Sequence[WorkloadPods], kinds: tuple[tuple[int, ...], ...]
+    ) -> Iterator[Load | None]:
+        """Yield what each pod adds to its node; None for one to which something can happen."""
         for part, own in zip(parts, kinds, strict=True):
             for kind in own:
-                load = self._load(bounds, id(settings), part.workload, kind)
-                if load is None:
-                    return False
-                loads += [load] * (len(part.numbers) if len(own) == 1 else 1)
-        return bounds.are_kept(initial.world, loads)
+                load = self._load(bounds, make, part.workload, kind)
+                yield from repeat(load, len(part.numbers) if len(own) == 1 else 1)
 
     def _load(self, bounds: IdleBounds, make: int, index: int, kind: int) -> Load | None:
         if (make, index, kind) not in self._loads:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 
 from podqos.sim.engine.curve import Curve, Piece
 from podqos.sim.engine.gauge import FRACTION_BITS
@@ -52,7 +53,25 @@ class Peaks:
         peak = self._last[2]
         return None if peak is None else total + peak
 
+    def extent(self, curves: Iterable[Curve]) -> tuple[int, int, int] | None:
+        """Return the most of a sum, in fine units, when that is, and the least; None if there are too many bends."""
+        curves = tuple(curves)
+        bent = [curve for curve in curves if not curve.is_constant]
+        total = sum(curve.knots[0][1] for curve in curves if curve.is_constant) << FRACTION_BITS
+        if not bent:
+            return total, 0, total
+        parts = self._parts(bent)
+        if parts is None:
+            return None
+        highest, when_us, lowest = _extent(sorted(chain.from_iterable(parts)))
+        return total + highest, when_us, total + lowest
+
     def _of_bent(self, bent: list[Curve]) -> int | None:
+        parts = self._parts(bent)
+        return None if parts is None else _walk(sorted(chain.from_iterable(parts)))
+
+    def _parts(self, bent: list[Curve]) -> list[list[Bend]] | None:
+        """Return the bends of curves; None where there are too many."""
         until_us = self._span_us(bent)
         parts = []
         distinct = {id(curve): curve for curve in bent}
@@ -61,7 +80,7 @@ class Peaks:
         for which, count in Counter(map(id, bent)).items():
             part = self._bends_of(distinct[which], until_us)
             parts.append(part if count == 1 else [(at_us, count * more, count * up) for at_us, more, up in part])
-        return _walk(sorted(chain.from_iterable(parts)))
+        return parts
 
     def _span_us(self, curves: Iterable[Curve]) -> int:
         """Return how long to look: one period, where all have the same."""
@@ -127,3 +146,22 @@ def _walk(bends: Iterable[Bend]) -> int:
         slope += steeper
         highest = max(highest, amount)
     return highest
+
+
+def _extent(bends: Iterable[Bend]) -> tuple[int, int, int]:
+    """Return the highest amount on the way, when it is first reached, and the lowest."""
+    highest = when_us = amount = slope = last_us = 0
+    lowest: int | None = None
+    for time_us, moved in groupby(bends, key=itemgetter(0)):
+        amount += slope * (time_us - last_us)
+        # What holds just before a step counts, too, except before the beginning.
+        ahead = [amount] if time_us else []
+        for _, more, steeper in moved:
+            amount += more
+            slope += steeper
+        last_us = time_us
+        for held in (*ahead, amount):
+            if held > highest:
+                highest, when_us = held, time_us
+            lowest = held if lowest is None else min(lowest, held)
+    return highest, when_us, lowest or 0

@@ -75,6 +75,9 @@ class IdleProbe:
         """Take note that a pod does not run."""
         self._is_disturbed = True
 
+    def readiness_changed(self, uid: str) -> None:
+        """Nobody asks for it."""
+
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:  # noqa: ARG002 - as above
         """Take note of a condition."""
         self._is_disturbed = True

@@ -50,6 +50,31 @@ class CpuLine(Struct, frozen=True, gc=False):
         return self.granted + self.granted_slope * (time_us - self.since_us)
 
 
+class CpuAccount(Struct, frozen=True, gc=False):
+    """What one run of a container wanted of the CPU and got."""
+
+    pod: str
+    """Its key."""
+    container: str
+    started_us: int
+    ended_us: int
+    """When it ended, or the run did."""
+    wanted: int
+    """As doubled areas, like those below (``CPU_US``)."""
+    granted: int
+    least: tuple[int, int]
+    """The least share it got: so much of what it wanted."""
+    throttled_us: int = 0
+    """For how long it was denied a thousandth of a core or more."""
+    throttled_periods: int = 0
+    """Periods in which a quota stopped it."""
+    work: int | None = None
+    """What it had to do."""
+    alone_us: int | None = None
+    """How long that takes if it gets all it wants; None where it has no work, or its demand never adds up to it."""
+    is_done: bool = False
+
+
 class CpuMeter:
     """The CPU of one run of a container, from its start to its end."""
 
@@ -101,6 +126,28 @@ class CpuMeter:
                     self._add_periods(line.quota_period_us, now_us)
         self.settled_us = now_us
 
+    def turn_to(self, curve: Curve, now_us: int) -> None:
+        """Let the container want something else from now on."""
+        self.settle(now_us)
+        self.demand = CurveArea(curve, now_us if curve.clock is Clock.CONTAINER else 0, MILLI)
+
+    def account(self, pod: str, container: str, work: WorkLeft | None) -> CpuAccount:
+        """Return what was added up."""
+        return CpuAccount(
+            pod,
+            container,
+            self.started_us,
+            self.settled_us,
+            self.wanted,
+            self.granted,
+            self.least,
+            self.throttled_us,
+            self.throttled_periods,
+            None if work is None else work.work,
+            None if work is None else work.alone_us,
+            is_done=work is not None and work.is_done,
+        )
+
     def follow(self, line: CpuLine | None, now_us: int) -> None:
         """Go on with another line, or without one."""
         self.settle(now_us)
@@ -134,8 +181,13 @@ class WorkLeft:
         """As a doubled area."""
         at_us, left = meter.demand.reached(meter.started_us, self.work - _DONE)
         self.alone_us = None if left else at_us - meter.started_us
-        """How long it takes if it gets all it wants."""
+        """How long it takes if it gets all it wants; None if that is never, or far away."""
         self.plan(meter.started_us)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it got all that it needs."""
+        return self._meter.granted >= self.work - _DONE
 
     def stop(self) -> None:
         """Let it never be done."""

@@ -19,7 +19,14 @@ from msgspec.structs import replace
 from podqos.agent.agent import is_idle
 from podqos.agent.commands import Command
 from podqos.agent.driver import Driver
-from podqos.agent.events import ContainerExited, Event, MemoryNotified, Woken
+from podqos.agent.events import (
+    ContainerExited,
+    Event,
+    KubeletRestarted,
+    MemoryNotified,
+    ReadinessChanged,
+    Woken,
+)
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.memory import is_memory_short
 from podqos.agent.reasons import Because, NothingToDo, OOMKill, OOMLevel, ThresholdFigures, WouldEvict
@@ -31,13 +38,16 @@ from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import CLUSTER, LAST_TURN, NEVER_US, Action, EventPriority, EventQueue
 from podqos.sim.engine.gauge import Gauge, Sleepers
 from podqos.sim.node.alarms import Alarms
-from podqos.sim.node.pods import DemandOf, SimContainer
+from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.oom_kill import cuts
+from podqos.sim.node.pods import DemandOf, SimContainer, SimPod
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
-from podqos.sim.node.would_evict import NOTHING_DENIED, MemoryRequests, would_evict
+from podqos.sim.node.would_evict import NOTHING_DENIED, MemoryRequests, place_of, would_evict
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
 
 _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
@@ -69,6 +79,13 @@ class ColumnSleepers(Sleepers, Protocol):
     def next_us(self, now_us: int) -> int:
         """Return when to try again."""
 
+    @property
+    def asleep(self) -> tuple[Allocation, ...]:
+        """Those whose amounts are missing from their sums."""
+
+    def extent(self, gauge: Gauge, from_us: int, until_us: int) -> tuple[int, int, int, int] | None:
+        """Return when those asleep are at their most and least within two times, and how much that is about."""
+
 
 MakeColumns = Callable[[Callable[[int], int], Callable[[int], None]], ColumnSleepers]
 """Makes them; called with when bends count as followed, and with whom to tell that they woke."""
@@ -90,6 +107,9 @@ class Outside(Protocol):
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Take note of a node condition."""
+
+    def readiness_changed(self, uid: str) -> None:
+        """Take note that a pod has become ready, or no longer is."""
 
     def lost(self, node: SimNode) -> None:
         """Take note that a machine has died."""
@@ -187,6 +207,11 @@ class SimNode:
         return self._columns
 
     @property
+    def columns(self) -> ColumnSleepers | None:
+        """The same, as far as it is of interest for notes."""
+        return self._columns
+
+    @property
     def state(self) -> AgentState:
         """What the agent remembers."""
         return self.driver.state
@@ -201,6 +226,8 @@ class SimNode:
         if not self.is_lost:
             self.driver.deliver(self.now_us, event)
             self._plan_wake()
+            if isinstance(event, ReadinessChanged):
+                self._outside.readiness_changed(event.uid)
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
         """Let the kubelet find out at its next relist that a container has ended, or at once if it stops the pod."""
@@ -226,6 +253,22 @@ class SimNode:
         ended, self._ended = self._ended, []
         for event in ended:
             self.report(event)
+
+    def restart_kubelet(self, settings: SimNodeSettings | None, because: Because | None) -> None:
+        """Restart the kubelet, perhaps with other settings; pods keep running, and it sees at once what has ended."""
+        self._write(Entry(self.now_us, self.name, Kind.KUBELET_RESTARTED, None, None, By.KUBELET, because))
+        self.driver.skip_idle_passes(self.now_us)
+        if settings is not None:
+            self.settings = self.world.settings = settings
+            self.driver.config = replace(settings.agent, node=self.name)
+        self._samples.clear()
+        self._new_until_us = self.now_us + self._age_us
+        self.driver.deliver(self.now_us, KubeletRestarted())
+        if settings is not None:
+            self.alarms.remove()
+            self.alarms = Alarms(self.world)
+        self._relist(self.now_us)
+        self._plan_wake()
 
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
         """Write what the kernel did into the journal."""
@@ -258,6 +301,7 @@ class SimNode:
         """Lose the machine."""
         if not self.is_lost:
             self.lost_us = now_us
+            self.world.cpu.close(now_us)
             self.queue.drop(self.index)
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
@@ -278,13 +322,26 @@ class SimNode:
 
         ``denied`` is what containers, by path, ask for at this moment and do not get: no usage includes it.
         """
-        columns = self._columns
-        with nullcontext() if columns is None else columns.in_view(self.world.working_set, self.now_us):
+        with self._in_view():
             return self._would_evict(self.now_us if at_us is None else at_us, denied)
 
-    def _would_evict(self, now_us: int, denied: Mapping[str, int]) -> WouldEvict | None:
+    def eviction_place(self, group: MemoryGroup, pod: SimPod) -> int | None:
+        """Return a pod's place among those the kubelet could evict for memory now; ``group`` is out of memory."""
+        denied = cuts(self.world.memory.members(group), group, self.now_us)
+        with self._in_view():
+            return place_of(pod, self.world.pods.values(), self.now_us, self._ranking(), denied)
+
+    def _in_view(self) -> AbstractContextManager[None]:
+        """Let usage be complete, what sleeps included."""
+        columns = self._columns
+        return nullcontext() if columns is None else columns.in_view(self.world.working_set, self.now_us)
+
+    def _ranking(self) -> Ranking:
         eviction = self.settings.agent.eviction
-        ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
+        return Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
+
+    def _would_evict(self, now_us: int, denied: Mapping[str, int]) -> WouldEvict | None:
+        eviction, ranking = self.settings.agent.eviction, self._ranking()
         pods = self.world.pods.values()
         signals = self.world.memory_signals()
         if not denied:

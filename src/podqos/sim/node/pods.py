@@ -18,6 +18,7 @@ from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.supply import Supply
 from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.services.pod_service import PodService
 
 LocalLimits = Mapping[tuple[str, str], tuple[Gauge, ...]]
 """By container and part (``rootfs``, ``logs``, ``volume/name``): the limited sums that its bytes count for."""
@@ -46,6 +47,7 @@ class SimContainer:
         "pids",
         "plan",
         "pod",
+        "service",
         "started_us",
         "tmpfs",
     )
@@ -69,6 +71,8 @@ class SimContainer:
         self.inactive_file: Allocation | None = None
         self.pids: Allocation | None = None
         self.cpu: Allocation | None = None
+        self.service: PodService | None = None
+        """How it answers requests, if its scenario says that it does."""
         self.tmpfs: dict[str, Allocation] = {}
         """By volume in memory: what it wrote there. Charged to it while it runs, but no part of any process."""
         self.disk: dict[tuple[str, str], Allocation] = {}
@@ -134,6 +138,7 @@ class SimPod:
     """A pod whose sandbox is there."""
 
     __slots__ = (
+        "admitted_us",
         "containers",
         "demand_of",
         "ended_us",
@@ -168,6 +173,7 @@ class SimPod:
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of
+        self.admitted_us = 0
         self.containers: dict[str, SimContainer] = {}
         self.working_set = Gauge()
         self.shutdown: Shutdown | None = None

@@ -33,7 +33,7 @@ from podqos.sim.node.decisions import (
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer, SimPod
-from podqos.sim.node.resources import left_of
+from podqos.sim.node.resources import NodeResources, left_of
 from podqos.sim.node.statistics import working_set_bytes
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, MachineSpec
 from podqos.survival.counterfactual.kernel import KernelMoment
@@ -185,8 +185,6 @@ class Recorder:
             else:
                 self._take(record, node, now_us)
         self._states[node.name] = node.state
-        if node.world.before_kill is None:
-            node.world.before_kill = partial(self._before_kill, node)
 
     def _follow_looks(self, record: NodeRecord, node: SimNode, now_us: int) -> None:
         """Note the first look of a machine that has just come while it is still ahead.
@@ -197,6 +195,7 @@ class Recorder:
         if earlier is not None:
             _end_looks_of_lost(record, earlier)
         self._machines[node.name] = node
+        node.world.before_kill.append(partial(self._before_kill, node))
         _note_looks(record, node, now_us)
 
     def _before_kill(self, node: SimNode, group: MemoryGroup, _: SimContainer, now_us: int) -> None:
@@ -255,7 +254,7 @@ class Recorder:
     def _record(self, node: SimNode) -> NodeRecord:
         record = self._records.get(node.name)
         if record is None:
-            record = self._records[node.name] = NodeRecord(node.name, node.settings.spec, threshold_lines(node))
+            record = self._records[node.name] = NodeRecord(node.name, node.settings.spec, threshold_lines(node.world))
         return record
 
     def _thin(self, record: NodeRecord) -> None:
@@ -326,9 +325,9 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     )
 
 
-def threshold_lines(node: SimNode) -> tuple[ThresholdLine, ...]:
+def threshold_lines(world: NodeResources) -> tuple[ThresholdLine, ...]:
     """Return the eviction thresholds of a node's kubelet."""
-    signals = node.world.signals()
+    signals = world.signals()
     return tuple(
         ThresholdLine(
             threshold.signal,
@@ -337,7 +336,7 @@ def threshold_lines(node: SimNode) -> tuple[ThresholdLine, ...]:
             threshold.grace_period_ns // SECOND_NS,
             statement="",
         )
-        for threshold in node.settings.agent.eviction.thresholds
+        for threshold in world.settings.agent.eviction.thresholds
         if threshold.signal in signals and threshold.signal not in _DERIVED
     )
 

@@ -17,6 +17,8 @@ from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node_memory import NodeMemory, OutOfMemory
 from podqos.sim.node.owner import WorldOwner
 from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.probe_answers import ProbeAnswers
+from podqos.sim.node.probing import NodeProber
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.supply import BYTES, INODES, PIDS, Supply, Taker
 from podqos.sim.node.throttling import NodeCpu
@@ -44,6 +46,7 @@ class NodeResources:
         self.disks = Disks(spec, owner.plan, self.refused)
         self.pids = Supply(PIDS, spec.max_pids, owner.plan, self.refused)
         self.cpu = NodeCpu(spec.cpu_milli, spec.cgroup_version, owner.plan, self._throttled)
+        self.prober = NodeProber(owner, ProbeAnswers(self.cpu))
         self.working_set = Gauge()
         """What the kubelet counts, of the whole machine."""
         self.pods_working_set = Gauge()
@@ -97,3 +100,4 @@ class NodeResources:
 
     def _throttled(self, container: SimContainer, because: CPUThrottled, _: int) -> None:
         self.owner.note(Kind.THROTTLED, because, container.pod.key, container.name)
+        self.prober.disturbed(container)

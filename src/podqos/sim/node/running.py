@@ -46,7 +46,7 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     container.pids = Allocation(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
     for supply in supplies:
         supply.add(container.pids, taker)
-    if not _is_nothing(demand.cpu_milli):
+    if not _is_nothing(demand.cpu_milli) or demand.service is not None:
         world.cpu.start(container, now_us, lambda _: exited(world, container, demand.exit_code))
     _plan_exit(world, container, now_us)
 
@@ -54,6 +54,8 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
 def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """End a container: its memory is free at once, what it wrote stays, also in volumes in memory."""
     container.is_running = False
+    container.service = None
+    world.prober.ended(container)
     del world.memory.running[container.path]
     _keep(world, container, now_us)
     for want in container.memory:
@@ -208,6 +210,18 @@ def forget_unwritten(world: NodeResources, group: MemoryGroup, now_us: int) -> N
             excess = min(group.excess_bytes(now_us), want.step(now_us), want.at(now_us))
             if excess > 0:
                 want.turn_to(constant(want.at(now_us) - excess), now_us)
+
+
+def count_from_now_on(world: NodeResources, group: MemoryGroup, now_us: int) -> None:
+    """Count what is in memory for a cgroup that had no limit before."""
+    assert group.gauge is not None
+    for container in world.memory.running.values():
+        if any(gauge is group.gauge for gauge in _limited(container)):
+            for want in container.memory:
+                want.join(group.gauge, now_us)
+    for pod in world.memory.keeping.values():
+        for want in pod.kept.values() if group in pod.group.chain() else ():
+            want.join(group.gauge, now_us)
 
 
 def _volume_sums(container: SimContainer, name: str) -> tuple[Gauge, ...]:

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_course, cpu_shares
 from podqos.qos.cpu import DEFAULT_SHARES, DEFAULT_WEIGHT
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.engine.event_queue import LAST_TURN, NEVER_US, Action, EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, GaugeMark, Planner
 from podqos.sim.engine.integral import CurveArea
 from podqos.sim.node.cgroup_readings import CpuSettings
-from podqos.sim.node.cpu_meter import MILLI, CpuLine, CpuMeter, WorkLeft
+from podqos.sim.node.cpu_meter import MILLI, CpuAccount, CpuLine, CpuMeter, WorkLeft
 from podqos.sim.node.pods import SimContainer
 
 _SYSTEM = "/system.slice"
@@ -63,6 +65,8 @@ class NodeCpu:
         """By path: of containers that have work to do, or were short of CPU since they were started."""
         self._works: dict[str, WorkLeft] = {}
         """By path: of containers that end when their work is done."""
+        self.accounts: list[CpuAccount] = []
+        """Of containers that have ended, and had work to do or were short of CPU."""
         self._short: set[str] = set()
         """The paths of those that get less than they want, be it by less than a thousandth of a core."""
         self._looks_at_us = -1
@@ -91,6 +95,10 @@ class NodeCpu:
         """Whether any container gets less than it wants."""
         return bool(self._bounds)
 
+    def throttled_by(self, container: SimContainer) -> ThrottledBy:
+        """Return what keeps a container from the CPU it wants, as of the last check."""
+        return self._bounds.get(container.path, _UNBOUND)[0]
+
     def begin_system(self, curve: Curve, now_us: int) -> None:
         """Start what runs outside of pods."""
         self.system = Allocation(curve, (self.wanted,), self._noticing_if_short, now_us)
@@ -115,12 +123,40 @@ class NodeCpu:
         del self.running[container.path]
         self._bounds.pop(container.path, None)
         self._short.discard(container.path)
+        self._close(container, now_us)
+        self.look(now_us)
+
+    def close(self, now_us: int) -> None:
+        """End all accounts: of containers on a machine that is lost, or at the end of a run."""
+        for container in self.running.values():
+            self._close(container, now_us)
+
+    def _close(self, container: SimContainer, now_us: int) -> None:
         meter, work = self._meters.pop(container.path, None), self._works.pop(container.path, None)
         if meter is not None:
             meter.settle(now_us)
+            self.accounts.append(meter.account(container.pod.key, container.name, work))
         if work is not None:
             work.stop()
-        self.look(now_us)
+
+    def want(self, container: SimContainer, cpu_milli: int, now_us: int) -> None:
+        """Let a container want that much from now on: the demand of a service follows from its requests."""
+        if container.cpu is not None and container.cpu.curve.at(0) != cpu_milli:
+            curve = constant(cpu_milli)
+            container.cpu.turn_to(curve, now_us)
+            self._meter(container).turn_to(curve, now_us)
+            self.look(now_us)
+
+    def could_get(self, container: SimContainer, cpu_milli: int, now_us: int) -> tuple[float, ThrottledBy]:
+        """Return how much CPU a container would get, in millicores, if it wanted that much, and what binds it."""
+        assert container.cpu is not None
+        self.wanted.rouse(now_us)
+        groups = [
+            replace(group, demand_nano=cpu_milli * MILLI) if group.path == container.path else group
+            for group in self._groups(now_us, _amount)
+        ]
+        share = cpu_shares(groups, self.cpu_milli << FRACTION_BITS)[container.path]
+        return share.granted_nano / MILLI, _BY[share.bound]
 
     def used_milli_us(self, container: SimContainer, now_us: int) -> int:
         """Return how much CPU a container got since it was started: thousandths of a core, times microseconds."""

@@ -49,6 +49,7 @@ from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.running import (
     begin,
     begin_system,
+    count_from_now_on,
     exited,
     finish,
     forget_unwritten,
@@ -74,7 +75,7 @@ class NodeWorld(NodeResources):
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.before_kill: Callable[[MemoryGroup, SimContainer, int], None] | None = None
+        self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
         """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
         """
         begin_system(self, settings.spec.system, owner.now_us)
@@ -116,7 +117,11 @@ class NodeWorld(NodeResources):
     def _write(self, cgroup: Cgroup) -> None:
         assert cgroup.path is not None
         reading = self.settings.readings.of(cgroup)
-        self.memory.write(cgroup.path, reading.memory, _LEVELS[cgroup.level], self.owner.now_us)
+        known = self.memory.groups.get(cgroup.path)
+        had_limit = known is None or known.gauge is not None
+        group = self.memory.write(cgroup.path, reading.memory, _LEVELS[cgroup.level], self.owner.now_us)
+        if not had_limit and group.gauge is not None:
+            count_from_now_on(self, group, self.owner.now_us)
         self.cpu.write(cgroup.path, reading.cpu)
         limit = reading.pids_max
         if limit is not None and cgroup.path not in self.pid_limits:
@@ -139,6 +144,7 @@ class NodeWorld(NodeResources):
             pod, self.settings.layout, self.owner.plan, self.owner.alarm, self.owner.now_us
         )
         made.tmpfs = dict(self._memory_volumes(made))
+        made.admitted_us = self.owner.now_us
         self.pods[made.uid] = made
         for plan in command.containers:
             self._add(made, plan)
@@ -146,9 +152,10 @@ class NodeWorld(NodeResources):
         def start() -> Sequence[Event]:
             if made.is_stopping:
                 return ()
+            begun: list[Event] = [PodStarted(made.uid)]
             for plan in command.containers:
-                begin(self, made.containers[plan.name], self.owner.now_us)
-            return (PodStarted(made.uid),)
+                begun += self._begin(made.containers[plan.name])
+            return begun
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
 
@@ -176,10 +183,13 @@ class NodeWorld(NodeResources):
         def start() -> Sequence[Event]:
             if pod.is_stopping:
                 return ()
-            begin(self, pod.containers[name], self.owner.now_us)
-            return (ContainerStarted(pod.uid, name),)
+            return (ContainerStarted(pod.uid, name), *self._begin(pod.containers[name]))
 
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
+
+    def _begin(self, container: SimContainer) -> Sequence[Event]:
+        begin(self, container, self.owner.now_us)
+        return self.prober.begun(container, container.pod.admitted_us)
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
         path = container_path(plan, pod)
@@ -198,6 +208,7 @@ class NodeWorld(NodeResources):
         if before is not None and before.grace_seconds <= shutdown.grace_seconds:
             return ()
         stopping.shutdown = shutdown
+        self.prober.forget(stopping)
         if not any(stopping.running):
             return self._stopped(stopping)
         known = stopping.ends_us
@@ -337,8 +348,8 @@ class NodeWorld(NodeResources):
                     forget_unwritten(self, group, now_us)
                 return
             container = killed.container
-            if self.before_kill is not None:
-                self.before_kill(group, container, now_us)
+            for look in self.before_kill:
+                look(group, container, now_us)
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
                 for volume, lacking in unwritten(container, self.memory.members(group), group, now_us):

@@ -105,6 +105,36 @@ def _first(pods: Iterable[SimPod], time_us: int) -> tuple[_Key, _Key | None] | N
     return None
 
 
+def place_of(
+    victim: SimPod, pods: Collection[SimPod], time_us: int, ranking: Ranking, denied: Mapping[str, int]
+) -> int | None:
+    """Return the place of a pod among those that may be evicted; None if it may not.
+
+    ``denied`` is what containers, by path, ask for at this moment and do not get.
+    """
+    policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
+    there = [pod for pod in pods if not pod.is_gone]
+    lacking = {pod.uid: sum(denied.get(container.path, 0) for container in pod.running) for pod in there if denied}
+    used = {pod.uid: pod.working_set_bytes(time_us) - lacking.get(pod.uid, 0) for pod in there}
+    if policy is not Policy.KUBELET:
+        stats = {uid: PodStats(memory=MemoryStats(working_set_bytes=size)) for uid, size in used.items()}
+        evictable = [
+            ranked.pod.metadata.uid
+            for ranked in rank((pod.pod for pod in there), stats, ranking)
+            if ranked.spared is None
+        ]
+        return evictable.index(victim.uid) + 1 if victim.uid in evictable else None
+    if victim.is_critical:
+        return None
+    keyed = {}
+    for index, pod in enumerate(there):
+        if not pod.is_critical:
+            excess = used[pod.uid] * NANOS - pod.request_nanos
+            keyed[pod.uid] = excess <= 0, pod.priority, -excess, index
+    own = keyed.get(victim.uid)
+    return None if own is None else 1 + sum(key < own for key in keyed.values())
+
+
 # The criteria that the parts of a key belong to.
 _KEYS = SIGNALS[Signal.MEMORY].ranking[1:]
 

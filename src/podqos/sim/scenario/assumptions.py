@@ -6,21 +6,27 @@ from collections.abc import Iterator
 
 from podqos.manifest.times import date_text
 from podqos.model.assumption import Assumption, of_version
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.scenario import DEFAULT_START_US, Scenario, ScenarioWorkload
 
 
 def assumptions_of(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return all assumptions of a run."""
-    return (*of_version(scenario.profile), *_of_clocks(scenario), *_of_ends(scenario))
+    return (*of_version(scenario.profile), *_of_clocks(scenario), *_of_ends(scenario), *_of_actors(scenario))
 
 
 def _of_clocks(scenario: Scenario) -> Iterator[Assumption]:
-    """Yield what the schedules of CronJobs go by."""
-    crons = [workload.cron for workload in scenario.workloads if workload.cron is not None]
-    if crons and scenario.start_us == DEFAULT_START_US:
+    """Yield what the schedules of CronJobs that come up go by."""
+    crons = [workload for workload in scenario.workloads if workload.cron is not None]
+    if not crons:
+        return
+    from podqos.sim.scenario.due import is_due
+
+    due = [workload.cron for workload in crons if is_due(workload, scenario.start_us, scenario.duration_us)]
+    if due and scenario.start_us == DEFAULT_START_US:
         yield Assumption("start of the run", date_text(scenario.start_us), "spec.start")
-    if any(cron.time_zone is None for cron in crons):
+    if any(cron is not None and cron.time_zone is None for cron in due):
         yield Assumption("time zone of CronJobs", "UTC", "spec.timeZone of the CronJob")
 
 
@@ -38,5 +44,20 @@ def _init_demands(workload: ScenarioWorkload) -> Iterator[tuple[str, ContainerDe
     """Yield the init containers that have a demand, and no time at which they exit."""
     for container in workload.pod.spec.init_containers:
         demand = workload.demands[0].get(container.name, IDLE)
-        if not container.is_sidecar and demand != IDLE and demand.exits_after_us is None:
+        if not container.is_sidecar and demand != IDLE and not demand.ends:
             yield container.name, demand
+
+
+def _of_actors(scenario: Scenario) -> Iterator[Assumption]:
+    """Yield the model of what autoscalers measure, and of how nodes join."""
+    options = scenario.options
+    if scenario.autoscalers:
+        every, delay = (f"{us / SECOND_US:g} s" for us in (options.metrics_resolution_us, options.metrics_delay_us))
+        value = f"measured every {every}, visible after {delay}"
+        yield Assumption("metrics of autoscalers", value, "spec.timing.metricsResolution and metricsDelay")
+    autoscaler = scenario.cluster_autoscaler
+    if autoscaler is not None:
+        times = ", ".join(f"{group.name} after {group.provision_us / SECOND_US:g} s" for group in autoscaler.groups)
+        yield Assumption("new nodes", f"join: {times}", "spec.clusterAutoscaler.nodeGroups[].provision")
+        if len(autoscaler.groups) > 1:
+            yield Assumption("equally good node groups", "the first listed", "the expander priority")

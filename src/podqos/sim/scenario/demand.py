@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from podqos.sim.engine.curve import ZERO, Clock, Curve, constant
+from podqos.sim.scenario.service import ServiceDemand
 
 ONE = constant(1)
 
@@ -46,6 +47,10 @@ class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
     exits_after_us: int | None = None
     """How long after its start the container ends by itself; None is never."""
     exit_code: int = 0
+    service: ServiceDemand | None = None
+    """Requests that it answers; its CPU demand follows from them."""
+    probe_cost_us: int | None = None
+    """The CPU time of the answer to a probe; None is what the model says."""
     pre_stop_us: int | None = None
     """How long its ``preStop`` hook takes; None is what the hook says: a ``sleep`` its seconds, others nothing."""
     work_us: int | None = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec import Struct
 
 from podqos.controllers.drain import DrainSettings
+from podqos.model.kubelet_config import KubeletConfiguration
 
 
 class NodeLost(Struct, frozen=True, gc=False, tag=True):
@@ -37,4 +40,20 @@ class Drained(Struct, frozen=True, gc=False, tag=True):
     settings: DrainSettings = DrainSettings()
 
 
-Happening = NodeLost | NodeAdded | Cordoned | Drained
+class KubeletRestart(Struct, frozen=True, tag=True):
+    """The kubelet of a machine restarts; pods keep running."""
+
+    at_us: int
+    node: str
+    config: KubeletConfiguration = KubeletConfiguration()
+    changed: tuple[str, ...] = ()
+    """The fields of its configuration, as written, that it has from ``config`` from now on; the others stay."""
+
+
+Happening = NodeLost | NodeAdded | Cordoned | Drained | KubeletRestart
+
+
+def stated_fields(config: KubeletConfiguration, written: Collection[str]) -> dict[str, object]:
+    """Return the values of some fields, which are named as in a file, by their names here."""
+    names = zip(config.__struct_fields__, config.__struct_encode_fields__, strict=True)
+    return {name: getattr(config, name) for name, as_written in names if as_written in written}

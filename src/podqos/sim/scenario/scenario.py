@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.controllers.daemon_sets import DaemonSetSpec
 from podqos.controllers.deployments import DeploymentSpec
@@ -28,6 +29,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
 from podqos.sim.scenario.node_groups import ClusterAutoscaler
+from podqos.sim.scenario.service import ServiceDemand
 
 RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
 
@@ -126,6 +128,8 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """Of a Job, or of the Jobs of a CronJob: the spec as the API server stores it."""
     cron: CronJobSpec | None = None
     """Of a CronJob: it has pods when its schedule says so."""
+    active: bool = False
+    """Whether a CronJob has an active Job when it arrives. That Job has its name."""
     recreate: bool = True
     """Whether a controller replaces pods that were evicted, failed or were lost with their node."""
     rollout: RolloutSpec | None = None
@@ -134,6 +138,24 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     def demand_of(self, replica: int, container: str) -> ContainerDemand:
         """Return what a container of a replica wants."""
         return self.demands[replica % len(self.demands)].get(container, IDLE)
+
+    @property
+    def service(self) -> ServiceDemand | None:
+        """What its pods answer; all replicas have the same."""
+        return next((demand.service for demand in self.demands[0].values() if demand.service is not None), None)
+
+    def with_service(self, service: ServiceDemand) -> ScenarioWorkload:
+        """Return it with another service in place of its own."""
+        return replace(
+            self,
+            demands=tuple(
+                {
+                    name: demand if demand.service is None else replace(demand, service=service)
+                    for name, demand in demands.items()
+                }
+                for demands in self.demands
+            ),
+        )
 
     @property
     def identity(self) -> str:

@@ -24,8 +24,11 @@ from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerPart
-from podqos.sim.scenario_format.events import EventPart
+from podqos.sim.scenario_format.events import EventPart as OtherEventPart
+from podqos.sim.scenario_format.events import KubeletChangePart
+from podqos.sim.scenario_format.kubelet_events import read_kubelet_change
 from podqos.sim.scenario_format.parts import Part
+from podqos.sim.scenario_format.services import Percent, ServicePart, read_percent
 from podqos.sim.scenario_format.shape_document import (
     CpuTime,
     Duration,
@@ -185,6 +188,10 @@ class DemandPart(Part, frozen=True):
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
     exits: ExitPart | None = None
+    service: ServicePart | None = None
+    """Requests that it answers, for the whole workload; not with cpu."""
+    probe_cost: CpuTime | None = None
+    """The CPU time of the answer to a probe, which is late if the container is short of CPU; absent: 10 cpu-ms."""
     pre_stop: Duration | None = None
     """How long the container's preStop hook takes; absent: the seconds of a sleep, and no time for other hooks."""
 
@@ -217,6 +224,59 @@ class WorkloadPart(Part, frozen=True):
     """Bound evenly to all nodes, without the scheduler."""
     recreate: bool | None = None
     """Whether a controller replaces lost pods; absent: depends on the kind."""
+    active: bool = False
+    """Whether a CronJob has an active Job when it arrives."""
+
+
+class ResourcesPart(Part, frozen=True):
+    """Requests and limits of a container."""
+
+    requests: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, Quantity] = field(default_factory=dict)
+
+
+class RolloutPart(Part, frozen=True):
+    """A new revision of a Deployment, StatefulSet or DaemonSet. What is absent stays as it was."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+    manifest: str = ""
+    """A file with the changed object, of the same kind, namespace and name; relative to the scenario."""
+    image: str = ""
+    """Of a pod with one container."""
+    resources: ResourcesPart | None = None
+    """Of a pod with one container."""
+    demand: DemandPart | None = None
+    """What the new revision wants, of a pod with one container."""
+    containers: dict[str, DemandPart] = field(default_factory=dict)
+    """The same of several containers, by name."""
+    per_replica: tuple[VariantPart, ...] = ()
+    """One per replica; they take turns."""
+
+
+class RollbackPart(Part, frozen=True):
+    """Back to an earlier revision, as kubectl rollout undo does."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+    to_revision: int = 0
+    """0 is the previous one. A rollback becomes a revision of its own."""
+
+
+class ScalePart(Part, frozen=True):
+    """Another number of pods, as kubectl scale wants it."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+    replicas: int | None = None
+
+
+class EventPart(OtherEventPart, frozen=True):
+    """An event that happens to a machine or to a workload."""
+
+    rollout: RolloutPart | None = None
+    rollback: RollbackPart | None = None
+    scale: ScalePart | None = None
 
 
 class TimingPart(Part, frozen=True):
@@ -311,8 +371,10 @@ def examination() -> Examination:
         readers={
             Duration: read_duration,
             CpuTime: read_cpu_time,
+            Percent: read_percent,
             Shape: read_shape,
             KubeletPart: _read_kubelet,
+            KubeletChangePart: read_kubelet_change,
             VolumePart: _read_volume,
         },
     )

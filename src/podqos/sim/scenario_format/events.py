@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
+
 from podqos.controllers.drain import DrainSettings
 from podqos.manifest.plain import FieldPath
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.scenario import WorkloadChange
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Report
 
@@ -31,8 +35,17 @@ class DrainPart(Part, frozen=True):
     """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
 
 
+class KubeletChangePart(Struct, frozen=True):
+    """Machines (node, or nodes), and the fields of their KubeletConfiguration that change."""
+
+    nodes: tuple[str, ...] = ()
+    config: KubeletConfiguration = KubeletConfiguration()
+    changed: tuple[str, ...] = ()
+    """The fields that are stated."""
+
+
 class EventPart(Part, frozen=True):
-    """An event that happens to a machine."""
+    """An event that happens to a machine or its kubelet."""
 
     at: Duration = Duration(0)
     node_lost: str = ""
@@ -45,39 +58,48 @@ class EventPart(Part, frozen=True):
     """The machine that takes pods again."""
     drain: DrainPart | None = None
     """A machine that is cordoned and whose pods are evicted through the API, as by kubectl drain."""
+    kubelet_restart: str = ""
+    """The machine whose kubelet restarts; its pods keep running."""
+    kubelet_config: KubeletChangePart | None = None
+    """Machines whose kubelet restarts with other settings."""
 
 
-_Reader = Callable[[EventPart, FieldPath], Happening | None]
-"""Makes an event of one kind, or reports what is wrong with it and returns None."""
+_Made = Happening | WorkloadChange
+EventOfKind = Callable[[EventPart, FieldPath], _Made | tuple[Happening, ...] | None]
+"""Makes events of one kind, or reports what is wrong with it and returns None."""
 
 
 class EventReader:
     """Turns the events of a file into happenings."""
 
-    def __init__(self, nodes: Sequence[str], report: Report) -> None:
+    def __init__(self, nodes: Sequence[str], report: Report, others: Mapping[str, EventOfKind] | None = None) -> None:
+        """Read events of nodes, and others by the names of their fields."""
         self._nodes = nodes
         self._known_nodes = frozenset(nodes)
         self._report = report
-        self._readers: Mapping[str, _Reader] = {
+        self._readers: Mapping[str, EventOfKind] = {
             "node_lost": partial(self._of_node, NodeLost, "node_lost"),
             "node_joins": partial(self._of_node, NodeAdded, "node_joins"),
             "cordon": self._cordon,
             "uncordon": self._cordon,
             "drain": self._drain,
+            **(others or {}),
         }
 
-    def happenings(self, events: Sequence[EventPart]) -> Iterator[Happening]:
+    def happenings(self, events: Sequence[EventPart]) -> Iterator[_Made]:
         """Yield what happens, in the order of the file."""
         for index, event in enumerate(events):
             path = ("spec", "events", index)
             kinds = [name for name in self._readers if getattr(event, name)]
             if len(kinds) != 1:
-                names = ", ".join(map(_written, self._readers))
+                names = ", ".join(_written(event, name) for name in self._readers)
                 self._report(path, "exactly one event is required", f"write one of {names}")
                 continue
             (kind,) = kinds
-            happening = self._readers[kind](event, (*path, _written(kind)))
-            if happening is not None:
+            happening = self._readers[kind](event, (*path, _written(event, kind)))
+            if isinstance(happening, tuple):
+                yield from happening
+            elif happening is not None:
                 yield happening
 
     def _of_node(
@@ -113,6 +135,6 @@ class EventReader:
         return False
 
 
-def _written(name: str) -> str:
+def _written(event: EventPart, name: str) -> str:
     """Return the name of a field as it is in a file."""
-    return dict(zip(EventPart.__struct_fields__, EventPart.__struct_encode_fields__, strict=True))[name]
+    return dict(zip(event.__struct_fields__, event.__struct_encode_fields__, strict=True))[name]

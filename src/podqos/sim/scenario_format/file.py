@@ -23,14 +23,17 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload, WorkloadChange
 from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
+from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
+from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.plausibility import check_events
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
+from podqos.sim.scenario_format.workload_events import StatedRevision, WorkloadEventReader
 from podqos.sim.scenario_format.workloads import DemandReader
 
 
@@ -61,6 +64,8 @@ class Materials(Struct, frozen=True):
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
     """Reads a file of samples; raises ``InputError``."""
     autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
+    revisions: Mapping[int, StatedRevision] = {}
+    """By place among the events: what a rollout makes of a workload."""
 
 
 def read_file(source: str, data: bytes, change: Callable[[dict[str, Plain]], None] = lambda _: None) -> FileReading:
@@ -124,16 +129,22 @@ class _Resolution:
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
+        start_us, duration_us = self._start_us(), self._setting.duration_us
         workloads = demands.workloads(spec.workloads, self._materials.workloads)
+        changes = WorkloadEventReader(demands, workloads, self._materials.revisions, self._report)
+        kubelets_changed = KubeletEventReader(nodes, profile, self._report, self._warn)
+        readers = {**kubelets_changed.readers, **changes.readers}
+        events = tuple(EventReader(names, self._report, readers).happenings(spec.events))
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
             seed=spec.seed,
-            duration_us=self._setting.duration_us,
-            start_us=self._start_us(),
+            duration_us=duration_us,
+            start_us=start_us,
             nodes=nodes,
-            workloads=workloads,
-            happenings=tuple(EventReader(names, self._report).happenings(spec.events)),
+            workloads=with_active_jobs(workloads, spec, start_us, duration_us, self._warn),
+            happenings=tuple(event for event in events if not isinstance(event, WorkloadChange)),
+            workload_changes=changes.numbered(event for event in events if isinstance(event, WorkloadChange)),
             budgets=self._materials.budgets,
             autoscalers=self._autoscalers(workloads),
             cluster_autoscaler=scaling.autoscaler(nodes, workloads),

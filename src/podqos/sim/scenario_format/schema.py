@@ -22,6 +22,9 @@ from podqos.sim.scenario_format.document import (
     ScenarioSpec,
     VolumePart,
 )
+from podqos.sim.scenario_format.events import KubeletChangePart
+from podqos.sim.scenario_format.parts import Part
+from podqos.sim.scenario_format.services import Percent
 from podqos.sim.scenario_format.shape_document import CpuTime, Duration, Shape, ShapeDocument
 
 Schema = dict[str, object]
@@ -30,10 +33,15 @@ _SCALARS: dict[type, Schema] = {
     Quantity: {"description": "An amount as Kubernetes writes it: 500m, 2Gi.", "type": ["string", "number"]},
     Duration: {"description": "A duration: 1.5s, 10m, 24h, 7d.", "type": "string"},
     CpuTime: {"description": "An amount of CPU time: 60 cpu-s, 500 cpu-ms, 2 cpu-h.", "type": "string"},
+    Percent: {"description": "A share: 20 %.", "type": "string"},
     KubeletPart: {
         "description": "A file with a KubeletConfiguration, or its fields in place.",
         "type": ["string", "object"],
     },
+}
+_SCALARS[KubeletChangePart] = {
+    "description": "node (or nodes), and the fields of their KubeletConfiguration that change.",
+    "type": "object",
 }
 _REQUIRED: dict[type, tuple[str, ...]] = {
     ScenarioDocument: ("apiVersion", "kind", "metadata", "spec"),
@@ -118,9 +126,10 @@ def _reference(model: type, definitions: dict[str, Schema]) -> Schema:
 
 def _descriptions(model: type) -> dict[str, str]:
     """Return the docstrings of a class: by field, and of itself under the empty name."""
+    texts = _descriptions(model.__bases__[0]) if issubclass(model.__bases__[0], Part) else {}
     tree = ast.parse(getsource(sys.modules[model.__module__]))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model.__name__)
-    texts = {"": " ".join((model.__doc__ or "").split())}
+    texts[""] = " ".join((model.__doc__ or "").split())
     for before, node in pairwise(body):
         if isinstance(before, ast.AnnAssign) and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             assert isinstance(before.target, ast.Name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -13,8 +14,17 @@ from podqos.placement.workloads import MOST_PODS
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
-from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
+from podqos.sim.scenario.service import ServiceDemand
+from podqos.sim.scenario_format.document import (
+    DemandPart,
+    ExitPart,
+    RolloutPart,
+    VariantPart,
+    WorkloadPart,
+    demands,
+)
 from podqos.sim.scenario_format.plausibility import MOST_PIDS, is_exit_code
+from podqos.sim.scenario_format.services import connected, service_demand
 from podqos.sim.scenario_format.shape_document import REJECTED, CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
@@ -22,6 +32,14 @@ _ONE_CORE = constant(1000)
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
 """How many demands the replicas of a container take turns in, and that of a replica."""
+
+
+class Named(Protocol):
+    """A part that names a workload."""
+
+    @property
+    def workload(self) -> str:
+        """Its name."""
 
 
 class DemandReader:
@@ -42,11 +60,11 @@ class DemandReader:
         made = list(found)
         places: dict[str, list[int]] = {}
         for place, workload in enumerate(found):
-            for name in _names(workload):
+            for name in names_of(workload):
                 places.setdefault(name, []).append(place)
         for index, part in enumerate(parts):
             path = ("spec", "workloads", index)
-            which = self._which(part, found, places.get(part.workload, []), path)
+            which = self.which(part, found, places.get(part.workload, []), path)
             if which is None:
                 continue
             if which in mentioned:
@@ -66,7 +84,28 @@ class DemandReader:
             self._check_hooks(
                 workload, ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
             )
-        return tuple(map(self._bound, made))
+        return tuple(map(self._bound, connected(made, self._services(parts, mentioned), self._report)))
+
+    def _services(self, parts: Sequence[WorkloadPart], mentioned: Mapping[int, int]) -> dict[int, FieldPath]:
+        """Return where workloads have their service, by place in the manifests, after reporting those with several."""
+        places: dict[int, FieldPath] = {}
+        for which, index in mentioned.items():
+            part = parts[index]
+            path: FieldPath = ("spec", "workloads", index)
+            for number, variant in enumerate(part.per_replica):
+                if any(demand.service is not None for demand in _demands_of(variant)):
+                    what = "a service is that of the whole workload, not of a replica"
+                    self._report((*path, "perReplica", number), what, "move it to demand: or containers:")
+            serving = [
+                (*path, "containers", name) for name, demand in part.containers.items() if demand.service is not None
+            ]
+            if part.demand is not None and part.demand.service is not None:
+                serving.append((*path, "demand"))
+            for place in serving[1:]:
+                self._report((*place, "service"), "another container has a service, too", "one per workload")
+            if serving:
+                places[which] = (*serving[0], "service")
+        return places
 
     def _check_hooks(self, workload: ScenarioWorkload, path: FieldPath) -> None:
         """Warn of hooks whose duration nobody states, and report durations of hooks that do not exist."""
@@ -93,8 +132,8 @@ class DemandReader:
             return workload
         return replace(workload, nodes=(node,))
 
-    def _which(
-        self, part: WorkloadPart, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
+    def which(
+        self, part: Named, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
     ) -> int | None:
         """Return the index of the workload that a part refers to."""
         if len(matching) == 1:
@@ -107,7 +146,7 @@ class DemandReader:
             fix = suggestion(part.workload, known if "/" in part.workload else by_name)
             self._report((*path, "workload"), f'no manifest has a workload "{part.workload}"', fix)
         else:
-            several = ", ".join(max(_names(found[index]), key=len) for index in matching)
+            several = ", ".join(max(names_of(found[index]), key=len) for index in matching)
             self._report((*path, "workload"), f'"{part.workload}" is ambiguous', f"use one of {several}")
         return None
 
@@ -121,6 +160,8 @@ class DemandReader:
         if part.deleted == part.arrives:
             what = "is deleted the moment it arrives: its pods never run"
             self._warn((*path, "deleted"), what, "delete it later, or leave it out with replicas: 0")
+        if part.active and workload.cron is None:
+            self._report((*path, "active"), f"{workload.name} is not a CronJob", "remove it")
         if part.nodes and part.spread:
             self._report((*path, "spread"), "nodes and spread exclude each other", "remove one of the two")
         for index, node in enumerate(part.nodes):
@@ -131,17 +172,19 @@ class DemandReader:
             workload = _with_replicas(workload, max(0, part.replicas))
         return replace(
             workload,
-            demands=self._demands(part, workload, path),
+            demands=self.demands(part, workload, path),
             arrives_us=int(part.arrives),
             deleted_us=None if part.deleted is None else int(part.deleted),
             nodes=part.nodes,
             spread=part.spread,
+            active=part.active,
             recreate=workload.recreate if part.recreate is None else part.recreate,
         )
 
-    def _demands(
-        self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath
+    def demands(
+        self, part: WorkloadPart | RolloutPart, workload: ScenarioWorkload, path: FieldPath
     ) -> tuple[Mapping[str, ContainerDemand], ...]:
+        """Return the demands of a workload, in which its replicas take turns."""
         given = [name for name in ("demand", "containers", "per_replica") if getattr(part, name)]
         if len(given) > 1:
             what = f"{' and '.join(given)} exclude each other".replace("per_replica", "perReplica")
@@ -210,6 +253,7 @@ class DemandReader:
             inodes = curves(inner.inodes, Unit.COUNT, self._setting, name, (*place, "inodes"), replicas=pods)
             volumes[volume] = used, inodes
         exits = part.exits or ExitPart()
+        service = None if part.service is None else self._service(part, name, path)
         if part.work is not None:
             made["cpu_milli"] = self._cores_at_work(part, made["cpu_milli"], path)
         elif part.exits is not None and exits.after is None:
@@ -226,12 +270,23 @@ class DemandReader:
                 volumes={volume: VolumeDemand(turn(used), turn(inodes)) for volume, (used, inodes) in volumes.items()},
                 exits_after_us=None if exits.after is None else int(exits.after),
                 exit_code=exits.code,
+                service=service,
+                probe_cost_us=None if part.probe_cost is None else int(part.probe_cost),
                 pre_stop_us=None if part.pre_stop is None else int(part.pre_stop),
                 work_us=None if part.work is None else int(part.work),
             )
 
         every = (*made.values(), *(each for pair in volumes.values() for each in pair))
         return max(map(len, every), default=1), demand
+
+    def _service(self, part: DemandPart, name: str, path: FieldPath) -> ServiceDemand:
+        assert part.service is not None
+        if part.cpu != Shape():
+            what = "cpu and service exclude each other: the CPU demand of a service follows from its requests"
+            self._report((*path, "cpu"), what, "remove one of the two")
+        if part.work is not None:
+            self._report((*path, "work"), "work and service exclude each other", "remove one of the two")
+        return service_demand(part.service, self._setting, name, (*path, "service"))
 
     def _cores_at_work(self, part: DemandPart, cores: tuple[Curve, ...], path: FieldPath) -> tuple[Curve, ...]:
         """Return how many cores a container that has work to do wants: one, unless it says otherwise."""
@@ -245,6 +300,10 @@ class DemandReader:
         return cores
 
 
+def _demands_of(variant: VariantPart) -> Iterable[DemandPart]:
+    return (*variant.containers.values(), *(() if variant.demand is None else (variant.demand,)))
+
+
 def _with_replicas(workload: ScenarioWorkload, replicas: int) -> ScenarioWorkload:
     """Return a workload with so many pods at a time; a Job then has at least as many completions."""
     job = workload.job
@@ -255,6 +314,7 @@ def _with_replicas(workload: ScenarioWorkload, replicas: int) -> ScenarioWorkloa
     return replace(workload, replicas=replicas, job=job)
 
 
-def _names(workload: ScenarioWorkload) -> Iterable[str]:
+def names_of(workload: ScenarioWorkload) -> Iterable[str]:
+    """Return what a file can call a workload."""
     full = f"{workload.namespace}/{workload.name}"
     return workload.name, full, f"{workload.kind}/{full}"

@@ -23,7 +23,8 @@ from podqos.controllers.replica_calculator import NoReplicas, Question, Replicas
 from podqos.model.autoscaling import HorizontalPodAutoscaler, ResourceMetric
 from podqos.model.resources import CPU, QOS_RESOURCES
 from podqos.sim.cluster.actors.measuring import Measuring
-from podqos.sim.cluster.controllers.controller import ControlledCluster, is_over
+from podqos.sim.cluster.actors.port import ActedCluster
+from podqos.sim.cluster.controllers.controller import is_over
 from podqos.sim.cluster.controllers.sets import SetController
 
 _MILLI = 1000
@@ -34,7 +35,7 @@ class HorizontalActor:
 
     def __init__(
         self,
-        cluster: ControlledCluster,
+        cluster: ActedCluster,
         autoscaler: HorizontalPodAutoscaler,
         controller: SetController,
         measuring: Measuring,

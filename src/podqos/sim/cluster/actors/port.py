@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
 from podqos.sim.cluster.controllers.controller import ControlledCluster
 from podqos.sim.cluster.evictions import BudgetedCluster
@@ -12,6 +13,9 @@ from podqos.sim.cluster.evictions import BudgetedCluster
 
 class ActedCluster(ControlledCluster, BudgetedCluster, Protocol):
     """A cluster whose nodes come and go."""
+
+    def write(self, entry: Entry) -> None:
+        """Write a journal entry."""
 
     def pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
         """Return the pods on a node, by uid, in the order of creation."""

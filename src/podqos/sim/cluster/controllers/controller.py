@@ -87,9 +87,6 @@ class ControlledCluster(Protocol):
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod."""
 
-    def write(self, entry: Entry) -> None:
-        """Write any journal entry."""
-
     def need_all_nodes(self, pod: Pod) -> None:
         """Leave a shard: what follows from the end of a pod depends on pods of other nodes."""
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, CronJobDue, CronJobSkipped
-from podqos.controllers.cron_jobs import Clock, CronStatus, CronStep, job_name, sync, to_remove
-from podqos.controllers.cron_schedule import parse_schedule, utc
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import CronJobDue, CronJobSkipped
+from podqos.controllers.cron_jobs import CronStatus, CronStep, job_name, sync, to_remove
 from podqos.controllers.jobs import JobReason
 from podqos.manifest.times import date_text
 from podqos.model.jobs import CronJobSpec
@@ -22,7 +21,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.controllers.controller import ControlledCluster, PodEnd, is_over
 from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.replicas import KeptReplicas
-from podqos.sim.cluster.controllers.time_zones import zone_named
+from podqos.sim.scenario.due import clock_of
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 
@@ -34,8 +33,7 @@ class CronJobController(KeptReplicas):
     def __init__(self, cluster: ControlledCluster, index: int, workload: ScenarioWorkload) -> None:
         super().__init__(cluster, index, workload)
         self.spec = workload.cron or CronJobSpec()
-        zone = zone_named(self.spec.time_zone)
-        self._clock = Clock(parse_schedule(self.spec.schedule), utc if zone is None else zone)
+        self._clock = clock_of(self.spec)
         self._jobs: dict[str, JobController] = {}
         """By name, in the order of creation: those that have not been deleted, but for a moment."""
         self._status = CronStatus(0)
@@ -47,8 +45,10 @@ class CronJobController(KeptReplicas):
         return f"{self.workload.namespace}/{self.workload.name}"
 
     def begin(self, now_us: int) -> None:
-        """Wait for the first time of the schedule."""
+        """Begin with the Job that is active already, if any, and wait for the first time of the schedule."""
         self._status = CronStatus(self._since_1970_us(now_us) // SECOND_US)
+        if self.workload.active:
+            self._begin(self.workload.name, now_us)
         self._look_at(now_us)
 
     def first_pods(self) -> Iterator[Pod]:
@@ -99,7 +99,7 @@ class CronJobController(KeptReplicas):
             keys = tuple(f"{self.workload.namespace}/{name}" for name in active)
             deadline = self.spec.starting_deadline_seconds
             because = CronJobSkipped(self.key, skipped.reason.value, _date(skipped.scheduled), keys, deadline)
-            self._write(Kind.JOB_SKIPPED, because, now_us)
+            self._cluster.announce(Kind.JOB_SKIPPED, By.CONTROLLER, because)
         for name in step.delete:
             self._jobs[name].delete("Replaced", now_us)
         if step.create is not None:
@@ -108,15 +108,19 @@ class CronJobController(KeptReplicas):
             self._look_at(max(now_us, step.again_us - self._cluster.scenario.start_us))
 
     def _create(self, scheduled: int, now_us: int, *, is_behind: bool) -> None:
-        cluster, name = self._cluster, job_name(self.workload.name, scheduled)
+        name = job_name(self.workload.name, scheduled)
         existing = self._jobs.get(name)
         if existing is not None and not existing.is_gone:
             return
-        workload = replace(self.workload, kind="Job", name=name, cron=None, arrives_us=now_us)
-        job = JobController(cluster, self._index, workload, cron_job=self.workload, finished=self._look_at)
         late_seconds = self._since_1970_us(now_us) // SECOND_US - scheduled
-        because = CronJobDue(self.key, job.key, _date(scheduled), late_seconds, many_missed=is_behind)
-        self._write(Kind.JOB_CREATED, because, now_us)
+        job = f"{self.workload.namespace}/{name}"
+        because = CronJobDue(self.key, job, _date(scheduled), late_seconds, many_missed=is_behind)
+        self._cluster.announce(Kind.JOB_CREATED, By.CONTROLLER, because)
+        self._begin(name, now_us)
+
+    def _begin(self, name: str, now_us: int) -> None:
+        workload = replace(self.workload, kind="Job", name=name, cron=None, arrives_us=now_us)
+        job = JobController(self._cluster, self._index, workload, cron_job=self.workload, finished=self._look_at)
         self._jobs[name] = job
         job.begin(now_us)
 
@@ -132,9 +136,6 @@ class CronJobController(KeptReplicas):
         for is_success, jobs in ended.items():
             for name in to_remove(jobs, limits[is_success]):
                 self._jobs[name].delete("HistoryLimit", now_us)
-
-    def _write(self, kind: Kind, because: Because, now_us: int) -> None:
-        self._cluster.write(Entry(now_us, "", kind, by=By.CONTROLLER, because=because))
 
 
 def _date(seconds: int) -> str:

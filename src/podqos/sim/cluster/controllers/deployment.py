@@ -156,6 +156,7 @@ class DeploymentController(SetController):
 
     def _scale_sets(self, step: Sequence[ReplicaSet], own: Sequence[OwnPod], now_us: int) -> None:
         """Scale ReplicaSets; a new one is that of the newest template."""
+        is_rollout = sum(bool(known.replicas) for known in self._sets.values()) > 1
         for after in step:
             number = after.number if after.number in self._sets else self._newest
             before = self._sets.get(number)
@@ -166,8 +167,9 @@ class DeploymentController(SetController):
             size = 0 if before is None else before.replicas
             if size == after.replicas:
                 continue
-            if len(self._sets) > 1:
-                name, is_new = (self._templates[number] or self.workload).name, number == self._newest
+            is_new = number == self._newest
+            if is_rollout or not is_new or before is None or before.desired == self.replicas:
+                name = (self._templates[number] or self.workload).name
                 because = ScaledFromTo(self.name, size, after.replicas, name, is_new=is_new)
                 self._cluster.announce(Kind.SCALED, By.CONTROLLER, because)
             self._fill(number, [mine for mine in own if mine.status.revision == number], own, now_us)

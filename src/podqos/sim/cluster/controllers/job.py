@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import DeletedWithJob, ExitedWith, JobEnded, LocalStorageExceeded, ReplacementFor
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Role
 from podqos.controllers.job_indexes import as_text
@@ -84,7 +84,8 @@ class JobController(KeptReplicas):
             super().begin(now_us)
             return
         for number in numbers:
-            self._cluster.create(pod_of(self.workload, number), self.replica(number), self._place(number))
+            replica = self.replica(number, first=not now_us)
+            self._cluster.create(pod_of(self.workload, number), replica, self._place(number))
 
     def has(self, uid: str) -> bool:
         """Whether a pod is one of its own."""
@@ -137,7 +138,7 @@ class JobController(KeptReplicas):
             del self._unreachable[uid]
             known = self._pods.pop(uid, None)
             if known is not None and not known.is_counted:
-                self._pods[uid] = replace(known, phase=PodPhase.FAILED)
+                self._pods[uid] = replace(known, phase=PodPhase.FAILED, finished_us=now_us)
             if not self.is_gone:
                 self._look_soon(now_us)
 
@@ -145,11 +146,10 @@ class JobController(KeptReplicas):
 
     def _over(self, known: JobPod, end: PodEnd, now_us: int) -> JobPod:
         phase = PodPhase.SUCCEEDED if end.why == Phase.SUCCEEDED else PodPhase.FAILED
-        finished_us = known.finished_us if known.is_deleted else self._finished_us(end.pod, now_us)
         return replace(
             known,
             phase=phase,
-            finished_us=finished_us,
+            finished_us=self._finished_us(end.pod, now_us),
             exits=tuple(self._exits(end.pod, end.record)),
             conditions=(DISRUPTION_TARGET,) if self._is_disrupted(end) else (),
         )
@@ -316,7 +316,7 @@ class JobController(KeptReplicas):
             condition="" if matched is None else matched.condition,
         )
         kind = Kind.JOB_COMPLETE if ending.reason.is_success else Kind.JOB_FAILED
-        self._cluster.write(Entry(now_us, "", kind, by=By.CONTROLLER, because=because))
+        self._cluster.announce(kind, By.CONTROLLER, because)
         if spec.ttl_seconds_after_finished is not None:
             expires_us = now_us + spec.ttl_seconds_after_finished * SECOND_US
             self._cluster.plan(expires_us, lambda time_us: self.delete("TTLExpired", time_us))
@@ -329,7 +329,5 @@ class JobController(KeptReplicas):
         self.is_gone = True
         running = [uid for uid, known in self._pods.items() if not known.is_deleted and uid in self._cluster.pods]
         self._delete(running, reason, now_us)
-        self._cluster.write(
-            Entry(now_us, "", Kind.JOB_DELETED, by=By.CONTROLLER, because=DeletedWithJob(self.key, reason))
-        )
+        self._cluster.announce(Kind.JOB_DELETED, By.CONTROLLER, DeletedWithJob(self.key, reason))
         self._finished(now_us)

@@ -98,9 +98,13 @@ class SetController(KeptReplicas):
         cluster, now_us = self._cluster, self._cluster.queue.now_us
         cluster.fleet.wake_all_with(self.workload)
         cluster.watch(self.workload)
-        for pod, _ in cluster.pods_of(self.workload):
+        for pod, node in cluster.pods_of(self.workload):
             self._own[pod.metadata.uid] = None
             self._created_us[pod.metadata.uid] = LONG_AGO_US
+            if node in cluster.unreachable_us:
+                # It ran, as far as anybody knows until that is noticed.
+                self._ready_us[pod.metadata.uid] = LONG_AGO_US
+                self._running.add(pod.metadata.uid)
         for _ in self.own_pods(now_us):
             pass  # those that are ready have been so for long
         self._ready_us = dict.fromkeys(self._ready_us, LONG_AGO_US)

@@ -62,6 +62,7 @@ class StatefulSetController(SetController):
         """By place: the pods that have ended and are not created again yet."""
         self._places: dict[int, str] = {}
         """By place: the nodes that the first pods are bound to."""
+        self._is_rolling = False
         self._superseded: dict[str, str] = {}
         """By uid: why the controller has deleted a pod."""
 
@@ -99,6 +100,7 @@ class StatefulSetController(SetController):
         """Change the template: pods are updated from the highest ordinal down."""
         super().roll_out(change, now_us)
         self._status_now = replace(self._status_now, update_revision=change.number)
+        self._is_rolling = not self._spec.on_delete
 
     def use(self, template: ScenarioWorkload) -> None:
         """Take over what a template says of how it is rolled out."""
@@ -116,10 +118,10 @@ class StatefulSetController(SetController):
             own = list(self.own_pods(now_us))
             pods = {mine.status.name: mine.pod for mine in own}
             statuses = [*(mine.status for mine in own), *self._failed()]
-            before = self._status_now
-            step = sync(spec, before, statuses, now_us)
-            self._status_now = step.status
-            if step.status.current_revision != before.current_revision:
+            step = sync(spec, self._status_now, statuses, now_us)
+            self._status_now = status = step.status
+            if self._is_rolling and status.updated_replicas == status.ready_replicas == len(statuses) == self.replicas:
+                self._is_rolling = False
                 self.note_complete()
             acted = [self._act(action, pods, now_us) for action in step.actions]
             if not any(acted):

@@ -1,0 +1,31 @@
+"""Whether the schedule of a CronJob comes up during a run."""
+
+from __future__ import annotations
+
+from podqos.controllers.cron_jobs import NEXT_SCHEDULE_DELTA_US, Clock
+from podqos.controllers.cron_schedule import parse_schedule, utc
+from podqos.errors import InputError
+from podqos.model.jobs import CronJobSpec
+from podqos.model.time_units import SECOND_US
+from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario.time_zones import zone_named
+
+
+def clock_of(spec: CronJobSpec) -> Clock:
+    """Return the schedule of a CronJob in its time zone; raises ``InputError`` if it has none."""
+    zone = zone_named(spec.time_zone)
+    return Clock(parse_schedule(spec.schedule), utc if zone is None else zone)
+
+
+def is_due(workload: ScenarioWorkload, start_us: int, duration_us: int) -> bool:
+    """Whether a CronJob creates a Job before the end of a run."""
+    spec = workload.cron
+    if spec is None or spec.suspend:
+        return False
+    try:
+        clock = clock_of(spec)
+    except InputError:
+        return True  # reported where the manifest is read
+    first = clock.next_after((start_us + workload.arrives_us) // SECOND_US)
+    end_us = duration_us if workload.deleted_us is None else min(duration_us, workload.deleted_us)
+    return first is not None and first * SECOND_US + NEXT_SCHEDULE_DELTA_US <= start_us + end_us

@@ -1,0 +1,531 @@
+"""Jobs, worked by hand from Kubernetes v1.36.4 pkg/controller/job; the working stands in each test.
+
+A container that exits at t is noticed by the kubelet at the next full second (``plegPeriod``), and the controller looks
+at the Job a second after a pod has changed (SyncJobBatchPeriod).
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from podqos.cli.main import main
+from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import load_scenario, read_scenario
+from podqos.sim.run import simulate
+from podqos.sim.shards import TogetherReason, together
+from podqos.words.journal import line
+
+NODE = "{name: node-a, capacity: {cpu: 8, memory: 8Gi}, filesystems: {nodefs: {capacity: 100Gi}}}"
+
+
+def written(tmp_path, manifest: str, workload: str, *, duration: str = "1h", nodes: str = NODE, rest: str = "") -> str:
+    """Write a scenario and its manifest; return its path."""
+    (tmp_path / "pods.yaml").write_text(textwrap.dedent(manifest))
+    spec = f"""\
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {{name: test}}
+spec:
+  duration: {duration}
+  manifests: [pods.yaml]
+  nodes: [{nodes}]
+{textwrap.indent(textwrap.dedent(rest), "  ")}
+  workloads:
+{textwrap.indent(textwrap.dedent(workload), "    ")}
+"""
+    (tmp_path / "scenario.yaml").write_text(spec)
+    return str(tmp_path / "scenario.yaml")
+
+
+def job(*spec: str, restart: str = "Never", name: str = "work", pod: str = "") -> str:
+    """Return the manifest of a Job with these lines in its spec."""
+    lines = "\n".join(f"  {each}" for each in spec)
+    return f"""\
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: {name}}}
+spec:
+{lines}
+  template:
+    spec:
+      restartPolicy: {restart}
+{pod}
+      containers: [{{name: main, image: main, resources: {{requests: {{memory: 100Mi}}}}}}]
+"""
+
+
+def exiting(after: str, code: int = 0, memory: str = "50Mi") -> str:
+    """Return a workload whose container exits."""
+    return f"- workload: work\n  demand: {{memory: {memory}, exits: {{after: {after}, code: {code}}}}}"
+
+
+def ran(path: str):
+    """Return the run of a scenario, with all checkers."""
+    return simulate(load_scenario(path), check=True)
+
+
+def at(done, *kinds: str) -> list[tuple[float, str, str]]:
+    """Return time, kind and pod of entries; of entries about Jobs the reason instead of the pod."""
+    return [
+        (
+            entry.time_us / SECOND_US,
+            entry.kind.value,
+            entry.pod.partition("/")[2] if entry.pod else entry.because.reason,
+        )
+        for entry in done.entries
+        if entry.kind in kinds
+    ]
+
+
+def ending(done):
+    """Return how the Job ended."""
+    (entry,) = (entry for entry in done.entries if entry.kind in {"JobFailed", "JobComplete"})
+    return entry.because
+
+
+# ---- backoffLimit and the back-off ---------------------------------------------------------------------------------
+
+
+def test_failed_pods_are_replaced_after_10_20_40_seconds_and_the_limit_ends_the_job(tmp_path):
+    """With backoffLimit 3, every pod exits with 1 after 5 s (backoff_utils.go: getRemainingTimeForFailuresCount).
+
+    0: ends at 5, back-off 10 s from then: 15. r1: 15-20, 20 s: 40. r2: 40-45, 40 s: 85. r3: 85-90, noticed at 91,
+    looked at 92: 4 failures > 3.
+    """
+    done = ran(written(tmp_path, job("backoffLimit: 3"), exiting("5s", 1)))
+    assert at(done, "Replaced", "JobFailed") == [
+        (15, "Replaced", "work-0-r1"),
+        (40, "Replaced", "work-0-r2"),
+        (85, "Replaced", "work-0-r3"),
+        (92, "JobFailed", "BackoffLimitExceeded"),
+    ]
+    assert (ending(done).failed, ending(done).succeeded, ending(done).backoff_limit) == (4, 0, 3)
+    waited = [entry.because.back_off_seconds for entry in done.entries if entry.kind == "Replaced"]
+    assert waited == [10, 20, 40]
+
+
+def test_the_back_off_is_ten_minutes_at_most_as_in_the_code(tmp_path):
+    """After 1 … 8 failures: 10, 20, 40, 80, 160, 320, 600, 600 s (MaxJobPodFailureBackOff), each from the exit on."""
+    done = ran(written(tmp_path, job("backoffLimit: 8"), exiting("1s", 1)))
+    waited = [entry.because.back_off_seconds for entry in done.entries if entry.kind == "Replaced"]
+    assert waited == [10, 20, 40, 80, 160, 320, 600, 600]
+
+
+def test_with_restart_policy_never_and_a_limit_of_0_the_first_failure_ends_the_job(tmp_path):
+    """Exit at 5 s, noticed at 6 s, looked at 7 s: 1 > 0."""
+    done = ran(written(tmp_path, job("backoffLimit: 0"), exiting("5s", 1)))
+    assert at(done, "Replaced", "JobFailed") == [(7, "JobFailed", "BackoffLimitExceeded")]
+
+
+def test_with_on_failure_restarts_of_containers_count_and_the_running_pod_is_deleted(tmp_path):
+    """With backoffLimit 2, exit with 1 after 5 s (pastBackoffLimitOnFailure: restarts >= limit while the pod runs).
+
+    Exit at 5, noticed and restarted at 6 (restart 1). Exit at 11, noticed at 12, back-off 10 s from the exit: 21
+    (restart 2). Looked at 22: 2 >= 2, and the third run ends by deletion. Nothing terminates at 23: Failed.
+    """
+    done = ran(written(tmp_path, job("backoffLimit: 2", restart="OnFailure"), exiting("5s", 1)))
+    assert [time for time, _, _ in at(done, "Restarted")] == [6, 21]
+    assert at(done, "Deleted", "JobFailed") == [
+        (22, "Deleted", "work-0"),
+        (23, "JobFailed", "BackoffLimitExceeded"),
+    ]
+    assert (ending(done).restarts, ending(done).failed) == (2, 1)
+
+
+def test_with_on_failure_and_a_limit_of_0_one_restart_is_too_many(tmp_path):
+    """Restarted at 6 s; 7 s: 1 > 0, where 0 >= 0 would have ended it at once."""
+    done = ran(written(tmp_path, job("backoffLimit: 0", restart="OnFailure"), exiting("5s", 1)))
+    assert at(done, "Restarted", "Deleted") == [(6, "Restarted", "work-0"), (7, "Deleted", "work-0")]
+
+
+def test_the_default_limit_is_six(tmp_path):
+    """SetDefaults_Job: the seventh failure ends it."""
+    done = ran(written(tmp_path, job("parallelism: 1", "completions: 1"), exiting("1s", 1)))
+    assert (ending(done).failed, ending(done).backoff_limit) == (7, 6)
+
+
+# ---- completions and parallelism -----------------------------------------------------------------------------------
+
+
+def test_a_job_runs_parallelism_pods_at_a_time_until_its_completions_are_reached(tmp_path):
+    """5 completions, 2 at a time, 10 s each.
+
+    0 and 1 end at 10, noticed at 11 (the next relist), looked at 12: 2 and 3 start. End at 22, 23, 24: 5 - 4 = 1
+    left, 4 starts. Ends at 34, noticed 35, looked at 36: complete.
+    """
+    done = ran(written(tmp_path, job("parallelism: 2", "completions: 5"), exiting("10s")))
+    assert at(done, "Started", "JobComplete") == [
+        (0, "Started", "work-0"),
+        (0, "Started", "work-1"),
+        (12, "Started", "work-2"),
+        (12, "Started", "work-3"),
+        (24, "Started", "work-4"),
+        (36, "JobComplete", "CompletionsReached"),
+    ]
+    assert ending(done).succeeded == 5
+    assert not at(done, "Replaced", "Deleted")
+
+
+def test_without_completions_one_success_is_enough_and_no_pod_follows_it(tmp_path):
+    """A work queue: parallelism 2, no completions. Pod 0 succeeds at 10, pod 1 fails at 30.
+
+    12: succeeded 1, pod 1 goes on. It fails at 30, noticed 31: wanted = active = 0 (manageJob), so nothing is created,
+    and 32: complete.
+    """
+    several = """\
+    - workload: work
+      perReplica:
+        - demand: {memory: 50Mi, exits: {after: 10s}}
+        - demand: {memory: 50Mi, exits: {after: 30s, code: 1}}
+    """
+    done = ran(written(tmp_path, job("parallelism: 2"), several))
+    assert at(done, "Replaced", "JobComplete") == [(32, "JobComplete", "CompletionsReached")]
+    assert (ending(done).succeeded, ending(done).failed) == (1, 1)
+
+
+def test_a_success_forgets_the_failures_before_it(tmp_path):
+    """Two at a time of three; 0 fails at 5 s, 1 succeeds at 8 s (newBackoffRecord).
+
+    0: noticed 6, looked at 7: back-off until 15. 1: noticed 9, looked at 10: the success at 8 is after the failure at
+    5, so there is no back-off left, and 3 - 1 = 2 are wanted: what replaces 0, and pod 2, start at 10.
+    """
+    several = """\
+    - workload: work
+      perReplica:
+        - demand: {memory: 50Mi, exits: {after: 5s, code: 1}}
+        - demand: {memory: 50Mi, exits: {after: 8s}}
+        - demand: {memory: 50Mi, exits: {after: 8s}}
+    """
+    done = ran(written(tmp_path, job("parallelism: 2", "completions: 3"), several, duration="12s"))
+    assert [entry for entry in at(done, "Started") if entry[0]] == [
+        (10, "Started", "work-0-r1"),
+        (10, "Started", "work-2"),
+    ]
+    assert [entry.because.back_off_seconds for entry in done.entries if entry.kind == "Replaced"] == [0]
+
+
+def test_a_pod_that_has_succeeded_frees_its_requests(tmp_path):
+    """Two pods of 5Gi on 8Gi: the second waits until the first has succeeded (10 s, noticed at 11)."""
+    manifest = job("parallelism: 2", "completions: 2").replace("100Mi", "5Gi")
+    done = ran(written(tmp_path, manifest, exiting("10s")))
+    assert [(time, pod) for time, _, pod in at(done, "Started")] == [(0, "work-0"), (11, "work-1")]
+
+
+# ---- deadlines, suspension, clean-up -------------------------------------------------------------------------------
+
+
+def test_the_active_deadline_ends_a_job_to_the_second_and_deletes_its_pods(tmp_path):
+    """With activeDeadlineSeconds 60, at 60 s both pods are deleted; they stop at once, and 61 s: Failed.
+
+    Pods that are stopped because the Job fails count as failed (trackJobStatusAndRemoveFinalizers): 2.
+    """
+    spec = ("activeDeadlineSeconds: 60", "parallelism: 2", "completions: 2")
+    done = ran(written(tmp_path, job(*spec), "- workload: work\n  demand: {memory: 50Mi}"))
+    assert at(done, "Deleted", "JobFailed") == [
+        (60, "Deleted", "work-0"),
+        (60, "Deleted", "work-1"),
+        (61, "JobFailed", "DeadlineExceeded"),
+    ]
+    assert ending(done).failed == 2
+    words = [line(entry) for entry in done.entries if entry.kind in {"Deleted", "JobFailed"}]
+    assert words[0] == "work-0 deleted: Job work has failed (DeadlineExceeded)"
+    assert words[2] == "Job work failed: DeadlineExceeded, active for 60 s, 0 of 2 completions"
+
+
+def test_a_job_is_failed_only_when_its_pods_have_stopped(tmp_path):
+    """The same with containers that take 20 s to stop: deleted at 60, gone at 80, Failed at 81 (enactJobFinished)."""
+    path = written(
+        tmp_path,
+        job("activeDeadlineSeconds: 60"),
+        "- workload: work\n  demand: {memory: 50Mi}",
+        rest="timing: {containerStop: 20s}",
+    )
+    done = ran(path)
+    assert at(done, "Deleted", "Stopped", "JobFailed") == [
+        (60, "Deleted", "work-0"),
+        (80, "Stopped", "work-0"),
+        (81, "JobFailed", "DeadlineExceeded"),
+    ]
+
+
+def test_the_deadline_applies_while_a_job_backs_off(tmp_path):
+    """Failure at 5, the replacement would come at 15. The deadline of 12 s comes first; nothing has to stop."""
+    done = ran(written(tmp_path, job("activeDeadlineSeconds: 12"), exiting("5s", 1)))
+    assert at(done, "Replaced", "Deleted", "JobFailed") == [(12, "JobFailed", "DeadlineExceeded")]
+
+
+def test_a_suspended_job_has_no_pods(tmp_path):
+    done = ran(written(tmp_path, job("suspend: true"), exiting("5s")))
+    assert not done.entries
+
+
+def test_a_finished_job_is_deleted_when_its_time_to_live_has_passed(tmp_path):
+    """Exit at 5, noticed 6, complete at 7; ttlSecondsAfterFinished 100: 107."""
+    done = ran(written(tmp_path, job("ttlSecondsAfterFinished: 100"), exiting("5s")))
+    assert at(done, "JobComplete", "JobDeleted") == [
+        (7, "JobComplete", "CompletionsReached"),
+        (107, "JobDeleted", "TTLExpired"),
+    ]
+
+
+# ---- podFailurePolicy ----------------------------------------------------------------------------------------------
+
+FAIL_ON_42 = (
+    "backoffLimit: 6",
+    "podFailurePolicy:",
+    "  rules:",
+    "  - {action: FailJob, onExitCodes: {operator: In, values: [42]}}",
+    "  - {action: Ignore, onPodConditions: [{type: DisruptionTarget}]}",
+)
+
+
+def test_an_exit_code_of_the_failure_policy_fails_the_job_at_once_and_stops_the_others(tmp_path):
+    """0 exits with 42 at 5 s, noticed 6, looked at 7: FailJob. 1 runs and is deleted; 8: Failed."""
+    several = """\
+    - workload: work
+      perReplica:
+        - demand: {memory: 50Mi, exits: {after: 5s, code: 42}}
+        - demand: {memory: 50Mi}
+    """
+    done = ran(written(tmp_path, job("parallelism: 2", "completions: 2", *FAIL_ON_42), several))
+    assert at(done, "Replaced", "Deleted", "JobFailed") == [
+        (7, "Deleted", "work-1"),
+        (8, "JobFailed", "PodFailurePolicy"),
+    ]
+    because = ending(done)
+    assert (because.rule, because.pod, because.container, because.exit_code) == (0, "default/work-0", "main", 42)
+    assert because.failed == 2
+
+
+SMALL = (
+    "{name: node-a, capacity: {cpu: 8, memory: 4Gi}, filesystems: {nodefs: {capacity: 100Gi}},"
+    " kubelet: {evictionHard: {memory.available: 2Gi}}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (("backoffLimit: 0",), (11, "JobFailed", "BackoffLimitExceeded")),
+        (("backoffLimit: 0", *FAIL_ON_42[1:]), (20, "Replaced", "work-0-r1")),
+    ],
+)
+def test_an_evicted_pod_counts_as_failed_unless_disruptions_are_ignored(tmp_path, policy, expected):
+    """From 5 s on 2.5Gi of 4Gi leave less than 2Gi: evicted at the check at 10 s, with condition DisruptionTarget.
+
+    Without a policy 1 > 0 failures end the Job at 11. With Ignore nothing is counted, but the back-off is as long: the
+    replacement comes 10 s after the end, at 20.
+    """
+    demand = "- workload: work\n  demand: {memory: {steps: {0s: 50Mi, 5s: 2560Mi}}}"
+    done = ran(written(tmp_path, job(*policy), demand, nodes=SMALL, duration="22s"))
+    assert at(done, "Evicted") == [(10, "Evicted", "work-0")]
+    assert at(done, "Replaced", "JobFailed") == [expected]
+
+
+def test_a_pod_evicted_for_its_own_storage_limit_is_not_disrupted(tmp_path):
+    """In eviction_manager.go, no condition goes with such evictions: Ignore does not match, and 1 > 0 ends the Job."""
+    manifest = job("backoffLimit: 0", *FAIL_ON_42[1:]).replace(
+        "requests: {memory: 100Mi}", "requests: {memory: 100Mi}, limits: {ephemeral-storage: 1Gi}"
+    )
+    done = ran(written(tmp_path, manifest, "- workload: work\n  demand: {memory: 50Mi, rootfs: 2Gi}"))
+    (evicted,) = at(done, "Evicted")
+    (failed,) = at(done, "JobFailed")
+    assert failed == (evicted[0] + 1, "JobFailed", "BackoffLimitExceeded")
+
+
+# ---- indexes -------------------------------------------------------------------------------------------------------
+
+PER_INDEX = ("completionMode: Indexed", "parallelism: 3", "completions: 3", "backoffLimitPerIndex: 1")
+ONE_FAILS = """\
+- workload: work
+  perReplica:
+    - demand: {memory: 50Mi, exits: {after: 5s}}
+    - demand: {memory: 50Mi, exits: {after: 5s, code: 1}}
+    - demand: {memory: 50Mi, exits: {after: 5s}}
+"""
+
+
+def test_an_index_that_fails_too_often_fails_alone_and_the_job_in_the_end(tmp_path):
+    """Index 1 fails at 5 s and, after a back-off of 10 s of its own, from 15 to 20; noticed 21, looked at 22.
+
+    The second failure reaches backoffLimitPerIndex 1. Two succeeded + one failed = 3 completions: FailedIndexes.
+    """
+    done = ran(written(tmp_path, job(*PER_INDEX), ONE_FAILS))
+    assert at(done, "Replaced", "JobFailed") == [(15, "Replaced", "work-1-r1"), (22, "JobFailed", "FailedIndexes")]
+    because = ending(done)
+    assert (because.succeeded_indexes, because.failed_indexes, because.failed) == ("0,2", "1", 2)
+    assert because.backoff_limit is None
+
+
+def test_indexes_back_off_apart(tmp_path):
+    """Without limits per index all wait for the last failure; with them each for its own.
+
+    1 fails at 5 s and 2 at 12 s. Per index: 1 is back at 15, 2 at 22. Otherwise, two failures: 20 s after the last, 32.
+    """
+    several = ONE_FAILS.replace("- demand: {memory: 50Mi, exits: {after: 5s}}\n", "- demand: {memory: 50Mi}\n")
+    several = several.rpartition("- demand")[0] + "- demand: {memory: 50Mi, exits: {after: 12s, code: 1}}\n"
+    own = ran(written(tmp_path, job(*PER_INDEX), several, duration="40s"))
+    assert at(own, "Replaced")[:2] == [(15, "Replaced", "work-1-r1"), (22, "Replaced", "work-2-r1")]
+    common = ran(written(tmp_path, job(*PER_INDEX[:3]), several, duration="40s"))
+    # 1 fails at 5 and would be back at 15; before that 2 fails at 12, noticed 13, looked at 14.
+    assert at(common, "Replaced") == [(32, "Replaced", "work-1-r1"), (32, "Replaced", "work-2-r1")]
+
+
+def test_too_many_failed_indexes_end_the_job_while_others_run(tmp_path):
+    """With both limits 0, index 1 fails at 5 s, noticed 6, looked at 7: 0 and 2 are deleted; 8: Failed."""
+    several = ONE_FAILS.replace("exits: {after: 5s}}", "exits: {after: 99s}}")
+    spec = (*PER_INDEX[:3], "backoffLimitPerIndex: 0", "maxFailedIndexes: 0")
+    done = ran(written(tmp_path, job(*spec), several))
+    assert at(done, "Deleted", "JobFailed") == [
+        (7, "Deleted", "work-0"),
+        (7, "Deleted", "work-2"),
+        (8, "JobFailed", "MaxFailedIndexesExceeded"),
+    ]
+    assert ending(done).failed_indexes == "1"
+
+
+def test_a_success_policy_ends_the_job_before_all_indexes_have_succeeded(tmp_path):
+    """Index 0 (the leader) succeeds at 5 s, noticed 6, looked at 7: 1 and 2 are deleted and do not count as failed."""
+    spec = (*PER_INDEX[:3], 'successPolicy: {rules: [{succeededIndexes: "0"}]}')
+    several = ONE_FAILS.replace("after: 5s, code: 1", "after: 99s").rpartition("- demand")[0] + "- demand: {}\n"
+    done = ran(written(tmp_path, job(*spec), several))
+    assert at(done, "Deleted", "JobComplete") == [
+        (7, "Deleted", "work-1"),
+        (7, "Deleted", "work-2"),
+        (8, "JobComplete", "SuccessPolicy"),
+    ]
+    assert (ending(done).succeeded, ending(done).failed) == (1, 0)
+
+
+# ---- pods that others delete ---------------------------------------------------------------------------------------
+
+PREEMPTOR = """\
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: urgent}
+spec:
+  priorityClassName: high
+  containers: [{name: main, image: main, resources: {requests: {memory: 6Gi}}}]
+"""
+
+
+@pytest.mark.parametrize(("policy", "back"), [("TerminatingOrFailed", 60), ("Failed", 80)])
+def test_a_preempted_pod_is_replaced_when_it_is_deleted_or_when_it_is_gone(tmp_path, policy, back):
+    """Deleted at 50 s for a pod that arrives then; its container takes 20 s to stop, until 70 s.
+
+    TerminatingOrFailed: failed at 50 (isPodFailed), and no container has finished, so the back-off counts from the
+    deletion on (getFinishedTime): back at 60. Failed: its container finished at 70, back at 80.
+    """
+    manifest = job(f"podReplacementPolicy: {policy}").replace("100Mi", "3Gi") + PREEMPTOR
+    workloads = "- workload: work\n  demand: {memory: 50Mi}\n- {workload: urgent, arrives: 50s}"
+    rest = "timing: {containerStop: 20s}"
+    done = ran(written(tmp_path, manifest, workloads, rest=rest, duration="90s"))
+    assert at(done, "Preempted") == [(50, "Preempted", "work-0")]
+    assert at(done, "Replaced") == [(back, "Replaced", "work-0-r1")]
+
+
+def test_a_pod_on_a_lost_node_counts_as_failed_when_the_control_plane_gives_it_up(tmp_path):
+    """Lost at 10 s, noticed 50 s later, tolerated for 300 s: deleted at 360, back 10 s later on the other node."""
+    second = f"{NODE}, {NODE.replace('node-a', 'node-b')}"
+    rest = "events: [{at: 10s, nodeLost: node-a}]"
+    one = "- workload: work\n  nodes: [node-a]\n  demand: {memory: 50Mi}"
+    done = ran(written(tmp_path, job(), one, nodes=second, rest=rest))
+    assert at(done, "Replaced") == [(370, "Replaced", "work-0-r1")]
+    only_failed = ran(written(tmp_path, job("podReplacementPolicy: Failed"), one, nodes=second, rest=rest))
+    assert at(only_failed, "Replaced") == []
+
+
+# ---- around it -----------------------------------------------------------------------------------------------------
+
+
+def test_recreate_false_still_means_that_no_pod_is_replaced(tmp_path):
+    done = ran(written(tmp_path, job(), exiting("5s", 1) + "\n  recreate: false"))
+    assert at(done, "Failed", "Replaced", "JobFailed") == [(6, "Failed", "work-0")]
+
+
+def test_replicas_of_the_scenario_are_the_parallelism_of_a_job(tmp_path):
+    done = ran(written(tmp_path, job(), exiting("5s") + "\n  replicas: 3"))
+    assert len(at(done, "Succeeded")) == 3
+    assert (ending(done).completions, ending(done).succeeded) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "what"),
+    [
+        (("backoffLimit: -1",), "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"),
+        (("completionMode: Indexed",), "spec.completions: Required value: when completion mode is Indexed"),
+        (("maxFailedIndexes: 1",), "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"),
+        (("completionMode: indexed",), "spec.completionMode: must be one of NonIndexed, Indexed"),
+        (("podFailurePolicy: {rules: [{action: FailJob}]}",), "specifying one of OnExitCodes and OnPodConditions"),
+    ],
+)
+def test_what_the_api_server_rejects_is_an_error_with_its_place(tmp_path, capsys, spec, what):
+    path = written(tmp_path, job(*spec), exiting("5s"))
+    assert main(["simulate", path]) == 2
+    assert what in capsys.readouterr().err
+
+
+def test_a_job_that_never_restarts_containers_and_has_no_restart_policy_is_warned_about(tmp_path):
+    problems = read_scenario(written(tmp_path, job(restart="Always"), exiting("5s"))).problems
+    assert [problem.what for problem in problems] == ['Required value: valid values: "OnFailure", "Never"']
+
+
+def test_a_fleet_with_a_job_that_ends_is_simulated_together(tmp_path):
+    nodes = f"{NODE}, {NODE.replace('node-a', 'node-b')}"
+    lasting = written(
+        tmp_path, job("parallelism: 2", "completions: 2"), "- {workload: work, spread: true}", nodes=nodes
+    )
+    assert together(load_scenario(lasting)) is None
+    ends = written(tmp_path, job("parallelism: 2", "completions: 2"), exiting("5s") + "\n  spread: true", nodes=nodes)
+    assert together(load_scenario(ends)).because is TogetherReason.JOB
+
+
+# ---- init containers -----------------------------------------------------------------------------------------------
+
+WITH_INIT = "      initContainers: [{name: setup, image: setup, resources: {limits: {memory: 300Mi}}}]"
+
+
+@pytest.mark.parametrize(
+    ("demand", "started"),
+    [("{memory: 200Mi}", 0), ("{memory: 200Mi over 30s}", 31), ("{memory: 200Mi, exits: {after: 12s}}", 13)],
+)
+def test_an_init_container_runs_until_its_demand_no_longer_changes_unless_it_says_when_it_ends(
+    tmp_path, demand, started
+):
+    """A model: a constant demand is reached at once, a ramp at its end; the kubelet notices a second later.
+
+    At the start of the run what ends at once has run before.
+    """
+    containers = f"- workload: work\n  containers: {{setup: {demand}, main: {{memory: 50Mi}}}}"
+    path = written(tmp_path, job(pod=WITH_INIT), containers, duration="60s")
+    done = ran(path)
+    starts = [
+        (entry.time_us / SECOND_US) for entry in done.entries if entry.container == "main" and entry.kind == "Started"
+    ]
+    assert starts == [started]
+
+
+def test_an_init_container_that_needs_more_than_its_limit_is_killed_and_its_pod_never_starts(tmp_path):
+    """It grows by 20 MiB/s to 600Mi, its limit of 300Mi is reached at 15 s. The pod fails, and so does the next."""
+    containers = "- workload: work\n  containers: {setup: {memory: 600Mi over 30s}, main: {memory: 50Mi}}"
+    done = ran(written(tmp_path, job("backoffLimit: 1", pod=WITH_INIT), containers, duration="2m"))
+    assert [pod for _, _, pod in at(done, "OOMKilled")] == ["work-0", "work-0-r1"]
+    assert [reason for _, kind, reason in at(done, "JobFailed")] == ["BackoffLimitExceeded"]
+    assert not [entry for entry in done.entries if entry.container == "main" and entry.kind == "Started"]
+
+
+def test_an_init_container_without_an_end_is_named_among_the_assumptions(tmp_path, capsys):
+    containers = "- workload: work\n  containers: {setup: {memory: 200Mi over 30s}, main: {memory: 50Mi}}"
+    assert main(["simulate", written(tmp_path, job(pod=WITH_INIT), containers, duration="60s")]) == 0
+    printed = capsys.readouterr()
+    assert "end of init container setup of default/work: when its demand no longer changes" in " ".join(
+        (printed.out + printed.err).split()
+    )
