@@ -17,6 +17,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.autoscaling import horizontal, of_nodes
 from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
@@ -45,6 +46,8 @@ def line(entry: Entry) -> str:
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.SCALED | Kind.HELD if entry.because is not None:
+            return _short(entry.because)
         case Kind.KUBELET_RESTARTED:
             return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
@@ -113,6 +116,8 @@ _VERBS = {
     Kind.DRAINED: "drained",
     Kind.DRAIN_BLOCKED: "not drained",
     Kind.REPLACED: "created by its controller",
+    Kind.SCALED: "scaled",
+    Kind.HELD: "not scaled",
     Kind.PENDING: "waits for a node",
     Kind.JOB_CREATED: "creates Job",
     Kind.JOB_SKIPPED: "skips",
@@ -120,6 +125,8 @@ _VERBS = {
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
     Kind.LOST: "lost",
+    Kind.JOINED: "joined",
+    Kind.REMOVED: "removed",
     Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -207,6 +214,10 @@ def _short(because: r.Because | None) -> str:
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
+        case r.AutoscalerDecision() as decision:
+            return horizontal(decision)
+        case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
+            return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
             return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
         case r.SupersededIn(workload=workload, revision=revision):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
@@ -40,6 +41,9 @@ from podqos.sim.scenario.happenings import (
 )
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.actors.actors import Actors
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -96,6 +100,8 @@ class SimCluster:
         """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
+        self._actors: Actors | None = None
+        """Autoscalers, if there are any."""
         self._watching: frozenset[int] = frozenset()
         """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
@@ -108,6 +114,10 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
+        if scenario.has_actors:
+            from podqos.sim.cluster.actors.actors import Actors
+
+            self._actors = Actors(self, self._controllers.values())
         self.services = services_of(self, NOTICED_AFTER_US)
 
     def _plan_all(self) -> None:
@@ -163,6 +173,8 @@ class SimCluster:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(self.uid_of(entry.pod))
+        if self._actors is not None:
+            self._actors.saw(entry)
 
     def uid_of(self, key: str) -> str:
         """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
@@ -450,6 +462,27 @@ class SimCluster:
         self._start_again(name)
         for controller in self._controllers.values():
             controller.node_joined(name, now_us)
+
+    def join(self, name: str) -> None:
+        """Let a node join."""
+        self._join(name, self.queue.now_us)
+
+    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+        self.fleet.get(name)
+        return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
+        node = self.fleet.get(name)
+        if node is None:
+            return
+        for _, pod in self.pods_on(name):
+            self._ended(pod, DELETED)
+        node.remove(self.queue.now_us)
+        self.fleet.drop(name)
+        for controller in self._controllers.values():
+            controller.node_removed(name)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
