@@ -50,7 +50,21 @@ class KubeletRestart(Struct, frozen=True, tag=True):
     """The fields of its configuration, as written, that it has from ``config`` from now on; the others stay."""
 
 
-Happening = NodeLost | NodeAdded | Cordoned | Drained | KubeletRestart
+class NodeDeleted(Struct, frozen=True, gc=False, tag=True):
+    """The Node object of a lost machine is deleted: nothing is left of its pods after a while."""
+
+    at_us: int
+    node: str
+
+
+class OutOfService(Struct, frozen=True, gc=False, tag=True):
+    """A lost machine is marked out of service: its pods are deleted, and nobody waits for a kubelet to confirm it."""
+
+    at_us: int
+    node: str
+
+
+Happening = NodeLost | NodeAdded | Cordoned | Drained | NodeDeleted | OutOfService | KubeletRestart
 
 
 def stated_fields(config: KubeletConfiguration, written: Collection[str]) -> dict[str, object]:
