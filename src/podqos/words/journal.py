@@ -219,7 +219,8 @@ def _short(because: r.Because | None) -> str:
         case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
             return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
-            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+            lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"
+            return f"{node} is {lost}, and no kubelet confirms the end"
         case r.SupersededIn(workload=workload, revision=revision):
             return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
         case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():

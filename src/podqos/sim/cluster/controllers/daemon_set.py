@@ -102,6 +102,11 @@ class DaemonSetController(SetController):
 
     def ended(self, end: PodEnd, now_us: int) -> None:
         """Replace a pod; after a rollout with one of the newest template."""
+        if end.why == NODE_LOST and end.node not in self._cluster.unreachable_us:
+            # Its node is no longer there: it gets a pod again when it joins.
+            self._first.discard(end.pod.metadata.uid)
+            self.forget(end.pod.metadata.uid)
+            return
         if not self.is_managed:
             super().ended(end, now_us)
             return
