@@ -151,6 +151,13 @@ class NodeCpu:
         """Return how much CPU a container would get, in millicores, if it wanted that much, and what binds it."""
         assert container.cpu is not None
         self.wanted.rouse(now_us)
+        if sum(other.cpu is not None for other in container.pod.running) == 1:
+            limits = [self._limits_milli[group.path] for group in container.groups if group.path in self._limits_milli]
+            most = min([cpu_milli, *limits])
+            others = self.wanted.fine(now_us) - container.cpu.fine(now_us)
+            if others + (most << FRACTION_BITS) <= self.cpu_milli << FRACTION_BITS:
+                # There is enough for all: only its own limits bind.
+                return float(most), ThrottledBy.QUOTA if most < cpu_milli else ThrottledBy.NOTHING
         groups = [
             replace(group, demand_nano=cpu_milli * MILLI) if group.path == container.path else group
             for group in self._groups(now_us, _amount)

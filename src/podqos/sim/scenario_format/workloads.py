@@ -24,7 +24,7 @@ from podqos.sim.scenario_format.document import (
     demands,
 )
 from podqos.sim.scenario_format.plausibility import MOST_PIDS, is_exit_code
-from podqos.sim.scenario_format.services import connected, service_demand
+from podqos.sim.scenario_format.services import ServicePart, connected, service_demand
 from podqos.sim.scenario_format.shape_document import REJECTED, CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
@@ -288,6 +288,10 @@ class DemandReader:
             self._report((*path, "cpu"), what, "remove one of the two")
         if part.work is not None:
             self._report((*path, "work"), "work and service exclude each other", "remove one of the two")
+        of_workload = ServicePart(cost=part.service.cost, workers=part.service.workers, queue=part.service.queue)
+        if path[1] == "events" and part.service != of_workload:
+            what = "a rollout changes cost, workers and queue; requests, timeout and calls stay those of the workload"
+            self._report((*path, "service"), what, "remove the others")
         return service_demand(part.service, self._setting, name, (*path, "service"))
 
     def _cores_at_work(self, part: DemandPart, cores: tuple[Curve, ...], path: FieldPath) -> tuple[Curve, ...]:
