@@ -201,7 +201,8 @@ class CpuTree:
         _want(root)
         root.capacity_nano = int(cores * CORE_NANO)
         root.granted_nano = min(root.want_nano, root.capacity_nano)
-        _fill_below(root)
+        if root.children:
+            _fill_below(root)
 
 
 def cpu_shares(groups: Iterable[CpuGroup], cores: int | Fraction) -> dict[str, CpuShare]:
@@ -226,11 +227,10 @@ def _want(node: _Node) -> None:
 
 def _fill_below(node: _Node) -> None:
     """Divide what each group was granted among its children, from the root down."""
-    if node.children:
-        _fill(node)
-        for child in node.children:
-            if child.children:
-                _fill_below(child)
+    _fill(node)
+    for child in node.children:
+        if child.children:
+            _fill_below(child)
 
 
 def _throttle_below(node: _Node) -> None:
@@ -271,6 +271,12 @@ def _bound(node: _Node, above: _Bound) -> _Bound:
 def _fill(parent: _Node) -> None:
     """Share by weight: a group that wants less than its share gets what it wants, the rest divide what remains."""
     parent.hungry = None
+    if len(parent.children) == 1:
+        (only,) = parent.children
+        only.granted_nano = min(only.want_nano, parent.granted_nano)
+        if parent.granted_nano < parent.demand_nano:
+            parent.hungry = _Hungry(parent.children, parent.granted_nano, only.group.weight)
+        return
     if parent.granted_nano >= parent.demand_nano:
         for node in parent.children:
             node.granted_nano = node.want_nano
@@ -288,9 +294,6 @@ def _fill(parent: _Node) -> None:
             node.granted_nano = node.want_nano
             left -= node.want_nano
             weights -= weight
-    idle_nano = max(0, parent.capacity_nano - sum(node.granted_nano for node in parent.children))
-    for node in parent.children:
-        node.capacity_nano = node.granted_nano + idle_nano
 
 
 def _throttle(parent: _Node) -> None:
@@ -299,7 +302,9 @@ def _throttle(parent: _Node) -> None:
     Within a period all run at once, by weight, until the first has used its quota; then the others go faster. Groups
     that get all they want run at their demand throughout. No group runs faster than its own demand.
     """
+    idle_nano = max(0, parent.capacity_nano - sum(node.granted_nano for node in parent.children))
     for node in parent.children:
+        node.capacity_nano = node.granted_nano + idle_nano
         node.throttled_usec = 0
     hungry = [node for node in parent.children if node.granted_nano < node.demand_nano]
     stopped = [node for node in hungry if node.granted_nano == node.quota_nano]

@@ -11,6 +11,7 @@ from podqos.wording import counted, listed
 JobReasons = r.JobEnded | r.DeletedWithJob | r.CronJobDue | r.CronJobSkipped | r.SuspendedWorkload
 
 _DELETED = {
+    "SuccessPolicy": "Job {job} is complete (SuccessPolicy)",
     "Suspended": "Job {job} is suspended",
     "Surplus": "Job {job} needs fewer pods",
     "TTLExpired": "Job {job}: ttlSecondsAfterFinished has passed",

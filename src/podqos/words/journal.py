@@ -93,6 +93,8 @@ _VERBS = {
     Kind.REJECTED: "rejected",
     Kind.ADOPTED: "adopted",
     Kind.WOULD_EVICT: "would have been evicted",
+    Kind.IMAGE_PULLED: "has its image",
+    Kind.IMAGE_PULL_FAILED: "has no image",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
     Kind.RESTARTED: "restarted",
@@ -104,6 +106,8 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.RESIZED: "resized in place",
+    Kind.RESIZE_PENDING: "not resized",
     Kind.CORDONED: "cordoned",
     Kind.UNCORDONED: "uncordoned",
     Kind.DRAINED: "drained",
@@ -183,6 +187,18 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
+            return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
+        case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
+            return f"{error} {image}{f', next try in {seconds} s' if seconds else ''}"
+        case r.ResizePending(status=status, message=message):
+            return f"{status}: {message}"
+        case r.ResizedTo(containers=containers):
+            return "; ".join(
+                f"{name} {', '.join(f'{field} {value}' for field, value in fields.items())}"
+                for name, fields in containers.items()
+                if fields
+            )
         case r.NewConfiguration(fields=fields):
             return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):

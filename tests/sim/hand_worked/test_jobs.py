@@ -397,6 +397,8 @@ def test_a_success_policy_ends_the_job_before_all_indexes_have_succeeded(tmp_pat
         (8, "JobComplete", "SuccessPolicy"),
     ]
     assert (ending(done).succeeded, ending(done).failed) == (1, 0)
+    deleted = next(entry for entry in done.entries if entry.kind == "Deleted")
+    assert line(deleted) == "work-1 deleted: Job work is complete (SuccessPolicy)"
 
 
 # ---- pods that others delete ---------------------------------------------------------------------------------------

@@ -143,6 +143,10 @@ class WorkloadEventReader:
             )
             self._report(place, why, f"name a {', '.join(sorted(kinds))} whose pods are recreated")
             return None
+        if workload.kind in _SUSPENDED and workload.job is None:
+            what = f"{workload.name} is managed by another controller than Kubernetes' own"
+            self._report(place, what, "remove the event")
+            return None
         if at_us < workload.arrives_us:
             self._report((*path[:-1], "at"), f"{workload.name} arrives later", "let it happen after that")
         if workload.deleted_us is not None and at_us >= workload.deleted_us:

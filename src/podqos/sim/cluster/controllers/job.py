@@ -114,7 +114,7 @@ class JobController(KeptReplicas):
             self._lost[known.uid] = PodEnd(pod, self._cluster.replica_of(known.uid), node, why, record)
             self._look_soon(now_us)
             return
-        restarts = 0 if record is None else sum(container.restarts for container in record.containers)
+        restarts = known.restarts if record is None else sum(container.restarts for container in record.containers)
         if restarts != known.restarts:
             self._cluster.need_all_nodes(pod)
             self._pods[known.uid] = replace(known, restarts=restarts)
