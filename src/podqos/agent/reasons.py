@@ -438,6 +438,14 @@ class DeletedWithJob(Reason, frozen=True):
     """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
 
 
+class SuspendedWorkload(Reason, frozen=True):
+    """The Job or CronJob that was suspended or resumed."""
+
+    workload: str
+    """``namespace/name``."""
+    kind: str
+
+
 class CronJobDue(Reason, frozen=True):
     """The Job that a CronJob created, and for when."""
 
@@ -729,6 +737,7 @@ Because = (
     | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob
+    | SuspendedWorkload
     | CronJobDue
     | CronJobSkipped
     | NodeUnreachable

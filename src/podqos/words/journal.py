@@ -124,6 +124,8 @@ _VERBS = {
     Kind.JOB_COMPLETE: "complete",
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
+    Kind.SUSPENDED: "suspended",
+    Kind.RESUMED: "resumed",
     Kind.LOST: "lost",
     Kind.JOINED: "joined",
     Kind.REMOVED: "removed",
@@ -234,7 +236,7 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
-        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped() | r.SuspendedWorkload():
             return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)

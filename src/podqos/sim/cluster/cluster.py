@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo, SuspendedWorkload
 from podqos.agent.state import PodRecord
 from podqos.controllers.pod_garbage import orphans_deleted_us, out_of_service_us
 from podqos.eviction.signals import NodeCondition
@@ -19,6 +19,8 @@ from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.cron_job import CronJobController
+from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
 from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
@@ -43,7 +45,7 @@ from podqos.sim.scenario.happenings import (
     with_resources,
 )
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, tolerates_out_of_service, unreachable_seconds
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale, WorkloadSuspend
 
 if TYPE_CHECKING:
     from podqos.sim.cluster.actors.actors import Actors
@@ -213,14 +215,21 @@ class SimCluster:
         self._watching |= {id(workload)}
 
     def _change(self, change: WorkloadChange, controller: Controller, now_us: int) -> None:
-        """Let a user roll out, roll back or scale a workload."""
-        assert isinstance(controller, SetController), f"{change.workload} is not rolled out or scaled"
+        """Let a user roll out, roll back, scale, suspend or resume a workload."""
+        workload = controller.workload
+        name = f"{workload.namespace}/{workload.name}"
+        if isinstance(change, WorkloadSuspend):
+            assert isinstance(controller, JobController | CronJobController), f"{name} is not suspended"
+            kind = Kind.SUSPENDED if change.suspended else Kind.RESUMED
+            self.announce(kind, By.USER, SuspendedWorkload(name, workload.kind))
+            controller.suspend(now_us, suspended=change.suspended)
+            return
         if isinstance(change, WorkloadScale):
-            workload = controller.workload
-            because = ScaledFromTo(f"{workload.namespace}/{workload.name}", controller.replicas, change.replicas)
-            self.announce(Kind.SCALED, By.USER, because)
+            assert isinstance(controller, SetController | JobController), f"{name} is not scaled"
+            self.announce(Kind.SCALED, By.USER, ScaledFromTo(name, controller.replicas, change.replicas))
             controller.scale(change.replicas, now_us)
         else:
+            assert isinstance(controller, SetController), f"{name} is not rolled out"
             controller.roll_out(change, now_us)
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
