@@ -100,7 +100,7 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
-        self.services = services_of(self, NOTICED_AFTER_US)
+        self.services = services_of(self, NOTICED_AFTER_US) if known.has_services else None
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
