@@ -123,7 +123,7 @@ class SimCluster:
             from podqos.sim.cluster.actors.actors import Actors
 
             self._actors = Actors(self, self._controllers.values())
-        self.services = services_of(self, NOTICED_AFTER_US)
+        self.services = services_of(self, NOTICED_AFTER_US) if known.has_services else None
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
