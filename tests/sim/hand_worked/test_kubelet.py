@@ -720,7 +720,7 @@ def test_a_container_that_asks_for_more_than_its_limit_is_slowed_at_memory_high_
     """It wants 600Mi at 10 s. Up to 1/80 above 250Mi it is not slowed: x = 3.125Mi.
 
     Then x³ grows by 12288 B/s × high² until x = high / √32 = 44.2Mi, where it sleeps the longest: after 117.8 s. From
-    there 128Ki/s: (150 - 44.2)Mi / 128Ki/s = 846.5 s. So the limit is reached after 964.3 s, at 974.3 s (in steps of 1 s
+    there 128Ki/s: (150 - 44.2)Mi / 128Ki/s = 846.5 s. So the limit is reached after 964.3 s, at 974.3 s (steps of 1 s
     and 10 s).
     """
     done = slowed({"memory": {"steps": {"0s": "50Mi", "10s": "600Mi"}}}, duration="1100s")
