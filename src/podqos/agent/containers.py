@@ -202,6 +202,20 @@ def woken(turn: Turn) -> None:
         _restart(turn, record, index, replace(container, back_off_seconds=longer))
 
 
+def _restart_unhealthy(
+    turn: Turn, record: PodRecord, index: int, running: ContainerRecord, ended: ContainerRecord
+) -> None:
+    """Restart a container that was killed because a probe failed, at once or when its back-off is over."""
+    assert ended.finished_us is not None
+    back_off = next_back_off(ended, running.finished_us, turn.now_us, turn.config.longest_back_off_seconds)
+    if back_off is None:
+        _put_off(turn, record, index, ended, ended.finished_us)
+        return
+    is_counted = running.finished_us is not None
+    again = replace(ended, back_off_seconds=back_off, waited_seconds=0)
+    _restart(turn, record, index, again, counts=is_counted)
+
+
 def forget_back_off(turn: Turn) -> None:
     """Restart what waits for its restart at once; the next container that ends is, too."""
     waiting = turn.state.restarts
@@ -217,20 +231,6 @@ def forget_back_off(turn: Turn) -> None:
             first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
             again = replace(record.containers[index], back_off_seconds=first, waited_seconds=0)
             _restart(turn, record, index, again)
-
-
-def _restart_unhealthy(
-    turn: Turn, record: PodRecord, index: int, running: ContainerRecord, ended: ContainerRecord
-) -> None:
-    """Restart a container that was killed because a probe failed, at once or when its back-off is over."""
-    assert ended.finished_us is not None
-    back_off = next_back_off(ended, running.finished_us, turn.now_us, turn.config.longest_back_off_seconds)
-    if back_off is None:
-        _put_off(turn, record, index, ended, ended.finished_us)
-        return
-    is_counted = running.finished_us is not None
-    again = replace(ended, back_off_seconds=back_off, waited_seconds=0)
-    _restart(turn, record, index, again, counts=is_counted)
 
 
 def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, finished_us: int) -> None:

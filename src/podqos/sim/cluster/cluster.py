@@ -44,7 +44,7 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadCha
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
 # What controllers are told of while a pod is there.
-_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED})
+_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED, Kind.READINESS_CHANGED})
 
 
 class LeavesShard(Exception):
@@ -78,6 +78,8 @@ class SimCluster:
         self.pods: dict[str, tuple[Pod, str | None]] = {}
         """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
+        self._uids: dict[str, str] = {}
+        """By key: the uids of pods that have the name of an earlier one."""
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
         self._given_up_us: dict[str, int] = {}
@@ -160,7 +162,11 @@ class SimCluster:
         if self.services is not None and entry.kind is not Kind.OVERLOADED:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
-            self._tell(entry.pod.replace("/", "_", 1))
+            self._tell(self.uid_of(entry.pod))
+
+    def uid_of(self, key: str) -> str:
+        """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
+        return self._uids.get(key) or key.replace("/", "_", 1)
 
     def _tell(self, uid: str) -> None:
         """Let the controller of a pod know that its status has changed, if it wants to."""
@@ -227,6 +233,8 @@ class SimCluster:
         """Remember a pod that is there."""
         self._replicas[pod.metadata.uid] = replica
         self.pods[pod.metadata.uid] = pod, name
+        if pod.metadata.uid != self.uid_of(pod.key):
+            self._uids[pod.key] = pod.metadata.uid
 
     def in_order(self) -> list[tuple[str, Replica]]:
         """Return the pods in the order of creation, by uid; without those on idle nodes."""

@@ -12,9 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.controllers.daemon_sets import DaemonSetSpec
-from podqos.controllers.deployments import DeploymentSpec
-from podqos.controllers.stateful_sets import StatefulSetSpec
+from podqos.controllers.rollout_spec import RolloutSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
@@ -28,8 +26,6 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
 from podqos.sim.scenario.service import ServiceDemand
-
-RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
 
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
