@@ -43,6 +43,8 @@ class Kind(StrEnum):
     """The agent is in shadow mode: it would have evicted this pod."""
     OOM_KILLED = "OOMKilled"
     THROTTLED = "Throttled"
+    MEMORY_THROTTLED = "MemoryThrottled"
+    """A container above memory.high gets memory slower than it wants, or no longer."""
     UNHEALTHY = "Unhealthy"
     """A liveness or startup probe failed too often: the container is killed."""
     READINESS_CHANGED = "ReadinessChanged"

@@ -321,6 +321,19 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class MemoryThrottled(Reason, frozen=True):
+    """A container above its ``memory.high``, whose allocations the kernel slows."""
+
+    high_bytes: int
+    usage_bytes: int
+    denied_bytes: int = 0
+    """How much more it wants at that moment."""
+    delay_us: int = 0
+    """How long it sleeps after every 256 KiB, at that moment."""
+    is_over: bool = False
+    """Whether it gets what it wants again."""
+
+
 class ImagePulled(Reason, frozen=True):
     """An image that a container waited for."""
 
@@ -721,6 +734,7 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | MemoryThrottled
     | ImagePulled
     | ImagePullFailed
     | ResizePending

@@ -41,6 +41,7 @@ def line(entry: Entry) -> str:
             | Kind.CONDITION_CHANGED
             | Kind.RECLAIMED
             | Kind.THROTTLED
+            | Kind.MEMORY_THROTTLED
             | Kind.REFUSED
             | Kind.READINESS_CHANGED
             | Kind.OVERLOADED
@@ -194,6 +195,11 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.MemoryThrottled(is_over=True):
+            return "gets all the memory it wants again"
+        case r.MemoryThrottled(high_bytes=high, denied_bytes=denied, delay_us=delay):
+            more = f", wants {mebibytes(denied)} more" if denied else ""
+            return f"is slowed at memory.high {mebibytes(high)}{more}, sleeps {delay / 1000:g} ms per 256Ki"
         case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
             return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
         case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
