@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from podqos.agent.image_pulls import PullError
 from podqos.eviction.admission import AdmissionRule
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.ranking import Policy
@@ -320,6 +321,49 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class ImagePulled(Reason, frozen=True):
+    """An image that a container waited for."""
+
+    image: str
+    seconds: float
+    """How long the pull took."""
+    waited_seconds: float = 0
+    """How long other pulls came first."""
+
+
+class ImagePullFailed(Reason, frozen=True):
+    """An image that a container cannot get."""
+
+    image: str
+    error: PullError
+    retry_seconds: int = 0
+    """When the kubelet tries again; 0: it does not."""
+
+
+class ResizeStatus(StrEnum):
+    """How far a resize is that is not done."""
+
+    DEFERRED = "Deferred"
+    """It does not fit for now."""
+    INFEASIBLE = "Infeasible"
+    IN_PROGRESS = "InProgress"
+    """It is granted, but its cgroups cannot be written for now."""
+
+
+class ResizePending(Reason, frozen=True):
+    """Why a pod is not resized, in the kubelet's words."""
+
+    status: ResizeStatus
+    message: str
+
+
+class ResizedTo(Reason, frozen=True):
+    """The resources that a pod was resized to, in place."""
+
+    containers: dict[str, dict[str, str]]
+    """By container, then by field, such as ``limits.memory``."""
+
+
 class NewConfiguration(Reason, frozen=True):
     """The settings that a kubelet has from now on."""
 
@@ -576,6 +620,10 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | ImagePulled
+    | ImagePullFailed
+    | ResizePending
+    | ResizedTo
     | NewConfiguration
     | BudgetRefuses
     | DrainResult

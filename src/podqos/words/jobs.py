@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.agent import reasons as r
-from podqos.wording import listed
+from podqos.sim.summary import JobOutcomes
+from podqos.wording import counted, listed
 
 JobReasons = r.JobEnded | r.DeletedWithJob | r.CronJobDue | r.CronJobSkipped
 
@@ -36,6 +37,16 @@ def job_words(because: JobReasons) -> str:
             return f"the run of {scheduled}: its startingDeadlineSeconds ({seconds} s) have passed"
 
 
+def jobs_headline(jobs: JobOutcomes | None) -> str:
+    """Return how Jobs ended, in one sentence; empty if none did."""
+    if jobs is None:
+        return ""
+    parts = [f"{counted(jobs.complete, 'Job')} complete"] if jobs.complete else []
+    parts += [f"{counted(count, 'Job')} failed ({reason})" for reason, count in jobs.failed.items()]
+    parts += [f"{counted(jobs.skipped, 'scheduled run')} skipped"] if jobs.skipped else []
+    return f"{', '.join(parts)}."
+
+
 def job_line(because: JobReasons, verb: str) -> str:
     """Return an entry about a Job or CronJob in one line."""
     match because:
@@ -51,9 +62,9 @@ def _facts(ended: r.JobEnded) -> Iterator[str]:
     """Yield the numbers that led to the end of a Job, the decisive one first."""
     match ended.reason:
         case "BackoffLimitExceeded" if ended.restarts:
-            yield f"{ended.restarts} container restarts (backoffLimit {ended.backoff_limit})"
+            yield f"{counted(ended.restarts, 'container restart')} (backoffLimit {ended.backoff_limit})"
         case "BackoffLimitExceeded":
-            yield f"{ended.failed} failed pods (backoffLimit {ended.backoff_limit})"
+            yield f"{counted(ended.failed, 'failed pod')} (backoffLimit {ended.backoff_limit})"
         case "DeadlineExceeded":
             yield f"active for {ended.active_deadline_seconds} s"
         case "PodFailurePolicy" if ended.condition:

@@ -233,6 +233,24 @@ def test_a_pod_gets_requests_once_its_readiness_probe_has_succeeded(ran):
     assert web.refused == 150
 
 
+def test_a_rollout_to_a_slower_version_overloads_the_pods_that_have_it(ran):
+    """Two pods of 1 CPU, 60/s: 30/s × 20 ms each, 60 %.
+
+    At 10 s a version of 40 ms is rolled out. Without probes its pods are ready at once. In the end capacity is 1/0.04 =
+    25/s for 30/s each: 120 %.
+    """
+    more = "  events: [{at: 10s, rollout: {workload: web, demand: {memory: 1Mi, service: {cost: 40 cpu-ms}}}}]\n"
+    done = ran(
+        [deployment("web", ONE_CPU, 2)],
+        [serves("web", "requestsPerSecond: 60, cost: 20 cpu-ms")],
+        seconds=40,
+        more=more,
+    )
+    (web,) = done.services
+    assert (at(web, 9).utilisation_permille, at(web, 39).utilisation_permille) == (600, 1200)
+    assert at(web, 39).ready_pods == 2
+
+
 # ---- services that call others ---------------------------------------------------------------------------------------
 
 
@@ -512,6 +530,20 @@ def test_what_makes_no_sense_in_a_service_is_refused_with_its_place(written, wor
     problems = [str(problem) for problem in read_scenario(str(written([pod("web"), pod("db")], [workload]))).problems]
     assert any(message in problem for problem in problems), problems
     assert all("scenario.yaml:9:" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("demand", "message"),
+    [
+        ("{memory: 1Mi}", "web answers requests, but the demand of its new revision has no service"),
+        ("{service: {cost: 1 cpu-ms, requestsPerSecond: 9}}", "requests, timeout and calls stay those of the workload"),
+    ],
+)
+def test_a_rollout_changes_what_a_request_costs_and_not_how_many_there_are(written, demand, message):
+    more = f"  events: [{{at: 1s, rollout: {{workload: web, demand: {demand}}}}}]\n"
+    path = written([deployment("web", ONE_CPU, 1)], [serves("web", "cost: 1 cpu-ms")], more=more)
+    (problem,) = read_scenario(str(path)).problems
+    assert message in str(problem)
 
 
 def test_nodes_with_pods_of_a_service_are_simulated_together(written):

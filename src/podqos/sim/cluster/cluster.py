@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
@@ -34,7 +34,9 @@ from podqos.sim.scenario.happenings import (
     KubeletRestart,
     NodeAdded,
     NodeLost,
+    Resized,
     stated_fields,
+    with_resources,
 )
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
@@ -42,7 +44,7 @@ from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadCha
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
 # What controllers are told of while a pod is there.
-_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED})
+_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED, Kind.READINESS_CHANGED})
 
 
 class LeavesShard(Exception):
@@ -76,10 +78,16 @@ class SimCluster:
         self.pods: dict[str, tuple[Pod, str | None]] = {}
         """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
+        self._uids: dict[str, str] = {}
+        """By key: the uids of pods that have the name of an earlier one."""
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
         self._given_up_us: dict[str, int] = {}
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
+        self._images: dict[str, set[str]] = {}
+        """By node: the images that it has, if they matter."""
+        self._created: dict[str, Pod] = {}
+        """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self.services: Services | None = None
@@ -138,6 +146,8 @@ class SimCluster:
                 Drain(self, happening).begin(now_us)
             case KubeletRestart():
                 self._restart_kubelet(happening)
+            case Resized():
+                self._resize_all(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -146,10 +156,17 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if entry.kind is Kind.RESIZED and entry.pod is not None:
+            pod, _ = self.pods[entry.pod.replace("/", "_", 1)]
+            self.control_plane.resized(pod, pod)
         if self.services is not None and entry.kind is not Kind.OVERLOADED:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
-            self._tell(entry.pod.replace("/", "_", 1))
+            self._tell(self.uid_of(entry.pod))
+
+    def uid_of(self, key: str) -> str:
+        """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
+        return self._uids.get(key) or key.replace("/", "_", 1)
 
     def _tell(self, uid: str) -> None:
         """Let the controller of a pod know that its status has changed, if it wants to."""
@@ -216,6 +233,8 @@ class SimCluster:
         """Remember a pod that is there."""
         self._replicas[pod.metadata.uid] = replica
         self.pods[pod.metadata.uid] = pod, name
+        if pod.metadata.uid != self.uid_of(pod.key):
+            self._uids[pod.key] = pod.metadata.uid
 
     def in_order(self) -> list[tuple[str, Replica]]:
         """Return the pods in the order of creation, by uid; without those on idle nodes."""
@@ -309,6 +328,7 @@ class SimCluster:
         _, node = self.pods[uid]
         record = self.record_of(uid)
         replica = self._forget(pod)
+        pod = self._created.pop(uid, pod)
         end = PodEnd(pod, replica, node, why, record)
         self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
@@ -364,6 +384,30 @@ class SimCluster:
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
+
+    def _resize_all(self, resized: Resized) -> None:
+        """Resize the pods of a workload that are there, or one of them."""
+        for workload in self.scenario.workloads:
+            if f"{workload.kind}/{workload.namespace}/{workload.name}" == resized.workload:
+                self.fleet.wake_all_with(workload)
+                for uid, replica in self.in_order():
+                    pod, _ = self.pods[uid]
+                    if replica.workload is workload and resized.pod in {"", pod.metadata.name}:
+                        self.resize(uid, with_resources(pod, resized.container, resized.resources))
+
+    def resize(self, uid: str, pod: Pod) -> None:
+        """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""
+        before, name = self.pods[uid]
+        self._created.setdefault(uid, before)
+        self.pods[uid] = pod, name
+        self.control_plane.resized(pod, before)
+        node = None if name is None else self.fleet.get(name)
+        if node is not None:
+            node.report(PodResized(pod))
+
+    def images_on(self, name: str) -> set[str]:
+        """Return the images that a node has, also after it was lost."""
+        return self._images.setdefault(name, set())
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""

@@ -165,14 +165,14 @@ class Fleet:
         """Remove a lost node."""
         lost = self.awake.pop(name, None)
         if lost is not None:
-            self._lost_accounts += lost.world.cpu.accounts
+            self._lost_accounts += lost.world.cpu.ledger.accounts
 
     def cpu_accounts(self, end_us: int) -> tuple[CpuAccount, ...]:
         """Return what containers wanted of the CPU and got, where that is not the same; at the end of a run."""
         found = list(self._lost_accounts)
         for node in self.awake.values():
             node.world.cpu.close(end_us)
-            found += node.world.cpu.accounts
+            found += node.world.cpu.ledger.accounts
         return tuple(sorted(found, key=lambda account: (account.started_us, account.pod, account.container)))
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:

@@ -383,7 +383,10 @@ class Columns:
 
 def _is_countable(curve: Curve) -> bool:
     knots = curve.knots
-    most = max(knots.values) if isinstance(knots, Knots) else max(value for _, value in knots)
+    if isinstance(knots, Knots):
+        most = int(np.frombuffer(knots.values, dtype=np.int64).max())
+    else:
+        most = max([value for _, value in knots])
     return most <= _MOST_UNITS and knots[-1][0] < NEVER_US
 
 
@@ -467,8 +470,11 @@ def _even_rows(values: Sequence[Column | array[int]], width: int) -> Iterator[_R
 
 
 def _row(times: Column, values: Column, grid: Column) -> _Row:
-    starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
-    ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
+    at = _values(times, values, grid, np.searchsorted(times, grid, "right"))
+    starts, ends = at[:-1], at[1:].copy()
+    if len(times) != len(np.unique(times)):
+        # A step at the end of a column is none of its.
+        ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
     ends += ends < starts
     places = np.searchsorted(grid, times, "right") - 1
     inside = (places >= 0) & (places < len(grid) - 1)

@@ -104,6 +104,12 @@ def replacement(pod: Pod, replica: Replica) -> Pod:
     return named(pod, f"{base}-r{replica.generation}")
 
 
+def again(pod: Pod, generation: int) -> Pod:
+    """Return a pod that has the name of earlier ones, with a uid of its own."""
+    uid = f"{pod.metadata.uid}.{generation}"
+    return replace(pod, metadata=replace(pod.metadata, uid=uid))
+
+
 def named(pod: Pod, name: str, **metadata: object) -> Pod:
     """Return a pod under a name, with a uid of its own."""
     namespace = pod.metadata.namespace_or_default

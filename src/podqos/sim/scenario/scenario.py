@@ -12,9 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.controllers.daemon_sets import DaemonSetSpec
-from podqos.controllers.deployments import DeploymentSpec
-from podqos.controllers.stateful_sets import StatefulSetSpec
+from podqos.controllers.rollout_spec import RolloutSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
@@ -29,8 +27,6 @@ from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
 from podqos.sim.scenario.service import ServiceDemand
 
-RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
-
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 # The default kernel.pid_max of 64-bit Linux.
@@ -39,6 +35,10 @@ DEFAULT_NODEFS_BYTES = 100 * 2**30
 
 DEFAULT_START_US = 946_684_800 * SECOND_US
 """2000-01-01T00:00:00Z, a Saturday."""
+
+
+DEFAULT_IMAGE_BANDWIDTH = 100 * 2**20
+"""Bytes per second; a model."""
 
 
 class Filesystem(Struct, frozen=True, gc=False):
@@ -71,6 +71,10 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     config: KubeletConfiguration = KubeletConfiguration()
     placement_config: KubeletConfiguration | None = None
     """The settings that say what pods may request, where placement is held: those from before a change."""
+    images: tuple[str, ...] = ()
+    """Images that are there from the start, besides those of the first pods."""
+    image_bytes_per_second: int = DEFAULT_IMAGE_BANDWIDTH
+    """How fast an image is pulled."""
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase_us: int = 0
@@ -188,6 +192,25 @@ class WorkloadScale(Struct, frozen=True):
 WorkloadChange = WorkloadRollout | WorkloadScale
 
 
+class ImageSpec(Struct, frozen=True, gc=False):
+    """An image in a registry."""
+
+    size_bytes: int | None = None
+    pull_us: int | None = None
+    """How long it takes to pull; None: follows from the size, if that is stated."""
+    is_unavailable: bool = False
+    """Whether it cannot be pulled."""
+
+
+class ImageOptions(Struct, frozen=True):
+    """What is known of images."""
+
+    images: Mapping[str, ImageSpec] = {}
+    """By name."""
+    pull_us: int = 0
+    """How long it takes to pull any other image."""
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """Delays of kubelet, runtime and controllers."""
 
@@ -203,6 +226,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """How often a node reports its conditions; None is what its kubelet's configuration says (10 s)."""
     recreate_us: int = 1 * SECOND_US
     """From the end of a pod until its controller has made another."""
+
+    images: ImageOptions | None = None
+    """How images are pulled; None: they are all there."""
 
     def start_delay_us(self, decided_us: int) -> int:
         """Return how long the start of a container takes that is decided at a time."""

@@ -79,6 +79,9 @@ class WorkloadEventReader:
         made = stated.workload
         is_new = bool(part.demand or part.containers or part.per_replica)
         demands = self._demands.demands(part, replace(made, replicas=workload.replicas), path) if is_new else None
+        if demands and workload.service is not None and replace(workload, demands=demands).service is None:
+            what = f"{workload.name} answers requests, but the demand of its new revision has no service"
+            self._report(path, what, "repeat it: service: {cost: …}")
         template = replace(workload, pod=made.pod, rollout=made.rollout, demands=demands or workload.demands)
         return self._noted(
             WorkloadRollout(int(event.at), workload.identity, template, 0, 0, replicas=stated.replicas), path

@@ -108,6 +108,9 @@ class ControlledCluster(Protocol):
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod; None before it has heard of it."""
 
+    def uid_of(self, key: str) -> str:
+        """Return the uid of a pod by its namespace and name."""
+
     def replica_of(self, uid: str) -> Replica:
         """Return where a pod comes from."""
 

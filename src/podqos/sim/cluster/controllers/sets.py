@@ -208,10 +208,13 @@ class SetController(KeptReplicas):
             deletion_cost=_deletion_cost(pod),
         )
 
-    def free_us(self, now_us: int) -> int:
-        """Return when a pod may have the name, or the place, of one that has ended: when nothing is left of it."""
+    def free_us(self, now_us: int, *, is_failed: bool = False) -> int:
+        """Return when a pod may have the name, or the place, of one that has ended.
+
+        A deleted pod is there until its kubelet has removed everything of it; a failed one is deleted at once.
+        """
         options = self._cluster.scenario.options
-        return now_us + options.clean_up_us + (options.recreate_us or min(1, options.clean_up_us))
+        return now_us + options.recreate_us + (0 if is_failed else options.clean_up_us)
 
 
 def is_beginning(record: PodRecord) -> bool:
