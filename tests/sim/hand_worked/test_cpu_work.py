@@ -252,7 +252,8 @@ def test_time_without_contention_counts_for_the_mean_and_not_for_the_least_share
 
 def test_a_ramp_beyond_the_limit_is_integrated(scenario):
     # It wants 0.2 t cores for 20 s, under a limit of 2, reached at 10 s. Wanted: 0.2 × 20² ÷ 2 = 40; granted: 10 in the
-    # first half, 20 in the second; denied 10. At 20 s it gets 2 of 4. (The first 5 ms, denied less than 1m, do not count.)
+    # first half, 20 in the second; denied 10. At 20 s it gets 2 of 4.
+    # (In the first 5 ms over the limit it is denied less than 1m, which does not count.)
     path = scenario([pod("a", container(limits="cpu: 2"))], {"a": "demand: {cpu: 4 over 20s}"}, seconds=20)
     cpu = outcome(path, "a")
     assert cpu.wanted_us == pytest.approx(40_000_000, abs=5)

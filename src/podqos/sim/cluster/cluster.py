@@ -498,7 +498,7 @@ class SimCluster:
         node.remove(self.queue.now_us)
         self.fleet.drop(name)
         for controller in self._controllers.values():
-            controller.node_removed(name)
+            controller.node_removed(name, self.queue.now_us)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
