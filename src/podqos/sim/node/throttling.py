@@ -120,6 +120,11 @@ class NodeCpu:
         """Whether any container gets less than it wants."""
         return bool(self._bounds)
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether it matters how demands bend, though no sum crosses a mark: one is throttled, or has work to do."""
+        return bool(self._bounds) or self.ledger.has_work
+
     def throttled_by(self, container: SimContainer) -> ThrottledBy:
         """Return what keeps a container from the CPU it wants, as of the last check."""
         return self._bounds.get(container.path, _UNBOUND)[0]
@@ -137,6 +142,8 @@ class NodeCpu:
         container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.ledger.start(container, done)
+        if self.ledger.has_work:
+            self.wanted.rouse(now_us)
         self.look(now_us)
 
     def end(self, container: SimContainer, now_us: int) -> None:
