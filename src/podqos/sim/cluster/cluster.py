@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
-from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
 from podqos.agent.state import PodRecord
@@ -34,10 +35,15 @@ from podqos.sim.scenario.happenings import (
     KubeletRestart,
     NodeAdded,
     NodeLost,
+    Resized,
     stated_fields,
+    with_resources,
 )
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.actors.actors import Actors
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -82,6 +88,10 @@ class SimCluster:
         """By uid: why a pod is being removed."""
         self._given_up_us: dict[str, int] = {}
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
+        self._images: dict[str, set[str]] = {}
+        """By node: the images that it has, if they matter."""
+        self._created: dict[str, Pod] = {}
+        """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self.services: Services | None = None
@@ -90,6 +100,8 @@ class SimCluster:
         """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
+        self._actors: Actors | None = None
+        """Autoscalers, if there are any."""
         self._watching: frozenset[int] = frozenset()
         """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
@@ -102,6 +114,10 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
+        if scenario.has_actors:
+            from podqos.sim.cluster.actors.actors import Actors
+
+            self._actors = Actors(self, self._controllers.values())
         self.services = services_of(self, NOTICED_AFTER_US)
 
     def _plan_all(self) -> None:
@@ -140,6 +156,8 @@ class SimCluster:
                 Drain(self, happening).begin(now_us)
             case KubeletRestart():
                 self._restart_kubelet(happening)
+            case Resized():
+                self._resize_all(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -148,10 +166,15 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if entry.kind is Kind.RESIZED and entry.pod is not None:
+            pod, _ = self.pods[entry.pod.replace("/", "_", 1)]
+            self.control_plane.resized(pod, pod)
         if self.services is not None and entry.kind is not Kind.OVERLOADED:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(self.uid_of(entry.pod))
+        if self._actors is not None:
+            self._actors.saw(entry)
 
     def uid_of(self, key: str) -> str:
         """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
@@ -317,6 +340,7 @@ class SimCluster:
         _, node = self.pods[uid]
         record = self.record_of(uid)
         replica = self._forget(pod)
+        pod = self._created.pop(uid, pod)
         end = PodEnd(pod, replica, node, why, record)
         self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
@@ -373,6 +397,30 @@ class SimCluster:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
 
+    def _resize_all(self, resized: Resized) -> None:
+        """Resize the pods of a workload that are there, or one of them."""
+        for workload in self.scenario.workloads:
+            if f"{workload.kind}/{workload.namespace}/{workload.name}" == resized.workload:
+                self.fleet.wake_all_with(workload)
+                for uid, replica in self.in_order():
+                    pod, _ = self.pods[uid]
+                    if replica.workload is workload and resized.pod in {"", pod.metadata.name}:
+                        self.resize(uid, with_resources(pod, resized.container, resized.resources))
+
+    def resize(self, uid: str, pod: Pod) -> None:
+        """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""
+        before, name = self.pods[uid]
+        self._created.setdefault(uid, before)
+        self.pods[uid] = pod, name
+        self.control_plane.resized(pod, before)
+        node = None if name is None else self.fleet.get(name)
+        if node is not None:
+            node.report(PodResized(pod))
+
+    def images_on(self, name: str) -> set[str]:
+        """Return the images that a node has, also after it was lost."""
+        return self._images.setdefault(name, set())
+
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""
         replicas: int = getattr(self._controllers[id(workload)], "replicas", workload.replicas)
@@ -414,6 +462,27 @@ class SimCluster:
         self._start_again(name)
         for controller in self._controllers.values():
             controller.node_joined(name, now_us)
+
+    def join(self, name: str) -> None:
+        """Let a node join."""
+        self._join(name, self.queue.now_us)
+
+    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+        self.fleet.get(name)
+        return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
+        node = self.fleet.get(name)
+        if node is None:
+            return
+        for _, pod in self.pods_on(name):
+            self._ended(pod, DELETED)
+        node.remove(self.queue.now_us)
+        self.fleet.drop(name)
+        for controller in self._controllers.values():
+            controller.node_removed(name)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""

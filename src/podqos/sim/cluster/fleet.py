@@ -82,6 +82,12 @@ class Fleet:
             if isinstance(happening, NodeLost | NodeAdded):
                 first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
+        kept_back |= {
+            group.name_of(index)
+            for group in scenario.nodes
+            if group.present is not None
+            for index in range(group.present, group.count)
+        }
         busy = _busy(scenario)
         parts = self._first_parts()
         for name in self.names:

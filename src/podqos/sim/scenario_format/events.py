@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from podqos.controllers.drain import DrainSettings
 from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
 from podqos.sim.scenario.scenario import WorkloadChange
@@ -33,6 +34,25 @@ class DrainPart(Part, frozen=True):
     """Whether pods without a controller are evicted; otherwise they make the drain fail."""
     disable_eviction: bool = False
     """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
+
+
+class ChangedResourcesPart(Part, frozen=True):
+    """Requests and limits that change."""
+
+    requests: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, Quantity] = field(default_factory=dict)
+
+
+class ResizePart(Part, frozen=True):
+    """A resize in place of the pods of a workload; pods created later have the resources of the manifest."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+    pod: str = ""
+    """The name of the only pod of the workload that is resized; absent: all."""
+    container: str = ""
+    """Absent: the only container."""
+    resources: ChangedResourcesPart = ChangedResourcesPart()
 
 
 class KubeletChangePart(Struct, frozen=True):
@@ -62,6 +82,8 @@ class EventPart(Part, frozen=True):
     """The machine whose kubelet restarts; its pods keep running."""
     kubelet_config: KubeletChangePart | None = None
     """Machines whose kubelet restarts with other settings."""
+    resize: ResizePart | None = None
+    """Pods whose resources are changed in place."""
 
 
 _Made = Happening | WorkloadChange

@@ -150,7 +150,8 @@ def curves(
         setting.report(path, f"{where}{error.what}", error.fix)
         return (REJECTED,)
     document = shape.document
-    if setting.clock is None or not (document.clock is document.wave is document.random is document.samples is None):
+    has_clock = any(part is not None for part in (document.clock, document.wave, document.random, document.samples))
+    if setting.clock is None or has_clock:
         return moved
     return tuple(replace(curve, clock=setting.clock) for curve in moved)
 
