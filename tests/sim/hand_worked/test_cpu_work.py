@@ -317,12 +317,14 @@ def test_a_lost_node_keeps_its_accounts(tmp_path, scenario):
     assert (cpu.wanted_us, cpu.granted_us) == (80_000_000, 40_000_000)
 
 
-def test_a_demand_that_rises_under_contention_is_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
-    # As above: on 2 cores A wants 2, B wants 0.1 t up to 2 at 20 s. Exactly, A gets 2 − 0.1 t until 10 s and 1 from
-    # there on: 15 + 10 = 25 cpu-s of 40. The middle of the 20 s is just where the line breaks.
-    demands = {"a": "demand: {cpu: 2}", "b": "demand: {cpu: 2 over 20s}"}
-    cpu = outcome(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=20), "a")
-    assert cpu.granted_us == pytest.approx(25_000_000, rel=0.001)
+def test_many_demands_that_rise_under_contention_are_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
+    # On 2 cores nine pods A want 0.2 each: 1.8 in all. One pod B of the same weight wants 0.1 t up to 2 at 20 s: all
+    # fits until 2 s. From there on B, of which 0.2 is the share, gets 0.2: 0.2 by 2 s, and 3.6 from there to 20 s.
+    names = [f"a{index}" for index in range(9)]
+    demands = dict.fromkeys(names, "demand: {cpu: 200m}") | {"b": "demand: {cpu: 2 over 20s}"}
+    cpu = outcome(scenario([pod(name) for name in (*names, "b")], demands, node="cpu: 2", seconds=20), "b")
+    assert cpu.granted_us == pytest.approx(3_800_000, rel=0.001)
+    assert cpu.wanted_us == pytest.approx(20_000_000, rel=0.001)
 
 
 NOISE = "{random: {low: 100m, high: 900m, every: 7s}}"
@@ -367,3 +369,17 @@ def test_a_fleet_in_shards_has_the_figures_of_the_whole(tmp_path, scenario, caps
         assert main(["simulate", path, "-o", "csv", *options]) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
+
+
+def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_it_bends_next(scenario):
+    # As above, without work: on 2 cores A wants 2 and B 0.1 t. B has its half, 1 core, at 10 s, and lacks 1m 10 ms later.
+    demands = {"a": "demand: {cpu: 2}", "b": "demand: {cpu: 2 over 20s}"}
+    done = ran(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=20))
+    told = [entry.time_us for entry in done.entries if entry.kind == "Throttled" and entry.pod == "default/b"]
+    assert [round(time_us / SECOND_US, 4) for time_us in told] == [10.01]
+    (row,) = [row for row in run_summary(done).workloads if row.workload == "default/b"]
+    # Wanted 0.1 × 20² ÷ 2 = 20, granted 5 + 10.
+    assert (row.cpu.wanted_us, row.cpu.granted_us) == (
+        pytest.approx(20_000_000, abs=5),
+        pytest.approx(15_000_000, abs=5),
+    )
