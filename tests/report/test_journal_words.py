@@ -280,7 +280,7 @@ CASES = {
     "a pod of a StatefulSet on a lost node": (
         Kind.TERMINATING,
         NodeUnreachable("worker-1", 300),
-        "web stays Terminating: worker-1 is unreachable, and no kubelet confirms its end (tolerated for 300 s)",
+        "web stays Terminating: worker-1 is unreachable (tolerated for 300 s), and no kubelet confirms the end",
     ),
     "a pod that is updated": (
         Kind.DELETED,

@@ -321,6 +321,19 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class MemoryThrottled(Reason, frozen=True):
+    """A container above its ``memory.high``, whose allocations the kernel slows."""
+
+    high_bytes: int
+    usage_bytes: int
+    denied_bytes: int = 0
+    """How much more it wants at that moment."""
+    delay_us: int = 0
+    """How long it sleeps after every 256 KiB, at that moment."""
+    is_over: bool = False
+    """Whether it gets what it wants again."""
+
+
 class ImagePulled(Reason, frozen=True):
     """An image that a container waited for."""
 
@@ -436,6 +449,14 @@ class DeletedWithJob(Reason, frozen=True):
     """``namespace/name``."""
     reason: str
     """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
+
+
+class SuspendedWorkload(Reason, frozen=True):
+    """The Job or CronJob that was suspended or resumed."""
+
+    workload: str
+    """``namespace/name``."""
+    kind: str
 
 
 class CronJobDue(Reason, frozen=True):
@@ -713,6 +734,7 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | MemoryThrottled
     | ImagePulled
     | ImagePullFailed
     | ResizePending
@@ -729,6 +751,7 @@ Because = (
     | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob
+    | SuspendedWorkload
     | CronJobDue
     | CronJobSkipped
     | NodeUnreachable

@@ -41,6 +41,7 @@ def line(entry: Entry) -> str:
             | Kind.CONDITION_CHANGED
             | Kind.RECLAIMED
             | Kind.THROTTLED
+            | Kind.MEMORY_THROTTLED
             | Kind.REFUSED
             | Kind.READINESS_CHANGED
             | Kind.OVERLOADED
@@ -124,6 +125,8 @@ _VERBS = {
     Kind.JOB_COMPLETE: "complete",
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
+    Kind.SUSPENDED: "suspended",
+    Kind.RESUMED: "resumed",
     Kind.LOST: "lost",
     Kind.JOINED: "joined",
     Kind.REMOVED: "removed",
@@ -192,6 +195,11 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.MemoryThrottled(is_over=True):
+            return "gets all the memory it wants again"
+        case r.MemoryThrottled(high_bytes=high, denied_bytes=denied, delay_us=delay):
+            more = f", wants {mebibytes(denied)} more" if denied else ""
+            return f"is slowed at memory.high {mebibytes(high)}{more}, sleeps {delay / 1000:g} ms per 256Ki"
         case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
             return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
         case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
@@ -219,7 +227,8 @@ def _short(because: r.Because | None) -> str:
         case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
             return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
-            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+            lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"
+            return f"{node} is {lost}, and no kubelet confirms the end"
         case r.SupersededIn(workload=workload, revision=revision):
             return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
         case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():
@@ -233,7 +242,7 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
-        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped() | r.SuspendedWorkload():
             return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)

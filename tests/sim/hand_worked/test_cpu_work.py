@@ -253,7 +253,8 @@ def test_time_without_contention_counts_for_the_mean_and_not_for_the_least_share
 
 def test_a_ramp_beyond_the_limit_is_integrated(scenario):
     # It wants 0.2 t cores for 20 s, under a limit of 2, reached at 10 s. Wanted: 0.2 × 20² ÷ 2 = 40; granted: 10 in the
-    # first half, 20 in the second; denied 10. At 20 s it gets 2 of 4. (5 ms with less than 1m denied do not count.)
+    # first half, 20 in the second; denied 10. At 20 s it gets 2 of 4.
+    # (In the first 5 ms over the limit it is denied less than 1m, which does not count.)
     path = scenario([pod("a", container(limits="cpu: 2"))], {"a": "demand: {cpu: 4 over 20s}"}, seconds=20)
     cpu = outcome(path, "a")
     assert cpu.wanted_us == pytest.approx(40_000_000, abs=5)
@@ -372,7 +373,7 @@ def test_a_fleet_in_shards_has_the_figures_of_the_whole(tmp_path, scenario, caps
 
 
 def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_it_bends_next(scenario):
-    # As above, without work: on 2 cores A wants 2 and B 0.1 t. B has its half, 1 core, at 10 s, and lacks 1m 10 ms later.
+    # As above, without work: on 2 cores A wants 2 and B 0.1 t. B has its half, 1 core, at 10 s, and lacks 1m soon.
     demands = {"a": "demand: {cpu: 2}", "b": "demand: {cpu: 2 over 20s}"}
     done = ran(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=20))
     told = [entry.time_us for entry in done.entries if entry.kind == "Throttled" and entry.pod == "default/b"]
@@ -383,3 +384,24 @@ def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_i
         pytest.approx(20_000_000, abs=5),
         pytest.approx(15_000_000, abs=5),
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds"),
+    [
+        # 20 cpu-s by 20 s at 1 core, then 2 cores: 40 ÷ 2 = 20 s more.
+        ("cpu: 1", "cpu: 2", 40.0),
+        # 40 cpu-s by 20 s at 2 cores, then 1 core: 20 s more.
+        ("cpu: 2", "cpu: 1", 40.0),
+        # The same, without a limit at first.
+        ("memory: 1Gi", "cpu: 1", 40.0),
+    ],
+)
+def test_work_under_a_limit_that_is_resized_goes_on_with_the_new_one(tmp_path, scenario, before, after, seconds):
+    path = scenario(
+        [pod("a", container(requests="cpu: 500m", limits=before))], {"a": "demand: {cpu: 2, work: 60 cpu-s}"}
+    )
+    file = tmp_path / "scenario.yaml"
+    resize = f"{{at: 20s, resize: {{workload: a, resources: {{limits: {{{after}}}}}}}}}"
+    file.write_text(f"{file.read_text()}  events: [{resize}]\n")
+    assert ends(ran(path)) == {"a": [seconds]}

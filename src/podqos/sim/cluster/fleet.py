@@ -116,7 +116,7 @@ class Fleet:
         Where requests are answered it is not.
         """
         workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
-        if any(workload.service is not None for workload in workloads):
+        if self._known.has_services and any(workload.service is not None for workload in workloads):
             return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads

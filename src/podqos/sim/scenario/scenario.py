@@ -193,7 +193,16 @@ class WorkloadScale(Struct, frozen=True):
     replicas: int
 
 
-WorkloadChange = WorkloadRollout | WorkloadScale
+class WorkloadSuspend(Struct, frozen=True):
+    """A user suspends a Job or CronJob, or resumes it."""
+
+    at_us: int
+    workload: str
+    """Its ``identity``."""
+    suspended: bool
+
+
+WorkloadChange = WorkloadRollout | WorkloadScale | WorkloadSuspend
 
 
 class ImageSpec(Struct, frozen=True, gc=False):

@@ -275,12 +275,23 @@ class ScalePart(Part, frozen=True):
     replicas: int | None = None
 
 
+class SuspendPart(Part, frozen=True):
+    """A Job or CronJob."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+
+
 class EventPart(OtherEventPart, frozen=True):
     """An event that happens to a machine or to a workload."""
 
     rollout: RolloutPart | None = None
     rollback: RollbackPart | None = None
     scale: ScalePart | None = None
+    suspend: SuspendPart | None = None
+    """The Job or CronJob that is suspended: a Job's pods are deleted, a CronJob starts no more Jobs."""
+    resume: SuspendPart | None = None
+    """The Job or CronJob that goes on."""
 
 
 class ImagePart(Part, frozen=True):
