@@ -430,6 +430,24 @@ def test_a_deployment_replaces_a_pod_on_a_lost_node_when_it_is_deleted():
     assert story(done, *LIFE, since=1) == [(451.0, "Replaced web-0-r1"), (456.0, "Started web-0-r1")]
 
 
+def test_a_drained_pod_of_a_deployment_is_replaced_while_it_stops_and_one_of_a_statefulset_afterwards():
+    """Drained at 50 s; both take 2 s to stop, and 3 s to be cleaned up.
+
+    The ReplicaSet does not count a pod that is being deleted: replaced at 51 s. w-0 is there until its kubelet has
+    removed it at 55 s, and created 1 s later.
+    """
+    parts = [{"workload": name, "nodes": ["node-0"]} for name in ("w", "web")]
+    timing = {"containerStart": "5s", "containerStop": "2s", "cleanUp": "3s"}
+    sets = workload("StatefulSet", "w", 1), workload("Deployment", "web", 1)
+    done = run_of(*sets, workloads=parts, timing=timing, events=[{"at": "50s", "drain": {"node": "node-0"}}])
+    assert story(done, "Replaced", "Stopped") == [
+        (51.0, "Replaced web-0-r1"),
+        (52.0, "Stopped w-0"),
+        (52.0, "Stopped web-0"),
+        (56.0, "Replaced w-0"),
+    ]
+
+
 # ---- Deployments: progress, rollback, scaling ------------------------------------------------------------------------
 
 
