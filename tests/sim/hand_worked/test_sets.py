@@ -14,6 +14,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import ScenarioReading, read_given_scenario
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.summary import run_summary
+from podqos.sim.variation import Variation, parse_assignment
 from podqos.words.journal import line
 
 FOREVER = {"cpu": "100"}
@@ -657,3 +658,26 @@ def test_a_strategy_that_the_api_server_rejects_is_an_error(kind, spec, field):
     reading = reading_of(workload(kind, "w", None, **spec))
     assert [problem.field.rpartition(".")[2] for problem in reading.problems] == [field]
     assert reading.scenario is None
+
+
+def test_a_what_if_holds_for_later_revisions_too():
+    """``memory@web=300Mi`` adds to the demand of both revisions: 300Mi, not only until 50 s."""
+    files = {
+        "scenario.yaml": {
+            "apiVersion": "podqos.dev/v1alpha1",
+            "kind": "Scenario",
+            "metadata": {"name": "test"},
+            "spec": {
+                "duration": "100s",
+                "nodes": [{"name": "node", "capacity": {"cpu": 4, "memory": "4Gi"}}],
+                "manifests": ["all.json"],
+                "events": [rolled_out("web", "50s")],
+            },
+        },
+        "all.json": workload("Deployment", "web", 1),
+    }
+    given = {name: json.dumps(value).encode() for name, value in files.items()}
+    read = read_given_scenario("scenario.yaml", given, Variation([parse_assignment("memory@web=300Mi")])).loaded()
+    [change] = read.workload_changes
+    assert change.template.demand_of(0, "main").anon_bytes == read.workloads[0].demand_of(0, "main").anon_bytes
+    assert change.template.demand_of(0, "main").anon_bytes.at(0) == 300 * 2**20
