@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo, SuspendedWorkload
 from podqos.agent.state import PodRecord
 from podqos.controllers.pod_garbage import orphans_deleted_us, out_of_service_us
 from podqos.eviction.signals import NodeCondition
@@ -18,7 +19,9 @@ from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.cron_job import CronJobController
 from podqos.sim.cluster.controllers.deployment import DeploymentController
+from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
 from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
@@ -43,7 +46,10 @@ from podqos.sim.scenario.happenings import (
     with_resources,
 )
 from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, tolerates_out_of_service, unreachable_seconds
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale, WorkloadSuspend
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.actors.actors import Actors
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -102,6 +108,8 @@ class SimCluster:
         """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
+        self._actors: Actors | None = None
+        """Autoscalers, if there are any."""
         self._watching: frozenset[int] = frozenset()
         """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
@@ -114,7 +122,11 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
-        self.services = services_of(self, NOTICED_AFTER_US)
+        if scenario.has_actors:
+            from podqos.sim.cluster.actors.actors import Actors
+
+            self._actors = Actors(self, self._controllers.values())
+        self.services = services_of(self, NOTICED_AFTER_US) if known.has_services else None
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -173,6 +185,8 @@ class SimCluster:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(self.uid_of(entry.pod))
+        if self._actors is not None:
+            self._actors.saw(entry)
 
     def uid_of(self, key: str) -> str:
         """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
@@ -204,14 +218,21 @@ class SimCluster:
         self._watching |= {id(workload)}
 
     def _change(self, change: WorkloadChange, controller: Controller, now_us: int) -> None:
-        """Let a user roll out, roll back or scale a workload."""
-        assert isinstance(controller, SetController), f"{change.workload} is not rolled out or scaled"
+        """Let a user roll out, roll back, scale, suspend or resume a workload."""
+        workload = controller.workload
+        name = f"{workload.namespace}/{workload.name}"
+        if isinstance(change, WorkloadSuspend):
+            assert isinstance(controller, JobController | CronJobController), f"{name} is not suspended"
+            kind = Kind.SUSPENDED if change.suspended else Kind.RESUMED
+            self.announce(kind, By.USER, SuspendedWorkload(name, workload.kind))
+            controller.suspend(now_us, suspended=change.suspended)
+            return
         if isinstance(change, WorkloadScale):
-            workload = controller.workload
-            because = ScaledFromTo(f"{workload.namespace}/{workload.name}", controller.replicas, change.replicas)
-            self.announce(Kind.SCALED, By.USER, because)
+            assert isinstance(controller, SetController | JobController), f"{name} is not scaled"
+            self.announce(Kind.SCALED, By.USER, ScaledFromTo(name, controller.replicas, change.replicas))
             controller.scale(change.replicas, now_us)
         else:
+            assert isinstance(controller, SetController), f"{name} is not rolled out"
             controller.roll_out(change, now_us)
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
@@ -468,6 +489,27 @@ class SimCluster:
         self._start_again(name)
         for controller in self._controllers.values():
             controller.node_joined(name, now_us)
+
+    def join(self, name: str) -> None:
+        """Let a node join."""
+        self._join(name, self.queue.now_us)
+
+    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+        self.fleet.get(name)
+        return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
+        node = self.fleet.get(name)
+        if node is None:
+            return
+        for _, pod in self.pods_on(name):
+            self._ended(pod, DELETED)
+        node.remove(self.queue.now_us)
+        self.fleet.drop(name)
+        for controller in self._controllers.values():
+            controller.node_removed(name, self.queue.now_us)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
