@@ -361,6 +361,26 @@ def test_max_unavailable_of_a_statefulset_is_ignored_and_said_to_be():
     assert sorted(story(simulate(reading.loaded()), *LIFE, since=1)) == sorted(UPDATES)
 
 
+@pytest.mark.parametrize(
+    ("policy", "deleted"),
+    [
+        # Two of four at a time: w-3 and w-2 at 50 s. In order, w-3 waits for w-2, and the update for both.
+        ("OrderedReady", [(50, 3), (50, 2), (63, 1), (63, 0)]),
+        # Created together at 53 s, both run at 58 s.
+        ("Parallel", [(50, 3), (50, 2), (58, 1), (58, 0)]),
+    ],
+)
+def test_with_its_feature_gate_max_unavailable_lets_a_statefulset_update_several_at_a_time(policy, deleted):
+    """``updateStatefulSetAfterInvariantEstablished``.
+
+    OrderedReady: w-2 is gone at 52 s, created at 53 s and runs at 58 s; only then w-3 is created, which runs at 63 s.
+    """
+    strategy = {"rollingUpdate": {"maxUnavailable": "50%"}}
+    sts = workload("StatefulSet", "w", 4, podManagementPolicy=policy, updateStrategy=strategy)
+    done = run_of(sts, events=[rolled_out("w", "50s")], featureGates={"MaxUnavailableStatefulSet": True})
+    assert sorted(story(done, "Deleted")) == sorted((float(time), f"Deleted w-{place}") for time, place in deleted)
+
+
 # ---- Deployments: rolling updates ------------------------------------------------------------------------------------
 
 
