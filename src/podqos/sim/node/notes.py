@@ -43,6 +43,8 @@ _MARGIN_BITS = 8
 """So does what is within this part of all memory, as a power of two."""
 _WINDOW_US = 60 * SECOND_US
 """How long moments before the kernel has to kill are kept."""
+_FIRST_PAIRS, _MORE_PAIRS = 32, 16
+"""So many pairs of moments are kept before memory runs out, and so many more for each workload that it takes."""
 
 
 class LaterKill(Struct, frozen=True, gc=False):
@@ -222,6 +224,7 @@ class _Following:
         "_has_read_before",
         "_least",
         "_most",
+        "_pairs_left",
         "_recent",
         "_seen",
         "_seen_asleep",
@@ -255,6 +258,8 @@ class _Following:
         self._told = len(everywhere)
         """How much of that has been read."""
         self._recent: list[Moment] = []
+        self._pairs_left = _FIRST_PAIRS
+        """How many times two moments may still be kept."""
         self._has_read_before = False
         self._seen: tuple[int, ...] = ()
         self._seen_asleep: tuple[Allocation, ...] = ()
@@ -327,8 +332,9 @@ class _Following:
         """Keep how a node looks whose memory is about to run out."""
         usage = self._usage
         used = usage.base + usage.slope * (now_us - usage.since_us)
-        if used + max(0, usage.slope) * _AHEAD_US < self._full:
+        if self._pairs_left == 0 or used + max(0, usage.slope) * _AHEAD_US < self._full:
             return
+        self._pairs_left -= 1
         recent = self._recent
         if recent and recent[-1].time_us != since_us:
             recent.clear()
@@ -386,6 +392,8 @@ class _Following:
         notes.pods.update((used.pod.key, used.pod) for used in seen.snapshot.pods)
         is_known = group.level is OOMLevel.NODE and self._recent and self._recent[-1].time_us == self.now_us
         before = tuple(self._recent) if is_known else ()
+        if group.level is OOMLevel.NODE:
+            self._pairs_left += _MORE_PAIRS
         notes.kills.append(FirstKill(seen, before))
 
     def evicted(self, pod: str, workload: str) -> None:

@@ -349,8 +349,13 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     )
 
 
+def working_set_of(pod: PodMoment) -> int:
+    """Return what the kubelet counts for a pod at a moment."""
+    return pod.kept_bytes + sum([container.working_set_bytes for container in pod.containers])
+
+
 def _usage(pod: Pod, moment: PodMoment) -> PodUsage:
-    working_set = moment.kept_bytes + sum(container.working_set_bytes for container in moment.containers)
+    working_set = working_set_of(moment)
     metadata = pod.metadata
     reference = PodReference(metadata.name, metadata.namespace, metadata.uid)
     stats = PodStats(reference, memory=MemoryStats(working_set_bytes=working_set))
