@@ -309,10 +309,10 @@ def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
         record.pods.setdefault(pod.key, pod)
 
 
-def moment_of(node: SimNode, now_us: int) -> Moment:
-    """Return how a node looks now."""
+def moment_of(node: SimNode, now_us: int, *, with_cpu: bool = True) -> Moment:
+    """Return how a node looks now; dividing the CPU can take most of the time, and is left out on request."""
     world, memory = node.world, node.world.memory
-    granted = world.cpu.granted_milli(now_us)
+    granted = world.cpu.granted_milli(now_us) if with_cpu else {}
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
@@ -349,8 +349,13 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     )
 
 
+def working_set_of(pod: PodMoment) -> int:
+    """Return what the kubelet counts for a pod at a moment."""
+    return pod.kept_bytes + sum([container.working_set_bytes for container in pod.containers])
+
+
 def _usage(pod: Pod, moment: PodMoment) -> PodUsage:
-    working_set = moment.kept_bytes + sum(container.working_set_bytes for container in moment.containers)
+    working_set = working_set_of(moment)
     metadata = pod.metadata
     reference = PodReference(metadata.name, metadata.namespace, metadata.uid)
     stats = PodStats(reference, memory=MemoryStats(working_set_bytes=working_set))
