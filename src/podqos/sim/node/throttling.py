@@ -49,6 +49,8 @@ class NodeCpu:
         self.cpu_milli = cpu_milli
         self.system: Allocation | None = None
         self.wanted = Gauge()
+        self.wants = 0
+        """How often a service has wanted another amount."""
         self.running: dict[str, SimContainer] = {}
         """The containers that want CPU, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
@@ -144,6 +146,7 @@ class NodeCpu:
         if container.cpu is not None and container.cpu.curve.at(0) != cpu_milli:
             curve = constant(cpu_milli)
             container.cpu.turn_to(curve, now_us)
+            self.wants += 1
             self._meter(container).turn_to(curve, now_us)
             self.look(now_us)
 
