@@ -171,6 +171,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = NO_RESOURCES
+    image_pull_policy: str | None = None
     restart_policy: str | None = None
     ports: tuple[ContainerPort, ...] = ()
     restart_policy_rules: tuple[RestartRule, ...] = ()

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from podqos.admission.relevance import Question, rejected, with_names
 from podqos.admission.workloads import Admissions, WorkloadAdmission
+from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.kinds import group_of
@@ -23,6 +24,7 @@ from podqos.manifest.kubelet import Notation
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
@@ -38,10 +40,9 @@ from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
 from podqos.reading.paths import has_folder, with_slashes
-from podqos.sim.scenario.scenario import RolloutSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
-from podqos.sim.scenario_format.rollout_spec import TELLING, RolloutReader
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
@@ -223,6 +224,9 @@ class _Fetched:
         self.problems: list[Problem] = []
         self._file = file
         self._spec = document.spec
+        parts = (part for event in self._spec.events for part in (event.rollout, event.scale) if part is not None)
+        self._changed_later = {part.workload.rpartition("/")[2] for part in parts}
+        """Names of workloads that events change: without any pods, too, they are there."""
         self._stated: dict[str, tuple[Workload, Source, Place]] = {}
         """By identity: the workloads as their manifests state them, and where."""
         self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
@@ -233,6 +237,7 @@ class _Fetched:
             tuple(self._budgets(sources)),
             self._kubelets(),
             self._samples,
+            self._autoscalers(sources, workloads),
             dict(self._revisions(workloads)),
         )
         self.problems = list(dict.fromkeys(self.problems))  # a rollout reads its object again
@@ -259,6 +264,18 @@ class _Fetched:
                 namespace = budget.metadata.namespace or self._spec.namespace
                 yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
 
+    def _autoscalers(
+        self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]
+    ) -> tuple[HorizontalPodAutoscaler, ...]:
+        kinds = {other.kind for source in sources for other in source.reading.others}
+        if "HorizontalPodAutoscaler" not in kinds:
+            return ()
+        from podqos.reading.scenario_autoscalers import found_autoscalers
+
+        autoscalers = found_autoscalers(sources, workloads, self._spec.namespace)
+        self.problems += autoscalers.problems
+        return autoscalers.horizontal
+
     def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
         policies = PolicyCollector(ReadingRules(namespace=self._spec.namespace, doubles=Severity.ERROR))
         for source in sources:
@@ -284,6 +301,11 @@ class _Fetched:
         if own.is_live:
             # An API server has stored it already.
             made = _scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas)
+        elif own.replicas == 0 and own.metadata.name in self._changed_later:
+            admitted = self._admitted(self._admissions.create(replace(own, replicas=1)), source, place)
+            if admitted is None:
+                return None
+            made = replace(admitted, replicas=0)
         else:
             admitted = self._admitted(self._admissions.create(own), source, place)
             if admitted is None:

@@ -17,6 +17,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.autoscaling import horizontal, of_nodes
 from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
@@ -40,11 +41,14 @@ def line(entry: Entry) -> str:
             | Kind.CONDITION_CHANGED
             | Kind.RECLAIMED
             | Kind.THROTTLED
+            | Kind.MEMORY_THROTTLED
             | Kind.REFUSED
             | Kind.READINESS_CHANGED
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.SCALED | Kind.HELD if entry.because is not None:
+            return _short(entry.because)
         case Kind.KUBELET_RESTARTED:
             return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
@@ -93,6 +97,8 @@ _VERBS = {
     Kind.REJECTED: "rejected",
     Kind.ADOPTED: "adopted",
     Kind.WOULD_EVICT: "would have been evicted",
+    Kind.IMAGE_PULLED: "has its image",
+    Kind.IMAGE_PULL_FAILED: "has no image",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
     Kind.RESTARTED: "restarted",
@@ -104,18 +110,26 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.RESIZED: "resized in place",
+    Kind.RESIZE_PENDING: "not resized",
     Kind.CORDONED: "cordoned",
     Kind.UNCORDONED: "uncordoned",
     Kind.DRAINED: "drained",
     Kind.DRAIN_BLOCKED: "not drained",
     Kind.REPLACED: "created by its controller",
+    Kind.SCALED: "scaled",
+    Kind.HELD: "not scaled",
     Kind.PENDING: "waits for a node",
     Kind.JOB_CREATED: "creates Job",
     Kind.JOB_SKIPPED: "skips",
     Kind.JOB_COMPLETE: "complete",
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
+    Kind.SUSPENDED: "suspended",
+    Kind.RESUMED: "resumed",
     Kind.LOST: "lost",
+    Kind.JOINED: "joined",
+    Kind.REMOVED: "removed",
     Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -181,6 +195,23 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.MemoryThrottled(is_over=True):
+            return "gets all the memory it wants again"
+        case r.MemoryThrottled(high_bytes=high, denied_bytes=denied, delay_us=delay):
+            more = f", wants {mebibytes(denied)} more" if denied else ""
+            return f"is slowed at memory.high {mebibytes(high)}{more}, sleeps {delay / 1000:g} ms per 256Ki"
+        case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
+            return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
+        case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
+            return f"{error} {image}{f', next try in {seconds} s' if seconds else ''}"
+        case r.ResizePending(status=status, message=message):
+            return f"{status}: {message}"
+        case r.ResizedTo(containers=containers):
+            return "; ".join(
+                f"{name} {', '.join(f'{field} {value}' for field, value in fields.items())}"
+                for name, fields in containers.items()
+                if fields
+            )
         case r.NewConfiguration(fields=fields):
             return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
@@ -191,8 +222,13 @@ def _short(because: r.Because | None) -> str:
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
+        case r.AutoscalerDecision() as decision:
+            return horizontal(decision)
+        case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
+            return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
-            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+            lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"
+            return f"{node} is {lost}, and no kubelet confirms the end"
         case r.SupersededIn(workload=workload, revision=revision):
             return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
         case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():
@@ -206,7 +242,7 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
-        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped() | r.SuspendedWorkload():
             return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)
@@ -227,7 +263,7 @@ def _of_workload(because: r.RolloutOf | r.ScaledFromTo | r.ProgressDeadlineExcee
             what = "rollback" if is_back else "rollout"
             return f"{what} of {name} {'is complete' if is_complete else 'starts'}: revision {revision}"
         case r.ScaledFromTo(before=before, after=after, replica_set=replica_set):
-            who = f"{name} scales {replica_set}" if replica_set else f"{name} is scaled"
+            who = f"{name} scales ReplicaSet {replica_set}" if replica_set else f"{name} is scaled"
             return f"{who} {'up' if after > before else 'down'} from {before} to {after}"
         case r.ProgressDeadlineExceeded(revision=revision, seconds=seconds) as late:
             pods = f"{late.updated} of {late.replicas} pods updated, {late.available} available"

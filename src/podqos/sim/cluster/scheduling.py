@@ -14,7 +14,7 @@ takes no time here, so a preemption is the same whether it is asynchronous (the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -109,6 +109,19 @@ class Scheduler:
         state.add(view)
         self._where[view.key] = view, state
 
+    @property
+    def states(self) -> Mapping[str, SchedulerNode]:
+        """The nodes that take pods, by name; not to be changed."""
+        return self._states
+
+    def nominated_node(self, view: PodView) -> str | None:
+        """Return the node on which a pending pod waits for its victims to stop."""
+        return self._cluster.nominations.node_of(view)
+
+    def view_of(self, pod: Pod) -> PodView:
+        """Return a pod as the scheduler sees it."""
+        return self._views.of(pod)
+
     def node_of(self, pod: Pod) -> str:
         """Return where a pod is."""
         return self._where[pod.key][1].name
@@ -122,6 +135,18 @@ class Scheduler:
         if found is not None:
             view, state = found
             state.remove(view)
+
+    def resized(self, pod: Pod) -> None:
+        """Count a pod that is there, or waits, with its new requests."""
+        found = self._where.get(pod.key)
+        if found is not None:
+            before, state = found
+            state.remove(before)
+            view = self._views.of(pod)
+            state.add(view)
+            self._where[pod.key] = view, state
+        elif pod.key in self.waiting:
+            self.waiting[pod.key] = self._views.of(pod)
 
     def wait(self, pod: Pod) -> None:
         """Add a pending pod."""

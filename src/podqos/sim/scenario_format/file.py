@@ -6,7 +6,7 @@ it names, and ``resolve`` makes a scenario of all that. All problems are reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -18,17 +18,28 @@ from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProb
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
 from podqos.manifest.times import read_time
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload, WorkloadChange
+from podqos.sim.scenario.scenario import (
+    DEFAULT_START_US,
+    ImageOptions,
+    ImageSpec,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    WorkloadChange,
+)
+from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
 from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.plausibility import check_events
+from podqos.sim.scenario_format.resize_events import ResizeEventReader
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workload_events import StatedRevision, WorkloadEventReader
@@ -61,6 +72,7 @@ class Materials(Struct, frozen=True):
     """By the path that the scenario names."""
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
     """Reads a file of samples; raises ``InputError``."""
+    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
     revisions: Mapping[int, StatedRevision] = {}
     """By place among the events: what a rollout makes of a workload."""
 
@@ -121,15 +133,17 @@ class _Resolution:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
         profile = self._profile()
         kubelets = self._materials.kubelets
-        nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
+        scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)
+        nodes = scaling.node_groups(NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes))
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
+        kubelet_events = KubeletEventReader(nodes, profile, self._report, self._warn)
         start_us, duration_us = self._start_us(), self._setting.duration_us
         workloads = demands.workloads(spec.workloads, self._materials.workloads)
         changes = WorkloadEventReader(demands, workloads, self._materials.revisions, self._report)
-        kubelets_changed = KubeletEventReader(nodes, profile, self._report, self._warn)
-        readers = {**kubelets_changed.readers, **changes.readers}
+        resizes = ResizeEventReader(workloads, profile, self._report)
+        readers = {**changes.readers, **kubelet_events.readers, **resizes.readers}
         events = tuple(EventReader(names, self._report, readers).happenings(spec.events))
         return Scenario(
             name=self._name,
@@ -142,10 +156,21 @@ class _Resolution:
             happenings=tuple(event for event in events if not isinstance(event, WorkloadChange)),
             workload_changes=changes.numbered(event for event in events if isinstance(event, WorkloadChange)),
             budgets=self._materials.budgets,
+            autoscalers=self._autoscalers(workloads),
+            cluster_autoscaler=scaling.autoscaler(nodes, workloads),
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),
         )
+
+    def _autoscalers(self, workloads: Sequence[ScenarioWorkload]) -> tuple[HorizontalPodAutoscaler, ...]:
+        """Return the autoscalers of workloads that a controller keeps."""
+        left = {(workload.namespace, workload.kind, workload.name) for workload in workloads if not workload.recreate}
+        for autoscaler in self._materials.autoscalers:
+            if autoscaler.workload in left:
+                what = f"the HorizontalPodAutoscaler {autoscaler.metadata.name} is ignored: nothing creates its pods"
+                self._warn(("spec", "workloads"), what, "leave out recreate: false")
+        return tuple(known for known in self._materials.autoscalers if known.workload not in left)
 
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
         self.findings.append(FieldProblem(path, what, fix))
@@ -177,7 +202,30 @@ class _Resolution:
 
     def _options(self) -> Options:
         timing = self._spec.timing
-        for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
+        for name, value in (
+            ("plegPeriod", timing.pleg_period),
+            ("statusUpdate", timing.status_update),
+            ("metricsResolution", timing.metrics_resolution),
+        ):
             if value == 0:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
-        return Options(**{f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None})
+        stated = {f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None}
+        pull_us = stated.pop("image_pull_us", 0)
+        return Options(**stated, images=self._images(pull_us))
+
+    def _images(self, pull_us: int) -> ImageOptions | None:
+        parts = self._spec.images
+        for index, part in enumerate(parts):
+            if not part.image:
+                self._report(("spec", "images", index, "image"), "Required value", "name an image of the manifests")
+        if not parts and not pull_us:
+            return None
+        images = {
+            part.image: ImageSpec(
+                None if part.size is None else part.size.value,
+                None if part.pull is None else int(part.pull),
+                part.unavailable,
+            )
+            for part in parts
+        }
+        return ImageOptions(images, pull_us)

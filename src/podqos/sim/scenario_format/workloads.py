@@ -11,7 +11,7 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.pod import Pod
 from podqos.placement.workloads import MOST_PODS
-from podqos.sim.engine.curve import Curve, constant
+from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario.service import ServiceDemand
@@ -168,6 +168,8 @@ class DemandReader:
             if node not in self._known_nodes:
                 fix = suggestion(node, self._nodes[:1000])
                 self._report((*path, "nodes", index), f'no such node: "{node}"', fix)
+        # Each Job of a CronJob begins anew.
+        self._setting = replace(self._setting, clock=None if workload.cron is None else Clock.CONTAINER)
         if part.replicas is not None:
             workload = _with_replicas(workload, max(0, part.replicas))
         return replace(
