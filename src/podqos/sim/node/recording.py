@@ -149,6 +149,8 @@ class Recorder:
         """Nodes that have changed, and when: their new state is recorded before the next event."""
         self._states: dict[str, AgentState] = {}
         """By node: the state of its agent before the current event."""
+        self._wants: dict[str, int] = {}
+        """By node: how often services there had wanted other amounts of CPU before it."""
         self._perhaps: dict[str, tuple[Moment, tuple[Pod, ...]]] = {}
         """By node: how it looked before an event that may be about others, and its pods."""
         self._machines: dict[str, SimNode] = {}
@@ -184,6 +186,7 @@ class Recorder:
             else:
                 self._take(record, node, now_us)
         self._states[node.name] = node.state
+        self._wants[node.name] = node.world.cpu.wants
 
     def _follow_looks(self, record: NodeRecord, node: SimNode, now_us: int) -> None:
         """Note the first look of a machine that has just come while it is still ahead.
@@ -209,7 +212,7 @@ class Recorder:
         _note_looks(record, node, now_us)
         seen = self._perhaps.pop(node.name, None)
         if seen is not None:
-            if node.state is self._states[node.name]:
+            if node.state is self._states[node.name] and node.world.cpu.wants == self._wants[node.name]:
                 return
             self._add(record, *seen)
         if record.moments and record.moments[-1].time_us == now_us:
