@@ -347,6 +347,23 @@ def test_a_drain_waits_until_the_pods_are_gone_and_checks_every_second():
     ]  # fmt: skip
 
 
+def test_a_replica_set_replaces_an_evicted_pod_while_it_still_stops():
+    """Both pods are on a and sleep for 10 s in preStop; minAvailable 1.
+
+    10 s: web-0 is evicted, web-1 refused (needs 1, has 1). A pod with a deletion timestamp does not count for its
+    ReplicaSet (FilterActivePods): the replacement is made at 11 s and runs on b. 15 s: web-1 is evicted. web-0 is gone
+    at 20 s, web-1 at 25 s, after kubectl's look at that moment: the drain ends with the next, at 26 s.
+    """
+    made = [deployment("web", 2), budget("web", minAvailable=1)]
+    made[0]["spec"]["template"]["spec"]["containers"][0] |= sleeping(10)
+    done = drained(made, {"web": ["a"]}, {})
+    rows = [row[:2] for row in happened(done, "Drained", "Replaced", "Stopped")]
+    assert rows == [
+        (10, "Drained"), (11, "Replaced"), (15, "Drained"), (16, "Replaced"), (20, "Stopped"), (25, "Stopped"),
+        (26, "Drained"),
+    ]  # fmt: skip
+
+
 # ---- the kubelet restarts, or gets another configuration -------------------------------------------------------------
 
 

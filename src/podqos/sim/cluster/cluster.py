@@ -18,8 +18,9 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
-from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.controller import DELETED, DRAINED, NODE_LOST, Controller, PodEnd
 from podqos.sim.cluster.controllers.cron_job import CronJobController
+from podqos.sim.cluster.controllers.deployment import DeploymentController
 from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
@@ -95,6 +96,8 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._images: dict[str, set[str]] = {}
         """By node: the images that it has, if they matter."""
+        self._replaced_early: set[str] = set()
+        """The uids of pods that still stop, but whose controllers have heard that they are gone."""
         self._created: dict[str, Pod] = {}
         """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
@@ -270,7 +273,8 @@ class SimCluster:
 
     def expected_pods(self) -> Iterable[Pod]:
         """Return the pods that should run, without those on idle nodes."""
-        return [pod for pod, _ in self.pods.values()] + list(self._awaited.values())
+        there = [pod for uid, (pod, _) in self.pods.items() if uid not in self._replaced_early]
+        return there + list(self._awaited.values())
 
     def healthy_pods(self) -> Iterator[Pod]:
         """Yield the pods whose containers all run and that are not being removed, without those on idle nodes."""
@@ -341,6 +345,21 @@ class SimCluster:
         node = self.fleet.get(name)
         if node is not None:
             node.report(PodDeleted(uid, grace_seconds))
+        if why == DRAINED and uid in self.pods:
+            self._replace_early(uid)
+
+    def _replace_early(self, uid: str) -> None:
+        """Let the controller of a ReplicaSet replace a pod that is evicted through the API while it still stops.
+
+        Source: pkg/controller/controller_utils.go (FilterActivePods): a pod with a deletion timestamp does not count.
+        """
+        replica = self._replicas[uid]
+        controller = self._controllers[id(replica.workload)]
+        if isinstance(controller, DeploymentController):
+            pod, node = self.pods[uid]
+            self._replaced_early.add(uid)
+            end = PodEnd(self._created.get(uid, pod), replica, node, DRAINED, self.record_of(uid))
+            controller.ended(end, self.queue.now_us)
 
     def _forget(self, pod: Pod) -> Replica:
         uid = pod.metadata.uid
@@ -357,6 +376,9 @@ class SimCluster:
         record = self.record_of(uid)
         replica = self._forget(pod)
         pod = self._created.pop(uid, pod)
+        if uid in self._replaced_early:
+            self._replaced_early.discard(uid)
+            return
         end = PodEnd(pod, replica, node, why, record)
         self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
