@@ -320,7 +320,7 @@ def moment_of(node: SimNode, now_us: int, *, with_cpu: bool = True) -> Moment:
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
         available_bytes=memory.machine.total_bytes - working_set_bytes(world, now_us),
-        system_bytes=memory.system_working_set_bytes(now_us),
+        system_bytes=memory.system_working_set_bytes(now_us) - memory.seen_huge_bytes,
         pods={pod.key: _pod(pod, granted, now_us) for pod in world.pods.values() if not pod.is_gone},
         left=left_of(world.signals(), now_us),
     )
