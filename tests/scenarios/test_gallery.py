@@ -176,7 +176,7 @@ class TestProbeStarvation:
         killed = [pod for _, _, pod in told("probe-starvation", "Unhealthy")]
         assert sorted(killed) == sorted(2 * ["search-0", "search-1", "search-2"])
         assert told("probe-starvation", "Unhealthy")[0][0] == 61.0
-        assert failed_requests("probe-starvation") == pytest.approx(0.19, abs=0.01)
+        assert failed_requests("probe-starvation") == pytest.approx(0.2, abs=0.01)
 
     def test_with_a_higher_limit_nobody_is_slowed(self):
         assert outcome("probe-starvation", "limits.cpu@search=1500m") == []
