@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
+    AutoscalerDecision,
     Because,
     CleanUpGain,
     ConditionStatus,
@@ -18,8 +19,13 @@ from podqos.agent.reasons import (
     GuardMode,
     LimitReached,
     LocalStorageExceeded,
+    NodeGroupScaled,
+    NodeNeeded,
+    NodeRemovedFrom,
     NodesRefusing,
+    NodeUnneeded,
     NodeUnreachable,
+    NoNodeGroup,
     NoPlace,
     NotAdmitted,
     NothingToDo,
@@ -191,6 +197,76 @@ CASES = {
         RoomForCritical("ns/high", {"cpu": 500, "memory": 200 << 20}, QOSClass.BURSTABLE),
         "web preempted: makes room for critical pod ns/high, which needs 500m more cpu and 200Mi more memory",
     ),
+    "an autoscaler that wants more than it may": (
+        Kind.SCALED,
+        AutoscalerDecision(
+            autoscaler="ns/web",
+            workload="ns/web",
+            current=8,
+            desired=10,
+            metric="cpu",
+            usage=120,
+            target=80,
+            percent=True,
+            proposed=12,
+            recommended=12,
+            limited_by="TooManyReplicas",
+            unready=1,
+        ),
+        (
+            "web scaled from 8 to 10 replicas: cpu 120 % of requests, target 80 %, asks for 12, maxReplicas is 10, "
+            "1 pod not ready yet"
+        ),
+    ),
+    "a node group that grows": (
+        Kind.SCALED,
+        NodeGroupScaled(
+            group="worker",
+            before=1,
+            after=3,
+            maximum=10,
+            pods=("ns/web-4", "ns/web-5"),
+            expander="least-waste",
+            wasted_cpu_percent=25,
+            wasted_memory_percent=81,
+            compared={"worker": 53, "big": 77},
+            provision_seconds=60,
+        ),
+        (
+            "node group worker enlarged from 1 to 3 nodes for web-4 and 1 more pod, which join in 60 s; "
+            "least-waste: 53 % unused, big 77 %"
+        ),
+    ),
+    "no node group helps": (
+        Kind.HELD,
+        NoNodeGroup(("ns/web-4",), {"worker": "MaxSizeReached", "big": "DoesNotFit"}),
+        "no node group helps web-4: worker has its maximum size, big has nodes that do not take them",
+    ),
+    "an unneeded node": (
+        Kind.SCALED,
+        NodeUnneeded(group="worker", before=3, after=2, resource="cpu", used_percent=25, seconds=610, moved=("ns/a",)),
+        (
+            "the node is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
+            "group worker from 3 to 2 nodes"
+        ),
+    ),
+    "a node that is kept": (
+        Kind.HELD,
+        NodeNeeded("cpu", 25, "LocalStorageRequested", "ns/web-4"),
+        "the node is kept though 25 % of cpu is requested: ns/web-4 has local storage",
+    ),
+    "a pod on a node that is removed": (
+        Kind.DELETED,
+        NodeRemovedFrom("worker-1"),
+        "web deleted: worker-1 is being removed",
+    ),
+    "an autoscaler without metrics": (
+        Kind.HELD,
+        AutoscalerDecision(
+            autoscaler="ns/web", workload="ns/web", current=1, desired=1, metric="memory", failed="NoRequest"
+        ),
+        "web stays at 1 replica: no usable metric memory (a container has no request for it)",
+    ),
     "replaced": (
         Kind.REPLACED,
         ReplacementFor("ns/old", "Evicted"),
@@ -204,7 +280,7 @@ CASES = {
     "a pod of a StatefulSet on a lost node": (
         Kind.TERMINATING,
         NodeUnreachable("worker-1", 300),
-        "web stays Terminating: worker-1 is unreachable, and no kubelet confirms its end (tolerated for 300 s)",
+        "web stays Terminating: worker-1 is unreachable (tolerated for 300 s), and no kubelet confirms the end",
     ),
     "a pod that is updated": (
         Kind.DELETED,

@@ -321,6 +321,19 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class MemoryThrottled(Reason, frozen=True):
+    """A container above its ``memory.high``, whose allocations the kernel slows."""
+
+    high_bytes: int
+    usage_bytes: int
+    denied_bytes: int = 0
+    """How much more it wants at that moment."""
+    delay_us: int = 0
+    """How long it sleeps after every 256 KiB, at that moment."""
+    is_over: bool = False
+    """Whether it gets what it wants again."""
+
+
 class ImagePulled(Reason, frozen=True):
     """An image that a container waited for."""
 
@@ -438,6 +451,14 @@ class DeletedWithJob(Reason, frozen=True):
     """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
 
 
+class SuspendedWorkload(Reason, frozen=True):
+    """The Job or CronJob that was suspended or resumed."""
+
+    workload: str
+    """``namespace/name``."""
+    kind: str
+
+
 class CronJobDue(Reason, frozen=True):
     """The Job that a CronJob created, and for when."""
 
@@ -516,6 +537,99 @@ class ProgressDeadlineExceeded(Reason, frozen=True):
     """How many of its pods have the newest template."""
     available: int
     replicas: int
+
+
+class AutoscalerDecision(Reason, frozen=True, kw_only=True):
+    """What a HorizontalPodAutoscaler saw and decided."""
+
+    autoscaler: str
+    """``namespace/name``."""
+    workload: str
+    """``namespace/name``."""
+    current: int
+    """The replicas that the workload was set to."""
+    desired: int
+    """Those that it is set to now."""
+    metric: str = ""
+    """The metric that decided: ``cpu``, or ``cpu of web`` for one container."""
+    usage: int | None = None
+    """The average of the pods that count: percent of requests, millicores or bytes."""
+    target: int | None = None
+    percent: bool = False
+    """Whether usage and target are percentages of requests."""
+    proposed: int | None = None
+    """The replicas that the metric asks for."""
+    recommended: int | None = None
+    """The same after recent recommendations were taken into account."""
+    stabilized: str = ""
+    """``ScaleDownStabilized`` or ``ScaleUpStabilized``: a recent recommendation was applied instead."""
+    limited_by: str = ""
+    """The reason of the condition ScalingLimited: ``TooManyReplicas``, ``ScaleUpLimit``, …"""
+    failed: str = ""
+    """Why the metric gives no number: ``NoRequest``, ``NoMetrics``, …"""
+    missing: int = 0
+    """How many pods had no metric."""
+    unready: int = 0
+    """How many pods did not count because they are pending or not ready."""
+
+
+class NodeGroupScaled(Reason, frozen=True, kw_only=True):
+    """The node group that the cluster autoscaler enlarged, and for which pods."""
+
+    group: str
+    before: int
+    """Its nodes, with those that had been asked for."""
+    after: int
+    maximum: int
+    pods: tuple[str, ...]
+    """The pods that would go to the new nodes."""
+    expander: str
+    wasted_cpu_percent: int
+    wasted_memory_percent: int
+    """What would be left of the new nodes."""
+    compared: dict[str, int] = {}
+    """By group that would have helped: the average of both, in percent."""
+    provision_seconds: float = 0.0
+    """When the nodes join."""
+
+
+class NoNodeGroup(Reason, frozen=True):
+    """Why the cluster autoscaler adds no node for pods that wait."""
+
+    pods: tuple[str, ...]
+    refused: dict[str, str]
+    """By group: ``MaxSizeReached`` or ``DoesNotFit``."""
+
+
+class NodeUnneeded(Reason, frozen=True, kw_only=True):
+    """Why the cluster autoscaler removes a node."""
+
+    group: str
+    before: int
+    after: int
+    resource: str
+    """Of cpu and memory the one of which more is requested."""
+    used_percent: int
+    seconds: float
+    """For how long it was unneeded."""
+    moved: tuple[str, ...] = ()
+    """The pods that are evicted and fit elsewhere."""
+
+
+class NodeNeeded(Reason, frozen=True):
+    """Why the cluster autoscaler keeps a node of which little is requested."""
+
+    resource: str = ""
+    used_percent: int = 0
+    why: str = ""
+    """``NoPlaceToMovePods``, ``EvictionTimedOut``, or why a pod must not be moved."""
+    pod: str = ""
+
+
+class NodeRemovedFrom(Reason, frozen=True):
+    """The node that a pod leaves because the cluster autoscaler removes it."""
+
+    node: str
 
 
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -620,6 +734,7 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | MemoryThrottled
     | ImagePulled
     | ImagePullFailed
     | ResizePending
@@ -628,8 +743,15 @@ Because = (
     | BudgetRefuses
     | DrainResult
     | ReplacementFor
+    | AutoscalerDecision
+    | NodeGroupScaled
+    | NoNodeGroup
+    | NodeUnneeded
+    | NodeNeeded
+    | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob
+    | SuspendedWorkload
     | CronJobDue
     | CronJobSkipped
     | NodeUnreachable

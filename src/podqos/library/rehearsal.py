@@ -37,7 +37,6 @@ from podqos.host.runtimes.process import ProcessRuntime
 from podqos.kernel.memory import machine
 from podqos.library.numbers import positive_number
 from podqos.manifest.plain import Plain
-from podqos.model.assumption import of_version
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
@@ -47,6 +46,7 @@ from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.run import simulate
 from podqos.sim.scaling import ScaleFactors, scaled
+from podqos.sim.scenario.assumptions import assumptions_of
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.sim.scenario.scenario import MachineSpec, Scenario
 from podqos.survival.comparison import Rehearsal, Tolerance, compare
@@ -113,7 +113,7 @@ def rehearse(
         victims=found.victims,
         left_out=tuple(left_out),
         notes=notes,
-        assumptions=of_version(scenario.profile),
+        assumptions=assumptions_of(scenario),
     )
     return Rehearsed(report, journal)
 
@@ -186,6 +186,7 @@ def unrehearsable(scenario: Scenario) -> list[str]:
         ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) or demand.volumes for demand in demands)),
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
         ("containers that exit on their own", any(demand.ends for demand in demands)),
+        ("services", any(demand.service is not None for demand in demands)),
         ("events", bool(scenario.happenings or scenario.workload_changes)),
     ):
         if found:

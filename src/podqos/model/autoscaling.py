@@ -138,6 +138,10 @@ class MetricTarget(Struct, frozen=True, gc=False, rename="camel"):
     average_utilization: int | None = None
     """In percent of the request."""
     average_value: Quantity | None = None
+    type: str = ""
+    """``Utilization``, ``AverageValue`` or ``Value``."""
+    value: Quantity | None = None
+    """The target of the metric as a whole."""
 
 
 class ResourceMetric(Struct, frozen=True, gc=False, rename="camel"):
@@ -162,11 +166,55 @@ class ResourceMetric(Struct, frozen=True, gc=False, rename="camel"):
         return self.target.average_value or self.target_average_value
 
 
-class Metric(Struct, frozen=True, gc=False, rename="camel"):
-    """A metric of an autoscaler; only resource metrics are modelled."""
+class MetricIdentifier(Struct, frozen=True, gc=False):
+    """The name of a metric that is not a resource."""
 
+    name: str = ""
+
+
+class OtherMetric(Struct, frozen=True, gc=False, rename="camel"):
+    """A metric of pods, of an object, or from outside of the cluster."""
+
+    metric: MetricIdentifier = MetricIdentifier()
+    described_object: ScaleTarget = ScaleTarget()
+    target: MetricTarget = MetricTarget()
+
+
+class Metric(Struct, frozen=True, gc=False, rename="camel"):
+    """A metric of an autoscaler: exactly one of these."""
+
+    type: str = ""
     resource: ResourceMetric | None = None
     container_resource: ResourceMetric | None = None
+    pods: OtherMetric | None = None
+    of_object: OtherMetric | None = field(default=None, name="object")
+    external: OtherMetric | None = None
+
+
+class HPAScalingPolicy(Struct, frozen=True, gc=False, rename="camel"):
+    """How many replicas, or what part of them, may be added or removed within a period."""
+
+    type: str = ""
+    """``Pods`` or ``Percent``."""
+    value: int = 0
+    period_seconds: int = 0
+
+
+class HPAScalingRules(Struct, frozen=True, gc=False, rename="camel"):
+    """How fast replicas change in one direction."""
+
+    stabilization_window_seconds: int | None = None
+    select_policy: str | None = None
+    """``Max``, ``Min`` or ``Disabled``."""
+    policies: tuple[HPAScalingPolicy, ...] | None = None
+    tolerance: Quantity | None = None
+
+
+class HPABehavior(Struct, frozen=True, gc=False, rename="camel"):
+    """How fast replicas change."""
+
+    scale_up: HPAScalingRules | None = None
+    scale_down: HPAScalingRules | None = None
 
 
 _DEFAULT_UTILIZATION = 80
@@ -184,6 +232,7 @@ class HorizontalPodAutoscalerSpec(Struct, frozen=True, gc=False):
     metrics: tuple[Metric, ...] = ()
     target_cpu_utilization: int | None = field(default=None, name="targetCPUUtilizationPercentage")
     """In autoscaling/v1, instead of metrics."""
+    behavior: HPABehavior | None = None
 
 
 class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
@@ -196,6 +245,11 @@ class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
     def target(self) -> ScaleTarget:
         """The workload whose pods it counts."""
         return self.spec.scale_target_ref
+
+    @property
+    def workload(self) -> tuple[str, str, str]:
+        """The same by namespace, kind and name."""
+        return self.metadata.namespace, self.target.kind, self.target.name
 
     @property
     def resource_metrics(self) -> tuple[ResourceMetric, ...]:

@@ -24,6 +24,7 @@ from podqos.manifest.kubelet import Notation
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
@@ -236,6 +237,7 @@ class _Fetched:
             tuple(self._budgets(sources)),
             self._kubelets(),
             self._samples,
+            self._autoscalers(sources, workloads),
             dict(self._revisions(workloads)),
         )
         self.problems = list(dict.fromkeys(self.problems))  # a rollout reads its object again
@@ -261,6 +263,18 @@ class _Fetched:
                     continue
                 namespace = budget.metadata.namespace or self._spec.namespace
                 yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
+
+    def _autoscalers(
+        self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]
+    ) -> tuple[HorizontalPodAutoscaler, ...]:
+        kinds = {other.kind for source in sources for other in source.reading.others}
+        if "HorizontalPodAutoscaler" not in kinds:
+            return ()
+        from podqos.reading.scenario_autoscalers import found_autoscalers
+
+        autoscalers = found_autoscalers(sources, workloads, self._spec.namespace)
+        self.problems += autoscalers.problems
+        return autoscalers.horizontal
 
     def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
         policies = PolicyCollector(ReadingRules(namespace=self._spec.namespace, doubles=Severity.ERROR))

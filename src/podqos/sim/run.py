@@ -141,7 +141,8 @@ class Simulation:
 
 def _columns(scenario: Scenario, known: KnownNodes, asked: bool | None) -> MakeColumns | None:
     """Return what nodes put the parts of their sums to sleep with; None where bends are followed one by one."""
-    if asked is False or (asked is None and known.bends < _MANY_BENDS):
+    # Autoscalers measure often: nothing would sleep for long.
+    if asked is False or scenario.has_actors or (asked is None and known.bends < _MANY_BENDS):
         return None
     try:
         from podqos.sim.engine.columns import Columns

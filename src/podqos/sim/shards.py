@@ -44,6 +44,8 @@ class TogetherReason(StrEnum):
     """A workload is rolled out or scaled."""
     REPLACED = "Replaced"
     """A controller made a pod that could go to any node."""
+    AUTOSCALED = "Autoscaled"
+    """An autoscaler changes workloads or nodes."""
     SERVICE = "Service"
     """The requests to a workload are divided among its pods on all nodes."""
     JOB = "Job"
@@ -77,6 +79,8 @@ def together(scenario: Scenario) -> Together | None:
     """Return why a scenario cannot be split; None if it can, unless a pod is replaced."""
     if len(scenario.node_names) == 1:
         return Together(TogetherReason.ONE_NODE)
+    if scenario.has_actors:
+        return Together(TogetherReason.AUTOSCALED, next(scenario.actor_names))
     for happening in scenario.happenings:
         if isinstance(happening, Drained):
             return Together(TogetherReason.DRAINED, happening.node)

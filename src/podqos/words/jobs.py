@@ -8,9 +8,10 @@ from podqos.agent import reasons as r
 from podqos.sim.summary import JobOutcomes
 from podqos.wording import counted, listed
 
-JobReasons = r.JobEnded | r.DeletedWithJob | r.CronJobDue | r.CronJobSkipped
+JobReasons = r.JobEnded | r.DeletedWithJob | r.CronJobDue | r.CronJobSkipped | r.SuspendedWorkload
 
 _DELETED = {
+    "SuccessPolicy": "Job {job} is complete (SuccessPolicy)",
     "Suspended": "Job {job} is suspended",
     "Surplus": "Job {job} needs fewer pods",
     "TTLExpired": "Job {job}: ttlSecondsAfterFinished has passed",
@@ -30,6 +31,8 @@ def job_words(because: JobReasons) -> str:
             late_words = f", {late} s late" if late else ""
             missed = ", more than 100 runs missed" if many else ""
             return f"{_name(job)} for {scheduled}{late_words}{missed}"
+        case r.SuspendedWorkload(workload=workload, kind=kind):
+            return f"{kind} {_name(workload)}"
         case r.CronJobSkipped(scheduled=scheduled, reason="JobAlreadyActive", active=active):
             jobs = listed([_name(job) for job in active])
             return f"the run of {scheduled}: {jobs} still active (concurrencyPolicy: Forbid)"
@@ -54,6 +57,8 @@ def job_line(because: JobReasons, verb: str) -> str:
             return f"CronJob {_name(cron_job)} {verb} {job_words(because)}"
         case r.DeletedWithJob():
             return f"{verb}: {job_words(because)}"
+        case r.SuspendedWorkload():
+            return f"{job_words(because)} {verb}"
         case r.JobEnded(job=job):
             return f"Job {_name(job)} {verb}: {job_words(because)}"
 

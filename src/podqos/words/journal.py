@@ -17,6 +17,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
+from podqos.words.autoscaling import horizontal, of_nodes
 from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
@@ -40,11 +41,14 @@ def line(entry: Entry) -> str:
             | Kind.CONDITION_CHANGED
             | Kind.RECLAIMED
             | Kind.THROTTLED
+            | Kind.MEMORY_THROTTLED
             | Kind.REFUSED
             | Kind.READINESS_CHANGED
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.SCALED | Kind.HELD if entry.because is not None:
+            return _short(entry.because)
         case Kind.KUBELET_RESTARTED:
             return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
@@ -113,13 +117,19 @@ _VERBS = {
     Kind.DRAINED: "drained",
     Kind.DRAIN_BLOCKED: "not drained",
     Kind.REPLACED: "created by its controller",
+    Kind.SCALED: "scaled",
+    Kind.HELD: "not scaled",
     Kind.PENDING: "waits for a node",
     Kind.JOB_CREATED: "creates Job",
     Kind.JOB_SKIPPED: "skips",
     Kind.JOB_COMPLETE: "complete",
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
+    Kind.SUSPENDED: "suspended",
+    Kind.RESUMED: "resumed",
     Kind.LOST: "lost",
+    Kind.JOINED: "joined",
+    Kind.REMOVED: "removed",
     Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -185,6 +195,11 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.MemoryThrottled(is_over=True):
+            return "gets all the memory it wants again"
+        case r.MemoryThrottled(high_bytes=high, denied_bytes=denied, delay_us=delay):
+            more = f", wants {mebibytes(denied)} more" if denied else ""
+            return f"is slowed at memory.high {mebibytes(high)}{more}, sleeps {delay / 1000:g} ms per 256Ki"
         case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
             return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
         case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
@@ -207,8 +222,13 @@ def _short(because: r.Because | None) -> str:
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
+        case r.AutoscalerDecision() as decision:
+            return horizontal(decision)
+        case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
+            return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
-            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+            lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"
+            return f"{node} is {lost}, and no kubelet confirms the end"
         case r.SupersededIn(workload=workload, revision=revision):
             return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
         case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():
@@ -222,7 +242,7 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
-        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped() | r.SuspendedWorkload():
             return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)

@@ -697,3 +697,61 @@ def test_a_shorter_toleration_gives_up_sooner():
     assert [at for at, _, _ in happened(done, "Replaced")] == []
     done = lost_and_back("190s", tolerations=own)
     assert [at for at, _, _ in happened(done, "Replaced")] == [181]
+
+
+# ---- MemoryQoS: a container above memory.high is slowed --------------------------------------------------------------
+
+QOS_KUBELET = {
+    "evictionHard": {"memory.available": "0%"},
+    "enforceNodeAllocatable": [],
+    "featureGates": {"MemoryQoS": True},
+    "memoryThrottlingFactor": 0.5,
+}
+
+
+def slowed(demand: dict, **spec: object) -> FinishedRun:
+    """Run a container with memory.high = 100Mi + 0.5 × (400Mi - 100Mi) = 250Mi."""
+    work = [{"workload": "web", "nodes": ["n"], "demand": demand}]
+    nodes = [{**NODE, "kubelet": QOS_KUBELET}]
+    return run_of([sized("web", "100Mi", "400Mi")], work, nodes=nodes, **spec)
+
+
+def test_a_container_that_asks_for_more_than_its_limit_is_slowed_at_memory_high_and_killed_much_later():
+    """It wants 600Mi at 10 s. Up to 1/80 above 250Mi it is not slowed: x = 3.125Mi.
+
+    Then x³ grows by 12288 B/s × high² until x = high / √32 = 44.2Mi, where it sleeps the longest: after 117.8 s. From
+    there 128Ki/s: (150 - 44.2)Mi / 128Ki/s = 846.5 s. So the limit is reached after 964.3 s, at 974.3 s (steps of 1 s
+    and 10 s).
+    """
+    done = slowed({"memory": {"steps": {"0s": "50Mi", "10s": "600Mi"}}}, duration="1100s")
+    (began, _, _), *_ = happened(done, "MemoryThrottled")
+    (killed, _, _), *_ = happened(done, "OOMKilled")
+    assert (began, killed) == (10, pytest.approx(974.3, abs=10))
+    high = 250 * MI
+    seconds = ((high**2 / 32) ** 1.5 - (high / 80) ** 3) / (12288 * high**2)
+    assert seconds == pytest.approx(117.8, abs=0.1)
+    (first,) = [entry.because for entry in done.entries if entry.kind == "MemoryThrottled"][:1]
+    assert (first.high_bytes, first.denied_bytes >> 20) == (high, 346)
+
+
+def test_a_slow_leak_is_slowed_where_the_kernel_sleeps_longer_than_it_takes():
+    """1Mi/s: 256Ki every 0.25 s. The sleep 64 s × f² is as long at f = 1/16: at 250Mi + 15.6Mi, after 265.6 s.
+
+    Looked at every second: a step that would grow less than 1Mi begins within two seconds of that.
+    """
+    done = slowed({"memory": "0 + 1Mi per 1s"}, duration="300s")
+    (began, _, _), *_ = happened(done, "MemoryThrottled")
+    assert began == pytest.approx(265.6, abs=2)
+
+
+def test_page_cache_is_reclaimed_at_memory_high_before_anyone_is_slowed():
+    """100Mi private, and page cache that rises to 300Mi: all above 250Mi is reclaimed, nobody sleeps or is killed."""
+    done = slowed({"memory": "100Mi", "inactiveFile": "300Mi over 60s"})
+    assert happened(done, "MemoryThrottled", "OOMKilled") == []
+
+
+def test_a_container_that_wants_less_again_is_no_longer_slowed():
+    done = slowed({"memory": {"steps": {"0s": "50Mi", "10s": "600Mi", "30500ms": "50Mi"}}})
+    entries = [entry for entry in done.entries if entry.kind == "MemoryThrottled"]
+    assert [(entry.time_us / SECOND_US, entry.because.is_over) for entry in entries] == [(10, False), (30.5, True)]
+    assert happened(done, "OOMKilled") == []

@@ -18,6 +18,8 @@ def together_words(why: Together) -> str:
         case TogetherReason.REPLACED:
             when = seconds(why.time_us, 1)
             return f"at {when} {why.what} replaces a pod and may go to any node (`recreate: false` makes none)"
+        case TogetherReason.AUTOSCALED:
+            return f"the {why.what} may change any node"
         case TogetherReason.SERVICE:
             return f"the requests to {why.what} are divided among its pods on all nodes"
         case TogetherReason.JOB:

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo, SuspendedWorkload
 from podqos.agent.state import PodRecord
+from podqos.controllers.pod_garbage import orphans_deleted_us, out_of_service_us
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.cron_job import CronJobController
+from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
 from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
@@ -33,13 +37,18 @@ from podqos.sim.scenario.happenings import (
     Happening,
     KubeletRestart,
     NodeAdded,
+    NodeDeleted,
     NodeLost,
+    OutOfService,
     Resized,
     stated_fields,
     with_resources,
 )
-from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, tolerates_out_of_service, unreachable_seconds
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale, WorkloadSuspend
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.actors.actors import Actors
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -96,6 +105,8 @@ class SimCluster:
         """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
+        self._actors: Actors | None = None
+        """Autoscalers, if there are any."""
         self._watching: frozenset[int] = frozenset()
         """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
@@ -108,7 +119,11 @@ class SimCluster:
             which for which, controller in self._controllers.items() if controller.watches_status
         )
         self._plan_all()
-        self.services = services_of(self, NOTICED_AFTER_US)
+        if scenario.has_actors:
+            from podqos.sim.cluster.actors.actors import Actors
+
+            self._actors = Actors(self, self._controllers.values())
+        self.services = services_of(self, NOTICED_AFTER_US) if known.has_services else None
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -144,6 +159,10 @@ class SimCluster:
             case Drained(node=name):
                 self._cordon(name, takes_pods=False)
                 Drain(self, happening).begin(now_us)
+            case NodeDeleted(node=name):
+                self.plan(orphans_deleted_us(now_us), partial(self._collect, name))
+            case OutOfService(node=name):
+                self._mark_out_of_service(name, now_us)
             case KubeletRestart():
                 self._restart_kubelet(happening)
             case Resized():
@@ -163,6 +182,8 @@ class SimCluster:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(self.uid_of(entry.pod))
+        if self._actors is not None:
+            self._actors.saw(entry)
 
     def uid_of(self, key: str) -> str:
         """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
@@ -194,14 +215,21 @@ class SimCluster:
         self._watching |= {id(workload)}
 
     def _change(self, change: WorkloadChange, controller: Controller, now_us: int) -> None:
-        """Let a user roll out, roll back or scale a workload."""
-        assert isinstance(controller, SetController), f"{change.workload} is not rolled out or scaled"
+        """Let a user roll out, roll back, scale, suspend or resume a workload."""
+        workload = controller.workload
+        name = f"{workload.namespace}/{workload.name}"
+        if isinstance(change, WorkloadSuspend):
+            assert isinstance(controller, JobController | CronJobController), f"{name} is not suspended"
+            kind = Kind.SUSPENDED if change.suspended else Kind.RESUMED
+            self.announce(kind, By.USER, SuspendedWorkload(name, workload.kind))
+            controller.suspend(now_us, suspended=change.suspended)
+            return
         if isinstance(change, WorkloadScale):
-            workload = controller.workload
-            because = ScaledFromTo(f"{workload.namespace}/{workload.name}", controller.replicas, change.replicas)
-            self.announce(Kind.SCALED, By.USER, because)
+            assert isinstance(controller, SetController | JobController), f"{name} is not scaled"
+            self.announce(Kind.SCALED, By.USER, ScaledFromTo(name, controller.replicas, change.replicas))
             controller.scale(change.replicas, now_us)
         else:
+            assert isinstance(controller, SetController), f"{name} is not rolled out"
             controller.roll_out(change, now_us)
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
@@ -451,6 +479,27 @@ class SimCluster:
         for controller in self._controllers.values():
             controller.node_joined(name, now_us)
 
+    def join(self, name: str) -> None:
+        """Let a node join."""
+        self._join(name, self.queue.now_us)
+
+    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+        self.fleet.get(name)
+        return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
+        node = self.fleet.get(name)
+        if node is None:
+            return
+        for _, pod in self.pods_on(name):
+            self._ended(pod, DELETED)
+        node.remove(self.queue.now_us)
+        self.fleet.drop(name)
+        for controller in self._controllers.values():
+            controller.node_removed(name, self.queue.now_us)
+
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
         for uid, _ in self.in_order():
@@ -492,12 +541,39 @@ class SimCluster:
     def _lost_pod(self, uid: str, now_us: int) -> None:
         if self._given_up_us.get(uid) == now_us:
             del self._given_up_us[uid]
-            pod, name = self.pods[uid]
-            controller = self._controllers[id(self._replicas[uid].workload)]
-            if not isinstance(controller, StatefulSetController):
-                self._ended(pod, NODE_LOST)
-            elif uid not in self._why:
-                self._why[uid] = NODE_LOST
-                because = NodeUnreachable(name or "", unreachable_seconds(pod.spec.tolerations) or 0)
-                self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, because)
-                controller.changed(pod, now_us)
+            pod, _ = self.pods[uid]
+            self._give_up(uid, unreachable_seconds(pod.spec.tolerations) or 0)
+
+    def _give_up(self, uid: str, seconds: int) -> None:
+        """Delete a pod on a lost node: its object stays, for which only the controllers of StatefulSets wait."""
+        pod, name = self.pods[uid]
+        controller = self._controllers[id(self._replicas[uid].workload)]
+        if not isinstance(controller, StatefulSetController):
+            self._ended(pod, NODE_LOST)
+        elif uid not in self._why:
+            self._why[uid] = NODE_LOST
+            self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, NodeUnreachable(name or "", seconds))
+            controller.changed(pod, self.queue.now_us)
+
+    def _mark_out_of_service(self, name: str, now_us: int) -> None:
+        """Delete the pods of a lost node that do not tolerate that; they are gone when they are collected."""
+        if name not in self.unreachable_us:
+            return
+        for uid in self._on(name):
+            if not tolerates_out_of_service(self.pods[uid][0].spec.tolerations):
+                self._give_up(uid, 0)
+        self.plan(out_of_service_us(now_us, self.unreachable_us[name]), partial(self._collect, name))
+
+    def _collect(self, name: str, now_us: int) -> None:
+        """Let nothing be left of the pods of a lost node, as the garbage collector does."""
+        if self.unreachable_us.pop(name, None) is None:
+            return  # it has joined again
+        for uid in self._on(name):
+            self._ended(self.pods[uid][0], NODE_LOST)
+        for controller in self._controllers.values():
+            if isinstance(controller, SetController):
+                controller.node_removed(name, now_us)
+
+    def _on(self, name: str) -> list[str]:
+        """Return the uids of the pods that are bound to a node, in the order of creation."""
+        return [uid for uid, _ in self.in_order() if self.pods[uid][1] == name]

@@ -68,6 +68,8 @@ class ControlPlane:
         self._cordoned: set[str] = set()
         self._pending: set[str] = set()
         self._is_placing = False
+        self.created_us: dict[str, int] = {}
+        """By uid of a pod that had to be placed: when it was created."""
 
     def api_node(self, name: str) -> Node:
         """Return a node as the API server has it."""
@@ -87,6 +89,7 @@ class ControlPlane:
 
     def wait(self, pod: Pod) -> None:
         """Add a pending pod."""
+        self.created_us[pod.metadata.uid] = self._queue.now_us
         self._the_scheduler().wait(pod)
         self._place_soon()
 
@@ -107,6 +110,7 @@ class ControlPlane:
     def left(self, pod: Pod) -> None:
         """Remove a pod that is gone."""
         self._pending.discard(pod.metadata.uid)
+        self.created_us.pop(pod.metadata.uid, None)
         if self._scheduler is not None:
             self._scheduler.left(pod)
             self._place_soon()
@@ -155,12 +159,27 @@ class ControlPlane:
             self._scheduler.add_node(name)
             self._place_soon()
 
+    def removed(self, name: str) -> None:
+        """Let a node that is about to be removed take no more pods."""
+        self._the_scheduler().remove_node(name)
+
+    def kept(self, name: str) -> None:
+        """Let a node take pods again that was to be removed."""
+        self._the_scheduler().add_node(name)
+        self._the_scheduler().report(name, self._reported.get(name, ()))
+        self._place_soon()
+
     def lost(self, name: str, _: int) -> None:
         """Notice that a node is lost."""
         if self._scheduler is not None and not self._fleet.is_present(name):
             self._scheduler.remove_node(name)
 
     # ---- the scheduler -------------------------------------------------------------------------------------------
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The scheduler, which is created when it is needed first."""
+        return self._the_scheduler()
 
     def _the_scheduler(self) -> Scheduler:
         if self._scheduler is None:

@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because, BudgetRefuses, DrainResult
-from podqos.agent.state import ContainerStage, PodRecord, Role, Stage
 from podqos.controllers.drain import POLL_SECONDS, RETRY_SECONDS, verdict
-from podqos.controllers.eviction_api import BudgetedPod, EvictionAnswer, EvictionOutcome, eviction_answer, statuses
+from podqos.controllers.eviction_api import EvictionAnswer, EvictionOutcome
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.placement.workloads import POD
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DRAINED
-from podqos.sim.cluster.fleet import Fleet
+from podqos.sim.cluster.evictions import BudgetedCluster, answer
 from podqos.sim.engine.event_queue import Action
 from podqos.sim.scenario.happenings import Drained
-from podqos.sim.scenario.replicas import Replica
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
-
-_SCALED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
-"""Controllers whose scale the disruption controller can find."""
+from podqos.sim.scenario.scenario import ScenarioWorkload
 
 
-class DrainedCluster(Protocol):
+class DrainedCluster(BudgetedCluster, Protocol):
     """What a drain knows of the cluster, and does to it."""
 
-    scenario: Scenario
-    fleet: Fleet
     control_plane: ControlPlane
-
-    @property
-    def pods(self) -> Mapping[str, tuple[Pod, str | None]]:
-        """By uid: the pods that are there, and their nodes."""
-
-    def in_order(self) -> Sequence[tuple[str, Replica]]:
-        """Return the pods in the order of creation, by uid."""
-
-    def scale_of(self, workload: ScenarioWorkload) -> int:
-        """Return how many pods a workload should have now."""
-
-    def healthy_pods(self) -> Iterator[Pod]:
-        """Yield the pods that are ready and not being removed."""
-
-    def record_of(self, uid: str) -> PodRecord | None:
-        """Return what the kubelet knows of a pod."""
-
-    def is_deleted(self, pod: Pod) -> bool:
-        """Whether a pod that is still there has been deleted."""
 
     def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
         """Delete a pod."""
@@ -124,30 +97,9 @@ class Drain:
                 self._fail(uid, f'error when evicting pods/"{pod.metadata.name}": {answer.message}', now_us)
 
     def _answer(self, uid: str, pod: Pod) -> EvictionAnswer:
-        cluster = self._cluster
         if self._settings.disable_eviction:
             return EvictionAnswer(EvictionOutcome.DELETED)
-        record = cluster.record_of(uid)
-        is_ready = record is not None and record.is_ready
-        needs_budget = not (_is_pending(record) or cluster.is_deleted(pod))
-        budgets = cluster.scenario.budgets
-        covering = statuses(budgets, pod, dict(self._budgeted())) if budgets and needs_budget else []
-        return eviction_answer(needs_budget=needs_budget, is_ready=is_ready, budgets=covering)
-
-    def _budgeted(self) -> Iterator[tuple[str, tuple[Pod, BudgetedPod]]]:
-        """Yield all pods of the cluster as budgets count them."""
-        cluster = self._cluster
-        healthy = {pod.metadata.uid for pod in cluster.healthy_pods()}
-        for uid, replica in cluster.in_order():
-            yield uid, (cluster.pods[uid][0], self._counted(replica.workload, is_healthy=uid in healthy))
-        for pod, _, replica in cluster.fleet.idle_pods():
-            yield pod.metadata.uid, (pod, self._counted(replica.workload, is_healthy=True))
-
-    def _counted(self, workload: ScenarioWorkload, *, is_healthy: bool) -> BudgetedPod:
-        if workload.kind == POD:
-            return BudgetedPod(is_healthy)
-        scale = self._cluster.scale_of(workload) if workload.kind in _SCALED else None
-        return BudgetedPod(is_healthy, f"{workload.kind}/{workload.namespace}/{workload.name}", scale)
+        return answer(self._cluster, uid, pod)
 
     def _refuse(self, uid: str, pod: Pod, answer: EvictionAnswer) -> None:
         """Note a refusal, unless it is the same as the last."""
@@ -193,11 +145,3 @@ class Drain:
 def _controller(workload: ScenarioWorkload) -> str | None:
     """Return the kind of a workload's controller; a pod by itself has none."""
     return None if workload.kind == POD else workload.kind
-
-
-def _is_pending(record: PodRecord | None) -> bool:
-    """Whether the phase of a pod is Pending: none of its regular containers has been started yet."""
-    if record is None or record.stage is Stage.STARTING:
-        return True
-    regular = (container for container in record.containers if container.role is Role.REGULAR)
-    return all(container.stage is ContainerStage.WAITING for container in regular)

@@ -82,6 +82,12 @@ class Fleet:
             if isinstance(happening, NodeLost | NodeAdded):
                 first.setdefault(happening.node, happening)
         kept_back = {name for name, each in first.items() if isinstance(each, NodeAdded)}
+        kept_back |= {
+            group.name_of(index)
+            for group in scenario.nodes
+            if group.present is not None
+            for index in range(group.present, group.count)
+        }
         busy = _busy(scenario)
         parts = self._first_parts()
         for name in self.names:
@@ -110,7 +116,7 @@ class Fleet:
         Where requests are answered it is not.
         """
         workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
-        if any(workload.service is not None for workload in workloads):
+        if self._known.has_services and any(workload.service is not None for workload in workloads):
             return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads

@@ -14,7 +14,7 @@ takes no time here, so a preemption is the same whether it is asynchronous (the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -108,6 +108,19 @@ class Scheduler:
         state = self._states.get(node) or self._away[node]
         state.add(view)
         self._where[view.key] = view, state
+
+    @property
+    def states(self) -> Mapping[str, SchedulerNode]:
+        """The nodes that take pods, by name; not to be changed."""
+        return self._states
+
+    def nominated_node(self, view: PodView) -> str | None:
+        """Return the node on which a pending pod waits for its victims to stop."""
+        return self._cluster.nominations.node_of(view)
+
+    def view_of(self, pod: Pod) -> PodView:
+        """Return a pod as the scheduler sees it."""
+        return self._views.of(pod)
 
     def node_of(self, pod: Pod) -> str:
         """Return where a pod is."""

@@ -112,6 +112,13 @@ class _Service:
         """Since when it has not failed; −1 while it does."""
         self.cause: tuple[OverloadCause, str] | None = None
 
+    def from_outside(self, now_us: int) -> float:
+        """Return the requests per second that no other service makes: from its arrival to its deletion."""
+        deleted_us = self.workload.deleted_us
+        if now_us < self.workload.arrives_us or (deleted_us is not None and now_us >= deleted_us):
+            return 0.0
+        return self.demand.requests_milli.at(now_us) / 1000
+
     @property
     def ready(self) -> list[_Instance]:
         """Those that get requests."""
@@ -211,8 +218,9 @@ class Services:
             return _next_second_us(now_us)
         next_us = now_us + _LONG_STEP_US
         for service in self._order:
-            end_us = service.demand.requests_milli.piece(now_us).end_us
-            if end_us is not None:
+            workload = service.workload
+            ends = (service.demand.requests_milli.piece(now_us).end_us, workload.arrives_us, workload.deleted_us)
+            for end_us in (end_us for end_us in ends if end_us is not None and end_us > now_us):
                 next_us = min(next_us, max(_next_second_us(now_us), -(-end_us // _STEP_US) * _STEP_US))
         return next_us
 
@@ -247,7 +255,7 @@ class Services:
         heard = 1.0 - exp(-(now_us - self._sent_us) / SECOND_US / _HEARD_SECONDS) if now_us else 1.0
         self._sent_us = now_us
         for service in self._order:
-            service.load = service.demand.requests_milli.at(now_us) / 1000 + service.incoming
+            service.load = service.from_outside(now_us) + service.incoming
             service.incoming = 0.0
             self._call(service, heard)
             ready = service.ready

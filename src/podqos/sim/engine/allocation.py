@@ -99,13 +99,14 @@ class Allocation(Flow):
         self.is_capped = False
         self._follow(time_us)
 
-    def turn_to(self, curve: Curve, time_us: int) -> None:
-        """Follow another curve from now on."""
+    def turn_to(self, curve: Curve, time_us: int, started_us: int | None = None) -> None:
+        """Follow another curve from now on; its time, if it is the container's, begins now or began earlier."""
         self._rouse(time_us)
         if self._sleepers is not None:
             self._sleepers.drop(self, time_us)
         self.curve = curve
-        self._offset_us = time_us if curve.clock is Clock.CONTAINER else 0
+        begun_us = time_us if started_us is None else started_us
+        self._offset_us = begun_us if curve.clock is Clock.CONTAINER else 0
         self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(time_us)
         if self._sleepers is not None:

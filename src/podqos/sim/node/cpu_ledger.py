@@ -35,14 +35,16 @@ class CpuLedger:
         """The paths of those that get less than they want, be it by less than a thousandth of a core."""
         self.accounts: list[CpuAccount] = []
         """Of containers that have ended, and had work to do or were short of CPU."""
+        self.is_metered = False
+        """Whether someone asks what containers got, and not only at their end."""
         self._course: CpuCourse | None = None
         """As of the last look, while some are short of CPU."""
         self._since_us = 0
 
     @property
-    def has_work(self) -> bool:
-        """Whether a container ends when its work is done, so that what it gets has to be exact."""
-        return bool(self._works)
+    def has_to_be_exact(self) -> bool:
+        """Whether something depends on what containers get: one ends when its work is done, or someone measures."""
+        return self.is_metered or bool(self._works)
 
     def start(self, container: SimContainer, done: Action) -> None:
         """Open an account for a container that has work to do."""
@@ -61,9 +63,16 @@ class CpuLedger:
             self.short.discard(container.path)
             if meter is not None:
                 meter.settle(now_us)
-                self.accounts.append(meter.account(container.pod.key, container.name, work))
+                if work is not None or meter.was_short:
+                    self.accounts.append(meter.account(container.pod.key, container.name, work))
             if work is not None:
                 work.stop()
+
+    def granted(self, container: SimContainer, now_us: int) -> int:
+        """Return what a container got since it was started, as a doubled area."""
+        meter = self._meter(container)
+        meter.settle(now_us)
+        return meter.granted
 
     def _meter(self, container: SimContainer) -> CpuMeter:
         meter = self._meters.get(container.path)

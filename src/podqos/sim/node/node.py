@@ -316,6 +316,11 @@ class SimNode:
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
 
+    def remove(self, now_us: int) -> None:
+        """Take the machine away, as was planned."""
+        self.lost_us = now_us
+        self.queue.drop(self.index)
+
     @property
     def is_at_rest(self) -> bool:
         """Whether nothing would happen any more if no demand changed."""

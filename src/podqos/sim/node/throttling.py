@@ -176,6 +176,13 @@ class NodeCpu:
         share = tree.course(self.cpu_milli << FRACTION_BITS).shares[container.path]
         return share.granted_nano / MILLI, _BY[share.bound]
 
+    def used_milli_us(self, container: SimContainer, now_us: int) -> int:
+        """Return how much CPU a container got since it was started: thousandths of a core, times microseconds."""
+        if not self.ledger.is_metered:
+            self.ledger.is_metered = True
+            self._change(now_us)
+        return self.ledger.granted(container, now_us) // (2 * MILLI)
+
     def close(self, now_us: int) -> None:
         """End all accounts: of containers on a machine that is lost, or at the end of a run."""
         self.ledger.catch_up(self._tree, now_us)
@@ -209,7 +216,7 @@ class NodeCpu:
 
         def bend(now_us: int) -> None:
             action(now_us)
-            if self.ledger.short or self.ledger.has_work:
+            if self.ledger.short or self.ledger.has_to_be_exact:
                 self.look(now_us)
 
         self._planner(time_us, priority, bend, turn)
@@ -265,7 +272,7 @@ class NodeCpu:
     def _look(self, now_us: int) -> None:
         self._looks_at_us = -1
         self.ledger.catch_up(self._tree, now_us)
-        is_exact = self.ledger.has_work
+        is_exact = self.ledger.has_to_be_exact
         if not self._bounds and not self._may_bind(now_us) and not (is_exact and self._is_moving):
             self.ledger.ease(now_us)
             return

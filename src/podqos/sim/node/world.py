@@ -52,6 +52,7 @@ from podqos.sim.engine.gauge import GaugeMark
 from podqos.sim.node.images import NodeImages
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.memory_high import HighThrottling
 from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
 from podqos.sim.node.oom_kill import cuts, next_kill, unwritten
 from podqos.sim.node.owner import WorldOwner
@@ -89,6 +90,7 @@ class NodeWorld(NodeResources):
         self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
         """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
         """
+        self.memory.above_high = HighThrottling(self).exceeded
         self.images: NodeImages | None = None
         if options.images is not None:
             self.images = NodeImages(settings.spec, options.images, owner.cached_images, owner, self._later)

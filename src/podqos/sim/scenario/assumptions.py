@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from podqos.manifest.times import date_text
 from podqos.model.assumption import Assumption, of_version
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.scenario import DEFAULT_START_US, Scenario, ScenarioWorkload
 
 
 def assumptions_of(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return all assumptions of a run."""
-    return (*of_version(scenario.profile), *_of_clocks(scenario), *_of_ends(scenario))
+    return (*of_version(scenario.profile), *_of_clocks(scenario), *_of_ends(scenario), *_of_actors(scenario))
 
 
 def _of_clocks(scenario: Scenario) -> Iterator[Assumption]:
@@ -45,3 +46,18 @@ def _init_demands(workload: ScenarioWorkload) -> Iterator[tuple[str, ContainerDe
         demand = workload.demands[0].get(container.name, IDLE)
         if not container.is_sidecar and demand != IDLE and not demand.ends:
             yield container.name, demand
+
+
+def _of_actors(scenario: Scenario) -> Iterator[Assumption]:
+    """Yield the model of what autoscalers measure, and of how nodes join."""
+    options = scenario.options
+    if scenario.autoscalers:
+        every, delay = (f"{us / SECOND_US:g} s" for us in (options.metrics_resolution_us, options.metrics_delay_us))
+        value = f"measured every {every}, visible after {delay}"
+        yield Assumption("metrics of autoscalers", value, "spec.timing.metricsResolution and metricsDelay")
+    autoscaler = scenario.cluster_autoscaler
+    if autoscaler is not None:
+        times = ", ".join(f"{group.name} after {group.provision_us / SECOND_US:g} s" for group in autoscaler.groups)
+        yield Assumption("new nodes", f"join: {times}", "spec.clusterAutoscaler.nodeGroups[].provision")
+        if len(autoscaler.groups) > 1:
+            yield Assumption("equally good node groups", "the first listed", "the expander priority")

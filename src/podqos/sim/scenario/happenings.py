@@ -53,6 +53,20 @@ class KubeletRestart(Struct, frozen=True, tag=True):
     """The fields of its configuration, as written, that it has from ``config`` from now on; the others stay."""
 
 
+class NodeDeleted(Struct, frozen=True, gc=False, tag=True):
+    """The Node object of a lost machine is deleted: nothing is left of its pods after a while."""
+
+    at_us: int
+    node: str
+
+
+class OutOfService(Struct, frozen=True, gc=False, tag=True):
+    """A lost machine is marked out of service: its pods are deleted, and nobody waits for a kubelet to confirm it."""
+
+    at_us: int
+    node: str
+
+
 class Resized(Struct, frozen=True, tag=True):
     """The resources of a container are changed in place, in the pods that are there."""
 
@@ -66,7 +80,7 @@ class Resized(Struct, frozen=True, tag=True):
     """The one pod that is resized; empty: all of the workload."""
 
 
-Happening = NodeLost | NodeAdded | Cordoned | Drained | KubeletRestart | Resized
+Happening = NodeLost | NodeAdded | Cordoned | Drained | NodeDeleted | OutOfService | KubeletRestart | Resized
 
 
 def stated_fields(config: KubeletConfiguration, written: Collection[str]) -> dict[str, object]:

@@ -6,7 +6,7 @@ workload share one pod and, where they behave alike, one demand. ``scenario_form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from podqos.controllers.rollout_spec import RolloutSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -25,6 +26,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 from podqos.sim.scenario.happenings import Happening
+from podqos.sim.scenario.node_groups import ClusterAutoscaler
 from podqos.sim.scenario.service import ServiceDemand
 
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
@@ -92,10 +94,12 @@ class NodeGroup(Struct, frozen=True):
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before, within the same ten seconds."""
+    present: int | None = None
+    """How many of them are there at the start, the first ones; None is all."""
 
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
-        return self.spec.name if self.count == 1 else f"{self.spec.name}-{index}"
+        return self.spec.name if self.count == 1 and self.present is None else f"{self.spec.name}-{index}"
 
     def loop_phase_us(self, index: int) -> int:
         """Return when the eviction loop of a node of the group runs first."""
@@ -189,7 +193,16 @@ class WorkloadScale(Struct, frozen=True):
     replicas: int
 
 
-WorkloadChange = WorkloadRollout | WorkloadScale
+class WorkloadSuspend(Struct, frozen=True):
+    """A user suspends a Job or CronJob, or resumes it."""
+
+    at_us: int
+    workload: str
+    """Its ``identity``."""
+    suspended: bool
+
+
+WorkloadChange = WorkloadRollout | WorkloadScale | WorkloadSuspend
 
 
 class ImageSpec(Struct, frozen=True, gc=False):
@@ -226,6 +239,10 @@ class Options(Struct, frozen=True, kw_only=True):
     """How often a node reports its conditions; None is what its kubelet's configuration says (10 s)."""
     recreate_us: int = 1 * SECOND_US
     """From the end of a pod until its controller has made another."""
+    metrics_resolution_us: int = 15 * SECOND_US
+    """How often metrics-server measures the usage of pods, for autoscalers."""
+    metrics_delay_us: int = 0
+    """From a measurement until autoscalers see it."""
 
     images: ImageOptions | None = None
     """How images are pulled; None: they are all there."""
@@ -252,6 +269,9 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """Rollouts, rollbacks and scalings, in the order of the file."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
+    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
+    """Each with a workload of the scenario as its target, of which there is one per workload."""
+    cluster_autoscaler: ClusterAutoscaler | None = None
     profile: Profile = LATEST
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
@@ -261,6 +281,19 @@ class Scenario(Struct, frozen=True, kw_only=True):
     scheduler."""
     changes: tuple[str, ...] = ()
     """What was set to another value than the file has, as in ``phase=2s``. The description is that of the file."""
+
+    @property
+    def has_actors(self) -> bool:
+        """Whether something changes workloads or nodes by what it measures."""
+        return bool(self.autoscalers) or self.cluster_autoscaler is not None
+
+    @property
+    def actor_names(self) -> Iterator[str]:
+        """The autoscalers, each as ``Kind namespace/name``."""
+        for autoscaler in self.autoscalers:
+            yield f"HorizontalPodAutoscaler {autoscaler.metadata.namespace}/{autoscaler.metadata.name}"
+        if self.cluster_autoscaler is not None:
+            yield "cluster autoscaler"
 
     @property
     def node_names(self) -> Sequence[str]:

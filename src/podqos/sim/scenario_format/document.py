@@ -23,6 +23,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
+from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerPart
 from podqos.sim.scenario_format.events import EventPart as OtherEventPart
 from podqos.sim.scenario_format.events import KubeletChangePart
 from podqos.sim.scenario_format.kubelet_events import read_kubelet_change
@@ -274,12 +275,23 @@ class ScalePart(Part, frozen=True):
     replicas: int | None = None
 
 
+class SuspendPart(Part, frozen=True):
+    """A Job or CronJob."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+
+
 class EventPart(OtherEventPart, frozen=True):
     """An event that happens to a machine or to a workload."""
 
     rollout: RolloutPart | None = None
     rollback: RollbackPart | None = None
     scale: ScalePart | None = None
+    suspend: SuspendPart | None = None
+    """The Job or CronJob that is suspended: a Job's pods are deleted, a CronJob starts no more Jobs."""
+    resume: SuspendPart | None = None
+    """The Job or CronJob that goes on."""
 
 
 class ImagePart(Part, frozen=True):
@@ -312,6 +324,10 @@ class TimingPart(Part, frozen=True):
     """From the end of a pod until its replacement exists; absent: 1s."""
     image_pull: Duration | None = None
     """How long it takes to pull an image that a node does not have and whose size is not stated; absent: 0s."""
+    metrics_resolution: Duration | None = None
+    """How often metrics-server measures pods, for autoscalers; absent: 15s."""
+    metrics_delay: Duration | None = None
+    """From a measurement until autoscalers see it; absent: 0s."""
 
 
 class ScenarioSpec(Part, frozen=True):
@@ -335,6 +351,8 @@ class ScenarioSpec(Part, frozen=True):
     nodes: tuple[NodePart, ...] = ()
     workloads: tuple[WorkloadPart, ...] = ()
     events: tuple[EventPart, ...] = ()
+    cluster_autoscaler: ClusterAutoscalerPart | None = None
+    """Adds and removes nodes; absent: nobody does."""
     timing: TimingPart = TimingPart()
     images: tuple[ImagePart, ...] = ()
     """Images that take time to pull, or cannot be pulled."""

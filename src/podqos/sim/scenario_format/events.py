@@ -12,7 +12,15 @@ from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.happenings import (
+    Cordoned,
+    Drained,
+    Happening,
+    NodeAdded,
+    NodeDeleted,
+    NodeLost,
+    OutOfService,
+)
 from podqos.sim.scenario.scenario import WorkloadChange
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Report
@@ -72,6 +80,11 @@ class EventPart(Part, frozen=True):
     """The machine that is lost, with everything on it."""
     node_joins: str = ""
     """A machine that joins, for the first time or after it was lost; pods still bound to it start anew."""
+    node_deleted: str = ""
+    """A lost machine whose Node object is deleted: the pods still bound to it are garbage-collected within a minute."""
+    out_of_service: str = ""
+    """A lost machine that gets the taint node.kubernetes.io/out-of-service: its pods are deleted at once, without a
+    kubelet that confirms it."""
     cordon: str = ""
     """The machine that takes no more pods from the scheduler."""
     uncordon: str = ""
@@ -102,6 +115,8 @@ class EventReader:
         self._readers: Mapping[str, EventOfKind] = {
             "node_lost": partial(self._of_node, NodeLost, "node_lost"),
             "node_joins": partial(self._of_node, NodeAdded, "node_joins"),
+            "node_deleted": partial(self._of_node, NodeDeleted, "node_deleted"),
+            "out_of_service": partial(self._of_node, OutOfService, "out_of_service"),
             "cordon": self._cordon,
             "uncordon": self._cordon,
             "drain": self._drain,
@@ -125,7 +140,11 @@ class EventReader:
                 yield happening
 
     def _of_node(
-        self, made: type[NodeLost | NodeAdded], field: str, event: EventPart, path: FieldPath
+        self,
+        made: type[NodeLost | NodeAdded | NodeDeleted | OutOfService],
+        field: str,
+        event: EventPart,
+        path: FieldPath,
     ) -> Happening | None:
         name = getattr(event, field)
         return made(int(event.at), name) if self._is_node(name, path) else None

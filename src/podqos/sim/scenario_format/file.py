@@ -6,7 +6,7 @@ it names, and ``resolve`` makes a scenario of all that. All problems are reporte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -18,6 +18,7 @@ from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProb
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
 from podqos.manifest.times import read_time
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
@@ -31,6 +32,7 @@ from podqos.sim.scenario.scenario import (
     ScenarioWorkload,
     WorkloadChange,
 )
+from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
 from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.events import EventReader
@@ -70,6 +72,7 @@ class Materials(Struct, frozen=True):
     """By the path that the scenario names."""
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
     """Reads a file of samples; raises ``InputError``."""
+    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
     revisions: Mapping[int, StatedRevision] = {}
     """By place among the events: what a rollout makes of a workload."""
 
@@ -130,7 +133,8 @@ class _Resolution:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
         profile = self._profile()
         kubelets = self._materials.kubelets
-        nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
+        scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)
+        nodes = scaling.node_groups(NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes))
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
@@ -152,10 +156,21 @@ class _Resolution:
             happenings=tuple(event for event in events if not isinstance(event, WorkloadChange)),
             workload_changes=changes.numbered(event for event in events if isinstance(event, WorkloadChange)),
             budgets=self._materials.budgets,
+            autoscalers=self._autoscalers(workloads),
+            cluster_autoscaler=scaling.autoscaler(nodes, workloads),
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),
         )
+
+    def _autoscalers(self, workloads: Sequence[ScenarioWorkload]) -> tuple[HorizontalPodAutoscaler, ...]:
+        """Return the autoscalers of workloads that a controller keeps."""
+        left = {(workload.namespace, workload.kind, workload.name) for workload in workloads if not workload.recreate}
+        for autoscaler in self._materials.autoscalers:
+            if autoscaler.workload in left:
+                what = f"the HorizontalPodAutoscaler {autoscaler.metadata.name} is ignored: nothing creates its pods"
+                self._warn(("spec", "workloads"), what, "leave out recreate: false")
+        return tuple(known for known in self._materials.autoscalers if known.workload not in left)
 
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
         self.findings.append(FieldProblem(path, what, fix))
@@ -187,7 +202,11 @@ class _Resolution:
 
     def _options(self) -> Options:
         timing = self._spec.timing
-        for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
+        for name, value in (
+            ("plegPeriod", timing.pleg_period),
+            ("statusUpdate", timing.status_update),
+            ("metricsResolution", timing.metrics_resolution),
+        ):
             if value == 0:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
         stated = {f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None}

@@ -13,10 +13,11 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.controllers.vertical_resources import with_requests
 from podqos.model.autoscaling import OFF, ContainerResourcePolicy, VerticalPodAutoscaler
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceList
+from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.survival.node.decision import ExplainSettings, decide
 
 # The least that the recommender recommends for a pod unless its flags say otherwise.
@@ -89,25 +90,8 @@ def _at(
 
 def _scaled(container: Container, policy: ContainerResourcePolicy, bound: ResourceList) -> Container:
     """Return a container with the amounts of a bound; where there is none, with some amount."""
-    if policy.mode == OFF:
-        return container
-    stated = container.resources
-    requests, limits = dict(stated.requests), dict(stated.limits)
-    for resource in QOS_RESOURCES:
-        if resource not in policy.resources:
-            continue
-        was, limit = stated.requests.get(resource), stated.limits.get(resource)
-        amount = bound.get(resource) or was or _FLOOR[resource]
-        if policy.controlled_values == "RequestsOnly":
-            amount = amount if limit is None else min(amount, limit)
-        elif limit is not None:
-            limits[resource] = _in_proportion(limit, was, amount)
-        requests[resource] = amount
-    return replace(container, resources=replace(stated, requests=requests, limits=limits))
 
+    def amount(resource: str) -> Quantity:
+        return bound.get(resource) or container.resources.requests.get(resource) or _FLOOR[resource]
 
-def _in_proportion(limit: Quantity, request: Quantity | None, amount: Quantity) -> Quantity:
-    """Return the limit that is to ``amount`` as it was to the request; without a request it is the amount itself."""
-    if request is None or limit == request or not request.milli_value:
-        return amount
-    return Quantity.of_milli(limit.milli_value * amount.milli_value // request.milli_value, amount.format)
+    return with_requests(container, policy, amount)

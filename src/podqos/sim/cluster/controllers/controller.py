@@ -64,6 +64,9 @@ class Controller(Protocol):
     def node_joined(self, name: str, now_us: int) -> None:
         """Take note that a node has joined, for the first time or again."""
 
+    def node_removed(self, name: str, now_us: int) -> None:
+        """Take note that a node was removed for good; another may get its name."""
+
 
 class ControlledCluster(Protocol):
     """What a controller knows of the cluster, and can do to it."""

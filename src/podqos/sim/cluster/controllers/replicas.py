@@ -61,6 +61,9 @@ class KeptReplicas:
     def node_joined(self, name: str, now_us: int) -> None:
         """Nothing follows from a node that joins: the scheduler knows it."""
 
+    def node_removed(self, name: str, now_us: int) -> None:
+        """Nothing follows from a node that is gone."""
+
     def ended(self, end: PodEnd, now_us: int) -> None:
         """Replace a pod, unless it has succeeded or is no longer wanted."""
         if not self.workload.recreate or is_over(self.workload, now_us) or end.why in {DELETED, Phase.SUCCEEDED}:

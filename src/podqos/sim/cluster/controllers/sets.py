@@ -128,6 +128,12 @@ class SetController(KeptReplicas):
         if self.is_managed:
             self.plan_sync(now_us)
 
+    def node_removed(self, name: str, now_us: int) -> None:
+        """Take note that nothing is left of the pods of a lost node."""
+        del name
+        if self.is_managed:
+            self.plan_sync(now_us)
+
     # ---- its pods ------------------------------------------------------------------------------------------------
 
     @property

@@ -1,0 +1,152 @@
+"""The autoscalers among the manifests of a scenario: which workload each changes, and what of it is ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.manifest.contents import Other
+from podqos.manifest.kinds import group_of
+from podqos.manifest.plain import FieldPath
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.autoscaling import HorizontalPodAutoscaler, HPAScalingRules, Metric
+from podqos.objects.other_objects import converted
+from podqos.objects.sources import Source
+from podqos.sim.scenario.scenario import ScenarioWorkload
+
+SCALABLE = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+"""The kinds with a scale subresource."""
+_MOST_PERIOD_SECONDS = 1800
+_MOST_WINDOW_SECONDS = 3600
+
+
+class FoundAutoscalers(Struct, frozen=True):
+    """The autoscalers of a scenario, and what is wrong with them."""
+
+    horizontal: tuple[HorizontalPodAutoscaler, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def found_autoscalers(
+    sources: Sequence[Source], workloads: Sequence[ScenarioWorkload], namespace: str
+) -> FoundAutoscalers:
+    """Return the autoscalers whose workloads are among those of a scenario."""
+    reader = _Reader(workloads, namespace)
+    for source in sources:
+        for other in source.reading.others:
+            if (group_of(other.api_version), other.kind) == ("autoscaling", "HorizontalPodAutoscaler"):
+                reader.read(source, other)
+    return FoundAutoscalers(tuple(reader.horizontal.values()), tuple(reader.problems))
+
+
+class _Reader:
+    def __init__(self, workloads: Sequence[ScenarioWorkload], namespace: str) -> None:
+        self._workloads = {(workload.namespace, workload.kind, workload.name): workload for workload in workloads}
+        self._namespace = namespace
+        self.horizontal: dict[tuple[str, str, str], HorizontalPodAutoscaler] = {}
+        """By target."""
+        self.problems: list[Problem] = []
+
+    def read(self, source: Source, other: Other) -> None:
+        """Read one object."""
+        read, problems = converted(source, other, HorizontalPodAutoscaler)
+        self.problems += problems
+        if read is None:
+            return
+        namespace = read.metadata.namespace or self._namespace
+        autoscaler = replace(read, metadata=replace(read.metadata, namespace=namespace))
+        refused = [source.problem(other.place, *finding) for finding in _refusals(autoscaler)]
+        self.problems += refused
+        ignored = tuple(_ignored(autoscaler))
+        self.problems += [
+            source.problem(other.place, path, what, fix, severity=Severity.WARNING) for path, what, fix in ignored
+        ]
+        if refused or not self._has_target(source, other, autoscaler) or not autoscaler.resource_metrics:
+            return
+        target = namespace, autoscaler.target.kind, autoscaler.target.name
+        if target in self.horizontal:
+            first = self.horizontal[target].metadata.name
+            what = f"{target[1]} {target[2]} already has the HorizontalPodAutoscaler {first}: neither scales it"
+            self.problems.append(source.problem(other.place, ("spec", "scaleTargetRef"), what, "remove one of the two"))
+        self.horizontal[target] = autoscaler
+
+    def _has_target(self, source: Source, other: Other, autoscaler: HorizontalPodAutoscaler) -> bool:
+        target = autoscaler.target
+        workload = self._workloads.get((autoscaler.metadata.namespace, target.kind, target.name))
+        if workload is not None and workload.kind in SCALABLE:
+            return True
+        what, fix = f"no workload {target.kind} {target.name} in this namespace", "name one of the manifests"
+        if workload is not None:
+            what, fix = f"a {target.kind} cannot be scaled", f"scalable are {', '.join(sorted(SCALABLE))}"
+        what = f"ignored: {what}"
+        self.problems.append(
+            source.problem(other.place, ("spec", "scaleTargetRef"), what, fix, severity=Severity.WARNING)
+        )
+        return False
+
+
+_Finding = tuple[FieldPath, str, str]
+
+
+def _refusals(autoscaler: HorizontalPodAutoscaler) -> Iterator[_Finding]:
+    """Yield why the API server rejects an autoscaler.
+
+    Source: Kubernetes v1.36.4 pkg/apis/autoscaling/validation/validation.go (validateHorizontalPodAutoscalerSpec,
+    validateScalingRules).
+    """
+    spec = autoscaler.spec
+    if spec.min_replicas < 1:
+        yield (
+            ("spec", "minReplicas"),
+            "must be at least 1",
+            "0 needs the feature HPAScaleToZero, which is off by default",
+        )
+    if spec.max_replicas < 1:
+        yield ("spec", "maxReplicas"), "must be at least 1", "state the most replicas that are wanted"
+    elif spec.max_replicas < spec.min_replicas:
+        yield ("spec", "maxReplicas"), "must not be less than minReplicas", "swap the two"
+    if spec.behavior is not None:
+        for field, rules in (("scaleUp", spec.behavior.scale_up), ("scaleDown", spec.behavior.scale_down)):
+            if rules is not None:
+                yield from _rule_refusals(rules, ("spec", "behavior", field))
+
+
+def _rule_refusals(rules: HPAScalingRules, path: FieldPath) -> Iterator[_Finding]:
+    window = rules.stabilization_window_seconds
+    if window is not None and not 0 <= window <= _MOST_WINDOW_SECONDS:
+        fix = f"0 to {_MOST_WINDOW_SECONDS} seconds"
+        yield (*path, "stabilizationWindowSeconds"), f"{window} is out of range", fix
+    if rules.select_policy not in {None, "Max", "Min", "Disabled"}:
+        yield (*path, "selectPolicy"), f'unknown policy "{rules.select_policy}"', "Max, Min or Disabled"
+    if rules.policies == ():
+        yield (*path, "policies"), "must have at least one policy", "leave it out for the defaults"
+    for index, policy in enumerate(rules.policies or ()):
+        place = (*path, "policies", index)
+        if policy.type not in {"Pods", "Percent"}:
+            yield (*place, "type"), f'unknown type "{policy.type}"', "Pods or Percent"
+        if policy.value <= 0:
+            yield (*place, "value"), "must be positive", "a number of pods, or percent"
+        if not 0 < policy.period_seconds <= _MOST_PERIOD_SECONDS:
+            yield (*place, "periodSeconds"), "is out of range", f"1 to {_MOST_PERIOD_SECONDS} seconds"
+
+
+def _ignored(autoscaler: HorizontalPodAutoscaler) -> Iterator[_Finding]:
+    """Yield what of an autoscaler nothing in a simulation provides."""
+    for index, metric in enumerate(autoscaler.spec.metrics):
+        named = _unknown(metric)
+        if named is not None:
+            field, name = named
+            what = f"ignored: nothing in a simulation provides the metric {name}"
+            yield ("spec", "metrics", index, field), what, "metrics of cpu and memory are simulated"
+
+
+def _unknown(metric: Metric) -> tuple[str, str] | None:
+    for field, other in (("pods", metric.pods), ("object", metric.of_object), ("external", metric.external)):
+        if other is not None:
+            return field, other.metric.name
+    for field, resource in (("resource", metric.resource), ("containerResource", metric.container_resource)):
+        if resource is not None and resource.name not in {"cpu", "memory"}:
+            return field, resource.name
+    return None

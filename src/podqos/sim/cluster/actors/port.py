@@ -1,0 +1,30 @@
+"""What actors know of the cluster, and do to it, beyond what controllers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from podqos.agent.journal import Entry
+from podqos.model.pod import Pod
+from podqos.sim.cluster.controllers.controller import ControlledCluster
+from podqos.sim.cluster.evictions import BudgetedCluster
+
+
+class ActedCluster(ControlledCluster, BudgetedCluster, Protocol):
+    """A cluster whose nodes come and go."""
+
+    def write(self, entry: Entry) -> None:
+        """Write a journal entry."""
+
+    def pods_on(self, name: str) -> Iterable[tuple[str, Pod]]:
+        """Return the pods on a node, by uid, in the order of creation."""
+
+    def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
+        """Delete a pod, by default with its own grace period; a pending one is gone at once."""
+
+    def join(self, name: str) -> None:
+        """Let a node join."""
+
+    def remove_node(self, name: str) -> None:
+        """Remove a machine with what is left on it; nothing of that is replaced."""
