@@ -17,6 +17,9 @@ from scenarios.runs import MI, PAGES, ROOT, entries, kills, run_of, told
 GALLERY = re.findall(r"^## \[.+\]\((.+)\.md\)$", (PAGES / "gallery.md").read_text(), re.MULTILINE)
 
 
+HPA = "hpa-at-cpu-limit"
+
+
 @cache
 def varied(name, *assignments):
     """Return the run of a scenario with other values."""
@@ -167,6 +170,21 @@ class TestStatefulSetLostNode:
     def test_a_node_that_is_back_in_time_takes_up_both(self):
         run = varied("statefulset-lost-node", "spec.events[1].at=3m")
         assert [entry for entry in run.entries if entry.kind in {"Terminating", "Replaced"}] == []
+
+
+class TestHPAAtCPULimit:
+    """Two pods of 500m, 80 %: 400 requests of 10 ms want 4 cores, of which they are granted one."""
+
+    def test_it_adds_a_quarter_at_a_time(self):
+        """⌈2 × 1.25⌉ = 3, ⌈3.75⌉ = 4, 5, ⌈6.25⌉ = 7, ⌈8.75⌉ = 9; the last is by 97 %: ⌈9 × 97 ÷ 80⌉ = 11."""
+        scaled = [(entry.time_us // 1_000_000, entry.because.desired) for entry in entries(HPA, "Scaled")]
+        assert scaled == [(75, 3), (90, 4), (105, 5), (120, 7), (135, 9), (150, 11)]
+        assert failed_requests(HPA) == pytest.approx(0.31, abs=0.01)
+
+    def test_with_a_higher_limit_it_doubles_and_nobody_is_slowed(self):
+        run = varied(HPA, "limits.cpu@api=2")
+        assert [entry.because.desired for entry in run.entries if entry.kind == "Scaled"] == [4, 8, 11]
+        assert [entry for entry in run.entries if entry.kind == "Throttled"] == []
 
 
 class TestProbeStarvation:
