@@ -68,6 +68,8 @@ class NodeCpu:
         """Made anew when cgroups or containers come, change or go."""
         self._looks_at_us = -1
         self._due_us = NEVER_US
+        self.turns = 0
+        """How often services have changed what their containers want."""
         self._watch(self.wanted, cpu_milli)
 
     # ---- cgroups and containers ----------------------------------------------------------------------------------
@@ -158,6 +160,7 @@ class NodeCpu:
             self.ledger.catch_up(self._tree, now_us)
             container.cpu.turn_to(curve, now_us)
             self.ledger.turn_to(container, curve, now_us)
+            self.turns += 1
             self.look(now_us)
 
     def could_get(self, container: SimContainer, cpu_milli: int, now_us: int) -> tuple[float, ThrottledBy]:
