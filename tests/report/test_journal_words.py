@@ -35,6 +35,7 @@ from podqos.agent.reasons import (
     PreemptedFor,
     Promised,
     ReplacementFor,
+    ResourceChange,
     RestartedAfter,
     RoomForCritical,
     SeenEvicted,
@@ -43,6 +44,7 @@ from podqos.agent.reasons import (
     ThrottledBy,
     TooLittleLeft,
     UnderPressure,
+    VerticalUpdate,
     WaitedTooLong,
     WouldEvict,
     WouldHaveSaved,
@@ -254,6 +256,18 @@ CASES = {
         Kind.DELETED,
         NodeRemovedFrom("worker-1"),
         "web deleted: worker-1 is being removed",
+    ),
+    "a pod that is evicted for other requests": (
+        Kind.DRAINED,
+        VerticalUpdate(
+            "ns/web",
+            (ResourceChange("main", "memory", 300 << 20, 400 << 20, 600 << 20, 800 << 20),),
+            "OutsideRecommendedRange",
+        ),
+        (
+            "web evicted by the drain: VerticalPodAutoscaler recommends memory 300Mi → 400Mi (limit 600Mi → 800Mi) "
+            "(the request is outside the recommended range)"
+        ),
     ),
     "an autoscaler without metrics": (
         Kind.HELD,

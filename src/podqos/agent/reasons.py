@@ -508,6 +508,27 @@ class AutoscalerDecision(Reason, frozen=True, kw_only=True):
     """How many pods did not count because they are pending or not ready."""
 
 
+class ResourceChange(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """How a request, and a limit with it, changes: millicores or bytes; null is none."""
+
+    container: str
+    resource: str
+    request_before: int | None = None
+    request_after: int | None = None
+    limit_before: int | None = None
+    limit_after: int | None = None
+
+
+class VerticalUpdate(Reason, frozen=True):
+    """What a VerticalPodAutoscaler makes of a pod."""
+
+    autoscaler: str
+    """``namespace/name``."""
+    changes: tuple[ResourceChange, ...]
+    why: str = ""
+    """Why a pod that runs is changed: ``OutsideRecommendedRange``, ``QuickOOM`` or ``LongLived``."""
+
+
 class NodeGroupScaled(Reason, frozen=True, kw_only=True):
     """The node group that the cluster autoscaler enlarged, and for which pods."""
 
@@ -674,6 +695,7 @@ Because = (
     | DrainResult
     | ReplacementFor
     | AutoscalerDecision
+    | VerticalUpdate
     | NodeGroupScaled
     | NoNodeGroup
     | NodeUnneeded

@@ -11,6 +11,8 @@ from podqos.agent.reasons import (
     NodeRemovedFrom,
     NodeUnneeded,
     NoNodeGroup,
+    ResourceChange,
+    VerticalUpdate,
 )
 from podqos.model.resources import CPU, MEMORY
 from podqos.words.ranking import amount
@@ -135,3 +137,36 @@ _KEPT = {
     "UnmovableKubeSystemPod": "is a young pod of kube-system without a PodDisruptionBudget",
     "NotEnoughPdb": "may not be disrupted (PodDisruptionBudget)",
 }
+
+
+# ---- the VerticalPodAutoscaler ---------------------------------------------------------------------------------------
+
+
+def vertical(update: VerticalUpdate) -> str:
+    """Return what a VerticalPodAutoscaler changes about a pod."""
+    why = f" ({_UPDATED.get(update.why, update.why)})" if update.why else ""
+    changes = [_change(change, alone=len({one.container for one in update.changes}) == 1) for change in update.changes]
+    return f"VerticalPodAutoscaler recommends {', '.join(changes)}{why}"
+
+
+_UPDATED = {
+    "OutsideRecommendedRange": "the request is outside the recommended range",
+    "QuickOOM": "OOM-killed within 10 min of its start",
+    "LongLived": "12 h old, 10 % or more to change",
+}
+
+
+def _change(change: ResourceChange, *, alone: bool) -> str:
+    of = "" if alone else f" of {change.container}"
+    resource = change.resource
+    before, after = (_amount(value, resource) for value in (change.request_before, change.request_after))
+    limit = ""
+    if change.limit_before != change.limit_after:
+        limit = f" (limit {_amount(change.limit_before, resource)} → {_amount(change.limit_after, resource)})"
+    return f"{resource}{of} {before} → {after}{limit}"
+
+
+def _amount(value: int | None, resource: str) -> str:
+    if value is None:
+        return "none"
+    return f"{value}m" if resource == CPU else amount(value, MEMORY)
