@@ -29,6 +29,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 # Files whose texts with two hyphens are options of other programs, a command line in full, or documentation.
 OTHERS = {
+    "controllers/drain.py": "kubectl drain",
     "host/runtimes/containerd.py": "ctr",
     "host/runtimes/podman.py": "podman",
     "host/runtimes/runc.py": "runc",

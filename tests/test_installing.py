@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_readme_installs_by_habit():
 @pytest.mark.slow
 def test_every_install_line_of_readme_works_without_npm_and_what_it_then_advises_brings_the_page(machine):
     # One test, because making the machine takes as long as using it.
-    subprocess.run([sys.executable, "-m", "venv", str(machine.python)], check=True)
+    _make_environment(machine.python)
     brought = machine.run("python", "-m", "pip", "install", "--quiet", "uv", "pipx")
     if brought.returncode:
         pytest.skip(f"no package index: {brought.stderr.strip().rpartition(chr(10))[2]}")
@@ -98,6 +99,19 @@ def test_every_install_line_of_readme_works_without_npm_and_what_it_then_advises
     if shutil.which("npm") is not None:
         machine.has_npm = True
         _has_the_page(machine, machine.installed(advised["pip install ."]))
+
+
+def _make_environment(directory: Path) -> None:
+    """Make an environment as `python -m venv` does; the pip in it is a link to ours, in a tenth of the time."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
+    where = {"base": str(directory), "platbase": str(directory)}
+    own, made = (Path(sysconfig.get_path("purelib", vars=variables)) for variables in ({}, where))
+    for package in own.glob("pip*"):
+        if package.is_dir():
+            (made / package.name).symlink_to(package)
+    pip = directory / "bin/pip"
+    pip.write_text(f"#!{directory}/bin/python\nfrom pip._internal.cli.main import main\n\nraise SystemExit(main())\n")
+    pip.chmod(0o755)
 
 
 def _works_without_the_page(machine: Machine, podqos: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, cpu_course, cpu_shares
+from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuTree, cpu_shares
 
 
 def group(path: str, weight: int = 100, *, wants: float = 0, quota: float | None = None, **more: int) -> CpuGroup:
@@ -221,8 +221,12 @@ def moving_groups(draw):
 
 @given(moving_groups(), st.integers(1, 4), st.integers(1, 10**6))
 def test_what_each_group_gets_is_linear_for_as_long_as_is_said(groups, cores, later_us):
-    course = cpu_course(groups, cores)
-    assert course.shares.keys() == cpu_shares(groups, cores).keys()
+    course = CpuTree(groups).course(cores)
+    now = cpu_shares(groups, cores)
+    assert course.shares.keys() == {path for path in now if not any(other.startswith(f"{path}/") for other in now)} - {
+        "/"
+    }
+    assert all(share.granted_nano == now[path].granted_nano for path, share in course.shares.items())
     falling = [group.demand_nano // -group.demand_slope for group in groups if group.demand_slope < 0]
     after_us = min([later_us, *falling, *([] if course.steady_us is None else [course.steady_us - 1])])
     moved = [
@@ -234,7 +238,8 @@ def test_what_each_group_gets_is_linear_for_as_long_as_is_said(groups, cores, la
         )
         for group in groups
     ]
-    for path, share in cpu_shares(moved, cores).items():
-        now = course.shares[path]
-        assert abs(now.granted_nano + now.granted_slope * after_us - share.granted_nano) <= 3 * (after_us + 10)
-        assert now.demand_nano + now.demand_slope * after_us == pytest.approx(share.demand_nano, abs=after_us + 10)
+    later = cpu_shares(moved, cores)
+    for path, share in course.shares.items():
+        granted = share.granted_nano + share.granted_slope * after_us
+        assert granted == pytest.approx(later[path].granted_nano, abs=3 * (after_us + 10))
+        assert share.demand_nano + share.demand_slope * after_us == later[path].demand_nano

@@ -26,6 +26,15 @@ _SHOWN = (
     Kind.DELETED,
     Kind.FAILED,
     Kind.LOST,
+    Kind.TERMINATING,
+    Kind.UNHEALTHY,
+    Kind.READINESS_CHANGED,
+    Kind.OVERLOADED,
+    Kind.JOB_CREATED,
+    Kind.JOB_FAILED,
+    Kind.ROLLOUT_STARTED,
+    Kind.ROLLED_OUT,
+    Kind.ROLLOUT_STALLED,
 )
 # At the beginning of a run pods are placed and get the CPU there is; only what is unusual is shown.
 _AT_THE_BEGINNING = (Kind.OOM_KILLED, Kind.EVICTED, Kind.RESTARTED, Kind.PENDING)

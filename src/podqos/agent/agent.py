@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, kubelet_restart, pods, unhealthy
+from podqos.agent import containers, eviction_loop, kubelet_restart, pods, resizing, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
@@ -22,10 +22,12 @@ from podqos.agent.events import (
     PodBound,
     PodCleanedUp,
     PodDeleted,
+    PodResized,
     PodStarted,
     PodStopped,
     ProbeFailed,
     ReadinessChanged,
+    ResizeActuated,
     Woken,
 )
 from podqos.agent.state import AgentConfig, AgentState, AgentStep, Resting
@@ -50,6 +52,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
             eviction_loop.woken(turn)
             containers.woken(turn)
             pods.woken(turn)
+            resizing.woken(turn)
         case MemoryNotified():
             eviction_loop.notified(turn)
         case KubeletRestarted():
@@ -65,9 +68,14 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case ContainerStarted(uid, name):
             containers.started(turn, uid, name)
         case ContainerExited():
+            resizing.ended(turn, event.uid, event.container)
             phase = containers.exited(turn, event)
             if phase is not None:
                 pods.finish(turn, event.uid, phase)
+        case PodResized(pod):
+            resizing.resize(turn, pod.metadata.uid, pod)
+        case ResizeActuated(uid, refused):
+            resizing.actuated(turn, uid, refused)
         case ProbeFailed():
             unhealthy.kill(turn, event)
         case ReadinessChanged():
@@ -81,6 +89,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case PodCleanedUp(uid):
             pods.cleaned_up(turn, uid)
             eviction_loop.cleaned_up(turn, uid)
+            resizing.retry(turn)
     return turn.step()
 
 

@@ -74,6 +74,18 @@ class KillContainer(Struct, frozen=True, gc=False):
     """How long it has to stop by itself."""
 
 
+class ResizePod(Struct, frozen=True, gc=False):
+    """Write the cgroups of a running pod for its new resources, unless a memory limit is too low (``resizing``).
+
+    The answer is ``ResizeActuated``.
+    """
+
+    pod: Pod
+    own: tuple[Cgroup, ...]
+    """The pod's cgroup, if it has one."""
+    containers: tuple[ContainerPlan, ...]
+
+
 class StopPod(Struct, frozen=True, gc=False):
     """Stop a pod that was deleted or has nothing left to run.
 
@@ -148,6 +160,7 @@ Command = (
     | StartPod
     | StartContainer
     | KillContainer
+    | ResizePod
     | StopPod
     | PreemptPod
     | HoldPod

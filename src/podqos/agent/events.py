@@ -43,6 +43,21 @@ class PodAdopted(Struct, frozen=True, gc=False):
     """By name."""
 
 
+class PodResized(Struct, frozen=True, gc=False):
+    """The resources of a pod were changed in the API: it is to be resized in place."""
+
+    pod: Pod
+    """As it is now; its uid is the same."""
+
+
+class ResizeActuated(Struct, frozen=True, gc=False):
+    """The answer to ``ResizePod``."""
+
+    uid: str
+    refused: str = ""
+    """Why nothing was written, in the kubelet's words."""
+
+
 class PodDeleted(Struct, frozen=True, gc=False):
     """A pod was deleted."""
 
@@ -134,6 +149,8 @@ class Woken(Struct, frozen=True, gc=False):
 Event = (
     PodBound
     | PodAdopted
+    | PodResized
+    | ResizeActuated
     | PodDeleted
     | PodStarted
     | ContainerStarted

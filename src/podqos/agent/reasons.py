@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from podqos.agent.image_pulls import PullError
 from podqos.eviction.admission import AdmissionRule
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.ranking import Policy
@@ -320,6 +321,62 @@ class RoomForCritical(Reason, frozen=True):
     """The class of the preempted pod: as few of the higher classes as possible."""
 
 
+class MemoryThrottled(Reason, frozen=True):
+    """A container above its ``memory.high``, whose allocations the kernel slows."""
+
+    high_bytes: int
+    usage_bytes: int
+    denied_bytes: int = 0
+    """How much more it wants at that moment."""
+    delay_us: int = 0
+    """How long it sleeps after every 256 KiB, at that moment."""
+    is_over: bool = False
+    """Whether it gets what it wants again."""
+
+
+class ImagePulled(Reason, frozen=True):
+    """An image that a container waited for."""
+
+    image: str
+    seconds: float
+    """How long the pull took."""
+    waited_seconds: float = 0
+    """How long other pulls came first."""
+
+
+class ImagePullFailed(Reason, frozen=True):
+    """An image that a container cannot get."""
+
+    image: str
+    error: PullError
+    retry_seconds: int = 0
+    """When the kubelet tries again; 0: it does not."""
+
+
+class ResizeStatus(StrEnum):
+    """How far a resize is that is not done."""
+
+    DEFERRED = "Deferred"
+    """It does not fit for now."""
+    INFEASIBLE = "Infeasible"
+    IN_PROGRESS = "InProgress"
+    """It is granted, but its cgroups cannot be written for now."""
+
+
+class ResizePending(Reason, frozen=True):
+    """Why a pod is not resized, in the kubelet's words."""
+
+    status: ResizeStatus
+    message: str
+
+
+class ResizedTo(Reason, frozen=True):
+    """The resources that a pod was resized to, in place."""
+
+    containers: dict[str, dict[str, str]]
+    """By container, then by field, such as ``limits.memory``."""
+
+
 class NewConfiguration(Reason, frozen=True):
     """The settings that a kubelet has from now on."""
 
@@ -392,6 +449,14 @@ class DeletedWithJob(Reason, frozen=True):
     """``namespace/name``."""
     reason: str
     """The reason for which the Job ended; or Suspended, Surplus, TTLExpired, HistoryLimit, Replaced."""
+
+
+class SuspendedWorkload(Reason, frozen=True):
+    """The Job or CronJob that was suspended or resumed."""
+
+    workload: str
+    """``namespace/name``."""
+    kind: str
 
 
 class CronJobDue(Reason, frozen=True):
@@ -690,6 +755,11 @@ Because = (
     | PlacedOn
     | PreemptedFor
     | RoomForCritical
+    | MemoryThrottled
+    | ImagePulled
+    | ImagePullFailed
+    | ResizePending
+    | ResizedTo
     | NewConfiguration
     | BudgetRefuses
     | DrainResult
@@ -703,6 +773,7 @@ Because = (
     | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob
+    | SuspendedWorkload
     | CronJobDue
     | CronJobSkipped
     | NodeUnreachable

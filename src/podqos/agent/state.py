@@ -245,6 +245,23 @@ class Restart(Struct, frozen=True, gc=False, order=True):
     container: str
 
 
+class PendingResize(Struct, frozen=True, gc=False):
+    """A resize that is not done yet."""
+
+    uid: str
+    pod: Pod
+    """As it shall be."""
+    since_us: int
+    wake_us: int | None = None
+    """When it is tried again."""
+    is_allocated: bool = False
+    """Whether the kubelet has granted it; its cgroups are still to be written."""
+    awaits: tuple[str, ...] = ()
+    """The containers that have to end first."""
+    told: str = ""
+    """Why it waits, if the journal says so."""
+
+
 class Preempting(Struct, frozen=True, gc=False):
     """A critical pod waits for others to make room, one after the other. The kubelet handles no other pod meanwhile."""
 
@@ -273,6 +290,7 @@ class AgentState(Struct, frozen=True, gc=False):
     preempting: Preempting | None = None
     watched_us: int | None = None
     """When a kubelet last set its notification levels."""
+    resizes: tuple[PendingResize, ...] = ()
 
     @property
     def wake_us(self) -> int | None:
@@ -282,8 +300,11 @@ class AgentState(Struct, frozen=True, gc=False):
 
     @property
     def wake_besides_us(self) -> int | None:
-        """When it wants to be woken for anything but the eviction loop: a restart, or a preemption that takes long."""
+        """When it wants to be woken for anything but the eviction loop: restarts, resizes, a long preemption."""
         restart_us = self.restarts[0].wake_us if self.restarts else None
+        if self.resizes:
+            waits = [pending.wake_us for pending in self.resizes if pending.wake_us is not None]
+            restart_us = min((*waits, *(() if restart_us is None else (restart_us,))), default=None)
         if self.preempting is None:
             return restart_us
         return self.preempting.wake_us if restart_us is None else min(restart_us, self.preempting.wake_us)

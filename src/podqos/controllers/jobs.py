@@ -122,7 +122,6 @@ class JobStatus(Struct, frozen=True, gc=False):
     ending: Ending | None = None
     is_finished: bool = False
     """Whether it is Complete or Failed: all its pods have ended."""
-    is_suspended: bool = False
 
 
 class NewPod(Struct, frozen=True, gc=False):
@@ -189,12 +188,9 @@ class _Sync:
         if not create and not delete and self._is_complete():
             return self._end(Ending(JobReason.COMPLETIONS_REACHED), ())
         status = self._counted_status(())
-        if status.is_suspended and not self._spec.suspend:
-            # What resumes starts anew, deadline included.
-            status = replace(status, started_us=self._now_us)
-            if self._spec.active_deadline_seconds is not None:
-                again_us = _earlier(again_us, self._now_us + self._spec.active_deadline_seconds * SECOND_US)
-        status = replace(status, is_suspended=bool(self._spec.suspend))
+        if self._spec.suspend:
+            # What is resumed starts anew, deadline included (MutableSchedulingDirectivesForSuspendedJobs, since 1.36).
+            status = replace(status, started_us=None)
         return JobStep(status, tuple(self._to_count()), tuple(delete), tuple(create), again_us)
 
     # ---- does it end? --------------------------------------------------------------------------------------------
@@ -286,7 +282,7 @@ class _Sync:
         # Pods that have to stop because the Job fails count as failed.
         stopped = () if ending.reason.is_success else [pod for pod in self._pods if not pod.is_over]
         status = self._counted_status([pod for pod in stopped if not self._is_failed(pod) and not pod.is_counted])
-        status = replace(status, ending=ending, is_finished=not is_waiting, is_suspended=False)
+        status = replace(status, ending=ending, is_finished=not is_waiting)
         counted = dict.fromkeys((*self._to_count(), *(pod.uid for pod in self._pods if not pod.is_counted)))
         return JobStep(status, tuple(counted), tuple(pod.uid for pod in delete))
 

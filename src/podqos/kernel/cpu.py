@@ -8,7 +8,7 @@ model is the limit of many short slices over all cores: demand is constant withi
 threads move freely between cores. Amounts are nanocores, as the kubelet counts CPU usage.
 
 Where demands grow and shrink linearly, so does what each group gets, from one moment to the next at which a group
-reaches its quota, gets all it wants or no longer does: ``cpu_course`` says when that is.
+reaches its quota, gets all it wants or no longer does: ``CpuTree.course`` says when that is.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CpuShare(Struct, frozen=True, gc=False):
     throttled_usec_per_period: int = 0
     """How long its own quota stops it in each of its periods."""
     demand_slope: int = 0
-    """How fast its demand grows, per microsecond (``cpu_course``)."""
+    """How fast its demand grows, per microsecond (``CpuTree.course``)."""
     granted_slope: int = 0
     """How fast what it gets grows."""
 
@@ -89,7 +89,7 @@ class CpuCourse(Struct, frozen=True, gc=False):
     """How CPU is divided from now on."""
 
     shares: dict[str, CpuShare]
-    """By path."""
+    """By path: of groups without children."""
     steady_us: int | None = None
     """For how many microseconds all of it changes linearly; None: for as long as the demands do."""
 
@@ -106,6 +106,8 @@ class _Node:
         "granted_slope",
         "group",
         "hungry",
+        "own_nano",
+        "own_slope",
         "quota_nano",
         "throttled_usec",
         "want_nano",
@@ -115,6 +117,8 @@ class _Node:
     def __init__(self, group: CpuGroup) -> None:
         self.group = group
         self.quota_nano = group.quota_nano
+        self.own_nano = group.demand_nano
+        self.own_slope = group.demand_slope
         self.children: list[_Node] = []
         self.demand_nano = 0
         self.want_nano = 0
@@ -136,106 +140,143 @@ class _Hungry(NamedTuple):
     weights: int
 
 
-def cpu_shares(groups: Iterable[CpuGroup], cores: int | Fraction) -> dict[str, CpuShare]:
-    """Divide ``cores`` among the groups; returns what each gets, parents before children, siblings by path.
+class CpuTree:
+    """Groups among which CPU is divided again and again, with other demands each time.
 
     Every group's parent must be among them; the root may be left out.
     """
-    return _shares(_divided(groups, cores))
+
+    __slots__ = ("_leaves", "_nodes", "_root")
+
+    def __init__(self, groups: Iterable[CpuGroup]) -> None:
+        self._nodes = {ROOT: _Node(CpuGroup(ROOT))}
+        for group in sorted(groups, key=lambda group: group.path):
+            node = self._nodes[group.path] = _Node(group)
+            if group.path != ROOT:
+                self._nodes[parent_path(group.path)].children.append(node)
+        self._root = self._nodes[ROOT]
+        self._leaves = [node for node in self._nodes.values() if not node.children]
+
+    def demand(self, path: str, demand_nano: int, slope: int = 0) -> None:
+        """Set what a group without children wants, and how fast that grows."""
+        node = self._nodes[path]
+        node.own_nano, node.own_slope = demand_nano, slope
+
+    def shares(self, cores: int | Fraction) -> dict[str, CpuShare]:
+        """Divide ``cores``; return what each group gets, parents before children, siblings by path."""
+        self._divide(cores)
+        _throttle_below(self._root)
+        shares: dict[str, CpuShare] = {}
+        _add_shares(self._root, (None, None), shares)
+        return shares
+
+    def course(self, cores: int | Fraction) -> CpuCourse:
+        """Divide ``cores`` among groups whose demands grow and shrink linearly; return the groups without children.
+
+        The slopes are rounded down to whole units per microsecond: units should be small.
+        """
+        self._divide(cores)
+        changes: list[int] = []
+        if any(node.own_slope for node in self._leaves):
+            root = self._root
+            _demand_slopes(root, changes)
+            over = root.want_nano - root.capacity_nano
+            _add_change(over, root.want_slope, changes)
+            root.granted_slope = root.want_slope if _is_below(over, root.want_slope) else 0
+            _granted_slopes(root, changes)
+        else:
+            for node in self._nodes.values():
+                node.demand_slope = node.granted_slope = 0
+        shares: dict[str, CpuShare] = {}
+        _add_shares(self._root, (None, None), shares, leaves_only=True)
+        return CpuCourse(shares, min(changes, default=None))
+
+    def granted(self, cores: int | Fraction) -> dict[str, tuple[int, int]]:
+        """Divide ``cores``; return only what each group without children wants and gets."""
+        self._divide(cores)
+        return {node.group.path: (node.demand_nano, node.granted_nano) for node in self._leaves}
+
+    def _divide(self, cores: int | Fraction) -> None:
+        root = self._root
+        _want(root)
+        root.capacity_nano = int(cores * CORE_NANO)
+        root.granted_nano = min(root.want_nano, root.capacity_nano)
+        if root.children:
+            _fill_below(root)
 
 
-def cpu_course(groups: Iterable[CpuGroup], cores: int | Fraction) -> CpuCourse:
-    """Divide ``cores`` like ``cpu_shares``, among groups whose demands grow and shrink linearly.
-
-    The slopes are rounded down to whole units per microsecond: units should be small.
-    """
-    groups = tuple(groups)
-    root = _divided(groups, cores)
-    changes: list[int] = []
-    if any(group.demand_slope for group in groups):
-        _demand_slopes(root, changes)
-        over = root.want_nano - root.capacity_nano
-        _add_change(over, root.want_slope, changes)
-        root.granted_slope = root.want_slope if _is_below(over, root.want_slope) else 0
-        _granted_slopes(root, changes)
-    return CpuCourse(_shares(root), min(changes, default=None))
-
-
-def _divided(groups: Iterable[CpuGroup], cores: int | Fraction) -> _Node:
-    root = _tree(groups)
-    _want(root)
-    root.capacity_nano = int(cores * CORE_NANO)
-    root.granted_nano = min(root.want_nano, root.capacity_nano)
-    _divide(root)
-    return root
-
-
-def _shares(root: _Node) -> dict[str, CpuShare]:
-    shares: dict[str, CpuShare] = {}
-    _add_share(root, None, shares)
-    return shares
-
-
-def _tree(groups: Iterable[CpuGroup]) -> _Node:
-    nodes = {ROOT: _Node(CpuGroup(ROOT))}
-    for group in sorted(groups, key=lambda group: group.path):
-        node = nodes[group.path] = _Node(group)
-        if group.path != ROOT:
-            nodes[parent_path(group.path)].children.append(node)
-    return nodes[ROOT]
+def cpu_shares(groups: Iterable[CpuGroup], cores: int | Fraction) -> dict[str, CpuShare]:
+    """Divide ``cores`` among the groups once; returns what each gets, parents before children, siblings by path."""
+    return CpuTree(groups).shares(cores)
 
 
 def _want(node: _Node) -> None:
     """Find what each group would take with all cores to itself, from the leaves up."""
     group = node.group
     if node.children:
-        assert group.demand_nano == 0, f"cgroup {group.path} has children and threads"
+        assert node.own_nano == 0, f"cgroup {group.path} has children and threads"
         for child in node.children:
             _want(child)
         node.demand_nano = sum(child.want_nano for child in node.children)
     else:
         threads = group.threads
-        node.demand_nano = group.demand_nano if threads is None else min(group.demand_nano, threads * CORE_NANO)
+        node.demand_nano = node.own_nano if threads is None else min(node.own_nano, threads * CORE_NANO)
     quota = node.quota_nano
     node.want_nano = node.demand_nano if quota is None else min(node.demand_nano, quota)
 
 
-def _divide(node: _Node) -> None:
+def _fill_below(node: _Node) -> None:
     """Divide what each group was granted among its children, from the root down."""
+    _fill(node)
+    for child in node.children:
+        if child.children:
+            _fill_below(child)
+
+
+def _throttle_below(node: _Node) -> None:
     if node.children:
-        _fill(node)
         _throttle(node)
         for child in node.children:
-            _divide(child)
+            _throttle_below(child)
 
 
-def _add_share(node: _Node, parent: CpuShare | None, shares: dict[str, CpuShare]) -> None:
-    bound, bound_at = _bound(node, parent)
-    share = CpuShare(
-        node.group.path,
-        node.demand_nano,
-        node.granted_nano,
-        bound,
-        bound_at,
-        node.throttled_usec,
-        node.demand_slope,
-        node.granted_slope,
-    )
-    shares[share.path] = share
+_Bound = tuple[CpuBound | None, str | None]
+"""What keeps a group from more, and where."""
+
+
+def _add_shares(node: _Node, above: _Bound, shares: dict[str, CpuShare], *, leaves_only: bool = False) -> None:
+    bound = _bound(node, above)
+    if not (leaves_only and node.children):
+        shares[node.group.path] = CpuShare(
+            node.group.path,
+            node.demand_nano,
+            node.granted_nano,
+            *bound,
+            node.throttled_usec,
+            node.demand_slope,
+            node.granted_slope,
+        )
     for child in node.children:
-        _add_share(child, share, shares)
+        _add_shares(child, bound, shares, leaves_only=leaves_only)
 
 
-def _bound(node: _Node, parent: CpuShare | None) -> tuple[CpuBound | None, str | None]:
+def _bound(node: _Node, above: _Bound) -> _Bound:
     if node.granted_nano >= node.demand_nano:
         return None, None
     if node.granted_nano == node.quota_nano:
         return CpuBound.QUOTA, node.group.path
-    return (CpuBound.CONTENTION, ROOT) if parent is None else (parent.bound, parent.bound_at)
+    return above if node.group.path != ROOT else (CpuBound.CONTENTION, ROOT)
 
 
 def _fill(parent: _Node) -> None:
     """Share by weight: a group that wants less than its share gets what it wants, the rest divide what remains."""
+    parent.hungry = None
+    if len(parent.children) == 1:
+        (only,) = parent.children
+        only.granted_nano = min(only.want_nano, parent.granted_nano)
+        if parent.granted_nano < parent.demand_nano:
+            parent.hungry = _Hungry(parent.children, parent.granted_nano, only.group.weight)
+        return
     if parent.granted_nano >= parent.demand_nano:
         for node in parent.children:
             node.granted_nano = node.want_nano
@@ -253,9 +294,6 @@ def _fill(parent: _Node) -> None:
             node.granted_nano = node.want_nano
             left -= node.want_nano
             weights -= weight
-    idle_nano = max(0, parent.capacity_nano - sum(node.granted_nano for node in parent.children))
-    for node in parent.children:
-        node.capacity_nano = node.granted_nano + idle_nano
 
 
 def _throttle(parent: _Node) -> None:
@@ -264,6 +302,10 @@ def _throttle(parent: _Node) -> None:
     Within a period all run at once, by weight, until the first has used its quota; then the others go faster. Groups
     that get all they want run at their demand throughout. No group runs faster than its own demand.
     """
+    idle_nano = max(0, parent.capacity_nano - sum(node.granted_nano for node in parent.children))
+    for node in parent.children:
+        node.capacity_nano = node.granted_nano + idle_nano
+        node.throttled_usec = 0
     hungry = [node for node in parent.children if node.granted_nano < node.demand_nano]
     stopped = [node for node in hungry if node.granted_nano == node.quota_nano]
     if not stopped:
@@ -293,11 +335,11 @@ def _demand_slopes(node: _Node, changes: list[int]) -> None:
             _demand_slopes(child, changes)
         node.demand_slope = sum(child.want_slope for child in node.children)
     else:
-        node.demand_slope = group.demand_slope
+        node.demand_slope = node.own_slope
         if group.threads is not None:
-            over = group.demand_nano - group.threads * CORE_NANO
-            _add_change(over, group.demand_slope, changes)
-            node.demand_slope = group.demand_slope if _is_below(over, group.demand_slope) else 0
+            over = node.own_nano - group.threads * CORE_NANO
+            _add_change(over, node.own_slope, changes)
+            node.demand_slope = node.own_slope if _is_below(over, node.own_slope) else 0
     node.want_slope = node.demand_slope
     if node.quota_nano is not None:
         over = node.demand_nano - node.quota_nano

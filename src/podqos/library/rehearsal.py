@@ -186,6 +186,7 @@ def unrehearsable(scenario: Scenario) -> list[str]:
         ("disk", any(_is_used(demand.rootfs_bytes, demand.logs_bytes) or demand.volumes for demand in demands)),
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
         ("containers that exit on their own", any(demand.ends for demand in demands)),
+        ("services", any(demand.service is not None for demand in demands)),
         ("events", bool(scenario.happenings or scenario.workload_changes)),
     ):
         if found:

@@ -69,6 +69,9 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
     max_pods: int = 110
     pods_per_core: int = 0
     """0 means no such limit."""
+    serialize_image_pulls: bool = True
+    max_parallel_image_pulls: int | None = None
+    """If pulls are not serialized; absent means no such limit."""
 
     eviction_hard: dict[str, str] | None = None
     """Absent means the defaults; an empty map means none."""

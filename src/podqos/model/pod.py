@@ -153,14 +153,15 @@ class Probe(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def defaulted(self) -> Probe:
-        """As the API server stores it."""
+        """As the API server stores it; numbers below zero, which it rejects, count as absent."""
+        grace = self.termination_grace_period_seconds
         return Probe(
-            self.initial_delay_seconds,
-            self.period_seconds or 10,
-            self.timeout_seconds or 1,
-            self.success_threshold or 1,
-            self.failure_threshold or 3,
-            self.termination_grace_period_seconds,
+            max(0, self.initial_delay_seconds),
+            self.period_seconds if self.period_seconds > 0 else 10,
+            self.timeout_seconds if self.timeout_seconds > 0 else 1,
+            self.success_threshold if self.success_threshold > 0 else 1,
+            self.failure_threshold if self.failure_threshold > 0 else 3,
+            grace if grace is None or grace > 0 else None,
         )
 
 
@@ -170,6 +171,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = NO_RESOURCES
+    image_pull_policy: str | None = None
     restart_policy: str | None = None
     ports: tuple[ContainerPort, ...] = ()
     restart_policy_rules: tuple[RestartRule, ...] = ()

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from podqos.admission.relevance import Question, rejected, with_names
 from podqos.admission.workloads import Admissions, WorkloadAdmission
+from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.kinds import group_of
@@ -38,10 +39,9 @@ from podqos.objects.sources import Source
 from podqos.reading.files import is_manifest, read_bytes, source_of
 from podqos.reading.gathering import gather
 from podqos.reading.paths import has_folder, with_slashes
-from podqos.sim.scenario.scenario import RolloutSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
 from podqos.sim.scenario_format.file import Autoscalers, FileReading, Materials, read_file, resolve
-from podqos.sim.scenario_format.rollout_spec import TELLING, RolloutReader
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
@@ -223,6 +223,9 @@ class _Fetched:
         self.problems: list[Problem] = []
         self._file = file
         self._spec = document.spec
+        parts = (part for event in self._spec.events for part in (event.rollout, event.scale) if part is not None)
+        self._changed_later = {part.workload.rpartition("/")[2] for part in parts}
+        """Names of workloads that events change: without any pods, too, they are there."""
         self._stated: dict[str, tuple[Workload, Source, Place]] = {}
         """By identity: the workloads as their manifests state them, and where."""
         self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
@@ -295,6 +298,11 @@ class _Fetched:
         if own.is_live:
             # An API server has stored it already.
             made = _scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas)
+        elif own.replicas == 0 and own.metadata.name in self._changed_later:
+            admitted = self._admitted(self._admissions.create(replace(own, replicas=1)), source, place)
+            if admitted is None:
+                return None
+            made = replace(admitted, replicas=0)
         else:
             admitted = self._admitted(self._admissions.create(own), source, place)
             if admitted is None:

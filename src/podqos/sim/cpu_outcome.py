@@ -51,10 +51,9 @@ def cpu_outcome(accounts: Sequence[CpuAccount], firsts: Mapping[str, str]) -> Cp
         return None
     done = [account for account in accounts if account.is_done]
     compared = [account for account in done if account.alone_us is not None]
-    wanted_us, granted_us = (
-        round(sum(amounts) / CPU_US)
-        for amounts in zip(*((account.wanted, account.granted) for account in accounts), strict=True)
-    )
+    # Rounded one by one, so that the parts of a fleet add up to the whole.
+    wanted_us = sum(round(account.wanted / CPU_US) for account in accounts)
+    granted_us = sum(round(account.granted / CPU_US) for account in accounts)
     return _outcome(
         slowed=len({firsts.get(account.pod, account.pod) for account in accounts if account.throttled_us}),
         wanted_us=wanted_us,

@@ -21,7 +21,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload, WorkloadChange, WorkloadRollout
 from podqos.survival.counterfactual.pod_changes import each_container
 
 Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
@@ -69,7 +69,7 @@ def scaled(scenario: Scenario, scale: ScaleFactors) -> Scenario:
 
 def _change(change: WorkloadChange, scale: ScaleFactors) -> WorkloadChange:
     at_us = scale.moment(change.at_us)
-    if isinstance(change, WorkloadScale):
+    if not isinstance(change, WorkloadRollout):
         return replace(change, at_us=at_us)
     template = None if change.template is None else _workload(change.template, scale)
     return replace(change, at_us=at_us, template=template)

@@ -16,7 +16,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.reasons import CPUThrottled, ExitedWith, OOMKill, ReplacementFor, ThrottledBy, cause_of
+from podqos.agent.reasons import (
+    CPUThrottled,
+    CronJobSkipped,
+    ExitedWith,
+    JobEnded,
+    OOMKill,
+    ReplacementFor,
+    ThrottledBy,
+    cause_of,
+)
 from podqos.model.pod import QOSClass
 from podqos.qos.classes import qos_class_of
 from podqos.sim.cpu_outcome import CpuOutcome, cpu_outcome, cpu_together
@@ -85,6 +94,16 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     """What its pods got of the CPU; null where all got what they wanted, and none had work to do."""
 
 
+class JobOutcomes(Struct, frozen=True, rename="camel"):
+    """How Jobs ended."""
+
+    complete: int = 0
+    failed: dict[str, int] = {}
+    """By reason: BackoffLimitExceeded, DeadlineExceeded, …"""
+    skipped: int = 0
+    """Runs that CronJobs skipped."""
+
+
 class RunSummary(Struct, frozen=True, rename="camel"):
     """How the run ended; fields are those of all workloads together."""
 
@@ -111,6 +130,8 @@ class RunSummary(Struct, frozen=True, rename="camel"):
     """What became of requests, by workload that answers them: a model."""
     cpu: CpuOutcome | None = None
     """What all pods got of the CPU."""
+    jobs: JobOutcomes | None = None
+    """Null where no Job ended, and no run of a CronJob was skipped."""
 
 
 class PodWorkload(Struct, frozen=True, gc=False):
@@ -211,9 +232,12 @@ def summarized(
         tallies.setdefault(owner.workload, _Tally(owner))
     levels: Counter[str] = Counter()
     signals: Counter[str] = Counter()
+    jobs: Counter[tuple[Kind, str]] = Counter()
     entries = _with_lost_pods(list(entries))
     for entry in entries:
         if entry.pod is None or entry.pod not in owners:
+            if isinstance(entry.because, JobEnded | CronJobSkipped):
+                jobs[entry.kind, entry.because.reason] += 1
             continue
         tallies[owners[entry.pod].workload].take(entry)
         if entry.kind in _DECIDED:
@@ -232,7 +256,19 @@ def summarized(
         workloads=rows,
         repeated_evictions=_repeated(entries),
         cpu=cpu_together([row.cpu for row in rows]),
+        jobs=_job_outcomes(jobs),
     )
+
+
+def _job_outcomes(jobs: Counter[tuple[Kind, str]]) -> JobOutcomes | None:
+    if not jobs:
+        return None
+    complete, skipped = (
+        sum(count for (kind, _), count in jobs.items() if kind is which)
+        for which in (Kind.JOB_COMPLETE, Kind.JOB_SKIPPED)
+    )
+    failed = {reason: count for (kind, reason), count in sorted(jobs.items()) if kind is Kind.JOB_FAILED}
+    return JobOutcomes(complete, failed, skipped)
 
 
 def _with_lost_pods(entries: list[Entry]) -> list[Entry]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.agent import reasons as r
-from podqos.wording import listed
+from podqos.sim.summary import JobOutcomes
+from podqos.wording import counted, listed
 
-JobReasons = r.JobEnded | r.DeletedWithJob | r.CronJobDue | r.CronJobSkipped
+JobReasons = r.JobEnded | r.DeletedWithJob | r.CronJobDue | r.CronJobSkipped | r.SuspendedWorkload
 
 _DELETED = {
+    "SuccessPolicy": "Job {job} is complete (SuccessPolicy)",
     "Suspended": "Job {job} is suspended",
     "Surplus": "Job {job} needs fewer pods",
     "TTLExpired": "Job {job}: ttlSecondsAfterFinished has passed",
@@ -29,11 +31,23 @@ def job_words(because: JobReasons) -> str:
             late_words = f", {late} s late" if late else ""
             missed = ", more than 100 runs missed" if many else ""
             return f"{_name(job)} for {scheduled}{late_words}{missed}"
+        case r.SuspendedWorkload(workload=workload, kind=kind):
+            return f"{kind} {_name(workload)}"
         case r.CronJobSkipped(scheduled=scheduled, reason="JobAlreadyActive", active=active):
             jobs = listed([_name(job) for job in active])
             return f"the run of {scheduled}: {jobs} still active (concurrencyPolicy: Forbid)"
         case r.CronJobSkipped(scheduled=scheduled, starting_deadline_seconds=seconds):
             return f"the run of {scheduled}: its startingDeadlineSeconds ({seconds} s) have passed"
+
+
+def jobs_headline(jobs: JobOutcomes | None) -> str:
+    """Return how Jobs ended, in one sentence; empty if none did."""
+    if jobs is None:
+        return ""
+    parts = [f"{counted(jobs.complete, 'Job')} complete"] if jobs.complete else []
+    parts += [f"{counted(count, 'Job')} failed ({reason})" for reason, count in jobs.failed.items()]
+    parts += [f"{counted(jobs.skipped, 'scheduled run')} skipped"] if jobs.skipped else []
+    return f"{', '.join(parts)}."
 
 
 def job_line(because: JobReasons, verb: str) -> str:
@@ -43,6 +57,8 @@ def job_line(because: JobReasons, verb: str) -> str:
             return f"CronJob {_name(cron_job)} {verb} {job_words(because)}"
         case r.DeletedWithJob():
             return f"{verb}: {job_words(because)}"
+        case r.SuspendedWorkload():
+            return f"{job_words(because)} {verb}"
         case r.JobEnded(job=job):
             return f"Job {_name(job)} {verb}: {job_words(because)}"
 
@@ -51,9 +67,9 @@ def _facts(ended: r.JobEnded) -> Iterator[str]:
     """Yield the numbers that led to the end of a Job, the decisive one first."""
     match ended.reason:
         case "BackoffLimitExceeded" if ended.restarts:
-            yield f"{ended.restarts} container restarts (backoffLimit {ended.backoff_limit})"
+            yield f"{counted(ended.restarts, 'container restart')} (backoffLimit {ended.backoff_limit})"
         case "BackoffLimitExceeded":
-            yield f"{ended.failed} failed pods (backoffLimit {ended.backoff_limit})"
+            yield f"{counted(ended.failed, 'failed pod')} (backoffLimit {ended.backoff_limit})"
         case "DeadlineExceeded":
             yield f"active for {ended.active_deadline_seconds} s"
         case "PodFailurePolicy" if ended.condition:

@@ -18,10 +18,10 @@ from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
 from podqos.words.autoscaling import horizontal, of_nodes, vertical
-from podqos.words.durations import span
 from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
+from podqos.words.services import of_service
 
 _MEBIBYTE = 1 << 20
 
@@ -41,13 +41,15 @@ def line(entry: Entry) -> str:
             | Kind.CONDITION_CHANGED
             | Kind.RECLAIMED
             | Kind.THROTTLED
+            | Kind.MEMORY_THROTTLED
             | Kind.REFUSED
             | Kind.READINESS_CHANGED
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
         case Kind.SCALED | Kind.HELD if entry.because is not None:
-            return f"{who}{_after(_short(entry.because))}" if who else _short(entry.because)
+            short = _short(entry.because)
+            return f"{who}: {short}" if isinstance(entry.because, r.VerticalUpdate) else short
         case Kind.KUBELET_RESTARTED:
             return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
@@ -97,6 +99,8 @@ _VERBS = {
     Kind.REJECTED: "rejected",
     Kind.ADOPTED: "adopted",
     Kind.WOULD_EVICT: "would have been evicted",
+    Kind.IMAGE_PULLED: "has its image",
+    Kind.IMAGE_PULL_FAILED: "has no image",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
     Kind.RESTARTED: "restarted",
@@ -108,6 +112,8 @@ _VERBS = {
     Kind.WAIT_TIMED_OUT: "not cleaned up yet",
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
+    Kind.RESIZED: "resized in place",
+    Kind.RESIZE_PENDING: "not resized",
     Kind.CORDONED: "cordoned",
     Kind.UNCORDONED: "uncordoned",
     Kind.DRAINED: "drained",
@@ -121,6 +127,8 @@ _VERBS = {
     Kind.JOB_COMPLETE: "complete",
     Kind.JOB_FAILED: "failed",
     Kind.JOB_DELETED: "deleted",
+    Kind.SUSPENDED: "suspended",
+    Kind.RESUMED: "resumed",
     Kind.LOST: "lost",
     Kind.JOINED: "joined",
     Kind.REMOVED: "removed",
@@ -175,7 +183,7 @@ def _short(because: r.Because | None) -> str:
             granted = _OF_POD if cpu.pod_limit else _GRANTED[cpu.throttled_by]
             return f"wants {cpu.wanted_milli}m CPU{granted.format(cpu.granted_milli)}"
         case r.ProbeFailure() | r.Readiness() | r.ServiceOverload():
-            return _of_service(because)
+            return of_service(because)
         case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
             unit = MEMORY if resource.endswith(".bytes") else resource
             return f"wants {amount(wanted, unit)} {resource}, limit {amount(limit, unit)}"
@@ -189,6 +197,23 @@ def _short(because: r.Because | None) -> str:
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = [f"{scheduled(number, resource)} more {resource}" for resource, number in lacking.items()]
             return f"makes room for critical pod {pod}, which needs {listed(what)}"
+        case r.MemoryThrottled(is_over=True):
+            return "gets all the memory it wants again"
+        case r.MemoryThrottled(high_bytes=high, denied_bytes=denied, delay_us=delay):
+            more = f", wants {mebibytes(denied)} more" if denied else ""
+            return f"is slowed at memory.high {mebibytes(high)}{more}, sleeps {delay / 1000:g} ms per 256Ki"
+        case r.ImagePulled(image=image, seconds=seconds, waited_seconds=waited):
+            return f"{image} pulled in {seconds:g} s{f' after waiting {waited:g} s for other pulls' if waited else ''}"
+        case r.ImagePullFailed(image=image, error=error, retry_seconds=seconds):
+            return f"{error} {image}{f', next try in {seconds} s' if seconds else ''}"
+        case r.ResizePending(status=status, message=message):
+            return f"{status}: {message}"
+        case r.ResizedTo(containers=containers):
+            return "; ".join(
+                f"{name} {', '.join(f'{field} {value}' for field, value in fields.items())}"
+                for name, fields in containers.items()
+                if fields
+            )
         case r.NewConfiguration(fields=fields):
             return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
@@ -206,7 +231,8 @@ def _short(because: r.Because | None) -> str:
         case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
             return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
-            return f"{node} is unreachable, and no kubelet confirms its end (tolerated for {seconds} s)"
+            lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"
+            return f"{node} is {lost}, and no kubelet confirms the end"
         case r.SupersededIn(workload=workload, revision=revision):
             return f"updated to revision {revision}" if revision else f"{_own_name(workload)} is scaled down"
         case r.RolloutOf() | r.ScaledFromTo() | r.ProgressDeadlineExceeded():
@@ -220,62 +246,10 @@ def _short(because: r.Because | None) -> str:
             return nowhere.message or _nowhere(nowhere)
         case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
-        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped():
+        case r.JobEnded() | r.DeletedWithJob() | r.CronJobDue() | r.CronJobSkipped() | r.SuspendedWorkload():
             return job_words(because)
         case r.GuardMode() | r.EvictionReport() | r.WouldHaveSaved() | r.SeenEvicted():
             return _of_guard(because)
-
-
-def _of_service(because: r.ProbeFailure | r.Readiness | r.ServiceOverload) -> str:
-    match because:
-        case r.Readiness(ready=ready, because=failure):
-            why = "" if failure is None else f": {_of_service(failure)}"
-            return f"{'is ready again' if ready else 'is not ready, out of the endpoints'}{why}"
-        case r.ProbeFailure():
-            times = "" if because.failures == 1 else f" {because.failures} times in a row"
-            return (
-                f"{because.probe} probe failed{times}, no answer within {because.timeout_seconds} s{_slowed(because)}"
-            )
-        case r.ServiceOverload(workload=workload, begins=False):
-            return f"{workload.partition('/')[2]} answers again: {_percent(because.errors_permille)} errors"
-        case r.ServiceOverload(workload=workload):
-            figures = [f"{_percent(because.errors_permille)} errors", f"p99 {span(because.p99_us)}"]
-            if because.waiting:
-                figures.append(f"{because.waiting} requests waiting")
-            cause = f": {overload_cause(because.cause, because.limit)}" if because.cause is not None else ""
-            return f"{workload.partition('/')[2]} is overloaded, {', '.join(figures)}{cause}"
-
-
-def overload_cause(cause: r.OverloadCause, limit: str = "") -> str:
-    """Return what a service has too little of, as a clause."""
-    return _OVERLOADS[cause].format(limit)
-
-
-_OVERLOADS = {
-    r.OverloadCause.CPU_LIMIT: "throttled at its CPU limit",
-    r.OverloadCause.CONTENTION: "short of CPU on its node",
-    r.OverloadCause.CPU: "all the CPU it can use is in use",
-    r.OverloadCause.WORKERS: "all its workers are busy",
-    r.OverloadCause.CALLS: "waiting for {}",
-    r.OverloadCause.NOT_READY: "no pod is ready",
-    r.OverloadCause.NODE_LOST: "requests go to pods on a lost node, which is not noticed yet",
-}
-
-
-def _percent(permille: int) -> str:
-    return f"{permille / 10:.0f} %" if permille >= 10 else f"{permille / 10:g} %"
-
-
-def _slowed(failure: r.ProbeFailure) -> str:
-    """Return why an answer took too long, in brackets."""
-    parts = []
-    if failure.throttled_by is not None:
-        gets = f"{10_000 / failure.slowdown:.3g} %" if failure.slowdown else "none"
-        by = "its limit" if failure.throttled_by is r.ThrottledBy.QUOTA else "its share"
-        parts.append(f"{by} grants {gets} of the CPU it wants")
-    if failure.waiting:
-        parts.append(f"{failure.waiting} requests waiting")
-    return f" ({', '.join(parts)})" if parts else ""
 
 
 _OF_WORKLOADS = (r.RolloutOf, r.ScaledFromTo, r.ProgressDeadlineExceeded)
@@ -293,7 +267,7 @@ def _of_workload(because: r.RolloutOf | r.ScaledFromTo | r.ProgressDeadlineExcee
             what = "rollback" if is_back else "rollout"
             return f"{what} of {name} {'is complete' if is_complete else 'starts'}: revision {revision}"
         case r.ScaledFromTo(before=before, after=after, replica_set=replica_set):
-            who = f"{name} scales {replica_set}" if replica_set else f"{name} is scaled"
+            who = f"{name} scales ReplicaSet {replica_set}" if replica_set else f"{name} is scaled"
             return f"{who} {'up' if after > before else 'down'} from {before} to {after}"
         case r.ProgressDeadlineExceeded(revision=revision, seconds=seconds) as late:
             pods = f"{late.updated} of {late.replicas} pods updated, {late.available} available"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from podqos.sim.summary import RunSummary
 from podqos.wording import counted
+from podqos.words.jobs import jobs_headline
 from podqos.words.services import services_headline
 
 
@@ -14,8 +15,8 @@ def headline(summary: RunSummary) -> str:
     killed = many(summary.oom_kills, "OOM kill")
     evicted = many(summary.evictions, "eviction")
     text = f"{killed}, {evicted}; {_pods(summary)}."
-    services = services_headline(summary.services)
-    return text[0].upper() + text[1:] + (f" {services}" if services else "")
+    further = (services_headline(summary.services), jobs_headline(summary.jobs))
+    return " ".join([text[0].upper() + text[1:], *filter(None, further)])
 
 
 def share_words(share: float) -> str:

@@ -9,6 +9,8 @@ So a pod that requests 500m (512 shares) has weight 20, one that requests 1 (102
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
@@ -17,6 +19,7 @@ from podqos.cli.main import main
 from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import FinishedRun, simulate
+from podqos.sim.summary import run_summary
 
 
 def container(name: str = "main", requests: str = "", limits: str = "") -> str:
@@ -208,3 +211,115 @@ def test_a_run_with_work_is_the_same_every_time(scenario, capsys):
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
     assert json.loads(outputs[0])["kind"] == "SimulationReport"
+
+
+# ---- what workloads got ----------------------------------------------------------------------------------------------
+
+
+def outcome(path: str, workload: str):
+    """Return what a workload got of the CPU."""
+    rows = {row.workload: row.cpu for row in run_summary(ran(path)).workloads}
+    return rows[f"default/{workload}"]
+
+
+def test_half_of_what_a_limited_container_wants_is_denied_and_counted(scenario):
+    # It wants 2 cores under a limit of 1 for 20 s: 40 cpu-s wanted, 20 granted, 20 denied, half at any time. Its quota
+    # stops it in each of 20 ÷ 0.1 = 200 periods.
+    path = scenario([pod("a", container(limits="cpu: 1"))], {"a": "demand: {cpu: 2}"}, seconds=20)
+    cpu = outcome(path, "a")
+    assert (cpu.slowed, cpu.wanted_us, cpu.granted_us, cpu.denied_us) == (1, 40_000_000, 20_000_000, 20_000_000)
+    assert (cpu.least_share, cpu.mean_share, cpu.slowdown, cpu.throttled_periods) == (0.5, 0.5, 2.0, 200)
+
+
+def test_a_period_counts_if_the_limit_binds_at_any_time_in_it(scenario):
+    # It wants 2 cores from 1.05 s to 1.31 s, else 0.5: the periods from 1.0, 1.1, 1.2 and 1.3 s.
+    demand = "demand: {cpu: {steps: {0s: 500m, 1050ms: 2, 1310ms: 500m}}}"
+    path = scenario([pod("a", container(limits="cpu: 1"))], {"a": demand}, seconds=20)
+    cpu = outcome(path, "a")
+    # 0.26 s at 2 cores and 19.74 s at 0.5: 10.39 cpu-s wanted, 0.26 denied.
+    assert (cpu.throttled_periods, cpu.wanted_us, cpu.denied_us) == (4, 10_390_000, 260_000)
+
+
+def test_time_without_contention_counts_for_the_mean_and_not_for_the_least_share(scenario):
+    # 4 cores. A wants 1 core for 10 s, then 4, next to B, which wants 4 from 10 s on: 2 each, for 10 s.
+    # A: 10 + 40 = 50 wanted, 10 + 20 = 30 granted: 60 % on average, 50 % at worst, 50 ÷ 30 times as slow.
+    demands = {"a": "demand: {cpu: {steps: {0s: 1, 10s: 4}}}", "b": "demand: {cpu: {steps: {0s: 0, 10s: 4}}}"}
+    cpu = outcome(scenario([pod("a"), pod("b")], demands, seconds=20), "a")
+    assert (cpu.wanted_us, cpu.granted_us) == (50_000_000, 30_000_000)
+    assert (cpu.least_share, cpu.mean_share, cpu.slowdown) == (0.5, 0.6, pytest.approx(5 / 3, abs=1e-6))
+    assert cpu.throttled_periods == 0
+
+
+def test_a_ramp_beyond_the_limit_is_integrated(scenario):
+    # It wants 0.2 t cores for 20 s, under a limit of 2, reached at 10 s. Wanted: 0.2 × 20² ÷ 2 = 40; granted: 10 in the
+    # first half, 20 in the second; denied 10. At 20 s it gets 2 of 4.
+    # (In the first 5 ms over the limit it is denied less than 1m, which does not count.)
+    path = scenario([pod("a", container(limits="cpu: 2"))], {"a": "demand: {cpu: 4 over 20s}"}, seconds=20)
+    cpu = outcome(path, "a")
+    assert cpu.wanted_us == pytest.approx(40_000_000, abs=5)
+    assert cpu.denied_us == pytest.approx(10_000_000, abs=5)
+    assert cpu.least_share == pytest.approx(0.5, abs=1e-6)
+
+
+def test_work_that_is_done_is_compared_with_the_time_it_takes_alone(scenario):
+    # 60 cpu-s at 2 cores alone: 30 s; under a limit of 1: 60 s, twice as long.
+    path = scenario([pod("a", container(limits="cpu: 1"))], {"a": "demand: {cpu: 2, work: 60 cpu-s}"})
+    cpu = outcome(path, "a")
+    assert (cpu.work_done, cpu.work_unfinished, cpu.work_taken_us, cpu.work_alone_us) == (1, 0, 60_000_000, 30_000_000)
+    assert cpu.slowdown == 2.0
+
+
+def test_work_that_the_end_cuts_short_is_unfinished(scenario):
+    path = scenario([pod("a")], {"a": "demand: {work: 60 cpu-s}"}, seconds=20)
+    cpu = outcome(path, "a")
+    assert (cpu.work_done, cpu.work_unfinished, cpu.granted_us, cpu.slowed) == (0, 1, 20_000_000, 0)
+
+
+def test_a_workload_that_gets_all_it_wants_has_no_figures(scenario):
+    path = scenario([pod("a")], {"a": "demand: {cpu: 4}"}, seconds=20)
+    assert outcome(path, "a") is None
+
+
+def test_a_container_that_ends_while_it_is_short_of_cpu_is_so_until_then(scenario):
+    # Under a limit of 1 it wants 2 until it exits at 5.25 s; the kubelet notices at 6 s.
+    path = scenario(
+        [pod("a", container(limits="cpu: 1"))], {"a": "demand: {cpu: 2, exits: {after: 5250ms}}"}, seconds=20
+    )
+    (row,) = run_summary(ran(path)).workloads
+    assert row.throttled_us == 5_250_000
+    assert (row.cpu.wanted_us, row.cpu.throttled_periods) == (10_500_000, 53)
+
+
+def test_the_headline_says_how_many_pods_were_slowed_and_how_much(scenario, capsys):
+    # 4 cores, two pods that want 4 each: half.
+    demands = {"a": "demand: {cpu: 4}", "b": "demand: {cpu: 4}"}
+    path = scenario([pod("a"), pod("b"), pod("c")], demands, seconds=20)
+    assert main(["simulate", path]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "No OOM kills, no evictions; 2 of 3 pods slowed, worst to 50 %."
+    assert "default/a  1/1     80 cpu-s    40 cpu-s  40 cpu-s  50 %         50 %        2×" in lines
+
+
+def test_csv_has_a_cell_for_each_figure_of_the_cpu(scenario, capsys):
+    path = scenario([pod("a"), pod("b")], {"a": "demand: {cpu: 8}"}, seconds=20)
+    assert main(["simulate", path, "-o", "csv"]) == 0
+    first, second = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (first["cpu_wanted_seconds"], first["cpu_granted_seconds"], first["least_share"]) == ("160.0", "80.0", "0.5")
+    assert (second["slowed"], second["cpu_wanted_seconds"]) == ("0", "")
+
+
+def test_a_lost_node_keeps_its_accounts(tmp_path, scenario):
+    # It wants 8 of 4 cores until its machine is lost at 10 s: 80 cpu-s wanted, 40 granted.
+    path = scenario([pod("a")], {"a": "demand: {cpu: 8}"}, seconds=20)
+    file = tmp_path / "scenario.yaml"
+    file.write_text(file.read_text() + "  events: [{at: 10s, nodeLost: node}]\n")
+    cpu = outcome(path, "a")
+    assert (cpu.wanted_us, cpu.granted_us) == (80_000_000, 40_000_000)
+
+
+def test_a_demand_that_rises_under_contention_is_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
+    # As above: on 2 cores A wants 2, B wants 0.1 t up to 2 at 20 s. Exactly, A gets 2 − 0.1 t until 10 s and 1 from
+    # there on: 15 + 10 = 25 cpu-s of 40. The middle of the 20 s is just where the line breaks.
+    demands = {"a": "demand: {cpu: 2}", "b": "demand: {cpu: 2 over 20s}"}
+    cpu = outcome(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=20), "a")
+    assert cpu.granted_us == pytest.approx(25_000_000, rel=0.001)

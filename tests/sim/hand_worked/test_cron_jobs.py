@@ -300,3 +300,14 @@ def test_a_day_without_midnight_has_no_run_at_midnight():
 def test_what_is_not_a_schedule_is_rejected(text):
     with pytest.raises(InputError):
         parse_schedule(text)
+
+
+def test_a_cron_job_that_is_resumed_makes_up_for_the_last_run_only(tmp_path):
+    """Suspended from 70 to 200 s: 120 and 180 are missed, and 180 starts at 200 (mostRecentScheduleTime)."""
+    path = written(tmp_path, 'schedule: "* * * * *"')
+    events = "  events: [{at: 70s, suspend: {workload: tidy}}, {at: 200s, resume: {workload: tidy}}]\n"
+    Path(path).write_text(Path(path).read_text() + events)
+    done = ran(path)
+    assert created(done) == [60.1, 200, 240.1]
+    late = [entry.because.late_seconds for entry in done.entries if entry.kind == "JobCreated"]
+    assert late == [0, 20, 0]

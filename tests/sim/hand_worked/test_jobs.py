@@ -397,6 +397,8 @@ def test_a_success_policy_ends_the_job_before_all_indexes_have_succeeded(tmp_pat
         (8, "JobComplete", "SuccessPolicy"),
     ]
     assert (ending(done).succeeded, ending(done).failed) == (1, 0)
+    deleted = next(entry for entry in done.entries if entry.kind == "Deleted")
+    assert line(deleted) == "work-1 deleted: Job work is complete (SuccessPolicy)"
 
 
 # ---- pods that others delete ---------------------------------------------------------------------------------------
@@ -529,3 +531,47 @@ def test_an_init_container_without_an_end_is_named_among_the_assumptions(tmp_pat
     assert "end of init container setup of default/work: when its demand no longer changes" in " ".join(
         (printed.out + printed.err).split()
     )
+
+
+# ---- events ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_suspended_job_loses_its_pods_and_its_deadline_starts_again_when_it_is_resumed(tmp_path):
+    """Suspended at 30 s: deleted at once (a change of the spec), not counted.
+
+    Resumed at 90 s: back at once, without back-off. The deadline of 100 s counts from then on: 190 s, Failed at 191 s.
+    """
+    rest = "events: [{at: 30s, suspend: {workload: work}}, {at: 90s, resume: {workload: work}}]"
+    done = ran(
+        written(tmp_path, job("activeDeadlineSeconds: 100"), "- {workload: work, demand: {memory: 50Mi}}", rest=rest)
+    )
+    assert at(done, "Deleted", "Replaced", "JobFailed") == [
+        (30, "Deleted", "work-0"),
+        (90, "Replaced", "work-0-r1"),
+        (190, "Deleted", "work-0-r1"),
+        (191, "JobFailed", "DeadlineExceeded"),
+    ]
+    assert ending(done).failed == 1
+    assert [line(entry) for entry in done.entries if entry.kind in {"Suspended", "Resumed"}] == [
+        "Job work suspended",
+        "Job work resumed",
+    ]
+
+
+def test_a_job_that_is_scaled_down_deletes_the_newest_pods_and_scaled_up_runs_more(tmp_path):
+    """3 of 6 at a time, 100 s each: down to 1 at 10 s, up to 2 at 50 s. manageJob deletes 2, and creates 1 later."""
+    rest = "events: [{at: 10s, scale: {workload: work, replicas: 1}}, {at: 50s, scale: {workload: work, replicas: 2}}]"
+    done = ran(written(tmp_path, job("parallelism: 3", "completions: 6"), exiting("100s"), rest=rest, duration="60s"))
+    assert at(done, "Deleted") == [(10, "Deleted", "work-2"), (10, "Deleted", "work-1")]
+    assert [time for time, _, _ in at(done, "Replaced")] == [50]
+
+
+def test_a_deployment_cannot_be_suspended(tmp_path):
+    manifest = """\
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: work}
+    spec: {containers: [{name: main, image: main}]}
+    """
+    path = written(tmp_path, manifest, exiting("5s"), rest="events: [{at: 30s, suspend: {workload: work}}]")
+    assert [problem.what for problem in read_scenario(path).problems] == ["a Pod cannot be suspended"]

@@ -456,3 +456,302 @@ def test_the_limit_of_all_pods_follows_the_reservations_and_the_kernel_kills_at_
         if entry.kind == "OOMKilled"
     ]
     assert kills == [("default/a", "kubepods", 550)]
+
+
+# ---- pods are resized in place ---------------------------------------------------------------------------------------
+
+MI = 1 << 20
+
+
+def sized(name: str, request: str, limit: str, **fields: object) -> dict:
+    """Return a pod whose container requests memory and has a limit."""
+    resources = {"requests": {"memory": request}, "limits": {"memory": limit}}
+    return pod_of(name, {"name": "main", "resources": resources, **fields})
+
+
+def resize(at: str, workload: str = "web", **resources: object) -> dict:
+    """Return an event that changes requests or limits."""
+    return {"at": at, "resize": {"workload": workload, "resources": resources}}
+
+
+NO_EVICTION = {**NODE, "kubelet": {"evictionHard": {"memory.available": "0%"}, "enforceNodeAllocatable": []}}
+
+
+def test_a_limit_that_is_raised_in_time_saves_a_container_from_the_kernel():
+    """It grows by 10Mi/s: 100Mi are reached at 10 s, 300Mi at 30 s. Raised to 300Mi at 9 s, it is killed at 30 s."""
+    grows = {"workload": "web", "nodes": ["n"], "demand": {"memory": "0 + 10Mi per 1s"}}
+    made = [sized("web", "50Mi", "100Mi")]
+    events = [resize("9s", limits={"memory": "300Mi"})]
+    done = run_of(made, [grows], nodes=[NO_EVICTION], events=events, duration="35s")
+    assert [(round(at, 3), kind) for at, kind, _ in happened(done, "Resized", "OOMKilled")] == [
+        (9, "Resized"), (30, "OOMKilled"),
+    ]  # fmt: skip
+
+
+def test_a_limit_that_is_not_above_usage_is_not_written_and_tried_again_every_ten_seconds():
+    """200Mi are used until 25 s, then 50Mi. A limit of 150Mi at 12 s: 200 >= 150, refused (validateMemoryResizeAction).
+
+    It is tried again with the next syncs at 22 s (refused) and 32 s (written). Nothing is killed.
+    """
+    falls = {"memory": {"steps": {"0s": "200Mi", "25s": "50Mi"}}}
+    work = {"workload": "web", "nodes": ["n"], "demand": falls}
+    done = run_of(
+        [sized("web", "50Mi", "300Mi")], [work], nodes=[NO_EVICTION], events=[resize("12s", limits={"memory": "150Mi"})]
+    )
+    assert happened(done, "Resized", "ResizePending", "OOMKilled") == [
+        (12, "ResizePending", "web"), (32, "Resized", "web"),
+    ]  # fmt: skip
+    (waits,) = [entry.because for entry in done.entries if entry.kind == "ResizePending"]
+    assert waits.message == f"attempting to set pod memory limit ({150 * MI}) below current usage ({200 * MI})"
+
+
+def test_a_resize_that_does_not_fit_is_deferred_until_a_pod_is_gone():
+    """1000Mi allocatable: web 400Mi, other 500Mi. web to 600Mi at 10 s: 500 + 600 > 1000, deferred.
+
+    other is deleted at 20 s and gone: allocated then (TriggerReasonPodsRemoved). A pod of 450Mi that arrives at 12 s is
+    counted against the larger request of the two: 600 + 500 leave nothing; it still does not fit at 20 s (600 + 450).
+    """
+    made = [sized("web", "400Mi", "700Mi"), sized("other", "500Mi", "500Mi"), sized("late", "450Mi", "450Mi")]
+    work = [
+        {"workload": "web", "nodes": ["n"]},
+        {"workload": "other", "nodes": ["n"], "deleted": "20s"},
+        {"workload": "late", "arrives": "12s"},
+    ]
+    events = [resize("10s", requests={"memory": "600Mi"})]
+    done = run_of(made, work, nodes=[NO_EVICTION], events=events)
+    assert happened(done, "ResizePending", "Resized", "Placed") == [
+        (10, "ResizePending", "web"),
+        (20, "Resized", "web"),
+    ]
+    (waits,) = [entry.because for entry in done.entries if entry.kind == "ResizePending"]
+    assert waits.status == "Deferred"
+
+
+def test_a_smaller_request_makes_room_at_once():
+    """Pod web requests 700Mi of 1000Mi; late wants 600Mi at 5 s and waits. web is resized to 300Mi at 10 s: placed."""
+    made = [sized("web", "700Mi", "800Mi"), sized("late", "600Mi", "600Mi")]
+    work = [{"workload": "web", "nodes": ["n"]}, {"workload": "late", "arrives": "5s"}]
+    done = run_of(made, work, nodes=[NO_EVICTION], events=[resize("10s", requests={"memory": "300Mi"})])
+    assert happened(done, "Resized", "Placed") == [(10, "Resized", "web"), (10, "Placed", "late")]
+
+
+def test_a_larger_request_protects_a_pod_from_eviction():
+    """Both use 470Mi; web requests 300Mi, other 400Mi: web exceeds its request by more and would be evicted at 20 s.
+
+    Resized to 480Mi at 10 s it is below its request, and other is evicted (getAllocatedPods).
+    """
+    made = [sized("web", "300Mi", "900Mi"), sized("other", "400Mi", "900Mi")]
+    use = {"memory": {"steps": {"0s": "10Mi", "15s": "470Mi"}}}
+    work = [{"workload": name, "nodes": ["n"], "demand": use} for name in ("web", "other")]
+    before = run_of(made, work)
+    after = run_of(made, work, events=[resize("10s", requests={"memory": "480Mi"})])
+    assert [happened(done, "Evicted")[0] for done in (before, after)] == [
+        (20, "Evicted", "web"),
+        (20, "Evicted", "other"),
+    ]
+
+
+def test_a_container_whose_resize_policy_says_so_is_restarted_with_its_new_limit():
+    """Resized at 10 s: SIGTERM, 1 s to end; restarted at 11 s without back-off, under the new limit."""
+    policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+    made = [sized("web", "50Mi", "100Mi", resizePolicy=policy)]
+    work = {"workload": "web", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "90Mi", "20s": "150Mi"}}}}
+    events = [resize("10s", limits={"memory": "200Mi"})]
+    done = run_of(made, [work], nodes=[NO_EVICTION], events=events, timing={"containerStop": "1s"})
+    assert happened(done, "Resized", "Restarted", "OOMKilled") == [(11, "Resized", "web"), (11, "Restarted", "web")]
+
+
+def test_disk_pressure_defers_a_resize_and_memory_pressure_does_not():
+    """The eviction manager's Admit: MemoryPressure alone admits pods that are not BestEffort, DiskPressure none."""
+    big = {"workload": "big", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "1Mi", "15s": "950Mi"}}}}
+    made = [sized("web", "50Mi", "100Mi"), pod_of("big")]
+    event = [resize("30s", limits={"memory": "150Mi"})]
+    memory = run_of(made, [{"workload": "web", "nodes": ["n"]}, big], events=event)
+    assert happened(memory, "Resized", "ResizePending") == [(30, "Resized", "web")]
+    disk = {
+        **NODE,
+        "kubelet": {"evictionHard": {"nodefs.available": "10%"}},
+        "filesystems": {"nodefs": {"capacity": "1Gi"}},
+    }
+    full = {"workload": "big", "nodes": ["n"], "demand": {"logs": {"steps": {"0s": "1Mi", "15s": "1000Mi"}}}}
+    done = run_of(made, [{"workload": "web", "nodes": ["n"]}, full], nodes=[disk], events=event)
+    assert happened(done, "Resized", "ResizePending") == [(30, "ResizePending", "web")]
+
+
+def test_a_resize_that_the_api_server_rejects_is_reported():
+    made, work = [sized("web", "100Mi", "200Mi")], [{"workload": "web", "nodes": ["n"]}]
+    texts = [
+        reading_of(made, work, events=[resize("1s", **given)]).problems[0].what
+        for given in (
+            {"limits": {"cpu": "1", "memory": "100Mi"}, "requests": {"cpu": "1"}},
+            {"requests": {"memory": "300Mi"}},
+            {"limits": {"ephemeral-storage": "1Gi"}},
+        )
+    ]
+    assert texts == [
+        "the QoS class would change from Burstable to Guaranteed, which the API server rejects",
+        "the request of memory is above its limit",
+        "ephemeral-storage cannot be resized in place",
+    ]
+
+
+# ---- images ----------------------------------------------------------------------------------------------------------
+
+
+def pulling(*containers: tuple[str, str], name: str = "web") -> dict:
+    """Return a pod of containers with these names and images."""
+    return pod_of(name, *({"name": own, "image": image} for own, image in containers))
+
+
+def test_a_pod_that_arrives_starts_when_its_images_have_been_pulled_one_container_after_the_other():
+    """App 300Mi at 100Mi/s: 3 s; proxy takes 2 s as stated. Bound at 10 s: app runs at 13 s, proxy and pod at 15 s."""
+    images = [{"image": "app:1", "size": "300Mi"}, {"image": "proxy:1", "pull": "2s"}]
+    made = [pulling(("app", "app:1"), ("proxy", "proxy:1"))]
+    done = run_of(made, [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], images=images)
+    assert happened(done, "ImagePulled", "Started") == [
+        (13, "ImagePulled", "web"), (15, "ImagePulled", "web"), (15, "Started", "web"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "started"),
+    [
+        ({}, [15, 20, 25]),
+        ({"serializeImagePulls": False}, [15, 15, 15]),
+        ({"serializeImagePulls": False, "maxParallelImagePulls": 2}, [15, 15, 20]),
+    ],
+)
+def test_pulls_are_serialized_unless_the_kubelet_is_told_otherwise(kubelet, started):
+    """Three pods with images of 5 s each arrive at 10 s (serialImagePuller, parallelImagePuller with tokens)."""
+    names = ["a", "b", "c"]
+    made = [pulling(("main", f"{name}:1"), name=name) for name in names]
+    work = [{"workload": name, "nodes": ["n"], "arrives": "10s"} for name in names]
+    nodes = [{**NODE, "kubelet": {**KUBELET, **kubelet}}]
+    done = run_of(made, work, nodes=nodes, timing={"imagePull": "5s"})
+    assert [at for at, _, _ in happened(done, "Started")] == started
+
+
+def test_an_image_that_is_there_is_not_pulled_again():
+    """Pods of 0 s have their images; so does a node that lists one. The replica that arrives at 10 s starts at once."""
+    made = [pulling(("main", "x:1"), name=name) for name in ("first", "second")] + [
+        pulling(("main", "y:1"), name="third")
+    ]
+    work = [
+        {"workload": name, "nodes": ["n"], "arrives": at}
+        for name, at in (("first", "0s"), ("second", "10s"), ("third", "11s"))
+    ]
+    done = run_of(made, work, nodes=[{**NODE, "images": ["y:1"]}], timing={"imagePull": "30s"})
+    assert happened(done, "Started") == [(0, "Started", "first"), (10, "Started", "second"), (11, "Started", "third")]
+
+
+def test_an_image_that_cannot_be_pulled_is_tried_again_with_a_longer_wait_each_time():
+    """Arrives at 10 s; ErrImagePull at 10, 20, 40, 80 s (10, 20, 40 s of back-off), not again within 100 s."""
+    images = [{"image": "gone:1", "unavailable": True}]
+    done = run_of([pulling(("main", "gone:1"))], [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], images=images)
+    assert [at for at, _, _ in happened(done, "ImagePullFailed")] == [10, 20, 40, 80]
+    assert happened(done, "Started") == []
+
+
+def test_a_policy_of_never_keeps_a_container_without_its_image_from_starting():
+    made = pulling(("main", "x:1"))
+    made["spec"]["containers"][0]["imagePullPolicy"] = "Never"
+    done = run_of([made], [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], timing={"imagePull": "5s"})
+    (failed,) = [entry.because for entry in done.entries if entry.kind == "ImagePullFailed"]
+    assert (failed.error, happened(done, "Started")) == ("ErrImageNeverPull", [])
+
+
+# ---- a node is lost, and comes back ----------------------------------------------------------------------------------
+
+
+def lost_and_back(back: str, **spec: object) -> FinishedRun:
+    """Lose node a, with one of two pods on it, at 100 s."""
+    events = [{"at": "100s", "nodeLost": "a"}, {"at": back, "nodeJoins": "a"}]
+    nodes = [{**NODE, "name": name} for name in ("a", "b")]
+    work = [{"workload": "web", "nodes": ["a", "b"]}]
+    return run_of([deployment("web", 2, **spec)], work, nodes=nodes, events=events, duration="600s")
+
+
+def test_pods_of_a_node_that_is_back_in_time_start_anew_and_are_not_replaced():
+    """Noticed at 150 s (node-monitor-grace-period 50 s), given up at 450 s (tolerationSeconds 300); back at 440 s."""
+    done = lost_and_back("440s")
+    assert [row for row in happened(done, "Lost", "Replaced", "Started") if row[0]] == [
+        (100, "Lost", "a"), (440, "Started", "web-0"),
+    ]  # fmt: skip
+
+
+def test_pods_of_a_node_that_is_back_too_late_have_been_replaced_elsewhere():
+    """Given up at 100 + 50 + 300 = 450 s and replaced a second later, on b; nothing of it starts on a at 460 s."""
+    done = lost_and_back("460s")
+    rows = [(at, kind) for at, kind, _ in happened(done, "Lost", "Replaced", "Started") if at]
+    assert rows == [(100, "Lost"), (451, "Replaced"), (451, "Started")]
+    (started,) = [entry.node for entry in done.entries if entry.kind == "Started" and entry.time_us]
+    assert started == "b"
+
+
+def test_a_shorter_toleration_gives_up_sooner():
+    """TolerationSeconds 30: given up at 100 + 50 + 30 = 180 s, replaced at 181 s."""
+    own = [
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    ]
+    done = lost_and_back("170s", tolerations=own)
+    assert [at for at, _, _ in happened(done, "Replaced")] == []
+    done = lost_and_back("190s", tolerations=own)
+    assert [at for at, _, _ in happened(done, "Replaced")] == [181]
+
+
+# ---- MemoryQoS: a container above memory.high is slowed --------------------------------------------------------------
+
+QOS_KUBELET = {
+    "evictionHard": {"memory.available": "0%"},
+    "enforceNodeAllocatable": [],
+    "featureGates": {"MemoryQoS": True},
+    "memoryThrottlingFactor": 0.5,
+}
+
+
+def slowed(demand: dict, **spec: object) -> FinishedRun:
+    """Run a container with memory.high = 100Mi + 0.5 × (400Mi - 100Mi) = 250Mi."""
+    work = [{"workload": "web", "nodes": ["n"], "demand": demand}]
+    nodes = [{**NODE, "kubelet": QOS_KUBELET}]
+    return run_of([sized("web", "100Mi", "400Mi")], work, nodes=nodes, **spec)
+
+
+def test_a_container_that_asks_for_more_than_its_limit_is_slowed_at_memory_high_and_killed_much_later():
+    """It wants 600Mi at 10 s. Up to 1/80 above 250Mi it is not slowed: x = 3.125Mi.
+
+    Then x³ grows by 12288 B/s × high² until x = high / √32 = 44.2Mi, where it sleeps the longest: after 117.8 s. From
+    there 128Ki/s: (150 - 44.2)Mi / 128Ki/s = 846.5 s. So the limit is reached after 964.3 s, at 974.3 s (steps of 1 s
+    and 10 s).
+    """
+    done = slowed({"memory": {"steps": {"0s": "50Mi", "10s": "600Mi"}}}, duration="1100s")
+    (began, _, _), *_ = happened(done, "MemoryThrottled")
+    (killed, _, _), *_ = happened(done, "OOMKilled")
+    assert (began, killed) == (10, pytest.approx(974.3, abs=10))
+    high = 250 * MI
+    seconds = ((high**2 / 32) ** 1.5 - (high / 80) ** 3) / (12288 * high**2)
+    assert seconds == pytest.approx(117.8, abs=0.1)
+    (first,) = [entry.because for entry in done.entries if entry.kind == "MemoryThrottled"][:1]
+    assert (first.high_bytes, first.denied_bytes >> 20) == (high, 346)
+
+
+def test_a_slow_leak_is_slowed_where_the_kernel_sleeps_longer_than_it_takes():
+    """1Mi/s: 256Ki every 0.25 s. The sleep 64 s × f² is as long at f = 1/16: at 250Mi + 15.6Mi, after 265.6 s.
+
+    Looked at every second: a step that would grow less than 1Mi begins within two seconds of that.
+    """
+    done = slowed({"memory": "0 + 1Mi per 1s"}, duration="300s")
+    (began, _, _), *_ = happened(done, "MemoryThrottled")
+    assert began == pytest.approx(265.6, abs=2)
+
+
+def test_page_cache_is_reclaimed_at_memory_high_before_anyone_is_slowed():
+    """100Mi private, and page cache that rises to 300Mi: all above 250Mi is reclaimed, nobody sleeps or is killed."""
+    done = slowed({"memory": "100Mi", "inactiveFile": "300Mi over 60s"})
+    assert happened(done, "MemoryThrottled", "OOMKilled") == []
+
+
+def test_a_container_that_wants_less_again_is_no_longer_slowed():
+    done = slowed({"memory": {"steps": {"0s": "50Mi", "10s": "600Mi", "30500ms": "50Mi"}}})
+    entries = [entry for entry in done.entries if entry.kind == "MemoryThrottled"]
+    assert [(entry.time_us / SECOND_US, entry.because.is_over) for entry in entries] == [(10, False), (30.5, True)]
+    assert happened(done, "OOMKilled") == []

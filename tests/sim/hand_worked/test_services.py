@@ -215,8 +215,9 @@ def test_load_is_divided_among_ready_pods_and_a_lost_node_loads_the_others_once_
 def test_a_pod_gets_requests_once_its_readiness_probe_has_succeeded(ran):
     """The second workload arrives at 5 s, with initialDelaySeconds 5 and periodSeconds 10.
 
-    The kubelet triggers the probe as the container starts, at 5 s, within the delay; the next tick is at 15 s. Before
-    that no pod is ready: all 10 requests a second fail. worker.go: doProbe returns before initialDelaySeconds.
+    The kubelet triggers the probe as the container starts, at 5 s, within the delay; the next tick is at 15 s. From the
+    arrival until then no pod is ready, and all 10 requests a second fail: 100. worker.go: doProbe returns before
+    initialDelaySeconds.
     """
     probe = "readinessProbe: {httpGet: {path: /, port: 80}, initialDelaySeconds: 5, periodSeconds: 10}"
     done = ran(
@@ -230,7 +231,25 @@ def test_a_pod_gets_requests_once_its_readiness_probe_has_succeeded(ran):
         (0, 1000),
         (1, 0),
     ]
-    assert web.refused == 150
+    assert (web.requests, web.refused) == (250, 100)
+
+
+def test_a_rollout_to_a_slower_version_overloads_the_pods_that_have_it(ran):
+    """Two pods of 1 CPU, 60/s: 30/s × 20 ms each, 60 %.
+
+    At 10 s a version of 40 ms is rolled out. Without probes its pods are ready at once. In the end capacity is 1/0.04 =
+    25/s for 30/s each: 120 %.
+    """
+    more = "  events: [{at: 10s, rollout: {workload: web, demand: {memory: 1Mi, service: {cost: 40 cpu-ms}}}}]\n"
+    done = ran(
+        [deployment("web", ONE_CPU, 2)],
+        [serves("web", "requestsPerSecond: 60, cost: 20 cpu-ms")],
+        seconds=40,
+        more=more,
+    )
+    (web,) = done.services
+    assert (at(web, 9).utilisation_permille, at(web, 39).utilisation_permille) == (600, 1200)
+    assert at(web, 39).ready_pods == 2
 
 
 # ---- services that call others ---------------------------------------------------------------------------------------
@@ -283,6 +302,33 @@ def test_retries_multiply_the_load_of_the_callee_up_to_their_budget(ran, setting
     assert (sample.retries_milli, sample.errors_permille) == (retries_milli, 1000)
     assert at(db, 4).requests_milli == at_callee_milli
     assert (shop.cause, shop.began_with) == ("notReady", "default/db")
+
+
+def test_calls_that_only_some_requests_make_fail_only_those(ran):
+    """Every tenth request calls db (perRequest: 100m), which has no pods: 10 % fail, and db gets 1 of 10 requests/s."""
+    done = ran(
+        [pod("shop"), deployment("db", ONE_CPU, 1)],
+        [
+            serves("shop", "requestsPerSecond: 10, cost: 10 cpu-ms, calls: [{workload: db, perRequest: 100m}]"),
+            serves("db", "cost: 40 cpu-ms", ", replicas: 0"),
+        ],
+        seconds=5,
+    )
+    shop, db = done.services
+    assert (at(shop, 4).errors_permille, at(db, 4).requests_milli) == (100, 1000)
+
+
+def test_services_that_call_each_other_settle(ran):
+    """Service a calls b for each request, b calls a for every tenth: a gets 10 / (1 − 0.1) = 11.11/s, b as many."""
+    done = ran(
+        [pod("a"), pod("b")],
+        [
+            serves("a", "requestsPerSecond: 10, cost: 1 cpu-ms, calls: [{workload: b}]"),
+            serves("b", "cost: 1 cpu-ms, calls: [{workload: a, perRequest: 100m}]"),
+        ],
+        seconds=120,
+    )
+    assert [at(service, 119).requests_milli for service in done.services] == [11_111, 11_111]
 
 
 def test_a_callee_at_its_cpu_limit_takes_its_caller_with_it(ran):
@@ -512,6 +558,20 @@ def test_what_makes_no_sense_in_a_service_is_refused_with_its_place(written, wor
     problems = [str(problem) for problem in read_scenario(str(written([pod("web"), pod("db")], [workload]))).problems]
     assert any(message in problem for problem in problems), problems
     assert all("scenario.yaml:9:" in problem for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("demand", "message"),
+    [
+        ("{memory: 1Mi}", "web answers requests, but the demand of its new revision has no service"),
+        ("{service: {cost: 1 cpu-ms, requestsPerSecond: 9}}", "requests, timeout and calls stay those of the workload"),
+    ],
+)
+def test_a_rollout_changes_what_a_request_costs_and_not_how_many_there_are(written, demand, message):
+    more = f"  events: [{{at: 1s, rollout: {{workload: web, demand: {demand}}}}}]\n"
+    path = written([deployment("web", ONE_CPU, 1)], [serves("web", "cost: 1 cpu-ms")], more=more)
+    (problem,) = read_scenario(str(path)).problems
+    assert message in str(problem)
 
 
 def test_nodes_with_pods_of_a_service_are_simulated_together(written):

@@ -137,6 +137,49 @@ def test_a_node_that_is_back_in_time_starts_the_same_pod_again():
     assert story(done, *LIFE, since=1) == [(454.0, "Started w-0")]
 
 
+def test_when_the_node_object_is_deleted_its_pods_are_collected_within_a_minute():
+    """Lost at 100 s, Terminating at 450 s. The Node is deleted at 510 s.
+
+    The collector looks every 20 s, at 520 s for the first time; after 40 s of quarantine, at 560 s, it deletes the pod
+    (podgc, gcOrphaned). w-0 is created 1 s later on another node.
+    """
+    events = [lost("node-0", "100s"), {"at": "510s", "nodeDeleted": "node-0"}]
+    sts, daemons = workload("StatefulSet", "w", 1), workload("DaemonSet", "agent", None)
+    done = run_of(sts, daemons, duration="700s", events=events)
+    assert story(done, *LIFE, since=1) == [(450.0, "Terminating w-0"), (561.0, "Replaced w-0"), (566.0, "Started w-0")]
+
+
+def test_on_a_node_that_is_out_of_service_pods_are_deleted_at_once_and_collected_at_the_next_look():
+    """Lost at 100 s, noticed at 150 s. Marked at 205 s: the taint evicts both pods at once (no toleration).
+
+    The Deployment replaces its pod 1 s later. The StatefulSet waits for the collector, which deletes terminating pods
+    of such nodes at its next look, at 220 s (podgc, gcTerminating); created at 221 s.
+    """
+    parts = [{"workload": name, "nodes": ["node-0"]} for name in ("w", "web")]
+    events = [lost("node-0", "100s"), {"at": "205s", "outOfService": "node-0"}]
+    done = run_of(
+        workload("StatefulSet", "w", 1),
+        workload("Deployment", "web", 1),
+        workloads=parts,
+        duration="300s",
+        events=events,
+    )
+    assert story(done, *LIFE, since=1) == [
+        (205.0, "Terminating w-0"),
+        (206.0, "Replaced web-0-r1"),
+        (211.0, "Started web-0-r1"),
+        (221.0, "Replaced w-0"),
+        (226.0, "Started w-0"),
+    ]
+
+
+def test_a_node_that_was_deleted_and_joins_again_gets_its_daemon_again():
+    """Its pod is collected at 160 s (deleted at 110 s, seen at 120 s, 40 s of quarantine) and not replaced."""
+    events = [lost("node-0", "100s"), {"at": "110s", "nodeDeleted": "node-0"}, {"at": "300s", "nodeJoins": "node-0"}]
+    done = run_of(workload("DaemonSet", "agent", None), duration="400s", events=events)
+    assert story(done, *LIFE, "Pending", since=1) == [(305.0, "Started agent-node-0")]
+
+
 def test_ordinals_start_shifts_the_names_but_not_the_demands():
     """``spec.ordinals.start: 5``: w-5 and w-6 (getStartOrdinal); the first replica has the first demand."""
     parts = [{"workload": "w", "perReplica": [{"demand": {"memory": "1Mi"}}, {"demand": {"cpu": "9"}}]}]
@@ -161,6 +204,15 @@ def test_pods_of_a_statefulset_are_created_one_after_the_other_unless_in_paralle
     """It arrives at 10 s (processReplica, runForAll)."""
     done = run_of(workload("StatefulSet", "w", **spec), workloads=[{"workload": "w", "arrives": "10s"}])
     assert story(done, "Started") == [(float(time), f"Started w-{place}") for place, time in enumerate(times)]
+
+
+def test_a_statefulset_waits_for_the_readiness_probe_of_each_pod():
+    """Runs at 15 s, the first probe 10 s later succeeds: ready at 25 s. So 25, 40 and 55 s; started 5 s after that."""
+    sts = workload("StatefulSet", "w")
+    probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 10, "periodSeconds": 5}
+    sts["spec"]["template"]["spec"]["containers"][0]["readinessProbe"] = probe
+    done = run_of(sts, workloads=[{"workload": "w", "arrives": "10s"}])
+    assert [time for time, _ in story(done, "Started")] == [15, 30, 45]
 
 
 @pytest.mark.parametrize(
@@ -552,6 +604,7 @@ def test_a_rollout_by_manifest_takes_template_strategy_and_replicas_from_it():
         ({"rollout": {"workload": "web", "manifest": "v9.json"}}, "rollout.manifest", "v9.json: not among"),
         ({"rollout": {"workload": "web", "demand": {"memory": "1Mi"}}, "nodeLost": "node-0"}, "", "exactly one event"),
         ({"rollout": {"workload": "late"}}, "at", "late arrives later"),
+        ({"nodeDeleted": "node-0"}, "nodeDeleted", '"node-0" is there at this time'),
     ],
 )
 def test_an_event_that_cannot_happen_is_reported_with_its_place(event, field, what):

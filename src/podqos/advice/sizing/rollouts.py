@@ -1,8 +1,6 @@
 """What it takes to bring advice to running pods: new pods or a resize in place, spare room, and a way back.
 
-Sources: Kubernetes v1.36 pkg/controller/deployment/util/deployment_util.go (ResolveFenceposts: surge is rounded up,
-what may be missing down, and not both are zero), pkg/controller/daemon/util/daemonset_util.go,
-pkg/controller/statefulset.
+How many pods are added or missing is what the controllers' rules say (``controllers``).
 """
 
 from __future__ import annotations
@@ -11,11 +9,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from podqos.controllers.daemon_sets import DaemonSetSpec
+from podqos.controllers.deployments import DeploymentSpec
+from podqos.controllers.rollout_spec import RolloutReader
+from podqos.controllers.stateful_sets import StatefulSetSpec
 from podqos.manifest.plain import Plain
 from podqos.survival.drift.resizing import ResizeCost
-
-_QUARTER = "25%"
 
 
 class RolloutKind(StrEnum):
@@ -97,29 +98,15 @@ def strategy_of(kind: str, value: Mapping[str, Plain], replicas: int) -> tuple[R
         return RolloutKind.ON_DELETE, Share(0, 0)
     if kind not in {"Deployment", "StatefulSet", "DaemonSet"}:
         return RolloutKind.OTHER, Share(0, 0)
-    field = "strategy" if kind == "Deployment" else "updateStrategy"
-    strategy = spec.get(field)
-    strategy = strategy if isinstance(strategy, dict) else {}
-    match strategy.get("type"):
-        case "Recreate":
+    match RolloutReader(spec).of_kind(kind):
+        case DeploymentSpec(recreate=True):
             return RolloutKind.RECREATE, Share(0, replicas)
-        case "OnDelete":
+        case StatefulSetSpec(on_delete=True) | DaemonSetSpec(on_delete=True):
             return RolloutKind.ON_DELETE, Share(0, 0)
-    rolling = strategy.get("rollingUpdate")
-    rolling = rolling if isinstance(rolling, dict) else {}
-    if kind == "Deployment":
-        surge = _scaled(rolling.get("maxSurge", _QUARTER), replicas, is_up=True)
-        unavailable = _scaled(rolling.get("maxUnavailable", _QUARTER), replicas, is_up=False)
-        return RolloutKind.ROLLING, Share(surge, unavailable if surge or unavailable else 1)
-    surge = _scaled(rolling.get("maxSurge", 0), replicas, is_up=True) if kind == "DaemonSet" else 0
-    unavailable = _scaled(rolling.get("maxUnavailable", 1), replicas, is_up=True)
-    return RolloutKind.ROLLING, Share(surge, 0 if surge else max(1, unavailable))
-
-
-def _scaled(amount: Plain, total: int, *, is_up: bool) -> int:
-    """Return a number or a percentage of all pods; what is neither counts as a quarter."""
-    if isinstance(amount, int):
-        return max(0, amount)
-    text = str(amount).removesuffix("%")
-    percent = int(text) if text.isascii() and text.isdigit() else 25
-    return -(-percent * total // 100) if is_up else percent * total // 100
+        case DeploymentSpec() as deployment:
+            return RolloutKind.ROLLING, Share(*replace(deployment, replicas=replicas).fenceposts)
+        case DaemonSetSpec() as daemon_set:
+            surge, unavailable = daemon_set.counts(replicas)
+            return RolloutKind.ROLLING, Share(surge, 0 if surge else unavailable)
+        case _:
+            return RolloutKind.ROLLING, Share(0, 1)

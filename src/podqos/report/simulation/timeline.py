@@ -56,6 +56,7 @@ def timeline(view: RunView, style: Style) -> list[str]:
     """Return the whole report."""
     return [
         *heading(view, style),
+        *_cluster(view, style),
         *(line for node in view.nodes for line in _node(view, node, style)),
         *ending(view, style),
     ]
@@ -120,6 +121,28 @@ def _whole(amount_bytes: int) -> int:
     return amount_bytes - amount_bytes % 2**20
 
 
+# ---- the cluster -----------------------------------------------------------------------------------------------------
+
+
+def _cluster(view: RunView, style: Style) -> list[str]:
+    """Return what happened to workloads as a whole; on a single node that stands among what happened there."""
+    events = [event for event in view.events if _is_of_cluster(event)]
+    if not events or len(view.nodes) == 1:
+        return []
+    width = max(len(seconds(event.time_us)) for event in events)
+    body = [
+        line
+        for time_us, together in groupby(events, key=lambda event: event.time_us)
+        for number, event in enumerate(together)
+        for line in _block(f"{'' if number else seconds(time_us):>{width}}  ", (event.text,), " " * (width + 4), style)
+    ]
+    return ["", style.strong("cluster"), *style.shown(body, _MOST_LINES)]
+
+
+def _is_of_cluster(event: EventView) -> bool:
+    return not event.node and event.pod is None
+
+
 # ---- one node --------------------------------------------------------------------------------------------------------
 
 
@@ -141,7 +164,12 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
 
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     kills = _listed_once([kill for kill in view.kills if kill.node == node.name], view)
-    events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in UNTOLD]
+    is_alone = len(view.nodes) == 1
+    events = [
+        event
+        for event in view.events
+        if event.node in {node.name, ""} and event.kind not in UNTOLD and (is_alone or not _is_of_cluster(event))
+    ]
     # Whoever cuts a run short wants to see that moment.
     ends = [view.end_us] if any(change.startswith("spec.duration=") for change in view.changes) else []
     width = max((len(seconds(time_us)) for time_us in (*ends, *(event.time_us for event in events))), default=0)

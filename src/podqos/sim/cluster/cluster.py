@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo
+from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo, SuspendedWorkload
 from podqos.agent.state import PodRecord
+from podqos.controllers.pod_garbage import orphans_deleted_us, out_of_service_us
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.cron_job import CronJobController
+from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
 from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
@@ -34,11 +37,15 @@ from podqos.sim.scenario.happenings import (
     Happening,
     KubeletRestart,
     NodeAdded,
+    NodeDeleted,
     NodeLost,
+    OutOfService,
+    Resized,
     stated_fields,
+    with_resources,
 )
-from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, unreachable_seconds
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale
+from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, tolerates_out_of_service, unreachable_seconds
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale, WorkloadSuspend
 
 if TYPE_CHECKING:
     from podqos.sim.cluster.actors.actors import Actors
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
 # What controllers are told of while a pod is there.
-_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED})
+_STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED, Kind.READINESS_CHANGED})
 
 
 class LeavesShard(Exception):
@@ -80,10 +87,16 @@ class SimCluster:
         self.pods: dict[str, tuple[Pod, str | None]] = {}
         """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
+        self._uids: dict[str, str] = {}
+        """By key: the uids of pods that have the name of an earlier one."""
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
         self._given_up_us: dict[str, int] = {}
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
+        self._images: dict[str, set[str]] = {}
+        """By node: the images that it has, if they matter."""
+        self._created: dict[str, Pod] = {}
+        """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
         """By uid: pods that are gone and whose controllers are about to replace them."""
         self.services: Services | None = None
@@ -110,7 +123,7 @@ class SimCluster:
             from podqos.sim.cluster.actors.actors import Actors
 
             self._actors = Actors(self, self._controllers.values())
-        self.services = services_of(self, NOTICED_AFTER_US)
+        self.services = services_of(self, NOTICED_AFTER_US) if known.has_services else None
 
     def _plan_all(self) -> None:
         """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
@@ -146,8 +159,14 @@ class SimCluster:
             case Drained(node=name):
                 self._cordon(name, takes_pods=False)
                 Drain(self, happening).begin(now_us)
+            case NodeDeleted(node=name):
+                self.plan(orphans_deleted_us(now_us), partial(self._collect, name))
+            case OutOfService(node=name):
+                self._mark_out_of_service(name, now_us)
             case KubeletRestart():
                 self._restart_kubelet(happening)
+            case Resized():
+                self._resize_all(happening)
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -156,12 +175,19 @@ class SimCluster:
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
         self.entries.append(entry)
+        if entry.kind is Kind.RESIZED and entry.pod is not None:
+            pod, _ = self.pods[entry.pod.replace("/", "_", 1)]
+            self.control_plane.resized(pod, pod)
         if self.services is not None and entry.kind is not Kind.OVERLOADED:
             self.services.disturbed()
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
-            self._tell(entry.pod.replace("/", "_", 1))
+            self._tell(self.uid_of(entry.pod))
         if self._actors is not None:
             self._actors.saw(entry)
+
+    def uid_of(self, key: str) -> str:
+        """Return the uid of a pod by its namespace and name; of several one after the other, that of the last."""
+        return self._uids.get(key) or key.replace("/", "_", 1)
 
     def _tell(self, uid: str) -> None:
         """Let the controller of a pod know that its status has changed, if it wants to."""
@@ -189,14 +215,21 @@ class SimCluster:
         self._watching |= {id(workload)}
 
     def _change(self, change: WorkloadChange, controller: Controller, now_us: int) -> None:
-        """Let a user roll out, roll back or scale a workload."""
-        assert isinstance(controller, SetController), f"{change.workload} is not rolled out or scaled"
+        """Let a user roll out, roll back, scale, suspend or resume a workload."""
+        workload = controller.workload
+        name = f"{workload.namespace}/{workload.name}"
+        if isinstance(change, WorkloadSuspend):
+            assert isinstance(controller, JobController | CronJobController), f"{name} is not suspended"
+            kind = Kind.SUSPENDED if change.suspended else Kind.RESUMED
+            self.announce(kind, By.USER, SuspendedWorkload(name, workload.kind))
+            controller.suspend(now_us, suspended=change.suspended)
+            return
         if isinstance(change, WorkloadScale):
-            workload = controller.workload
-            because = ScaledFromTo(f"{workload.namespace}/{workload.name}", controller.replicas, change.replicas)
-            self.announce(Kind.SCALED, By.USER, because)
+            assert isinstance(controller, SetController | JobController), f"{name} is not scaled"
+            self.announce(Kind.SCALED, By.USER, ScaledFromTo(name, controller.replicas, change.replicas))
             controller.scale(change.replicas, now_us)
         else:
+            assert isinstance(controller, SetController), f"{name} is not rolled out"
             controller.roll_out(change, now_us)
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
@@ -230,6 +263,8 @@ class SimCluster:
         """Remember a pod that is there."""
         self._replicas[pod.metadata.uid] = replica
         self.pods[pod.metadata.uid] = pod, name
+        if pod.metadata.uid != self.uid_of(pod.key):
+            self._uids[pod.key] = pod.metadata.uid
 
     def in_order(self) -> list[tuple[str, Replica]]:
         """Return the pods in the order of creation, by uid; without those on idle nodes."""
@@ -323,6 +358,7 @@ class SimCluster:
         _, node = self.pods[uid]
         record = self.record_of(uid)
         replica = self._forget(pod)
+        pod = self._created.pop(uid, pod)
         end = PodEnd(pod, replica, node, why, record)
         self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
@@ -378,6 +414,30 @@ class SimCluster:
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
+
+    def _resize_all(self, resized: Resized) -> None:
+        """Resize the pods of a workload that are there, or one of them."""
+        for workload in self.scenario.workloads:
+            if f"{workload.kind}/{workload.namespace}/{workload.name}" == resized.workload:
+                self.fleet.wake_all_with(workload)
+                for uid, replica in self.in_order():
+                    pod, _ = self.pods[uid]
+                    if replica.workload is workload and resized.pod in {"", pod.metadata.name}:
+                        self.resize(uid, with_resources(pod, resized.container, resized.resources))
+
+    def resize(self, uid: str, pod: Pod) -> None:
+        """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""
+        before, name = self.pods[uid]
+        self._created.setdefault(uid, before)
+        self.pods[uid] = pod, name
+        self.control_plane.resized(pod, before)
+        node = None if name is None else self.fleet.get(name)
+        if node is not None:
+            node.report(PodResized(pod))
+
+    def images_on(self, name: str) -> set[str]:
+        """Return the images that a node has, also after it was lost."""
+        return self._images.setdefault(name, set())
 
     def scale_of(self, workload: ScenarioWorkload) -> int:
         """Return how many pods a workload should have now."""
@@ -440,7 +500,7 @@ class SimCluster:
         node.remove(self.queue.now_us)
         self.fleet.drop(name)
         for controller in self._controllers.values():
-            controller.node_removed(name)
+            controller.node_removed(name, self.queue.now_us)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
@@ -483,12 +543,39 @@ class SimCluster:
     def _lost_pod(self, uid: str, now_us: int) -> None:
         if self._given_up_us.get(uid) == now_us:
             del self._given_up_us[uid]
-            pod, name = self.pods[uid]
-            controller = self._controllers[id(self._replicas[uid].workload)]
-            if not isinstance(controller, StatefulSetController):
-                self._ended(pod, NODE_LOST)
-            elif uid not in self._why:
-                self._why[uid] = NODE_LOST
-                because = NodeUnreachable(name or "", unreachable_seconds(pod.spec.tolerations) or 0)
-                self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, because)
-                controller.changed(pod, now_us)
+            pod, _ = self.pods[uid]
+            self._give_up(uid, unreachable_seconds(pod.spec.tolerations) or 0)
+
+    def _give_up(self, uid: str, seconds: int) -> None:
+        """Delete a pod on a lost node: its object stays, for which only the controllers of StatefulSets wait."""
+        pod, name = self.pods[uid]
+        controller = self._controllers[id(self._replicas[uid].workload)]
+        if not isinstance(controller, StatefulSetController):
+            self._ended(pod, NODE_LOST)
+        elif uid not in self._why:
+            self._why[uid] = NODE_LOST
+            self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, NodeUnreachable(name or "", seconds))
+            controller.changed(pod, self.queue.now_us)
+
+    def _mark_out_of_service(self, name: str, now_us: int) -> None:
+        """Delete the pods of a lost node that do not tolerate that; they are gone when they are collected."""
+        if name not in self.unreachable_us:
+            return
+        for uid in self._on(name):
+            if not tolerates_out_of_service(self.pods[uid][0].spec.tolerations):
+                self._give_up(uid, 0)
+        self.plan(out_of_service_us(now_us, self.unreachable_us[name]), partial(self._collect, name))
+
+    def _collect(self, name: str, now_us: int) -> None:
+        """Let nothing be left of the pods of a lost node, as the garbage collector does."""
+        if self.unreachable_us.pop(name, None) is None:
+            return  # it has joined again
+        for uid in self._on(name):
+            self._ended(self.pods[uid][0], NODE_LOST)
+        for controller in self._controllers.values():
+            if isinstance(controller, SetController):
+                controller.node_removed(name, now_us)
+
+    def _on(self, name: str) -> list[str]:
+        """Return the uids of the pods that are bound to a node, in the order of creation."""
+        return [uid for uid, _ in self.in_order() if self.pods[uid][1] == name]

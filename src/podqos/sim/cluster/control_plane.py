@@ -20,6 +20,7 @@ from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.scheduling import Covered, Scheduler
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
 from podqos.sim.node.node import SimNode
+from podqos.sim.scenario.happenings import larger_requests
 from podqos.sim.scenario.replicas import Replica
 from podqos.sim.scenario.scenario import Scenario
 
@@ -96,6 +97,15 @@ class ControlPlane:
         """Add a pod that was bound without the scheduler."""
         if self._scheduler is not None:
             self._scheduler.bound(pod, name)
+
+    def resized(self, pod: Pod, before: Pod) -> None:
+        """Count a pod with other requests: while its kubelet has not resized it, the larger of both.
+
+        Source: staging/src/k8s.io/component-helpers/resource/helpers.go (PodRequests with UseStatusResources).
+        """
+        if self._scheduler is not None:
+            self._scheduler.resized(larger_requests(pod, before))
+            self._place_soon()
 
     def left(self, pod: Pod) -> None:
         """Remove a pod that is gone."""

@@ -116,7 +116,7 @@ class Fleet:
         Where requests are answered it is not.
         """
         workloads = [self._cluster.scenario.workloads[part.workload] for part in parts]
-        if any(workload.service is not None for workload in workloads):
+        if self._known.has_services and any(workload.service is not None for workload in workloads):
             return False
         return self._columns is None or not any(
             workload.replicas <= len(workload.demands) > 1 for workload in workloads
@@ -171,14 +171,14 @@ class Fleet:
         """Remove a lost node."""
         lost = self.awake.pop(name, None)
         if lost is not None:
-            self._lost_accounts += lost.world.cpu.accounts
+            self._lost_accounts += lost.world.cpu.ledger.accounts
 
     def cpu_accounts(self, end_us: int) -> tuple[CpuAccount, ...]:
         """Return what containers wanted of the CPU and got, where that is not the same; at the end of a run."""
         found = list(self._lost_accounts)
         for node in self.awake.values():
             node.world.cpu.close(end_us)
-            found += node.world.cpu.accounts
+            found += node.world.cpu.ledger.accounts
         return tuple(sorted(found, key=lambda account: (account.started_us, account.pod, account.container)))
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:

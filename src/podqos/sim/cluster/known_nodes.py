@@ -52,6 +52,11 @@ class KnownNodes:
                     bends += workload.replicas * (len(curve.knots) - 1) * turns
         return bends
 
+    @cached_property
+    def has_services(self) -> bool:
+        """Whether any workload answers requests."""
+        return any(workload.service is not None for workload in self._scenario.workloads)
+
     def __getitem__(self, name: str) -> FleetNode:
         return self._nodes[name]
 

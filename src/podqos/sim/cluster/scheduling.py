@@ -136,6 +136,18 @@ class Scheduler:
             view, state = found
             state.remove(view)
 
+    def resized(self, pod: Pod) -> None:
+        """Count a pod that is there, or waits, with its new requests."""
+        found = self._where.get(pod.key)
+        if found is not None:
+            before, state = found
+            state.remove(before)
+            view = self._views.of(pod)
+            state.add(view)
+            self._where[pod.key] = view, state
+        elif pod.key in self.waiting:
+            self.waiting[pod.key] = self._views.of(pod)
+
     def wait(self, pod: Pod) -> None:
         """Add a pending pod."""
         self.waiting[pod.key] = self._views.of(pod)

@@ -39,6 +39,8 @@ _HEARD_SECONDS = 1.0
 """How fast callers feel how others answer: what they see is the mean of about this time."""
 _RECOVERED_US = 10 * SECOND_US
 """How long a service has to answer before its overload is over."""
+_MOST_AT_ONCE = 8
+"""How often services are looked at anew at one moment: each look can change who is throttled."""
 _MOST_SAMPLES = 200
 _LONGEST_US = 1 << 50
 
@@ -66,11 +68,14 @@ class ServingCluster(Protocol):
 class _Instance:
     """A running container that answers requests."""
 
-    __slots__ = ("by", "container", "cpu_milli", "is_ready", "node", "state")
+    __slots__ = ("by", "container", "cpu_milli", "demand", "is_ready", "node", "state")
 
     def __init__(self, node: SimNode, container: SimContainer, state: PodService, *, is_ready: bool) -> None:
+        assert container.demand.service is not None
         self.node = node
         self.container = container
+        self.demand = container.demand.service
+        """That of its revision: another may cost more."""
         self.state = state
         self.is_ready = is_ready
         self.cpu_milli = 0.0
@@ -107,6 +112,13 @@ class _Service:
         """Since when it has not failed; −1 while it does."""
         self.cause: tuple[OverloadCause, str] | None = None
 
+    def from_outside(self, now_us: int) -> float:
+        """Return the requests per second that no other service makes: from its arrival to its deletion."""
+        deleted_us = self.workload.deleted_us
+        if now_us < self.workload.arrives_us or (deleted_us is not None and now_us >= deleted_us):
+            return 0.0
+        return self.demand.requests_milli.at(now_us) / 1000
+
     @property
     def ready(self) -> list[_Instance]:
         """Those that get requests."""
@@ -120,7 +132,10 @@ class _Service:
     @property
     def endpoints(self) -> list[Answers]:
         """How those answer that get requests: ready pods, and those of which no one knows that they are lost."""
-        return self.answers + [REFUSED] * len(self.dead)
+        answers = self.answers
+        if not self.dead and answers and answers.count(answers[0]) == len(answers):
+            return answers[:1]  # as good as all
+        return answers + [REFUSED] * len(self.dead)
 
     @property
     def utilisation(self) -> float:
@@ -143,7 +158,7 @@ class Services:
         self._is_stale = True
         self._since_us = self._sent_us = 0
         """Up to when requests have been answered, and when they were last sent."""
-        self._disturbed_us = 0
+        self._disturbed_us, self._steps_left = 0, _MOST_AT_ONCE
         self._next_us = NEVER_US
         self._plan(0)
 
@@ -152,10 +167,8 @@ class Services:
         self._is_stale = True
         now_us = self._cluster.queue.now_us
         if now_us != self._disturbed_us:
-            self._disturbed_us = now_us
-            self._plan(now_us)
-        else:
-            self._plan(_next_second_us(now_us))
+            self._disturbed_us, self._steps_left = now_us, _MOST_AT_ONCE
+        self._plan(now_us if self._steps_left else _next_second_us(now_us))
 
     def _plan(self, time_us: int) -> None:
         if time_us < self._next_us:
@@ -169,6 +182,7 @@ class Services:
         if now_us != self._next_us:
             return
         self._next_us = NEVER_US
+        self._steps_left -= now_us == self._disturbed_us and self._steps_left > 0
         self._advance(now_us)
         if self._is_stale:
             self._is_stale = False
@@ -178,7 +192,7 @@ class Services:
             service.dead = {uid: until_us for uid, until_us in service.dead.items() if until_us > now_us}
             for instance in service.instances:
                 service.dead.pop(instance.container.pod.uid, None)
-                _look_for_cpu(service, instance, now_us)
+                _look_for_cpu(instance, now_us)
         # At first no one knows how others answer: those who call others hear it one after the other.
         for _ in self._order if now_us == 0 else (0,):
             self._send(now_us)
@@ -204,8 +218,9 @@ class Services:
             return _next_second_us(now_us)
         next_us = now_us + _LONG_STEP_US
         for service in self._order:
-            end_us = service.demand.requests_milli.piece(now_us).end_us
-            if end_us is not None:
+            workload = service.workload
+            ends = (service.demand.requests_milli.piece(now_us).end_us, workload.arrives_us, workload.deleted_us)
+            for end_us in (end_us for end_us in ends if end_us is not None and end_us > now_us):
                 next_us = min(next_us, max(_next_second_us(now_us), -(-end_us // _STEP_US) * _STEP_US))
         return next_us
 
@@ -227,7 +242,7 @@ class Services:
             node = None if name is None else cluster.fleet.awake.get(name)
             made = None if node is None else node.world.pods.get(pod.metadata.uid)
             container = None if made is None else made.containers.get(service.container)
-            if node is None or container is None or not container.is_running:
+            if node is None or container is None or not container.is_running or container.demand.service is None:
                 continue
             if container.service is None:
                 container.service = PodService(now_us)
@@ -240,7 +255,7 @@ class Services:
         heard = 1.0 - exp(-(now_us - self._sent_us) / SECOND_US / _HEARD_SECONDS) if now_us else 1.0
         self._sent_us = now_us
         for service in self._order:
-            service.load = service.demand.requests_milli.at(now_us) / 1000 + service.incoming
+            service.load = service.from_outside(now_us) + service.incoming
             service.incoming = 0.0
             self._call(service, heard)
             ready = service.ready
@@ -357,7 +372,7 @@ def _pass(service: _Service, seconds: float) -> None:
     timeout_us = service.demand.timeout_us
     for instance in service.instances:
         state = instance.state
-        passed = flow(state.able, state.load, state.backlog, service.demand.queue, seconds)
+        passed = flow(state.able, state.load, state.backlog, instance.demand.queue, seconds)
         state.backlog = passed.backlog
         late = 0.0 if timeout_us is None else state.answers.late(timeout_us / SECOND_US)
         totals["refused"] += passed.refused
@@ -365,15 +380,15 @@ def _pass(service: _Service, seconds: float) -> None:
         totals["failed_calls"] += passed.answered * (1.0 - late) * state.answers.failed
 
 
-def _look_for_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
+def _look_for_cpu(instance: _Instance, now_us: int) -> None:
     """Find out how much CPU a pod could get if all its workers were busy."""
     cpu = instance.node.world.cpu
-    instance.cpu_milli, instance.by = cpu.could_get(instance.container, service.demand.workers * 1000, now_us)
+    instance.cpu_milli, instance.by = cpu.could_get(instance.container, instance.demand.workers * 1000, now_us)
 
 
 def _serve(service: _Service, instance: _Instance, load: float) -> None:
     """Let a pod answer at a rate from now on, with the CPU that it can get."""
-    demand, state = service.demand, instance.state
+    demand, state = instance.demand, instance.state
     state.load = load
     state.able = capacity(instance.cpu_milli / 1000, demand.cost_us / SECOND_US, demand.workers, service.call_seconds)
     state.answers = Answers(
@@ -386,9 +401,9 @@ def _serve(service: _Service, instance: _Instance, load: float) -> None:
 
 def _want_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
     """Let a pod want the CPU for its requests, of which its workers begin only so many."""
-    cost = service.demand.cost_us / SECOND_US
+    cost = instance.demand.cost_us / SECOND_US
     state = instance.state
-    most = service.demand.workers / (cost + service.call_seconds)
+    most = instance.demand.workers / (cost + service.call_seconds)
     wanted = min(state.load + state.backlog, most) * cost * 1000
     instance.node.world.cpu.want(instance.container, ceil(wanted - 1e-6), now_us)
 
@@ -406,12 +421,15 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
     endpoints = service.endpoints
     errors = sum(pod.fails(timeout) for pod in endpoints) / len(endpoints) if endpoints else 1.0
     outcomes = service.outcomes.values()
+    ready = len(answers)
+    if not service.dead:
+        answers = endpoints
     mean = service.call_seconds
     p50 = sum(outcome.p50_seconds for outcome in outcomes) - mean
     p99 = sum(outcome.p99_seconds for outcome in outcomes) - mean
     return ServiceSample(
         now_us,
-        len(answers),
+        ready,
         round(service.load * 1000),
         round(service.utilisation * 1000),
         round(sum(instance.state.backlog for instance in service.instances)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.sim.engine.curve import Clock, Curve, Piece
+from podqos.sim.engine.curve import Clock, Curve, Knots, Piece
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner, Sleepers
 
@@ -99,13 +99,14 @@ class Allocation(Flow):
         self.is_capped = False
         self._follow(time_us)
 
-    def turn_to(self, curve: Curve, time_us: int) -> None:
-        """Follow another curve from now on."""
+    def turn_to(self, curve: Curve, time_us: int, started_us: int | None = None) -> None:
+        """Follow another curve from now on; its time, if it is the container's, begins now or began earlier."""
         self._rouse(time_us)
         if self._sleepers is not None:
             self._sleepers.drop(self, time_us)
         self.curve = curve
-        self._offset_us = time_us if curve.clock is Clock.CONTAINER else 0
+        begun_us = time_us if started_us is None else started_us
+        self._offset_us = begun_us if curve.clock is Clock.CONTAINER else 0
         self._sleepers = None if curve.is_constant else _sleepers(self._gauges)
         self._follow(time_us)
         if self._sleepers is not None:
@@ -220,8 +221,18 @@ class Allocation(Flow):
 
     def unseen(self, time_us: int, bent_us: int) -> int:
         """Return what it holds while it is asleep, in 2⁻⁴⁰ units."""
-        offset_us = self._offset_us
-        piece = self.curve.piece(bent_us - offset_us)
+        offset_us, curve = self._offset_us, self.curve
+        knots = curve.knots
+        if curve.period_us is None and isinstance(knots, Knots) and isinstance(knots.times_us, range):
+            # As below, without making a piece: this is asked of every part of a node at once.
+            times_us, values = knots.times_us, knots.values
+            place = (bent_us - offset_us - times_us.start) // times_us.step
+            if 0 <= place < len(values) - 1:
+                start, end, span_us = values[place], values[place + 1], times_us.step
+                rise = end - start
+                slope = (rise << FRACTION_BITS) // span_us if rise >= 0 else -((-rise << FRACTION_BITS) // span_us)
+                return (start << FRACTION_BITS) + slope * (time_us - offset_us - times_us[place])
+        piece = curve.piece(bent_us - offset_us)
         return _fine(piece, slope_of(piece), time_us - offset_us)
 
     def stop_sleeping(self) -> None:
@@ -300,7 +311,10 @@ class Allocation(Flow):
 
 
 def _sleepers(gauges: Iterable[Gauge]) -> Sleepers | None:
-    return next((gauge.sleepers for gauge in gauges if gauge.sleepers is not None), None)
+    for gauge in gauges:
+        if gauge.sleepers is not None:
+            return gauge.sleepers
+    return None
 
 
 def _fine(piece: Piece, slope: int, time_us: int) -> int:

@@ -161,9 +161,8 @@ class Columns:
     def register(self, part: Flow) -> None:
         """Take note of a part that bends."""
         assert isinstance(part, Allocation)
-        if not _is_countable(part.curve):
-            return
-        self._awake[part] = None
+        if part.curve.knots[-1][0] < NEVER_US:
+            self._awake[part] = None
 
     def drop(self, part: Flow, now_us: int) -> None:
         """Forget a part that ends or bends no more; what it holds is no longer covered by its row."""
@@ -192,7 +191,9 @@ class Columns:
                 self._remove_row(allocation)
         fresh = [allocation for allocation in tired if allocation not in self._rows]
         if fresh:
-            self._add_rows(fresh)
+            for large in self._add_rows(fresh):
+                del self._awake[large]
+                tired.remove(large)
         assert self._grid is not None
         held = _held(tired, now_us)
         column = self._column(now_us)
@@ -273,12 +274,19 @@ class Columns:
             room = _level(gauge) - rest - (highest << FRACTION_BITS)
         return room
 
-    def _add_rows(self, parts: Sequence[Allocation]) -> None:
-        """Let the bounds cover more parts. Those of sums with the same parts are added up once."""
+    def _add_rows(self, parts: Sequence[Allocation]) -> list[Allocation]:
+        """Let the bounds cover more parts, and return those that hold too much for that.
+
+        Those of sums with the same parts are added up once.
+        """
         points = [_points(part.curve, part.offset_us, self.until_us) for part in parts]
         if self._grid is None:
             self._grid = _grid((times for times, _ in points), self.until_us)
         rows = _rows(points, self._grid)
+        large = [part for part, row in zip(parts, rows, strict=True) if row.peak > _MOST_UNITS]
+        if large:
+            rows = [row for row in rows if row.peak <= _MOST_UNITS]
+            parts = [part for part in parts if part not in large]
         self._rows.update(zip(parts, rows, strict=True))
         found: dict[Gauge, list[int]] = {}
         for index, part in enumerate(parts):
@@ -298,6 +306,7 @@ class Columns:
             else:
                 bound.add(some, total)
         self._is_stale.update(found)
+        return large
 
     def _remove_row(self, part: Allocation) -> None:
         row = self._rows.pop(part)
@@ -381,12 +390,6 @@ class Columns:
             gauge.base -= amount
 
 
-def _is_countable(curve: Curve) -> bool:
-    knots = curve.knots
-    most = max(knots.values) if isinstance(knots, Knots) else max(value for _, value in knots)
-    return most <= _MOST_UNITS and knots[-1][0] < NEVER_US
-
-
 def _held(parts: Iterable[Allocation], now_us: int) -> dict[Gauge, tuple[int, int]]:
     """Return what parts add to their sums, and how fast that grows."""
     sums: dict[Gauge, tuple[int, int]] = {}
@@ -467,8 +470,11 @@ def _even_rows(values: Sequence[Column | array[int]], width: int) -> Iterator[_R
 
 
 def _row(times: Column, values: Column, grid: Column) -> _Row:
-    starts = _values(times, values, grid[:-1], np.searchsorted(times, grid[:-1], "right"))
-    ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
+    at = _values(times, values, grid, np.searchsorted(times, grid, "right"))
+    starts, ends = at[:-1], at[1:].copy()
+    if len(times) != len(np.unique(times)):
+        # A step at the end of a column is none of its.
+        ends = _values(times, values, grid[1:], np.searchsorted(times, grid[1:], "left"))
     ends += ends < starts
     places = np.searchsorted(grid, times, "right") - 1
     inside = (places >= 0) & (places < len(grid) - 1)
@@ -479,7 +485,7 @@ def _row(times: Column, values: Column, grid: Column) -> _Row:
         np.maximum.at(peaks, columns, values[inside] + 1)
         starts, ends = starts.copy(), ends.copy()
         starts[columns] = ends[columns] = peaks[columns]
-    return _Row(starts, ends, int(max(starts.max(), ends.max())))
+    return _Row(starts, ends, int(max(starts.max(), ends.max(), values.max())))
 
 
 def _values(times: Column, values: Column, at: Column, after: Column) -> Column:

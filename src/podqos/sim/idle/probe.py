@@ -71,6 +71,10 @@ class IdleProbe:
         demands = self._demands[pod.metadata.uid]
         return lambda container: demands.get(container, IDLE)
 
+    def images_on(self, name: str) -> set[str]:  # noqa: ARG002 - no images are pulled here
+        """Return no images."""
+        return set()
+
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:  # noqa: ARG002 - that it was said is enough
         """Take note that a pod does not run."""
         self._is_disturbed = True

@@ -126,6 +126,11 @@ class CpuMeter:
                     self._add_periods(line.quota_period_us, now_us)
         self.settled_us = now_us
 
+    @property
+    def was_short(self) -> bool:
+        """Whether it ever got less than it wanted."""
+        return self.least[0] < self.least[1]
+
     def turn_to(self, curve: Curve, now_us: int) -> None:
         """Let the container want something else from now on."""
         self.settle(now_us)

@@ -12,7 +12,7 @@ from podqos.sim.engine.gauge import Gauge, GaugeMark
 class MemoryGroup:
     """One cgroup, or the machine."""
 
-    __slots__ = ("gauge", "level", "limit_bytes", "mark", "parent", "path", "settings", "wanted_bytes")
+    __slots__ = ("gauge", "high_mark", "level", "limit_bytes", "mark", "parent", "path", "settings", "wanted_bytes")
 
     def __init__(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> None:
         self.path = path
@@ -25,6 +25,8 @@ class MemoryGroup:
         self.gauge: Gauge | None = None
         """All that is charged to it; none where there is no limit to watch."""
         self.mark: GaugeMark | None = None
+        self.high_mark: GaugeMark | None = None
+        """At ``memory.high``, if a container has one."""
 
     def chain(self) -> Iterator[MemoryGroup]:
         """Yield the cgroup and those above it."""

@@ -52,6 +52,7 @@ from podqos.sim.scenario.scenario import LOOP_INTERVAL_US, Options
 
 _OWN_LIMITS = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
 """At a limit of the pod's own there is nothing that the kubelet could have seen."""
+_OF_KUBELET = frozenset({Kind.IMAGE_PULLED, Kind.IMAGE_PULL_FAILED})
 # What a pass writes that finds or does something.
 _OF_PASSES = frozenset({Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.EVICTED, Kind.WOULD_EVICT})
 
@@ -101,6 +102,9 @@ class Outside(Protocol):
 
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
+
+    def images_on(self, name: str) -> set[str]:
+        """Return the images that a node has; pulled ones are added."""
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
         """Take note that a pod no longer runs."""
@@ -202,6 +206,11 @@ class SimNode:
         return self.lost_us is not None
 
     @property
+    def cached_images(self) -> set[str]:
+        """The images that the machine has."""
+        return self._outside.images_on(self.name)
+
+    @property
     def sleepers(self) -> Sleepers | None:
         """Where the parts of its sums sleep while nothing happens."""
         return self._columns
@@ -271,8 +280,9 @@ class SimNode:
         self._plan_wake()
 
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
-        """Write what the kernel did into the journal."""
-        self._write(Entry(self.now_us, self.name, kind, pod, container, By.KERNEL, because))
+        """Write what the kernel, or the kubelet besides its agent, did into the journal."""
+        by = By.KUBELET if kind in _OF_KUBELET else By.KERNEL
+        self._write(Entry(self.now_us, self.name, kind, pod, container, by, because))
         if isinstance(because, OOMKill) and because.level not in _OWN_LIMITS and not self._has_killed:
             self._has_killed = True
             self._plan_wake()

@@ -53,6 +53,8 @@ class NodeMemory:
         self._passed: list[MemoryGroup] = []
         self._planner = planner
         self._out_of_memory = out_of_memory
+        self.above_high: Callable[[MemoryGroup, int], None] = lambda _group, _time_us: None
+        """Called when a container has more than ``memory.high`` and nothing more can be reclaimed."""
         self.root = self._add(ROOT, OOMLevel.NODE, None)
         self._limit(self.root, machine.total_bytes - machine.watermarks.min_bytes, 0)
         assert self.root.gauge is not None
@@ -73,7 +75,37 @@ class NodeMemory:
         group.settings = settings if limit == settings.max_bytes else replace(settings, max_bytes=limit)
         if limit is not None:
             self._limit(group, limit, now_us)
+        if level is OOMLevel.CONTAINER and (group.settings.high_bytes is not None or group.high_mark is not None):
+            self._slow_above(group, group.settings.high_bytes, now_us)
         return group
+
+    def _slow_above(self, group: MemoryGroup, high_bytes: int | None, now_us: int) -> None:
+        """Watch ``memory.high`` of a container, or no longer."""
+        if group.high_mark is not None:
+            group.high_mark.remove()
+            group.high_mark = None
+        if high_bytes is None:
+            return
+        self._measure(group, now_us)
+        assert group.gauge is not None
+        group.high_mark = GaugeMark(group.gauge, self._planner, lambda time_us: self._above_high(group, time_us))
+        group.high_mark.above(high_bytes, now_us)
+
+    def _above_high(self, group: MemoryGroup, time_us: int) -> None:
+        """Reclaim what a container has above ``memory.high``; slow it if that is not enough."""
+        assert group.gauge is not None
+        assert group.high_mark is not None
+        high = group.settings.high_bytes
+        if high is None:
+            return
+        group.gauge.rouse(time_us)
+        over = group.gauge.at(time_us) - high
+        if over > 0 and self._can_gain(time_us):
+            over -= self._reclaim(group, time_us, over)
+        if over > 0:
+            self.above_high(group, time_us)
+        else:
+            group.high_mark.arm(time_us)
 
     def _accepted(self, group: MemoryGroup, limit_bytes: int, now_us: int) -> int:
         """Return the limit that cgroup v1 accepts: it refuses one below what is in use and cannot be reclaimed.
@@ -111,14 +143,20 @@ class NodeMemory:
         return group
 
     def _limit(self, group: MemoryGroup, limit_bytes: int, now_us: int) -> None:
-        if group.gauge is None:
-            group.gauge = Gauge()
-            group.gauge.since_us = now_us
+        self._measure(group, now_us)
+        assert group.gauge is not None
+        if group.mark is None:
             group.mark = GaugeMark(group.gauge, self._planner, lambda time_us: self._full(group, time_us))
         assert group.mark is not None
         if limit_bytes != group.limit_bytes or not group.mark.is_armed:
             group.limit_bytes = limit_bytes
             group.mark.above(limit_bytes, now_us)
+
+    @staticmethod
+    def _measure(group: MemoryGroup, now_us: int) -> None:
+        if group.gauge is None:
+            group.gauge = Gauge()
+            group.gauge.since_us = now_us
 
     # ---- what is left --------------------------------------------------------------------------------------------
 

@@ -17,7 +17,6 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMLevel
 from podqos.agent.state import AgentState
 from podqos.eviction.signals import Signal
-from podqos.kernel.cpu import CORE_NANO
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
@@ -364,8 +363,7 @@ class _Following:
         system = 0 if cpu.system is None else cpu.system.at(time_us)
         granted = None
         if cpu.is_throttled:
-            shares = cpu.shares(time_us)
-            granted = sum(shares[path].granted_nano // CORE_NANO for path in cpu.running)
+            granted = sum(cpu.granted_milli(time_us).values())
         used = tuple([gauge.base + gauge.slope * (time_us - gauge.since_us) for gauge in self._gauges])
         asleep = () if self._columns is None else self._columns.asleep
         self._add(_Reading(time_us, used, asleep, time_us, system, granted))

@@ -24,6 +24,10 @@ class WorldOwner(Protocol):
         """The time."""
 
     @property
+    def cached_images(self) -> set[str]:
+        """The images that the machine has; pulled ones are added."""
+
+    @property
     def sleepers(self) -> Sleepers | None:
         """Where the parts of its sums sleep while nothing happens; None where they do not."""
 

@@ -166,10 +166,7 @@ class SimPod:
         self.key = pod.key
         self.priority = pod.spec.priority or 0
         self.is_critical = pod.is_critical
-        self.request_nanos = request_nanos
-        """Of memory, as eviction holds usage against it."""
-        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
-        """The least working set that is more than that, in the units of gauges."""
+        self.resize(pod, request_nanos)
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of
@@ -191,6 +188,14 @@ class SimPod:
         self.kept: dict[tuple[str, str], Allocation] = {}
         """By container and volume in memory: what it wrote before it ended. Charged to the pod, and part of its working
         set, until nothing is left of the pod."""
+
+    def resize(self, pod: Pod, request_nanos: int) -> None:
+        """Take note of the pod's resources."""
+        self.pod = pod
+        self.request_nanos = request_nanos
+        """Of memory, as eviction holds usage against it."""
+        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
+        """The least working set that is more than that, in the units of gauges."""
 
     @property
     def is_stopping(self) -> bool:

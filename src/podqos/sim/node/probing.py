@@ -196,8 +196,10 @@ class NodeProber:
             if generation == probes.generation:
                 self._ask(probes, kind, now_us)
 
-        # After the CPU has been shared out, on which the answer depends.
-        self._owner.plan(time_us, EventPriority.SHARING, tick)
+        # After the CPU has been shared out, on which the answer depends. In a service the queue counts, and CPU is
+        # shared out once it is known who is ready.
+        serves = probes.container.demand.service is not None
+        self._owner.plan(time_us, EventPriority.KUBELET if serves else EventPriority.SHARING, tick)
 
     def _ask(self, probes: _Probes, kind: ProbeKind, now_us: int) -> None:
         """Probe once. The answer is that of this moment, even where it takes a while."""

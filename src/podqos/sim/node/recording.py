@@ -22,7 +22,6 @@ from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_NS
-from podqos.sim.node.cpu_meter import MILLI
 from podqos.sim.node.decisions import (
     MOST_DECISIONS,
     container_usage,
@@ -313,8 +312,7 @@ def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
 def moment_of(node: SimNode, now_us: int) -> Moment:
     """Return how a node looks now."""
     world, memory = node.world, node.world.memory
-    shares = world.cpu.shares(now_us) if world.cpu.running else {}
-    granted = {path: share.granted_nano // MILLI for path, share in shares.items()}
+    granted = world.cpu.granted_milli(now_us)
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),

@@ -45,7 +45,7 @@ class NodeResources:
         self.memory = NodeMemory(settings.machine, owner.plan, out_of_memory)
         self.disks = Disks(spec, owner.plan, self.refused)
         self.pids = Supply(PIDS, spec.max_pids, owner.plan, self.refused)
-        self.cpu = NodeCpu(spec.cpu_milli, spec.cgroup_version, owner.plan, self._throttled)
+        self.cpu = NodeCpu(spec.cpu_milli, spec.cgroup_version, owner.plan, self._now_us, self._throttled)
         self.prober = NodeProber(owner, ProbeAnswers(self.cpu))
         self.working_set = Gauge()
         """What the kubelet counts, of the whole machine."""
@@ -55,6 +55,9 @@ class NodeResources:
             gauge.sleepers = owner.sleepers
         self.pid_limits: dict[str, Supply] = {}
         """By path of the cgroup that sets them."""
+
+    def _now_us(self) -> int:
+        return self.owner.now_us
 
     def rouse(self) -> None:
         """Wake what is asleep, so that all amounts are known."""

@@ -20,6 +20,7 @@ from podqos.agent.commands import (
     PreemptPod,
     RejectPod,
     RemoveCgroup,
+    ResizePod,
     SetCondition,
     StartContainer,
     StartPod,
@@ -27,9 +28,18 @@ from podqos.agent.commands import (
     UpdateCgroup,
     WatchMemory,
 )
-from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
+from podqos.agent.events import (
+    ContainerExited,
+    ContainerStarted,
+    Event,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
+    ResizeActuated,
+)
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMLevel
+from podqos.agent.resizing import too_low
 from podqos.agent.shutdown import Shutdown, hooks_of, pod_grace_seconds
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
@@ -39,8 +49,10 @@ from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import GaugeMark
+from podqos.sim.node.images import NodeImages
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.memory_high import HighThrottling
 from podqos.sim.node.memory_watch import GaugeSource, MemoryWatch
 from podqos.sim.node.oom_kill import cuts, next_kill, unwritten
 from podqos.sim.node.owner import WorldOwner
@@ -78,6 +90,10 @@ class NodeWorld(NodeResources):
         self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
         """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
         """
+        self.memory.above_high = HighThrottling(self).exceeded
+        self.images: NodeImages | None = None
+        if options.images is not None:
+            self.images = NodeImages(settings.spec, options.images, owner.cached_images, owner, self._later)
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -98,6 +114,8 @@ class NodeWorld(NodeResources):
                 return self._start_container(command)
             case KillContainer(pod, name, grace):
                 return self._kill_container(self.pods[pod.metadata.uid], name, grace)
+            case ResizePod():
+                return (self._resize(command),)
             case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
@@ -149,6 +167,9 @@ class NodeWorld(NodeResources):
         for plan in command.containers:
             self._add(made, plan)
 
+        if self.images is not None:
+            return self._pull_and_start(made, tuple(plan.name for plan in command.containers))
+
         def start() -> Sequence[Event]:
             if made.is_stopping:
                 return ()
@@ -177,15 +198,37 @@ class NodeWorld(NodeResources):
 
     def _start_container(self, command: StartContainer) -> Sequence[Event]:
         pod, name = self.pods[command.pod.metadata.uid], command.plan.name
-        if name not in pod.containers:
+        known = pod.containers.get(name)
+        if known is None:
             self._add(pod, command.plan)
+        elif known.plan is not command.plan and known.plan != command.plan:
+            known.plan = command.plan
+            self._write_container(known)
 
         def start() -> Sequence[Event]:
             if pod.is_stopping:
                 return ()
             return (ContainerStarted(pod.uid, name), *self._begin(pod.containers[name]))
 
-        return self._later(self._options.start_delay_us(self.owner.now_us), start)
+        delay_us = self._options.start_delay_us(self.owner.now_us)
+        if self.images is None:
+            return self._later(delay_us, start)
+        return self.images.ensure(pod.containers[name], lambda: self._later(delay_us, start))
+
+    def _pull_and_start(self, pod: SimPod, names: tuple[str, ...]) -> Sequence[Event]:
+        """Start the first containers of a pod one after the other, each when its image is there."""
+        images, delay_us = self.images, self._options.start_delay_us(self.owner.now_us)
+        assert images is not None
+        if not names:
+            return (PodStarted(pod.uid),)
+        first, rest = names[0], names[1:]
+
+        def start() -> Sequence[Event]:
+            if pod.is_stopping:
+                return ()
+            return (*self._begin(pod.containers[first]), *self._pull_and_start(pod, rest))
+
+        return images.ensure(pod.containers[first], lambda: self._later(delay_us, start))
 
     def _begin(self, container: SimContainer) -> Sequence[Event]:
         begin(self, container, self.owner.now_us)
@@ -197,6 +240,41 @@ class NodeWorld(NodeResources):
         group = self.memory.write(path, reading.memory, OOMLevel.CONTAINER, self.owner.now_us)
         self.cpu.write(path, reading.cpu)
         pod.containers[plan.name] = SimContainer(pod, plan, group)
+
+    def _resize(self, command: ResizePod) -> Event:
+        """Write the cgroups of a pod, unless a memory limit would not be above what is in use."""
+        now_us, pod = self.owner.now_us, self.pods[command.pod.metadata.uid]
+        plans = {plan.name: plan for plan in command.containers}
+        groups = {name: self.memory.groups[container.path] for name, container in pod.containers.items()}
+        limits = {name: self.settings.readings.of(plans[name].cgroup).memory.max_bytes for name in groups}
+        usage = {name: container.usage_bytes(now_us) for name, container in pod.containers.items()}
+        if command.own:
+            groups[""], limits[""] = pod.group, self.settings.readings.of(command.own[0]).memory.max_bytes
+            usage[""] = sum(usage.values()) + pod.kept_bytes(now_us)
+        lower = {
+            name: limit
+            for name, limit in limits.items()
+            if limit is not None and ((before := groups[name].limit_bytes) is None or limit < before)
+        }
+        refused = too_low(lower, usage)
+        if refused:
+            return ResizeActuated(pod.uid, refused)
+        pod.resize(command.pod, self.owner.memory_request(command.pod).nanos)
+        for cgroup in command.own:
+            self._write(cgroup)
+        for name, container in pod.containers.items():
+            # Its OOM score is that of its start.
+            container.plan = replace(plans[name], oom_score_adj=container.plan.oom_score_adj)
+            self._write_container(container)
+        return ResizeActuated(pod.uid)
+
+    def _write_container(self, container: SimContainer) -> None:
+        reading, now_us = self.settings.readings.of(container.plan.cgroup), self.owner.now_us
+        had_limit = container.groups[0].gauge is not None
+        group = self.memory.write(container.path, reading.memory, OOMLevel.CONTAINER, now_us)
+        if not had_limit and group.gauge is not None:
+            count_from_now_on(self, group, now_us)
+        self.cpu.write(container.path, reading.cpu)
 
     # ---- pods go -------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,9 @@ from podqos.placement.workloads import DAEMON_SET, POD, made_by, pods_of
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _DEFAULT_TOLERATION_SECONDS = 300
+_TAINT_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+# The value that people are told to write.
+_SHUTDOWN = "nodeshutdown"
 
 
 class Replica(Struct, frozen=True, gc=False):
@@ -104,11 +107,22 @@ def replacement(pod: Pod, replica: Replica) -> Pod:
     return named(pod, f"{base}-r{replica.generation}")
 
 
+def again(pod: Pod, generation: int) -> Pod:
+    """Return a pod that has the name of earlier ones, with a uid of its own."""
+    uid = f"{pod.metadata.uid}.{generation}"
+    return replace(pod, metadata=replace(pod.metadata, uid=uid))
+
+
 def named(pod: Pod, name: str, **metadata: object) -> Pod:
     """Return a pod under a name, with a uid of its own."""
     namespace = pod.metadata.namespace_or_default
     uid = f"{namespace}_{name}"
     return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=uid, **metadata))
+
+
+def tolerates_out_of_service(tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether a pod stays on a node that is marked out of service, at least for a while."""
+    return any(toleration.tolerates(_TAINT_OUT_OF_SERVICE, _SHUTDOWN, NO_EXECUTE) for toleration in tolerations)
 
 
 def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:

@@ -12,9 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.controllers.daemon_sets import DaemonSetSpec
-from podqos.controllers.deployments import DeploymentSpec
-from podqos.controllers.stateful_sets import StatefulSetSpec
+from podqos.controllers.rollout_spec import RolloutSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
@@ -31,8 +29,6 @@ from podqos.sim.scenario.happenings import Happening
 from podqos.sim.scenario.node_groups import ClusterAutoscaler
 from podqos.sim.scenario.service import ServiceDemand
 
-RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
-
 LOOP_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 # The default kernel.pid_max of 64-bit Linux.
@@ -41,6 +37,10 @@ DEFAULT_NODEFS_BYTES = 100 * 2**30
 
 DEFAULT_START_US = 946_684_800 * SECOND_US
 """2000-01-01T00:00:00Z, a Saturday."""
+
+
+DEFAULT_IMAGE_BANDWIDTH = 100 * 2**20
+"""Bytes per second; a model."""
 
 
 class Filesystem(Struct, frozen=True, gc=False):
@@ -73,6 +73,10 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     config: KubeletConfiguration = KubeletConfiguration()
     placement_config: KubeletConfiguration | None = None
     """The settings that say what pods may request, where placement is held: those from before a change."""
+    images: tuple[str, ...] = ()
+    """Images that are there from the start, besides those of the first pods."""
+    image_bytes_per_second: int = DEFAULT_IMAGE_BANDWIDTH
+    """How fast an image is pulled."""
     labels: Mapping[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase_us: int = 0
@@ -189,7 +193,35 @@ class WorkloadScale(Struct, frozen=True):
     replicas: int
 
 
-WorkloadChange = WorkloadRollout | WorkloadScale
+class WorkloadSuspend(Struct, frozen=True):
+    """A user suspends a Job or CronJob, or resumes it."""
+
+    at_us: int
+    workload: str
+    """Its ``identity``."""
+    suspended: bool
+
+
+WorkloadChange = WorkloadRollout | WorkloadScale | WorkloadSuspend
+
+
+class ImageSpec(Struct, frozen=True, gc=False):
+    """An image in a registry."""
+
+    size_bytes: int | None = None
+    pull_us: int | None = None
+    """How long it takes to pull; None: follows from the size, if that is stated."""
+    is_unavailable: bool = False
+    """Whether it cannot be pulled."""
+
+
+class ImageOptions(Struct, frozen=True):
+    """What is known of images."""
+
+    images: Mapping[str, ImageSpec] = {}
+    """By name."""
+    pull_us: int = 0
+    """How long it takes to pull any other image."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -211,6 +243,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """How often metrics-server measures the usage of pods, for autoscalers."""
     metrics_delay_us: int = 0
     """From a measurement until autoscalers see it."""
+
+    images: ImageOptions | None = None
+    """How images are pulled; None: they are all there."""
 
     def start_delay_us(self, decided_us: int) -> int:
         """Return how long the start of a container takes that is decided at a time."""

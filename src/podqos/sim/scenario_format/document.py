@@ -135,6 +135,10 @@ class NodePart(Part, frozen=True):
     watermarks: WatermarksPart | None = None
     """Absent: the kernel's defaults for a machine of that size."""
     cgroup_version: int = 2
+    images: tuple[str, ...] = ()
+    """Images that it has from the start, besides those of the first pods."""
+    image_bandwidth: Quantity | None = None
+    """How much of an image is pulled per second; absent: 100Mi."""
     labels: dict[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     loop_phase: Duration = Duration(0)
@@ -271,12 +275,36 @@ class ScalePart(Part, frozen=True):
     replicas: int | None = None
 
 
+class SuspendPart(Part, frozen=True):
+    """A Job or CronJob."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+
+
 class EventPart(OtherEventPart, frozen=True):
     """An event that happens to a machine or to a workload."""
 
     rollout: RolloutPart | None = None
     rollback: RollbackPart | None = None
     scale: ScalePart | None = None
+    suspend: SuspendPart | None = None
+    """The Job or CronJob that is suspended: a Job's pods are deleted, a CronJob starts no more Jobs."""
+    resume: SuspendPart | None = None
+    """The Job or CronJob that goes on."""
+
+
+class ImagePart(Part, frozen=True):
+    """An image, and how it is pulled."""
+
+    image: str = ""
+    """As in the manifests."""
+    size: Quantity | None = None
+    """Pulled at the imageBandwidth of the node."""
+    pull: Duration | None = None
+    """How long that takes instead."""
+    unavailable: bool = False
+    """Whether it cannot be pulled."""
 
 
 class TimingPart(Part, frozen=True):
@@ -294,6 +322,8 @@ class TimingPart(Part, frozen=True):
     """How often nodes report; absent: the kubelet's nodeStatusUpdateFrequency."""
     recreate: Duration | None = None
     """From the end of a pod until its replacement exists; absent: 1s."""
+    image_pull: Duration | None = None
+    """How long it takes to pull an image that a node does not have and whose size is not stated; absent: 0s."""
     metrics_resolution: Duration | None = None
     """How often metrics-server measures pods, for autoscalers; absent: 15s."""
     metrics_delay: Duration | None = None
@@ -324,6 +354,8 @@ class ScenarioSpec(Part, frozen=True):
     cluster_autoscaler: ClusterAutoscalerPart | None = None
     """Adds and removes nodes; absent: nobody does."""
     timing: TimingPart = TimingPart()
+    images: tuple[ImagePart, ...] = ()
+    """Images that take time to pull, or cannot be pulled."""
 
 
 class ScenarioDocument(Part, frozen=True):
@@ -370,11 +402,11 @@ def examination() -> Examination:
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
         readers={
             Duration: read_duration,
+            KubeletChangePart: read_kubelet_change,
             CpuTime: read_cpu_time,
             Percent: read_percent,
             Shape: read_shape,
             KubeletPart: _read_kubelet,
-            KubeletChangePart: read_kubelet_change,
             VolumePart: _read_volume,
         },
     )

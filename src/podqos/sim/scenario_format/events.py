@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from podqos.controllers.drain import DrainSettings
 from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.happenings import Cordoned, Drained, Happening, NodeAdded, NodeLost
+from podqos.sim.scenario.happenings import (
+    Cordoned,
+    Drained,
+    Happening,
+    NodeAdded,
+    NodeDeleted,
+    NodeLost,
+    OutOfService,
+)
 from podqos.sim.scenario.scenario import WorkloadChange
 from podqos.sim.scenario_format.parts import Part
 from podqos.sim.scenario_format.shape_document import Duration, Report
@@ -35,6 +44,25 @@ class DrainPart(Part, frozen=True):
     """Whether pods are deleted instead of evicted, whatever their PodDisruptionBudgets say."""
 
 
+class ChangedResourcesPart(Part, frozen=True):
+    """Requests and limits that change."""
+
+    requests: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, Quantity] = field(default_factory=dict)
+
+
+class ResizePart(Part, frozen=True):
+    """A resize in place of the pods of a workload; pods created later have the resources of the manifest."""
+
+    workload: str = ""
+    """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
+    pod: str = ""
+    """The name of the only pod of the workload that is resized; absent: all."""
+    container: str = ""
+    """Absent: the only container."""
+    resources: ChangedResourcesPart = ChangedResourcesPart()
+
+
 class KubeletChangePart(Struct, frozen=True):
     """Machines (node, or nodes), and the fields of their KubeletConfiguration that change."""
 
@@ -52,6 +80,11 @@ class EventPart(Part, frozen=True):
     """The machine that is lost, with everything on it."""
     node_joins: str = ""
     """A machine that joins, for the first time or after it was lost; pods still bound to it start anew."""
+    node_deleted: str = ""
+    """A lost machine whose Node object is deleted: the pods still bound to it are garbage-collected within a minute."""
+    out_of_service: str = ""
+    """A lost machine that gets the taint node.kubernetes.io/out-of-service: its pods are deleted at once, without a
+    kubelet that confirms it."""
     cordon: str = ""
     """The machine that takes no more pods from the scheduler."""
     uncordon: str = ""
@@ -62,6 +95,8 @@ class EventPart(Part, frozen=True):
     """The machine whose kubelet restarts; its pods keep running."""
     kubelet_config: KubeletChangePart | None = None
     """Machines whose kubelet restarts with other settings."""
+    resize: ResizePart | None = None
+    """Pods whose resources are changed in place."""
 
 
 _Made = Happening | WorkloadChange
@@ -80,6 +115,8 @@ class EventReader:
         self._readers: Mapping[str, EventOfKind] = {
             "node_lost": partial(self._of_node, NodeLost, "node_lost"),
             "node_joins": partial(self._of_node, NodeAdded, "node_joins"),
+            "node_deleted": partial(self._of_node, NodeDeleted, "node_deleted"),
+            "out_of_service": partial(self._of_node, OutOfService, "out_of_service"),
             "cordon": self._cordon,
             "uncordon": self._cordon,
             "drain": self._drain,
@@ -103,7 +140,11 @@ class EventReader:
                 yield happening
 
     def _of_node(
-        self, made: type[NodeLost | NodeAdded], field: str, event: EventPart, path: FieldPath
+        self,
+        made: type[NodeLost | NodeAdded | NodeDeleted | OutOfService],
+        field: str,
+        event: EventPart,
+        path: FieldPath,
     ) -> Happening | None:
         name = getattr(event, field)
         return made(int(event.at), name) if self._is_node(name, path) else None

@@ -23,7 +23,15 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.model.time_units import SECOND_US
-from podqos.sim.scenario.scenario import DEFAULT_START_US, Options, Scenario, ScenarioWorkload, WorkloadChange
+from podqos.sim.scenario.scenario import (
+    DEFAULT_START_US,
+    ImageOptions,
+    ImageSpec,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+    WorkloadChange,
+)
 from podqos.sim.scenario_format.cluster_autoscaler import ClusterAutoscalerReader
 from podqos.sim.scenario_format.cron_jobs import with_active_jobs
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
@@ -31,6 +39,7 @@ from podqos.sim.scenario_format.events import EventReader
 from podqos.sim.scenario_format.kubelet_events import KubeletEventReader
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.plausibility import check_events
+from podqos.sim.scenario_format.resize_events import ResizeEventReader
 from podqos.sim.scenario_format.samples import Series
 from podqos.sim.scenario_format.shape_document import CurveSettings, Samples
 from podqos.sim.scenario_format.workload_events import StatedRevision, WorkloadEventReader
@@ -136,11 +145,12 @@ class _Resolution:
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         check_events(spec.events, self._setting.duration_us, self._report)
         demands = DemandReader(self._setting, names, self._warn)
+        kubelet_events = KubeletEventReader(nodes, profile, self._report, self._warn)
         start_us, duration_us = self._start_us(), self._setting.duration_us
         workloads = demands.workloads(spec.workloads, self._materials.workloads)
         changes = WorkloadEventReader(demands, workloads, self._materials.revisions, self._report)
-        kubelets_changed = KubeletEventReader(nodes, profile, self._report, self._warn)
-        readers = {**kubelets_changed.readers, **changes.readers}
+        resizes = ResizeEventReader(workloads, profile, self._report)
+        readers = {**changes.readers, **kubelet_events.readers, **resizes.readers}
         events = tuple(EventReader(names, self._report, readers).happenings(spec.events))
         kept = self._kept(workloads)
         return Scenario(
@@ -214,4 +224,23 @@ class _Resolution:
         ):
             if value == 0:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
-        return Options(**{f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None})
+        stated = {f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None}
+        pull_us = stated.pop("image_pull_us", 0)
+        return Options(**stated, images=self._images(pull_us))
+
+    def _images(self, pull_us: int) -> ImageOptions | None:
+        parts = self._spec.images
+        for index, part in enumerate(parts):
+            if not part.image:
+                self._report(("spec", "images", index, "image"), "Required value", "name an image of the manifests")
+        if not parts and not pull_us:
+            return None
+        images = {
+            part.image: ImageSpec(
+                None if part.size is None else part.size.value,
+                None if part.pull is None else int(part.pull),
+                part.unavailable,
+            )
+            for part in parts
+        }
+        return ImageOptions(images, pull_us)

@@ -14,7 +14,14 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.kubelet_start import check_starts
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, DEFAULT_NODEFS_BYTES, Filesystem, MachineSpec, NodeGroup
+from podqos.sim.scenario.scenario import (
+    DEFAULT_IMAGE_BANDWIDTH,
+    DEFAULT_MAX_PIDS,
+    DEFAULT_NODEFS_BYTES,
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+)
 from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart, demands
 from podqos.sim.scenario_format.plausibility import NodeChecks
 from podqos.sim.scenario_format.shape_document import CurveSettings, Report, curves
@@ -81,6 +88,8 @@ class NodeReader:
             dead_container_bytes=part.reclaimable.dead_containers.value,
             system=self._system(part, (*path, "system")),
             config=self._kubelet(part, (*path, "kubelet")),
+            images=part.images,
+            image_bytes_per_second=self._bandwidth(part.image_bandwidth, (*path, "imageBandwidth")),
             labels=part.labels,
             taints=part.taints,
             loop_phase_us=int(part.loop_phase),
@@ -96,6 +105,9 @@ class NodeReader:
             self._report(path, what, f"such as {example}")
             return Quantity.of_units(1)
         return amount
+
+    def _bandwidth(self, amount: Quantity | None, path: FieldPath) -> int:
+        return DEFAULT_IMAGE_BANDWIDTH if amount is None else self._required(amount, path, "100Mi").value
 
     def _watermarks(self, part: WatermarksPart | None, path: FieldPath) -> Watermarks | None:
         if part is None:

@@ -150,6 +150,10 @@ def check_events(events: Sequence[EventPart], duration_us: int, report: Report) 
                 fix = "remove it, or let the node " + ("be lost first" if joins else "join first")
                 report(("spec", "events", index, field), what, fix)
             is_there[node] = joins
+        for node, field in ((event.node_deleted, "nodeDeleted"), (event.out_of_service, "outOfService")):
+            if node and is_there.get(node, True):
+                what, fix = f'"{node}" is there at this time', "let it be lost first: nodeLost"
+                report(("spec", "events", index, field), what, fix)
 
 
 def _changes(event: EventPart) -> Iterator[tuple[str, str, bool]]:

@@ -104,7 +104,8 @@ class ShapeDocument(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     delay: Duration = Duration(0)
     """Added to all times."""
     clock: Clock | None = None
-    """What times count from. Absent: rates from the start of the container, others from that of the scenario."""
+    """What times count from. Absent: rates, and lines, steps and points of a CronJob, from the start of the container,
+    others from that of the scenario."""
 
 
 class Shape(Struct, frozen=True):
@@ -129,6 +130,8 @@ class CurveSettings(Struct, frozen=True):
     samples: Callable[[Samples], tuple[Series, ...]]
     """Reads a file of samples; raises ``InputError``."""
     report: Report
+    clock: Clock | None = None
+    """What lines, steps and points count from if they do not state it; None is as ``ShapeDocument`` says."""
 
 
 def curves(
@@ -141,11 +144,16 @@ def curves(
     try:
         made = _curves(shape, unit, setting, f"{name}/{path[-1]}", replicas)
         assert made, "samples have at least one series"
-        return tuple(_moved(curve, shape.document, unit) for curve in made)
+        moved = tuple(_moved(curve, shape.document, unit) for curve in made)
     except InputError as error:
         where = f"{error.where}: " if error.where else ""
         setting.report(path, f"{where}{error.what}", error.fix)
         return (REJECTED,)
+    document = shape.document
+    has_clock = any(part is not None for part in (document.clock, document.wave, document.random, document.samples))
+    if setting.clock is None or has_clock:
+        return moved
+    return tuple(replace(curve, clock=setting.clock) for curve in moved)
 
 
 def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:

@@ -15,8 +15,9 @@ from podqos.sim.scenario.scenario import (
     WorkloadChange,
     WorkloadRollout,
     WorkloadScale,
+    WorkloadSuspend,
 )
-from podqos.sim.scenario_format.document import EventPart, RollbackPart, RolloutPart, ScalePart
+from podqos.sim.scenario_format.document import EventPart, RollbackPart, RolloutPart, ScalePart, SuspendPart
 from podqos.sim.scenario_format.events import EventOfKind
 from podqos.sim.scenario_format.events import EventPart as AnyEventPart
 from podqos.sim.scenario_format.shape_document import Report
@@ -25,7 +26,9 @@ from podqos.sim.scenario_format.workloads import DemandReader, names_of
 STATEFUL_SET, DEPLOYMENT = "StatefulSet", "Deployment"
 ROLLED_OUT = frozenset({DEPLOYMENT, STATEFUL_SET, DAEMON_SET})
 """The kinds with a template whose changes are rolled out."""
-_SCALED = frozenset({DEPLOYMENT, STATEFUL_SET, "ReplicaSet", "ReplicationController"})
+_SCALED = frozenset({DEPLOYMENT, STATEFUL_SET, "ReplicaSet", "ReplicationController", "Job"})
+_SUSPENDED = frozenset({"Job", "CronJob"})
+_VERBS = {ROLLED_OUT: "rolled out", _SCALED: "scaled", _SUSPENDED: "suspended"}
 
 
 class StatedRevision(Struct, frozen=True):
@@ -37,7 +40,7 @@ class StatedRevision(Struct, frozen=True):
     """The wanted number of pods, if the manifest changes it."""
 
 
-_Part = TypeVar("_Part", RolloutPart, RollbackPart, ScalePart)
+_Part = TypeVar("_Part", RolloutPart, RollbackPart, ScalePart, SuspendPart)
 
 
 class WorkloadEventReader:
@@ -64,7 +67,13 @@ class WorkloadEventReader:
     @property
     def readers(self) -> Mapping[str, EventOfKind]:
         """By field of an event: what makes a change of it."""
-        return {"rollout": self._rollout, "rollback": self._rollback, "scale": self._scale}
+        return {
+            "rollout": self._rollout,
+            "rollback": self._rollback,
+            "scale": self._scale,
+            "suspend": self._suspend,
+            "resume": self._suspend,
+        }
 
     def _rollout(self, event: AnyEventPart, path: FieldPath) -> WorkloadChange | None:
         assert isinstance(event, EventPart)
@@ -79,6 +88,9 @@ class WorkloadEventReader:
         made = stated.workload
         is_new = bool(part.demand or part.containers or part.per_replica)
         demands = self._demands.demands(part, replace(made, replicas=workload.replicas), path) if is_new else None
+        if demands and workload.service is not None and replace(workload, demands=demands).service is None:
+            what = f"{workload.name} answers requests, but the demand of its new revision has no service"
+            self._report(path, what, "repeat it: service: {cost: …}")
         template = replace(workload, pod=made.pod, rollout=made.rollout, demands=demands or workload.demands)
         return self._noted(
             WorkloadRollout(int(event.at), workload.identity, template, 0, 0, replicas=stated.replicas), path
@@ -107,6 +119,15 @@ class WorkloadEventReader:
             return None
         return None if workload is None else WorkloadScale(int(event.at), workload.identity, part.replicas)
 
+    def _suspend(self, event: AnyEventPart, path: FieldPath) -> WorkloadChange | None:
+        assert isinstance(event, EventPart)
+        part = event.suspend or event.resume
+        assert part is not None
+        workload = self._target(part, int(event.at), path, _SUSPENDED)
+        if workload is None:
+            return None
+        return WorkloadSuspend(int(event.at), workload.identity, suspended=event.suspend is not None)
+
     def _target(self, part: _Part, at_us: int, path: FieldPath, kinds: frozenset[str]) -> ScenarioWorkload | None:
         """Return the workload that an event is about, if that can happen to it."""
         which = self._demands.which(part, self._workloads, self._places.get(part.workload, []), path)
@@ -115,9 +136,16 @@ class WorkloadEventReader:
         workload = self._workloads[which]
         place = (*path, "workload")
         if workload.kind not in kinds or not workload.recreate:
-            verb = "scaled" if kinds is _SCALED else "rolled out"
-            why = f"a {workload.kind} cannot be {verb}" if workload.kind not in kinds else "it has recreate: false"
+            why = (
+                f"a {workload.kind} cannot be {_VERBS[kinds]}"
+                if workload.kind not in kinds
+                else "it has recreate: false"
+            )
             self._report(place, why, f"name a {', '.join(sorted(kinds))} whose pods are recreated")
+            return None
+        if workload.kind in _SUSPENDED and workload.job is None:
+            what = f"{workload.name} is managed by another controller than Kubernetes' own"
+            self._report(place, what, "remove the event")
             return None
         if at_us < workload.arrives_us:
             self._report((*path[:-1], "at"), f"{workload.name} arrives later", "let it happen after that")
@@ -139,7 +167,7 @@ class WorkloadEventReader:
         histories: dict[str, dict[int, int]] = {}
         templates: dict[tuple[str, int], ScenarioWorkload | None] = {}
         for change in sorted(changes, key=lambda change: change.at_us):
-            if isinstance(change, WorkloadScale):
+            if not isinstance(change, WorkloadRollout):
                 made.append(change)
                 continue
             history = histories.setdefault(change.workload, {1: 1})

@@ -11,7 +11,7 @@ from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.pod import Pod
 from podqos.placement.workloads import MOST_PODS
-from podqos.sim.engine.curve import Curve, constant
+from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario.service import ServiceDemand
@@ -24,7 +24,7 @@ from podqos.sim.scenario_format.document import (
     demands,
 )
 from podqos.sim.scenario_format.plausibility import MOST_PIDS, is_exit_code
-from podqos.sim.scenario_format.services import connected, service_demand
+from podqos.sim.scenario_format.services import ServicePart, connected, service_demand
 from podqos.sim.scenario_format.shape_document import REJECTED, CurveSettings, Report, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
@@ -168,6 +168,8 @@ class DemandReader:
             if node not in self._known_nodes:
                 fix = suggestion(node, self._nodes[:1000])
                 self._report((*path, "nodes", index), f'no such node: "{node}"', fix)
+        # Each Job of a CronJob begins anew.
+        self._setting = replace(self._setting, clock=None if workload.cron is None else Clock.CONTAINER)
         if part.replicas is not None:
             workload = _with_replicas(workload, max(0, part.replicas))
         return replace(
@@ -286,6 +288,10 @@ class DemandReader:
             self._report((*path, "cpu"), what, "remove one of the two")
         if part.work is not None:
             self._report((*path, "work"), "work and service exclude each other", "remove one of the two")
+        of_workload = ServicePart(cost=part.service.cost, workers=part.service.workers, queue=part.service.queue)
+        if path[1] == "events" and part.service != of_workload:
+            what = "a rollout changes cost, workers and queue; requests, timeout and calls stay those of the workload"
+            self._report((*path, "service"), what, "remove the others")
         return service_demand(part.service, self._setting, name, (*path, "service"))
 
     def _cores_at_work(self, part: DemandPart, cores: tuple[Curve, ...], path: FieldPath) -> tuple[Curve, ...]:

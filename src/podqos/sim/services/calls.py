@@ -91,14 +91,23 @@ def call_outcome(call: Call, pods: Sequence[Answers]) -> CallOutcome:
         retries = min(retries, call.budget)
     failed = max(0.0, 1.0 - (1.0 - fails) * (1.0 + retries))
     count = call.per_request
+    whole, part = divmod(count, 1.0)
     return CallOutcome(
         count * (1.0 + retries),
         count * retries,
-        1.0 - (1.0 - failed) ** count,
+        1.0 - (1.0 - failed) ** whole * (1.0 - part * failed),
         count * (1.0 + retries) * seconds,
-        count * _quantile(call, answering, 0.5),
-        count * _quantile(call, answering, 0.99),
+        _of_request(call, answering, 0.5),
+        _of_request(call, answering, 0.99),
     )
+
+
+def _of_request(call: Call, pods: Sequence[Answers], share: float) -> float:
+    """Return how long the calls of a share of the requests take at most, where some requests make none."""
+    count = call.per_request
+    if count >= 1.0:
+        return count * _quantile(call, pods, share)
+    return _quantile(call, pods, 1.0 - (1.0 - share) / count) if count > 1.0 - share else 0.0
 
 
 def _quantile(call: Call, pods: Sequence[Answers], share: float) -> float:

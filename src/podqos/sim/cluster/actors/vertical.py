@@ -113,9 +113,8 @@ class VerticalActor:
         usage.add_oom(peak, request.value, entry.time_us)
         node = self._cluster.fleet.awake.get(entry.node)
         running = None if node is None else node.world.pods.get(uid)
-        if running is not None:
-            if entry.time_us - running.containers[entry.container].started_us < QUICK_OOM_US:
-                self._quick_ooms.add(entry.pod)
+        if running is not None and entry.time_us - running.containers[entry.container].started_us < QUICK_OOM_US:
+            self._quick_ooms.add(entry.pod)
 
     # ---- the updater ---------------------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class Controller(Protocol):
     def node_joined(self, name: str, now_us: int) -> None:
         """Take note that a node has joined, for the first time or again."""
 
-    def node_removed(self, name: str) -> None:
+    def node_removed(self, name: str, now_us: int) -> None:
         """Take note that a node was removed for good; another may get its name."""
 
 
@@ -110,6 +110,9 @@ class ControlledCluster(Protocol):
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod; None before it has heard of it."""
+
+    def uid_of(self, key: str) -> str:
+        """Return the uid of a pod by its namespace and name."""
 
     def replica_of(self, uid: str) -> Replica:
         """Return where a pod comes from."""

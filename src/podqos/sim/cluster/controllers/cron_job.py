@@ -72,6 +72,11 @@ class CronJobController(KeptReplicas):
         for job in self._jobs.values():
             job.node_joined(name, now_us)
 
+    def suspend(self, now_us: int, *, suspended: bool) -> None:
+        """Start no more Jobs, or go on; the last run that was missed meanwhile is made up for."""
+        self.spec = replace(self.spec, suspend=suspended)
+        self._look_at(now_us)
+
     # ---- what the controller does ----------------------------------------------------------------------------------
 
     def _since_1970_us(self, now_us: int) -> int:

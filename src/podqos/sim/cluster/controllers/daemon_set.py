@@ -74,9 +74,10 @@ class DaemonSetController(SetController):
             for pod in self._new((name,)):
                 cluster.create(pod, Replica(self.workload, cluster.fleet.names.index(name), cluster.next_order()))
 
-    def node_removed(self, name: str) -> None:
+    def node_removed(self, name: str, now_us: int) -> None:
         """Forget that there was a pod on a node that is gone."""
         self._first.discard(f"{self.workload.namespace}_{self.workload.pod.metadata.name}-{name}")
+        super().node_removed(name, now_us)
 
     def wait_us(self, end: PodEnd, now_us: int) -> int:
         """Return how long a failed pod stays before it is replaced."""
@@ -102,6 +103,11 @@ class DaemonSetController(SetController):
 
     def ended(self, end: PodEnd, now_us: int) -> None:
         """Replace a pod; after a rollout with one of the newest template."""
+        if end.why == NODE_LOST and end.node not in self._cluster.unreachable_us:
+            # Its node is no longer there: it gets a pod again when it joins.
+            self._first.discard(end.pod.metadata.uid)
+            self.forget(end.pod.metadata.uid)
+            return
         if not self.is_managed:
             super().ended(end, now_us)
             return

@@ -113,6 +113,10 @@ class DeploymentController(SetController):
         return [end for end in self._awaited.values() if self.number_of(end.replica) == number]
 
     def node_joined(self, name: str, now_us: int) -> None:
+        """Take note that a node is back, and finds that pods were deleted."""
+        self.node_removed(name, now_us)
+
+    def node_removed(self, name: str, now_us: int) -> None:
         """Take note that nothing is left of the pods that were given up on a lost node."""
         there = [uid for uid, end in self._unconfirmed.items() if end.node == name]
         for uid in there:

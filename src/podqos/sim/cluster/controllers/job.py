@@ -25,6 +25,9 @@ from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, replacement
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _EVICTED = "Evicted"
+_SUSPENDED, _SURPLUS = "Suspended", "Surplus"
+_RESUMED = (_SUSPENDED, _SURPLUS)
+"""Reasons for which pods are deleted whose work is still to be done."""
 _NOT_DISRUPTED = frozenset({Phase.FAILED, Phase.SUCCEEDED, "Rejected", DELETED})
 """Ends of pods that no one else brought about, and that have no DisruptionTarget condition."""
 # A model: what a container exits with that runs when its pod is stopped, by SIGTERM and by SIGKILL.
@@ -87,6 +90,11 @@ class JobController(KeptReplicas):
             replica = self.replica(number, first=not now_us)
             self._cluster.create(pod_of(self.workload, number), replica, self._place(number))
 
+    @property
+    def replicas(self) -> int:
+        """How many pods may run at a time."""
+        return self.spec.parallelism or 0
+
     def has(self, uid: str) -> bool:
         """Whether a pod is one of its own."""
         return uid in self._pods
@@ -106,7 +114,7 @@ class JobController(KeptReplicas):
             self._lost[known.uid] = PodEnd(pod, self._cluster.replica_of(known.uid), node, why, record)
             self._look_soon(now_us)
             return
-        restarts = 0 if record is None else sum(container.restarts for container in record.containers)
+        restarts = known.restarts if record is None else sum(container.restarts for container in record.containers)
         if restarts != known.restarts:
             self._cluster.need_all_nodes(pod)
             self._pods[known.uid] = replace(known, restarts=restarts)
@@ -141,6 +149,16 @@ class JobController(KeptReplicas):
                 self._pods[uid] = replace(known, phase=PodPhase.FAILED, finished_us=now_us)
             if not self.is_gone:
                 self._look_soon(now_us)
+
+    def suspend(self, now_us: int, *, suspended: bool) -> None:
+        """Suspend the Job, or resume it."""
+        self.spec = replace(self.spec, suspend=suspended)
+        self._look_at(now_us)
+
+    def scale(self, parallelism: int, now_us: int) -> None:
+        """Let another number of pods run at a time."""
+        self.spec = replace(self.spec, parallelism=parallelism)
+        self._look_at(now_us)
 
     # ---- what a pod that has ended looks like ----------------------------------------------------------------------
 
@@ -221,7 +239,7 @@ class JobController(KeptReplicas):
                 self._pods[uid] = replace(known, is_counted=True)
         if step.delete:
             ending = step.status.ending
-            reason = ending.reason.value if ending is not None else "Suspended" if self.spec.suspend else "Surplus"
+            reason = ending.reason.value if ending is not None else _SUSPENDED if self.spec.suspend else _SURPLUS
             self._delete(step.delete, reason, now_us)
         for new in step.create:
             self._create(new)
@@ -236,6 +254,8 @@ class JobController(KeptReplicas):
             cluster.fleet.wake_all_with(self.workload)
         for uid in uids:
             pod, node = cluster.pods[uid]
+            if reason in _RESUMED:
+                self._lost[uid] = PodEnd(pod, cluster.replica_of(uid), node, reason)
             # Whatever ends by order of the controller is not counted again.
             self._pods[uid] = replace(self._pods[uid], is_deleted=True, is_counted=True)
             cluster.note(Kind.DELETED, pod, node, By.CONTROLLER, DeletedWithJob(self.key, reason))

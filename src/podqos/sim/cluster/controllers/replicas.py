@@ -61,7 +61,7 @@ class KeptReplicas:
     def node_joined(self, name: str, now_us: int) -> None:
         """Nothing follows from a node that joins: the scheduler knows it."""
 
-    def node_removed(self, name: str) -> None:
+    def node_removed(self, name: str, now_us: int) -> None:
         """Nothing follows from a node that is gone."""
 
     def ended(self, end: PodEnd, now_us: int) -> None:

@@ -128,6 +128,12 @@ class SetController(KeptReplicas):
         if self.is_managed:
             self.plan_sync(now_us)
 
+    def node_removed(self, name: str, now_us: int) -> None:
+        """Take note that nothing is left of the pods of a lost node."""
+        del name
+        if self.is_managed:
+            self.plan_sync(now_us)
+
     # ---- its pods ------------------------------------------------------------------------------------------------
 
     @property
@@ -208,10 +214,13 @@ class SetController(KeptReplicas):
             deletion_cost=_deletion_cost(pod),
         )
 
-    def free_us(self, now_us: int) -> int:
-        """Return when a pod may have the name, or the place, of one that has ended: when nothing is left of it."""
+    def free_us(self, now_us: int, *, is_failed: bool = False) -> int:
+        """Return when a pod may have the name, or the place, of one that has ended.
+
+        A deleted pod is there until its kubelet has removed everything of it; a failed one is deleted at once.
+        """
         options = self._cluster.scenario.options
-        return now_us + options.clean_up_us + (options.recreate_us or min(1, options.clean_up_us))
+        return now_us + options.recreate_us + (0 if is_failed else options.clean_up_us)
 
 
 def is_beginning(record: PodRecord) -> bool:

@@ -31,7 +31,7 @@ from podqos.sim.cluster.controllers.controller import (
     is_over,
 )
 from podqos.sim.cluster.controllers.sets import SetController
-from podqos.sim.scenario.replicas import Replica, is_bound, pod_of
+from podqos.sim.scenario.replicas import Replica, again, is_bound, pod_of
 from podqos.sim.scenario.scenario import ScenarioWorkload, WorkloadRollout
 
 # Ends after which the pod object is gone; others leave a failed pod, which the controller deletes.
@@ -84,7 +84,9 @@ class StatefulSetController(SetController):
         if is_over(self.workload, now_us):
             return
         place = end.replica.number
-        vacant = _Vacant(end, self.free_us(now_us), why, end.why not in _GONE, is_awaited=place < self.replicas)
+        is_failed = end.why not in _GONE
+        free_us = self.free_us(now_us, is_failed=is_failed)
+        vacant = _Vacant(end, free_us, why, is_failed, is_awaited=place < self.replicas)
         self._vacant[place] = vacant
         if vacant.is_awaited:
             self._cluster.await_pod(end.pod)
@@ -179,7 +181,8 @@ class StatefulSetController(SetController):
         else:
             self._no_longer_await(place)
             del self._vacant[place]
-            replica = Replica(self.workload, place, order, vacant.end.replica.generation + 1, template)
+            generation = vacant.end.replica.generation + 1
+            pod, replica = again(pod, generation), Replica(self.workload, place, order, generation, template)
             # A template that names its node needs no scheduler.
             node = vacant.end.node if pod.spec.node_name else None
             cluster.note(Kind.REPLACED, pod, node, By.CONTROLLER, ReplacementFor(pod.key, vacant.why))

@@ -12,7 +12,8 @@ from podqos.controllers.deployments import DeploymentSpec
 from podqos.controllers.int_or_percent import IntOrPercent, is_int_or_percent
 from podqos.controllers.stateful_sets import StatefulSetSpec
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.sim.scenario.scenario import RolloutSpec
+
+RolloutSpec = StatefulSetSpec | DeploymentSpec | DaemonSetSpec
 
 Finding = Callable[[FieldPath, str, str], None]
 """Called with the path of a field, what is wrong with it, and a fix."""
@@ -29,10 +30,14 @@ TELLING = (
 _MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
 
 
+def _unreported(path: FieldPath, what: str, fix: str) -> None:
+    del path, what, fix
+
+
 class RolloutReader:
     """Reads the spec of a Deployment, StatefulSet or DaemonSet."""
 
-    def __init__(self, spec: Mapping[str, Plain], error: Finding, warn: Finding) -> None:
+    def __init__(self, spec: Mapping[str, Plain], error: Finding = _unreported, warn: Finding = _unreported) -> None:
         self._spec = spec
         self._error = error
         self._warn = warn
