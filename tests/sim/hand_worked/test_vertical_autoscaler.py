@@ -215,6 +215,44 @@ def test_of_memory_the_peak_of_each_day_counts_once():
     assert peak.memory_bytes == 10 * MI
 
 
+def resized(done: FinishedRun) -> list[tuple[float, str]]:
+    """Return when pods were resized in place."""
+    return [(entry.time_us / SECOND_US, entry.pod or "") for entry in done.entries if entry.kind == "Resized"]
+
+
+def test_in_place_pods_are_resized_without_a_restart_half_of_them_at_a_time():
+    """As above, but with InPlaceOrRecreate: at 120 s two pods, at 180 s the others. None is evicted or restarted."""
+    done = ran("memory: 250Mi, cpu: 800m", mode="InPlaceOrRecreate")
+    assert [time for time, _ in resized(done)] == [120.0, 120.0, 180.0, 180.0]
+    assert evicted(done) == []
+    assert not any(entry.kind == "Restarted" for entry in done.entries)
+
+
+def test_a_resize_that_the_api_server_rejects_becomes_an_eviction():
+    """A BestEffort pod would become Burstable, which no resize may do. Without a request it is outside of any range.
+
+    So at 60 s, with the first sample, two of four pods are evicted.
+    """
+    done = ran("memory: 250Mi, cpu: 800m", requests="", mode="InPlaceOrRecreate", duration="70s")
+    assert [time for time, _, _ in evicted(done)] == [60.0, 60.0]
+    assert resized(done) == []
+
+
+def test_a_resize_that_is_deferred_for_more_than_five_minutes_becomes_an_eviction():
+    """A stated target of 40 cores: two pods of it do not fit on a node of 64.
+
+    At 60 s web-0 is resized; web-1 waits (Deferred). At 120 s web-2 and web-3 are asked for, and wait. At 360 s web-1
+    has waited for 300 s, which is not more than 5 min; at 420 s, after 360 s, it is evicted.
+    """
+    status = """status:
+  recommendation:
+    containerRecommendations:
+    - {containerName: web, target: {cpu: 40}, lowerBound: {cpu: 20}, upperBound: {cpu: 60}}"""
+    done = ran("memory: 250Mi, cpu: 50m", status=status, mode="InPlaceOrRecreate", duration="425s")
+    assert [pod for _, pod in resized(done)] == ["default/web-0"]
+    assert [(time, pod) for time, pod, _ in evicted(done)] == [(420.0, "default/web-1")]
+
+
 def test_budgets_are_asked_before_a_pod_is_evicted():
     """MinAvailable 4 of 4: the eviction API refuses every eviction."""
     budget = """

@@ -9,12 +9,21 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from podqos.admission.resize import validate_resize
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import OOMKill, ResourceChange, VerticalUpdate
+from podqos.agent.reasons import OOMKill, ResizePending, ResizeStatus, ResourceChange, VerticalUpdate
 from podqos.controllers.eviction_api import EvictionOutcome
 from podqos.controllers.vertical_recommender import INTERVAL_US, ContainerPeak, Usage, recommendations
 from podqos.controllers.vertical_resources import recommended, with_recommendations
-from podqos.controllers.vertical_updater import QUICK_OOM_US, Group, Update, UpdatedPod, may_update, updates
+from podqos.controllers.vertical_updater import (
+    DEFERRED_US,
+    QUICK_OOM_US,
+    Group,
+    Update,
+    UpdatedPod,
+    may_update,
+    updates,
+)
 from podqos.model.autoscaling import (
     PodRecommendation,
     VerticalPodAutoscaler,
@@ -29,7 +38,8 @@ from podqos.sim.cluster.controllers.controller import DRAINED, is_over
 from podqos.sim.cluster.controllers.sets import SetController
 from podqos.sim.cluster.evictions import answer, is_pending
 
-_EVICTING = frozenset({"Auto", "Recreate", "InPlaceOrRecreate"})
+_IN_PLACE = "InPlaceOrRecreate"
+_EVICTING = frozenset({"Auto", "Recreate", _IN_PLACE})
 _ADMITTING = _EVICTING | {"Initial"}
 _MILLI = 1000
 
@@ -51,6 +61,10 @@ class VerticalActor:
         """By pod and container."""
         self._quick_ooms: set[str] = set()
         """By key: pods of which a container's last run ended soon, with an OOM kill."""
+        self._asked_us: dict[str, int] = {}
+        """By uid of a pod that is to be resized in place: since when."""
+        self._pending: dict[str, ResizeStatus] = {}
+        """By uid: why it has not been resized yet."""
         cluster.plan(controller.workload.arrives_us + INTERVAL_US, self._run)
 
     @property
@@ -92,10 +106,19 @@ class VerticalActor:
         return usage, self._peaks.setdefault((key, container), ContainerPeak())
 
     def saw(self, entry: Entry) -> None:
-        """Take note of an OOM kill of one of its containers."""
-        if entry.kind is not Kind.OOM_KILLED or entry.pod is None or entry.container is None:
+        """Take note of what became of a resize, and of an OOM kill of one of its containers."""
+        if entry.pod is None:
             return
         uid = entry.pod.replace("/", "_", 1)
+        if entry.kind is Kind.RESIZED:
+            self._asked_us.pop(uid, None)
+            self._pending.pop(uid, None)
+        elif isinstance(entry.because, ResizePending) and uid in self._asked_us:
+            self._pending[uid] = entry.because.status
+        elif entry.kind is Kind.OOM_KILLED and entry.container is not None:
+            self._saw_oom_kill(entry, uid, entry.container)
+
+    def _saw_oom_kill(self, entry: Entry, uid: str, name: str) -> None:
         if uid not in self._cluster.pods:
             return
         replica = self._cluster.replica_of(uid)
@@ -104,17 +127,17 @@ class VerticalActor:
             return
         pod, _ = self._cluster.pods[uid]
         request = next(
-            (one.resources.requests.get(MEMORY, ZERO) for one in pod.spec.containers if one.name == entry.container),
+            (one.resources.requests.get(MEMORY, ZERO) for one in pod.spec.containers if one.name == name),
             None,
         )
         if request is None:
             return
-        usage, peak = self._of(entry.pod, entry.container)
+        usage, peak = self._of(pod.key, name)
         usage.add_oom(peak, request.value, entry.time_us)
         node = self._cluster.fleet.awake.get(entry.node)
         running = None if node is None else node.world.pods.get(uid)
-        if running is not None and entry.time_us - running.containers[entry.container].started_us < QUICK_OOM_US:
-            self._quick_ooms.add(entry.pod)
+        if running is not None and entry.time_us - running.containers[name].started_us < QUICK_OOM_US:
+            self._quick_ooms.add(pod.key)
 
     # ---- the updater ---------------------------------------------------------------------------------------------
 
@@ -129,23 +152,51 @@ class VerticalActor:
         group = Group(self._controller.replicas, running)
         for update in updates(live.values()):
             pod = live[update.uid]
-            if not pod.is_pending and not group.may_change:
+            is_in_place = self._autoscaler.mode == _IN_PLACE and not self._has_failed(update.uid, now_us)
+            may_change = group.may_change or (pod.is_pending and not is_in_place)
+            if not may_change or (is_in_place and (pod.is_pending or update.uid in self._asked_us)):
                 continue
-            if answer(cluster, pod.uid, pod.pod).outcome is not EvictionOutcome.DELETED:
-                continue
-            self._note(Kind.DRAINED, pod.pod, self._wanted(pod.pod), update)
-            cluster.remove(pod.uid, DRAINED)
-            if not pod.is_pending:
+            is_changed = is_in_place and self._resize(update, now_us)
+            if (is_changed or self._evict(update)) and not pod.is_pending:
                 group = group.with_change()
+
+    def _has_failed(self, uid: str, now_us: int) -> bool:
+        """Whether a resize in place is given up, and the pod evicted instead (``CanEvictInPlacingPod``)."""
+        status = self._pending.get(uid)
+        if status is ResizeStatus.DEFERRED:
+            return now_us - self._asked_us.get(uid, now_us) > DEFERRED_US
+        return status is not None
+
+    def _resize(self, update: Update, now_us: int) -> bool:
+        """Resize a pod in place, unless the API server rejects that."""
+        pod, _ = self._cluster.pods[update.uid]
+        wanted = self._wanted(pod)
+        if validate_resize(pod, wanted, self._cluster.scenario.profile):
+            return False
+        self._note(Kind.SCALED, pod, wanted, update)
+        self._asked_us[update.uid] = now_us
+        self._cluster.resize(update.uid, wanted)
+        return True
+
+    def _evict(self, update: Update) -> bool:
+        """Evict a pod, if its disruption budgets allow that."""
+        cluster = self._cluster
+        pod, _ = cluster.pods[update.uid]
+        if answer(cluster, update.uid, pod).outcome is not EvictionOutcome.DELETED:
+            return False
+        self._note(Kind.DRAINED, pod, self._wanted(pod), update)
+        cluster.remove(update.uid, DRAINED)
+        return True
 
     def _pod(self, pod: Pod, now_us: int) -> UpdatedPod:
         started_us = self._measuring.started_us(pod.key)
+        record = self._cluster.record_of(pod.metadata.uid)
         return UpdatedPod(
             pod.metadata.uid,
-            pod,
+            pod if record is None else record.pod,
             recommended(pod, self._autoscaler),
             0 if started_us is None else now_us - max(0, started_us),
-            is_pending(self._cluster.record_of(pod.metadata.uid)),
+            is_pending(record),
             pod.key in self._quick_ooms,
         )
 
