@@ -625,6 +625,7 @@ class NoNodeGroup(Reason, frozen=True):
 class NodeUnneeded(Reason, frozen=True, kw_only=True):
     """Why the cluster autoscaler removes a node."""
 
+    node: str
     group: str
     before: int
     after: int
@@ -640,11 +641,19 @@ class NodeUnneeded(Reason, frozen=True, kw_only=True):
 class NodeNeeded(Reason, frozen=True):
     """Why the cluster autoscaler keeps a node of which little is requested."""
 
+    node: str
     resource: str = ""
     used_percent: int = 0
     why: str = ""
     """``NoPlaceToMovePods``, ``EvictionTimedOut``, or why a pod must not be moved."""
     pod: str = ""
+
+
+class NodeOfGroup(Reason, frozen=True):
+    """A node that the cluster autoscaler asked for and that has joined, or that it removed and that is gone."""
+
+    node: str
+    group: str
 
 
 class NodeRemovedFrom(Reason, frozen=True):
@@ -770,6 +779,7 @@ Because = (
     | NoNodeGroup
     | NodeUnneeded
     | NodeNeeded
+    | NodeOfGroup
     | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob

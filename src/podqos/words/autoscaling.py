@@ -8,6 +8,7 @@ from podqos.agent.reasons import (
     AutoscalerDecision,
     NodeGroupScaled,
     NodeNeeded,
+    NodeOfGroup,
     NodeRemovedFrom,
     NodeUnneeded,
     NoNodeGroup,
@@ -89,7 +90,10 @@ def _uncounted(decision: AutoscalerDecision) -> list[str]:
 # ---- the cluster autoscaler ------------------------------------------------------------------------------------------
 
 
-def of_nodes(because: NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded | NodeRemovedFrom) -> str:
+NodeReasons = NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded | NodeOfGroup | NodeRemovedFrom
+
+
+def of_nodes(because: NodeReasons) -> str:
     """Return what the cluster autoscaler decided."""
     match because:
         case NodeGroupScaled():
@@ -100,13 +104,15 @@ def of_nodes(because: NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded 
         case NodeUnneeded():
             moved = f", {_pods(because.moved)} moved" if because.moved else ", empty"
             return (
-                f"the node is being removed: {because.used_percent} % of {because.resource} requested, unneeded for "
-                f"{because.seconds:g} s{moved}; group {because.group} from {because.before} to {because.after} nodes"
+                f"{because.node} is being removed: {because.used_percent} % of {because.resource} requested, "
+                f"unneeded for {because.seconds:g} s{moved}; group {because.group} from {because.before} to {because.after} nodes"
             )
-        case NodeNeeded(pod=pod, why=why, used_percent=percent, resource=resource):
+        case NodeOfGroup(node=node, group=group):
+            return f"{node} of group {group}"
+        case NodeNeeded(node=node, pod=pod, why=why, used_percent=percent, resource=resource):
             little = f" though {percent} % of {resource} is requested" if resource else ""
             who = f"{pod} " if pod else ""
-            return f"the node is kept{little}: {who}{_KEPT.get(why, why)}"
+            return f"{node} is kept{little}: {who}{_KEPT.get(why, why)}"
         case NodeRemovedFrom(node=node):
             return f"{node} is being removed"
 

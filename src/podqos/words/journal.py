@@ -47,6 +47,8 @@ def line(entry: Entry) -> str:
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.JOINED | Kind.REMOVED if entry.because is not None:
+            return f"{_short(entry.because)} {_VERBS[entry.kind]}"
         case Kind.SCALED | Kind.HELD if entry.because is not None:
             short = _short(entry.because)
             return f"{who}: {short}" if isinstance(entry.because, r.VerticalUpdate) else short
@@ -130,8 +132,8 @@ _VERBS = {
     Kind.SUSPENDED: "suspended",
     Kind.RESUMED: "resumed",
     Kind.LOST: "lost",
-    Kind.JOINED: "joined",
-    Kind.REMOVED: "removed",
+    Kind.JOINED: "has joined",
+    Kind.REMOVED: "is gone",
     Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -228,7 +230,14 @@ def _short(because: r.Because | None) -> str:
             return vertical(update)
         case r.AutoscalerDecision() as decision:
             return horizontal(decision)
-        case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
+        case (
+            r.NodeGroupScaled()
+            | r.NoNodeGroup()
+            | r.NodeUnneeded()
+            | r.NodeNeeded()
+            | r.NodeOfGroup()
+            | r.NodeRemovedFrom()
+        ):
             return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
             lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"

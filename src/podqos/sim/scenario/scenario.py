@@ -97,6 +97,11 @@ class NodeGroup(Struct, frozen=True):
     present: int | None = None
     """How many of them are there at the start, the first ones; None is all."""
 
+    @property
+    def first_count(self) -> int:
+        """How many of them are there at the start."""
+        return self.count if self.present is None else self.present
+
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
         return self.spec.name if self.count == 1 and self.present is None else f"{self.spec.name}-{index}"
