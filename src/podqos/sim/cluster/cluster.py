@@ -248,6 +248,8 @@ class SimCluster:
 
     def create(self, pod: Pod, replica: Replica, place: str | None = None) -> None:
         """Create a pod: the scheduler places it, unless it is bound to a node."""
+        if self._actors is not None and self.queue.now_us:
+            pod = self._actors.admitted(pod, replica.workload)
         if place is None:
             self._let_wait(pod, replica)
         else:
