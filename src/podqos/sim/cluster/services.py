@@ -104,6 +104,8 @@ class _Service:
         self.dead: dict[str, int] = {}
         """By uid: until when pods on lost nodes get requests, which fail; only then is it known that they are lost."""
         self.load = self.incoming = self.retrying = self.call_seconds = self.failed_calls = 0.0
+        self.late = self.coming_late = 0.0
+        """Calls per second that it answers after the caller has given up; with the next load."""
         self.outcomes: dict[str, CallOutcome] = {}
         """By callee: what becomes of the calls for one request."""
         self.samples: list[ServiceSample] = []
@@ -198,7 +200,7 @@ class Services:
         # At first no one knows how others answer: those who call others hear it one after the other.
         for _ in self._order if now_us == 0 else (0,):
             self._send(now_us)
-        for service in self._order:
+        for service in reversed(self._order):
             for instance in service.instances:
                 _want_cpu(service, instance, now_us)
             self._take_sample(service, now_us)
@@ -258,7 +260,8 @@ class Services:
         self._sent_us = now_us
         for service in self._order:
             service.load = service.from_outside(now_us) + service.incoming
-            service.incoming = 0.0
+            service.late = min(service.load, service.coming_late)
+            service.incoming = service.coming_late = 0.0
             self._call(service, heard)
             ready = service.ready
             share = service.load / (len(ready) + len(service.dead)) if ready else 0.0
@@ -268,6 +271,7 @@ class Services:
             service.retrying = 0.0
             for name, outcome in service.outcomes.items():
                 self._by_name[name].incoming += begun * outcome.attempts
+                self._by_name[name].coming_late += begun * outcome.late
                 service.retrying += begun * outcome.retries
 
     def _call(self, service: _Service, heard: float) -> None:
@@ -369,6 +373,7 @@ def _pass(service: _Service, seconds: float) -> None:
     totals = service.totals
     totals["requests"] += service.load * seconds
     totals["retries"] += service.retrying * seconds
+    totals["late"] += service.late * seconds
     served = sum(instance.state.load for instance in service.instances)
     totals["refused"] += (service.load - served) * seconds
     timeout_us = service.demand.timeout_us
@@ -413,6 +418,8 @@ def _want_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
 def _is_busy(service: _Service) -> bool:
     if service.utilisation >= _BUSY or any(instance.state.backlog > 0 for instance in service.instances):
         return True
+    if service.overloads and service.overloads[-1][1] < 0:
+        return True
     return bool(service.samples) and service.samples[-1].errors_permille > 0
 
 
@@ -422,6 +429,7 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
     timeout = None if timeout_us is None else timeout_us / SECOND_US
     endpoints = service.endpoints
     errors = sum(pod.fails(timeout) for pod in endpoints) / len(endpoints) if endpoints else 1.0
+    errors = min(1.0, errors + service.late / service.load) if service.load else 0.0
     outcomes = service.outcomes.values()
     ready = len(answers)
     if not service.dead:
@@ -437,7 +445,7 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
         round(sum(instance.state.backlog for instance in service.instances)),
         _us(latency(answers, 0.5, [p50] * len(answers))) if answers else None,
         _us(latency(answers, 0.99, [p99] * len(answers))) if answers else None,
-        round(errors * 1000) if service.load > 0 else 0,
+        round(errors * 1000),
         round(service.retrying * 1000),
     )
 
