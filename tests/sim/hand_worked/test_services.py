@@ -234,6 +234,23 @@ def test_a_pod_gets_requests_once_its_readiness_probe_has_succeeded(ran):
     assert (web.requests, web.refused) == (250, 100)
 
 
+def test_a_pod_that_is_being_deleted_gets_no_more_requests(ran):
+    """Two pods at 40/s each, 80 %. One is deleted at 10 s and takes 20 s to stop.
+
+    From 10 s on the other gets 80/s, 160 %: its queue grows by 30 a second. The deleted pod finishes what it has and answers nothing new (its endpoint is terminating).
+    """
+    done = ran(
+        [deployment("web", ONE_CPU, 2)],
+        [serves("web", "requestsPerSecond: 80, cost: 20 cpu-ms")],
+        seconds=25,
+        more="  timing: {containerStop: 20s}\n  events: [{at: 10s, scale: {workload: web, replicas: 1}}]\n",
+    )
+    (web,) = done.services
+    samples = [at(web, second) for second in (9, 11, 12)]
+    assert [(sample.ready_pods, sample.utilisation_permille) for sample in samples] == [(2, 800), (1, 1600), (1, 1600)]
+    assert [sample.waiting for sample in samples] == [0, 30, 60]
+
+
 def test_a_rollout_to_a_slower_version_overloads_the_pods_that_have_it(ran):
     """Two pods of 1 CPU, 60/s: 30/s × 20 ms each, 60 %.
 

@@ -22,6 +22,7 @@ from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, EventPriority, EventQueue
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer
+from podqos.sim.scenario.replicas import Replica
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario.service import ServiceCall, ServiceDemand
 from podqos.sim.services.calls import REFUSED, Answers, Call, CallOutcome, call_outcome, latency
@@ -54,11 +55,16 @@ class ServingCluster(Protocol):
     queue: EventQueue
     fleet: Fleet
 
+    pods: dict[str, tuple[Pod, str | None]]
+
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
 
-    def pods_of(self, workload: ScenarioWorkload) -> Iterator[tuple[Pod, str | None]]:
-        """Yield the pods of a workload and their nodes, in the order of creation."""
+    def in_order(self) -> list[tuple[str, Replica]]:
+        """Return the pods in the order of creation, by uid."""
+
+    def answers(self, pod: str) -> bool:
+        """Whether a pod, by its key, answers requests."""
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod."""
@@ -166,9 +172,20 @@ class Services:
         self._next_us = NEVER_US
         self._plan(0)
 
+    def heard(self, entry: Entry) -> None:
+        """Take note of an entry of the journal: it may be about pods that answer requests, or about their CPU."""
+        if entry.kind is Kind.LOST or (entry.pod is not None and self._cluster.answers(entry.pod)):
+            self.disturbed()
+        elif entry.kind is Kind.THROTTLED:
+            self._look_again()
+
     def disturbed(self) -> None:
-        """Take note that pods may have started, ended or changed: look again, but not for ever at one moment."""
+        """Take note that pods may have started, ended or changed."""
         self._is_stale = True
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Look again at once, but not for ever at one moment."""
         now_us = self._cluster.queue.now_us
         if now_us != self._disturbed_us:
             self._disturbed_us, self._steps_left = now_us, _MOST_AT_ONCE
@@ -190,8 +207,7 @@ class Services:
         self._advance(now_us)
         if self._is_stale:
             self._is_stale = False
-            for service in self._order:
-                self._find_pods(service, now_us)
+            self._find_pods(now_us)
         for service in self._order:
             service.dead = {uid: until_us for uid, until_us in service.dead.items() if until_us > now_us}
             for instance in service.instances:
@@ -228,31 +244,39 @@ class Services:
                 next_us = min(next_us, max(_next_second_us(now_us), -(-end_us // _STEP_US) * _STEP_US))
         return next_us
 
-    def _find_pods(self, service: _Service, now_us: int) -> None:
-        """Find the running pods of a service; what waited in those that ended is lost."""
-        before = service.instances
-        service.instances = list(self._running(service, now_us))
-        kept = {id(instance.state) for instance in service.instances}
-        for instance in before:
-            if id(instance.state) not in kept:
-                service.totals["lost"] += instance.state.backlog
-                lost_us = instance.node.lost_us
-                if instance.is_ready and lost_us is not None:
-                    service.dead[instance.container.pod.uid] = lost_us + self._noticed_after_us
+    def _find_pods(self, now_us: int) -> None:
+        """Find the running pods of all services; what waited in those that ended is lost."""
+        services = {id(service.workload): service for service in self._order}
+        before = [(service, service.instances) for service in self._order]
+        for service in self._order:
+            service.instances = []
+        for uid, replica in self._cluster.in_order():
+            service_of = services.get(id(replica.workload))
+            instance = None if service_of is None else self._running(uid, service_of.container, now_us)
+            if service_of is not None and instance is not None:
+                service_of.instances.append(instance)
+        for service, earlier in before:
+            kept = {id(instance.state) for instance in service.instances}
+            for instance in earlier:
+                if id(instance.state) not in kept:
+                    service.totals["lost"] += instance.state.backlog
+                    lost_us = instance.node.lost_us
+                    if instance.is_ready and lost_us is not None:
+                        service.dead[instance.container.pod.uid] = lost_us + self._noticed_after_us
 
-    def _running(self, service: _Service, now_us: int) -> Iterator[_Instance]:
+    def _running(self, uid: str, container_name: str, now_us: int) -> _Instance | None:
         cluster = self._cluster
-        for pod, name in cluster.pods_of(service.workload):
-            node = None if name is None else cluster.fleet.awake.get(name)
-            made = None if node is None else node.world.pods.get(pod.metadata.uid)
-            container = None if made is None else made.containers.get(service.container)
-            if node is None or container is None or not container.is_running or container.demand.service is None:
-                continue
-            if container.service is None:
-                container.service = PodService(now_us)
-            record = cluster.record_of(pod.metadata.uid)
-            is_ready = record is not None and record.is_ready and not cluster.is_deleted(pod)
-            yield _Instance(node, container, container.service, is_ready=is_ready)
+        pod, name = cluster.pods[uid]
+        node = None if name is None else cluster.fleet.awake.get(name)
+        made = None if node is None else node.world.pods.get(uid)
+        container = None if made is None else made.containers.get(container_name)
+        if node is None or container is None or not container.is_running or container.demand.service is None:
+            return None
+        if container.service is None:
+            container.service = PodService(now_us)
+        record = cluster.record_of(uid)
+        is_ready = record is not None and record.is_ready and not cluster.is_deleted(pod)
+        return _Instance(node, container, container.service, is_ready=is_ready)
 
     def _send(self, now_us: int) -> None:
         """Divide the load of each service among its pods, and let them call others."""
