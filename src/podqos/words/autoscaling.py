@@ -105,7 +105,8 @@ def of_nodes(because: NodeReasons) -> str:
             moved = f", {_pods(because.moved)} moved" if because.moved else ", empty"
             return (
                 f"{because.node} is being removed: {because.used_percent} % of {because.resource} requested, "
-                f"unneeded for {because.seconds:g} s{moved}; group {because.group} from {because.before} to {because.after} nodes"
+                f"unneeded for {because.seconds:g} s{moved}; "
+                f"group {because.group} from {because.before} to {because.after} nodes"
             )
         case NodeOfGroup(node=node, group=group):
             return f"{node} of group {group}"
