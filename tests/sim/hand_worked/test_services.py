@@ -237,7 +237,8 @@ def test_a_pod_gets_requests_once_its_readiness_probe_has_succeeded(ran):
 def test_a_pod_that_is_being_deleted_gets_no_more_requests(ran):
     """Two pods at 40/s each, 80 %. One is deleted at 10 s and takes 20 s to stop.
 
-    From 10 s on the other gets 80/s, 160 %: its queue grows by 30 a second. The deleted pod finishes what it has and answers nothing new (its endpoint is terminating).
+    From 10 s on the other gets 80/s, 160 %: its queue grows by 30 a second. The deleted pod finishes what it has and
+    answers nothing new: its endpoint is terminating.
     """
     done = ran(
         [deployment("web", ONE_CPU, 2)],
