@@ -607,8 +607,10 @@ def test_a_resize_that_the_api_server_rejects_is_reported():
     ]
     assert [text.removeprefix("the API server rejects this resize: ") for text in texts] == [
         'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
-        'spec.containers[0].resources.requests: Invalid value: "300Mi": '
-        "must be less than or equal to memory limit of 200Mi",
+        (
+            'spec.containers[0].resources.requests: Invalid value: "300Mi": '
+            "must be less than or equal to memory limit of 200Mi"
+        ),
         "spec: Forbidden: only cpu and memory resources are mutable",
     ]
 
