@@ -50,7 +50,7 @@ def line(entry: Entry) -> str:
         case Kind.SCALED | Kind.HELD if entry.because is not None:
             return _short(entry.because)
         case Kind.KUBELET_RESTARTED:
-            return f"the kubelet restarted{_after(_short(entry.because))}"
+            return f"the kubelet restarted {_short(entry.because)}".rstrip()
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
             evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
             return f"{who} {evicted}{_after(_short(entry.because))}"
@@ -213,7 +213,7 @@ def _short(because: r.Because | None) -> str:
                 if fields
             )
         case r.NewConfiguration(fields=fields):
-            return f"with another {listed(fields)}"
+            return f"with a new {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
             retried, pods = f", tried again every {seconds} s" if seconds else "", "pod" if desired == 1 else "pods"
             return f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}{retried}"
