@@ -18,7 +18,7 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
-from podqos.sim.cluster.controllers.controller import DELETED, DRAINED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
 from podqos.sim.cluster.controllers.cron_job import CronJobController
 from podqos.sim.cluster.controllers.deployment import DeploymentController
 from podqos.sim.cluster.controllers.job import JobController
@@ -96,12 +96,12 @@ class SimCluster:
         """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._images: dict[str, set[str]] = {}
         """By node: the images that it has, if they matter."""
-        self._replaced_early: set[str] = set()
-        """The uids of pods that still stop, but whose controllers have heard that they are gone."""
         self._created: dict[str, Pod] = {}
         """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
-        """By uid: pods that are gone and whose controllers are about to replace them."""
+        """By uid: pods that are gone, or deleted, and whose controllers are about to replace them."""
+        self._replaced: set[str] = set()
+        """The uids of pods that still stop, and are replaced already."""
         self.services: Services | None = None
         """What answers requests; None if nothing does."""
         self.unreachable_us: dict[str, int] = {}
@@ -248,6 +248,8 @@ class SimCluster:
 
     def create(self, pod: Pod, replica: Replica, place: str | None = None) -> None:
         """Create a pod: the scheduler places it, unless it is bound to a node."""
+        if self._actors is not None and self.queue.now_us:
+            pod = self._actors.admitted(pod, replica.workload)
         if place is None:
             self._let_wait(pod, replica)
         else:
@@ -273,8 +275,8 @@ class SimCluster:
 
     def expected_pods(self) -> Iterable[Pod]:
         """Return the pods that should run, without those on idle nodes."""
-        there = [pod for uid, (pod, _) in self.pods.items() if uid not in self._replaced_early]
-        return there + list(self._awaited.values())
+        there = (pod for uid, (pod, _) in self.pods.items() if uid not in self._replaced and uid not in self._awaited)
+        return [*there, *self._awaited.values()]
 
     def healthy_pods(self) -> Iterator[Pod]:
         """Yield the pods whose containers all run and that are not being removed, without those on idle nodes."""
@@ -339,33 +341,23 @@ class SimCluster:
         self._why[uid] = why
         pod, name = self.pods[uid]
         self._tell(uid)
+        controller = self._controllers[id(self._replicas[uid].workload)]
+        if why != DELETED and name is not None and isinstance(controller, DeploymentController):
+            end = PodEnd(self._created.get(uid, pod), self._replicas[uid], name, why)
+            controller.deleted(end, self.queue.now_us)
         if name is None:
             self._forget(pod)
             return
         node = self.fleet.get(name)
         if node is not None:
             node.report(PodDeleted(uid, grace_seconds))
-        if why == DRAINED and uid in self.pods:
-            self._replace_early(uid)
-
-    def _replace_early(self, uid: str) -> None:
-        """Let the controller of a ReplicaSet replace a pod that is evicted through the API while it still stops.
-
-        Source: pkg/controller/controller_utils.go (FilterActivePods): a pod with a deletion timestamp does not count.
-        """
-        replica = self._replicas[uid]
-        controller = self._controllers[id(replica.workload)]
-        if isinstance(controller, DeploymentController):
-            pod, node = self.pods[uid]
-            self._replaced_early.add(uid)
-            end = PodEnd(self._created.get(uid, pod), replica, node, DRAINED, self.record_of(uid))
-            controller.ended(end, self.queue.now_us)
 
     def _forget(self, pod: Pod) -> Replica:
         uid = pod.metadata.uid
         del self.pods[uid]
         self._why.pop(uid, None)
         self._given_up_us.pop(uid, None)
+        self._replaced.discard(uid)
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
@@ -376,9 +368,6 @@ class SimCluster:
         record = self.record_of(uid)
         replica = self._forget(pod)
         pod = self._created.pop(uid, pod)
-        if uid in self._replaced_early:
-            self._replaced_early.discard(uid)
-            return
         end = PodEnd(pod, replica, node, why, record)
         self._controllers[id(replica.workload)].ended(end, self.queue.now_us)
 
@@ -407,6 +396,8 @@ class SimCluster:
     def replaced(self, pod: Pod) -> None:
         """No longer count it."""
         del self._awaited[pod.metadata.uid]
+        if pod.metadata.uid in self.pods:
+            self._replaced.add(pod.metadata.uid)
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 

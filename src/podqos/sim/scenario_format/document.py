@@ -350,6 +350,8 @@ class ScenarioSpec(Part, frozen=True):
     """How pods are ranked for eviction; absent: as in the Kubernetes version."""
     enable_admission_plugins: tuple[AdmissionPlugin, ...] = ()
     """Of the API server, enabled besides the default ones."""
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    """Of the API server and the controllers, where they differ from the defaults: MaxUnavailableStatefulSet."""
     namespace: str = "default"
     """For objects in the manifests without one."""
     manifests: tuple[str, ...] = ()
