@@ -7,18 +7,25 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from podqos.agent.image_pulls import PullError
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
     AutoscalerDecision,
     Because,
+    BudgetRefuses,
     CleanUpGain,
     ConditionStatus,
     CPUThrottled,
+    DrainResult,
     EvictionReport,
     ExitedWith,
     GuardMode,
+    ImagePulled,
+    ImagePullFailed,
     LimitReached,
     LocalStorageExceeded,
+    MemoryThrottled,
+    NewConfiguration,
     NodeGroupScaled,
     NodeNeeded,
     NodeOfGroup,
@@ -38,6 +45,9 @@ from podqos.agent.reasons import (
     ProgressDeadlineExceeded,
     Promised,
     ReplacementFor,
+    ResizedTo,
+    ResizePending,
+    ResizeStatus,
     ResourceChange,
     RestartedAfter,
     RolloutOf,
@@ -376,6 +386,47 @@ CASES = {
         Kind.EVICTED,
         SeenEvicted("Evicted", "The node was low on resource: memory."),
         "web evicted by the kubelet: The node was low on resource: memory.",
+    ),
+    "budget refuses": (
+        Kind.DRAIN_BLOCKED,
+        BudgetRefuses("a", 3, 3, "Cannot evict pod", 5),
+        "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3, tried again every 5 s",
+    ),
+    "drained": (Kind.DRAINED, DrainResult(1, 5), "web evicted by the drain: 1 pod evicted in 5 s"),
+    "new configuration": (
+        Kind.KUBELET_RESTARTED,
+        NewConfiguration(("evictionHard", "maxPods")),
+        "the kubelet restarted with a new evictionHard and maxPods",
+    ),
+    "resize deferred": (
+        Kind.RESIZE_PENDING,
+        ResizePending(ResizeStatus.DEFERRED, "Node didn't have enough resource"),
+        "web not resized: Deferred: Node didn't have enough resource",
+    ),
+    "resized": (
+        Kind.RESIZED,
+        ResizedTo({"app": {"limits.memory": "2Gi"}, "proxy": {}}),
+        "web resized in place: app limits.memory 2Gi",
+    ),
+    "image pulled": (
+        Kind.IMAGE_PULLED,
+        ImagePulled("shop/web:2", 9, 3),
+        "web has its image: shop/web:2 pulled in 9 s after waiting 3 s for other pulls",
+    ),
+    "no image": (
+        Kind.IMAGE_PULL_FAILED,
+        ImagePullFailed("shop/web:2", PullError.ERR_IMAGE_PULL, 20),
+        "web has no image: ErrImagePull shop/web:2, next try in 20 s",
+    ),
+    "memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(250 * MI, 260 * MI, 40 * MI, 116_000),
+        "web is slowed at memory.high 250Mi, wants 40Mi more, sleeps 116 ms per 256Ki",
+    ),
+    "below memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(250 * MI, 200 * MI, is_over=True),
+        "web gets all the memory it wants again",
     ),
     "no node": (
         Kind.PENDING,
