@@ -135,7 +135,8 @@ def pulls(settings, folder, capsys):
     """Return how many images are pulled at a time."""
     del folder, capsys
     config = _node(settings).spec.config
-    return pulls_at_once(serialized=config.serialize_image_pulls, at_most=config.max_parallel_image_pulls)
+    at_once = pulls_at_once(serialized=config.serialize_image_pulls, at_most=config.max_parallel_image_pulls)
+    return "any number" if at_once is None else at_once
 
 
 def own_score(settings, folder, capsys):

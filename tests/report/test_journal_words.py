@@ -389,8 +389,8 @@ CASES = {
     ),
     "budget refuses": (
         Kind.DRAIN_BLOCKED,
-        BudgetRefuses("a", 3, 3, "Cannot evict pod", 5),
-        "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3, tried again every 5 s",
+        BudgetRefuses("a", 3, 3, "Cannot evict pod"),
+        "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3",
     ),
     "drained": (Kind.DRAINED, DrainResult(1, 5), "web evicted by the drain: 1 pod evicted in 5 s"),
     "new configuration": (
