@@ -131,7 +131,7 @@ _VERBS = {
     Kind.JOB_DELETED: "deleted",
     Kind.SUSPENDED: "suspended",
     Kind.RESUMED: "resumed",
-    Kind.LOST: "lost",
+    Kind.LOST: "is lost",
     Kind.JOINED: "has joined",
     Kind.REMOVED: "is gone",
     Kind.TERMINATING: "stays Terminating",

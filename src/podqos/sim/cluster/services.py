@@ -200,6 +200,8 @@ class Services:
             self._send(now_us)
         for service in self._order:
             for instance in service.instances:
+                # Whoever takes notes of the node looks at it before that changes.
+                self._cluster.fleet.get(instance.node.name)
                 _want_cpu(service, instance, now_us)
             self._take_sample(service, now_us)
         self._plan(self._next_step_us(now_us))
