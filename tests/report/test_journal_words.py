@@ -21,6 +21,7 @@ from podqos.agent.reasons import (
     LocalStorageExceeded,
     NodeGroupScaled,
     NodeNeeded,
+    NodeOfGroup,
     NodeRemovedFrom,
     NodesRefusing,
     NodeUnneeded,
@@ -37,6 +38,7 @@ from podqos.agent.reasons import (
     ProgressDeadlineExceeded,
     Promised,
     ReplacementFor,
+    ResourceChange,
     RestartedAfter,
     RolloutOf,
     RoomForCritical,
@@ -48,6 +50,7 @@ from podqos.agent.reasons import (
     ThrottledBy,
     TooLittleLeft,
     UnderPressure,
+    VerticalUpdate,
     WaitedTooLong,
     WouldEvict,
     WouldHaveSaved,
@@ -244,21 +247,44 @@ CASES = {
     ),
     "an unneeded node": (
         Kind.SCALED,
-        NodeUnneeded(group="worker", before=3, after=2, resource="cpu", used_percent=25, seconds=610, moved=("ns/a",)),
+        NodeUnneeded(
+            node="worker-2",
+            group="worker",
+            before=3,
+            after=2,
+            resource="cpu",
+            used_percent=25,
+            seconds=610,
+            moved=("ns/a",),
+        ),
         (
-            "the node is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
+            "worker-2 is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
             "group worker from 3 to 2 nodes"
         ),
     ),
+    "a new node": (Kind.JOINED, NodeOfGroup("worker-2", "worker"), "worker-2 of group worker has joined"),
+    "a removed node": (Kind.REMOVED, NodeOfGroup("worker-2", "worker"), "worker-2 of group worker is gone"),
     "a node that is kept": (
         Kind.HELD,
-        NodeNeeded("cpu", 25, "LocalStorageRequested", "ns/web-4"),
-        "the node is kept though 25 % of cpu is requested: ns/web-4 has local storage",
+        NodeNeeded("worker-1", "cpu", 25, "LocalStorageRequested", "ns/web-4"),
+        "worker-1 is kept though 25 % of cpu is requested: ns/web-4 has local storage",
     ),
     "a pod on a node that is removed": (
         Kind.DELETED,
         NodeRemovedFrom("worker-1"),
         "web deleted: worker-1 is being removed",
+    ),
+    "a pod that is evicted for other requests": (
+        Kind.DRAINED,
+        VerticalUpdate(
+            "ns/web",
+            (ResourceChange("main", "memory", 300 << 20, 400 << 20, 600 << 20, 800 << 20),),
+            "OutsideRecommendedRange",
+        ),
+        (
+            "web evicted by the drain: VerticalPodAutoscaler recommends memory 300Mi → 400Mi (limit 600Mi → 800Mi) "
+            "(the request is outside the recommended range)"
+        ),
     ),
     "an autoscaler without metrics": (
         Kind.HELD,

@@ -149,8 +149,8 @@ class Recorder:
         """Nodes that have changed, and when: their new state is recorded before the next event."""
         self._states: dict[str, AgentState] = {}
         """By node: the state of its agent before the current event."""
-        self._turns: dict[str, int] = {}
-        """By node: how often the demand of services had changed before the current event."""
+        self._wants: dict[str, int] = {}
+        """By node: how often services there had wanted other amounts of CPU before it."""
         self._perhaps: dict[str, tuple[Moment, tuple[Pod, ...]]] = {}
         """By node: how it looked before an event that may be about others, and its pods."""
         self._machines: dict[str, SimNode] = {}
@@ -186,7 +186,7 @@ class Recorder:
             else:
                 self._take(record, node, now_us)
         self._states[node.name] = node.state
-        self._turns[node.name] = node.world.cpu.turns
+        self._wants[node.name] = node.world.cpu.wants
 
     def _follow_looks(self, record: NodeRecord, node: SimNode, now_us: int) -> None:
         """Note the first look of a machine that has just come while it is still ahead.
@@ -213,7 +213,7 @@ class Recorder:
         _note_looks(record, node, now_us)
         seen = self._perhaps.pop(node.name, None)
         if seen is not None:
-            if node.state is self._states[node.name] and node.world.cpu.turns == self._turns[node.name]:
+            if node.state is self._states[node.name] and node.world.cpu.wants == self._wants[node.name]:
                 return
             self._add(record, *seen)
         if record.moments and record.moments[-1].time_us == now_us:
@@ -323,15 +323,15 @@ def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
         record.pods.setdefault(pod.key, pod)
 
 
-def moment_of(node: SimNode, now_us: int) -> Moment:
-    """Return how a node looks now."""
+def moment_of(node: SimNode, now_us: int, *, with_cpu: bool = True) -> Moment:
+    """Return how a node looks now; dividing the CPU can take most of the time, and is left out on request."""
     world, memory = node.world, node.world.memory
-    granted = world.cpu.granted_milli(now_us)
+    granted = world.cpu.granted_milli(now_us) if with_cpu else {}
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
         available_bytes=memory.machine.total_bytes - working_set_bytes(world, now_us),
-        system_bytes=memory.system_working_set_bytes(now_us),
+        system_bytes=memory.system_working_set_bytes(now_us) - memory.seen_huge_bytes,
         pods={pod.key: _pod(pod, granted, now_us) for pod in world.pods.values() if not pod.is_gone},
         left=left_of(world.signals(), now_us),
     )
@@ -363,8 +363,13 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     )
 
 
+def working_set_of(pod: PodMoment) -> int:
+    """Return what the kubelet counts for a pod at a moment."""
+    return pod.kept_bytes + sum([container.working_set_bytes for container in pod.containers])
+
+
 def _usage(pod: Pod, moment: PodMoment) -> PodUsage:
-    working_set = moment.kept_bytes + sum(container.working_set_bytes for container in moment.containers)
+    working_set = working_set_of(moment)
     metadata = pod.metadata
     reference = PodReference(metadata.name, metadata.namespace, metadata.uid)
     stats = PodStats(reference, memory=MemoryStats(working_set_bytes=working_set))
