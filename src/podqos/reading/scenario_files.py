@@ -311,7 +311,8 @@ class _Fetched:
         return replace(made, rollout=self._rollout_spec(own.kind, source, place))
 
     def _rollout_spec(self, kind: str, source: Source, place: Place) -> RolloutSpec | None:
-        if kind not in ROLLED_OUT or not any(mark in source.data for mark in TELLING):
+        gates = self._spec.feature_gates
+        if kind not in ROLLED_OUT or not (gates or any(mark in source.data for mark in TELLING)):
             return None
         value = source.lookup.plain(place)
         spec = value.get("spec") if isinstance(value, dict) else None
@@ -319,9 +320,8 @@ class _Fetched:
         def problem(path: FieldPath, what: str, fix: str, severity: Severity = Severity.ERROR) -> None:
             self.problems.append(replace(source.problem(place, path, what, fix), severity=severity))
 
-        reader = RolloutReader(
-            spec if isinstance(spec, dict) else {}, problem, partial(problem, severity=Severity.WARNING)
-        )
+        warn = partial(problem, severity=Severity.WARNING)
+        reader = RolloutReader(spec if isinstance(spec, dict) else {}, problem, warn, gates)
         return reader.of_kind(kind)
 
     def _revisions(self, workloads: Sequence[ScenarioWorkload]) -> Iterator[tuple[int, StatedRevision]]:

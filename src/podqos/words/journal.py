@@ -219,8 +219,8 @@ def _short(because: r.Because | None) -> str:
         case r.NewConfiguration(fields=fields):
             return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
-            retried = f", tried again every {seconds} s" if seconds else ""
-            return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"
+            retried, pods = f", tried again every {seconds} s" if seconds else "", "pod" if desired == 1 else "pods"
+            return f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}{retried}"
         case r.DrainResult(evicted=evicted, seconds=took, errors=errors):
             return "; ".join(errors) or f"{evicted} {'pod' if evicted == 1 else 'pods'} evicted in {took:g} s"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):

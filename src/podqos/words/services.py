@@ -83,6 +83,11 @@ def _began(service: ServiceOutcome) -> str:
     return "" if service.cause is r.OverloadCause.CALLS else f"; {overload_cause(service.cause)}"
 
 
+def latency(time_us: int) -> str:
+    """Return how long an answer takes."""
+    return span(time_us) if time_us else "0 s"
+
+
 def share(part: int, whole: int) -> str:
     """Return a share in percent: ``31 %``, ``0.4 %``, ``no``."""
     if not part or not whole:

@@ -18,7 +18,8 @@ import pytest
 from podqos.cli.main import main
 from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario
-from podqos.sim.run import FinishedRun, simulate
+from podqos.sim.node.cpu_meter import CPU_US
+from podqos.sim.run import FinishedRun, Simulation, simulate
 from podqos.sim.summary import run_summary
 
 
@@ -317,9 +318,90 @@ def test_a_lost_node_keeps_its_accounts(tmp_path, scenario):
     assert (cpu.wanted_us, cpu.granted_us) == (80_000_000, 40_000_000)
 
 
-def test_a_demand_that_rises_under_contention_is_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
-    # As above: on 2 cores A wants 2, B wants 0.1 t up to 2 at 20 s. Exactly, A gets 2 − 0.1 t until 10 s and 1 from
-    # there on: 15 + 10 = 25 cpu-s of 40. The middle of the 20 s is just where the line breaks.
+def test_many_demands_that_rise_under_contention_are_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
+    # On 2 cores nine pods A want 0.2 each: 1.8 in all. One pod B of the same weight wants 0.1 t up to 2 at 20 s: all
+    # fits until 2 s. From there on B, of which 0.2 is the share, gets 0.2: 0.2 by 2 s, and 3.6 from there to 20 s.
+    names = [f"a{index}" for index in range(9)]
+    demands = dict.fromkeys(names, "demand: {cpu: 200m}") | {"b": "demand: {cpu: 2 over 20s}"}
+    cpu = outcome(scenario([pod(name) for name in (*names, "b")], demands, node="cpu: 2", seconds=20), "b")
+    assert cpu.granted_us == pytest.approx(3_800_000, rel=0.001)
+    assert cpu.wanted_us == pytest.approx(20_000_000, rel=0.001)
+
+
+NOISE = "{random: {low: 100m, high: 900m, every: 7s}}"
+
+
+def noisy(scenario):
+    pods = [pod(f"p{index}", container(requests=f"cpu: {60 * (index + 1)}m")) for index in range(10)]
+    demands = {f"p{index}": f"demand: {{cpu: {NOISE}}}" for index in range(7)}
+    demands |= {f"p{index}": f"demand: {{cpu: {NOISE}, work: {10 * index} cpu-s}}" for index in range(7, 10)}
+    return scenario(pods, demands, seconds=600)
+
+
+def test_work_ends_at_the_same_moment_whether_or_not_bends_are_left_out_that_cannot_matter(scenario):
+    made = load_scenario(noisy(scenario))
+    runs = [Simulation(made, columns=columns).finish() for columns in (True, False)]
+    assert ends(runs[0]) == ends(runs[1])
+    assert len(ends(runs[0])) == 3
+    assert runs[0].cpu == runs[1].cpu
+    assert list(runs[0].entries) == list(runs[1].entries)
+
+
+def test_work_is_done_when_all_shares_add_up_to_it_also_under_random_contention(scenario):
+    # Not worked by hand: what was granted up to the end is what there was to do, to a nanosecond of CPU. All noise
+    # together wants 5 of 4 cores on average.
+    done = ran(noisy(scenario))
+    works = [account for account in done.cpu if account.work is not None]
+    assert [account.is_done for account in works] == [True] * 3
+    for account in works:
+        assert 0 <= account.granted - account.work + CPU_US // 1000 < 4 * CPU_US
+        assert account.granted <= account.wanted
+    assert works[0].granted < works[0].wanted
+
+
+def test_a_fleet_in_shards_has_the_figures_of_the_whole(tmp_path, scenario, capsys):
+    demands = {"a": "demand: {cpu: 6}", "b": "demand: {work: 10 cpu-s, cpu: 6}"}
+    path = scenario([pod("a"), pod("b")], demands, seconds=60)
+    file = tmp_path / "scenario.yaml"
+    text = file.read_text().replace("- name: node", "- name: node\n      count: 3")
+    file.write_text(text.replace("nodes: [node]", "spread: true, replicas: 5"))
+    outputs = []
+    for options in ([], ["--engine", "processes", "--jobs", "2"]):
+        assert main(["simulate", path, "-o", "csv", *options]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+
+
+def test_throttling_begins_when_a_rising_demand_reaches_its_share_and_not_when_it_bends_next(scenario):
+    # As above, without work: on 2 cores A wants 2 and B 0.1 t. B has its half, 1 core, at 10 s, and lacks 1m soon.
     demands = {"a": "demand: {cpu: 2}", "b": "demand: {cpu: 2 over 20s}"}
-    cpu = outcome(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=20), "a")
-    assert cpu.granted_us == pytest.approx(25_000_000, rel=0.001)
+    done = ran(scenario([pod("a"), pod("b")], demands, node="cpu: 2", seconds=20))
+    told = [entry.time_us for entry in done.entries if entry.kind == "Throttled" and entry.pod == "default/b"]
+    assert [round(time_us / SECOND_US, 4) for time_us in told] == [10.01]
+    (row,) = [row for row in run_summary(done).workloads if row.workload == "default/b"]
+    # Wanted 0.1 × 20² ÷ 2 = 20, granted 5 + 10.
+    assert (row.cpu.wanted_us, row.cpu.granted_us) == (
+        pytest.approx(20_000_000, abs=5),
+        pytest.approx(15_000_000, abs=5),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "seconds"),
+    [
+        # 20 cpu-s by 20 s at 1 core, then 2 cores: 40 ÷ 2 = 20 s more.
+        ("cpu: 1", "cpu: 2", 40.0),
+        # 40 cpu-s by 20 s at 2 cores, then 1 core: 20 s more.
+        ("cpu: 2", "cpu: 1", 40.0),
+        # The same, without a limit at first.
+        ("memory: 1Gi", "cpu: 1", 40.0),
+    ],
+)
+def test_work_under_a_limit_that_is_resized_goes_on_with_the_new_one(tmp_path, scenario, before, after, seconds):
+    path = scenario(
+        [pod("a", container(requests="cpu: 500m", limits=before))], {"a": "demand: {cpu: 2, work: 60 cpu-s}"}
+    )
+    file = tmp_path / "scenario.yaml"
+    resize = f"{{at: 20s, resize: {{workload: a, resources: {{limits: {{{after}}}}}}}}}"
+    file.write_text(f"{file.read_text()}  events: [{resize}]\n")
+    assert ends(ran(path)) == {"a": [seconds]}

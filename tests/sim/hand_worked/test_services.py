@@ -366,8 +366,11 @@ def test_the_headline_names_the_worst_service_and_where_it_began(written, capsys
         ],
         seconds=60,
     )
-    assert main(["simulate", str(path)]) == 0
+    assert main(["simulate", str(path), "--svg", str(path.with_name("picture.svg"))]) == 0
     out, err = capsys.readouterr()
+    picture = path.with_name("picture.svg").read_text()
+    assert "Latency of services" in picture
+    assert "Errors of services" in picture
     assert "began with db, throttled at its CPU limit." in out.splitlines()[1]
     assert "shop is overloaded" in out
     assert "SERVICE" in out

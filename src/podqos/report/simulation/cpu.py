@@ -45,12 +45,15 @@ def cpu_table(summary: RunSummary, style: Style) -> list[str]:
         any(cpu.work_done + cpu.work_unfinished for _, cpu in rows),
     )
     headers = ["WORKLOAD", "SLOWED", "CPU WANTED", "GRANTED", "DENIED", "LEAST SHARE", "MEAN SHARE"]
-    headers += [*(["THROTTLED PERIODS"] if has_periods else []), "SLOWDOWN", *(["WORK DONE"] if has_work else [])]
+    headers += [
+        *(["THROTTLED PERIODS"] if has_periods else []),
+        "SLOWDOWN",
+        *(["WORK DONE", "TOOK", "ALONE"] if has_work else []),
+    ]
     return columns(headers, [_row(row, cpu, has_periods, has_work) for row, cpu in rows], style)
 
 
 def _row(row: WorkloadSummary, cpu: CpuOutcome, has_periods: bool, has_work: bool) -> list[str]:
-    works = cpu.work_done + cpu.work_unfinished
     return [
         row.workload,
         f"{cpu.slowed}/{row.pods}",
@@ -59,8 +62,18 @@ def _row(row: WorkloadSummary, cpu: CpuOutcome, has_periods: bool, has_work: boo
         *map(share_words, (cpu.least_share, cpu.mean_share)),
         *([f"{cpu.throttled_periods:,}" if cpu.throttled_periods else "–"] if has_periods else []),
         "no progress" if cpu.slowdown is None else f"{cpu.slowdown:,.3g}×",
-        *([f"{cpu.work_done}/{works}" if works else "–"] if has_work else []),
+        *(_work(cpu) if has_work else []),
     ]
+
+
+def _work(cpu: CpuOutcome) -> list[str]:
+    """Return how often work was done, how long that took on average, and how long it takes alone."""
+    works = cpu.work_done + cpu.work_unfinished
+    spans = (
+        f"{time_us / cpu.work_done / SECOND_US:,.1f} s" if time_us else "–"
+        for time_us in (cpu.work_taken_us, cpu.work_alone_us)
+    )
+    return [f"{cpu.work_done}/{works}" if works else "–", *spans]
 
 
 def cpu_seconds(time_us: int) -> str:

@@ -20,6 +20,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
 from podqos.sim.cluster.controllers.cron_job import CronJobController
+from podqos.sim.cluster.controllers.deployment import DeploymentController
 from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
@@ -98,7 +99,9 @@ class SimCluster:
         self._created: dict[str, Pod] = {}
         """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
-        """By uid: pods that are gone and whose controllers are about to replace them."""
+        """By uid: pods that are gone, or deleted, and whose controllers are about to replace them."""
+        self._replaced: set[str] = set()
+        """The uids of pods that still stop, and are replaced already."""
         self.services: Services | None = None
         """What answers requests; None if nothing does."""
         self.unreachable_us: dict[str, int] = {}
@@ -272,7 +275,8 @@ class SimCluster:
 
     def expected_pods(self) -> Iterable[Pod]:
         """Return the pods that should run, without those on idle nodes."""
-        return [pod for pod, _ in self.pods.values()] + list(self._awaited.values())
+        there = (pod for uid, (pod, _) in self.pods.items() if uid not in self._replaced and uid not in self._awaited)
+        return [*there, *self._awaited.values()]
 
     def healthy_pods(self) -> Iterator[Pod]:
         """Yield the pods whose containers all run and that are not being removed, without those on idle nodes."""
@@ -337,6 +341,10 @@ class SimCluster:
         self._why[uid] = why
         pod, name = self.pods[uid]
         self._tell(uid)
+        controller = self._controllers[id(self._replicas[uid].workload)]
+        if why != DELETED and name is not None and isinstance(controller, DeploymentController):
+            end = PodEnd(self._created.get(uid, pod), self._replicas[uid], name, why)
+            controller.deleted(end, self.queue.now_us)
         if name is None:
             self._forget(pod)
             return
@@ -349,6 +357,7 @@ class SimCluster:
         del self.pods[uid]
         self._why.pop(uid, None)
         self._given_up_us.pop(uid, None)
+        self._replaced.discard(uid)
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
@@ -387,6 +396,8 @@ class SimCluster:
     def replaced(self, pod: Pod) -> None:
         """No longer count it."""
         del self._awaited[pod.metadata.uid]
+        if pod.metadata.uid in self.pods:
+            self._replaced.add(pod.metadata.uid)
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 

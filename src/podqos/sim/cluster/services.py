@@ -37,6 +37,8 @@ _BUSY = 0.8
 _OVERLOADED_PERMILLE = 10
 _HEARD_SECONDS = 1.0
 """How fast callers feel how others answer: what they see is the mean of about this time."""
+_SETTLED_US = 5 * SECOND_US
+"""How long after a change of pods each second counts: until callers feel it."""
 _RECOVERED_US = 10 * SECOND_US
 """How long a service has to answer before its overload is over."""
 _MOST_AT_ONCE = 8
@@ -214,7 +216,7 @@ class Services:
                 self._send(until_us)
 
     def _next_step_us(self, now_us: int) -> int:
-        if any(_is_busy(service) for service in self._order):
+        if now_us < self._disturbed_us + _SETTLED_US or any(map(_is_busy, self._order)):
             return _next_second_us(now_us)
         next_us = now_us + _LONG_STEP_US
         for service in self._order:

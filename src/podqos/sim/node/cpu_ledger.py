@@ -1,7 +1,7 @@
 """The CPU accounts of one node: a meter for each container that has work to do, or was short of CPU.
 
-Lines of a look hold until what containers get no longer changes linearly. If the next look comes after that (nobody
-has work to do, so that nothing depends on it), the time between is divided in two, and both halves are taken as
+Lines of a look hold until what containers get no longer changes linearly. If the next look comes after that (there are
+many containers, and nothing depends on what they get), the time between is divided in two, and both halves are taken as
 straight: demands are exact then, and what was granted is approximate.
 """
 
@@ -40,6 +40,11 @@ class CpuLedger:
         self._course: CpuCourse | None = None
         """As of the last look, while some are short of CPU."""
         self._since_us = 0
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a container ends when its work is done."""
+        return bool(self._works)
 
     @property
     def has_to_be_exact(self) -> bool:

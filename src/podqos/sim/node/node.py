@@ -431,7 +431,7 @@ class SimNode:
         self._rests_us = NEVER_US
         if not self._may_skip():
             return
-        if self.world.cpu.is_throttled or not columns.sleep(now_us) or columns.are_tired:
+        if self.world.cpu.is_followed or not columns.sleep(now_us) or columns.are_tired:
             self._plan_rest(columns.next_us(now_us))
         self._plan_wake_up()
 

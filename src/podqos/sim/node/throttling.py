@@ -2,8 +2,9 @@
 
 The kernel model (``kernel.cpu``) divides the CPU. It is asked again only when the result can have changed: a demand
 bends, a container crosses its quota, the containers of a pod together cross the pod's, or all cross the capacity of the
-machine. On a node where a container has work to do it is asked, too, whenever what containers get stops changing
-linearly, and when one begins or ceases to be denied a thousandth of a core, which is what counts as throttled.
+machine. While some are throttled it is asked, too, when what containers get stops changing linearly, and when one
+begins or ceases to be denied a thousandth of a core, which is what counts as throttled: on nodes with few containers,
+and wherever something depends on it, such as work. Elsewhere that is noticed when a demand bends next.
 
 What containers that are short of CPU want and get is added up in ``cpu_ledger``. Others get what they want, and cost
 nothing.
@@ -38,6 +39,9 @@ _BY = {
 
 _UNBOUND = ThrottledBy.NOTHING, False
 
+_FEW = 8
+"""With so many containers it costs little to look whenever what they get stops changing linearly."""
+
 Note = Callable[[SimContainer, CPUThrottled, int], None]
 
 
@@ -51,6 +55,8 @@ class NodeCpu:
         self._clock = clock
         self.system: Allocation | None = None
         self.wanted = Gauge()
+        self.wants = 0
+        """How often a service has wanted another amount."""
         self.running: dict[str, SimContainer] = {}
         """The containers that want CPU, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
@@ -120,6 +126,11 @@ class NodeCpu:
         """Whether any container gets less than it wants."""
         return bool(self._bounds)
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether it matters how demands bend, though no sum crosses a mark: one is throttled, or has work to do."""
+        return bool(self._bounds) or self.ledger.has_work
+
     def throttled_by(self, container: SimContainer) -> ThrottledBy:
         """Return what keeps a container from the CPU it wants, as of the last check."""
         return self._bounds.get(container.path, _UNBOUND)[0]
@@ -137,6 +148,8 @@ class NodeCpu:
         container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.ledger.start(container, done)
+        if self.ledger.has_work:
+            self.wanted.rouse(now_us)
         self.look(now_us)
 
     def end(self, container: SimContainer, now_us: int) -> None:
@@ -157,6 +170,7 @@ class NodeCpu:
             curve = constant(cpu_milli)
             self.ledger.catch_up(self._tree, now_us)
             container.cpu.turn_to(curve, now_us)
+            self.wants += 1
             self.ledger.turn_to(container, curve, now_us)
             self.look(now_us)
 
@@ -292,7 +306,7 @@ class NodeCpu:
                 granted = wanted if bound is ThrottledBy.NOTHING else granted
                 self._note(container, CPUThrottled(wanted, granted, bound, of_pod), now_us)
         self.ledger.follow(course, self.running, self._settings, now_us)
-        if is_exact:
+        if is_exact or len(self.running) <= _FEW:
             self._plan_next(course, now_us)
 
     @property

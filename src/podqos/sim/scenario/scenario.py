@@ -73,6 +73,8 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     config: KubeletConfiguration = KubeletConfiguration()
     placement_config: KubeletConfiguration | None = None
     """The settings that say what pods may request, where placement is held: those from before a change."""
+    hugepages: Mapping[str, int] = {}
+    """By resource (``hugepages-2Mi``): bytes of memory set aside for them."""
     images: tuple[str, ...] = ()
     """Images that are there from the start, besides those of the first pods."""
     image_bytes_per_second: int = DEFAULT_IMAGE_BANDWIDTH

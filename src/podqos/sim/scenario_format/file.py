@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from podqos.controllers.rollout_spec import GATES
 from podqos.errors import InputError
 from podqos.manifest.contents import Locate
+from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
@@ -138,6 +140,9 @@ class _Resolution:
             self._report(("spec", "duration"), "Required value", "such as 30s or 24h")
         if not spec.nodes:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
+        for gate in spec.feature_gates:
+            if gate not in GATES:
+                self._report(("spec", "featureGates", gate), f'unknown feature gate "{gate}"', suggestion(gate, GATES))
         profile = self._profile()
         kubelets = self._materials.kubelets
         scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)

@@ -97,6 +97,12 @@ class DeploymentController(SetController):
             self._awaited[uid] = end
             super().ended(end, now_us)
 
+    def deleted(self, end: PodEnd, now_us: int) -> None:
+        """Replace a pod that others delete: it does not count any more, although it may take long to stop."""
+        self._awaited[end.pod.metadata.uid] = end
+        super().ended(end, now_us)
+        self._deleted.add(end.pod.metadata.uid)
+
     def wants(self, end: PodEnd, now_us: int) -> bool:
         """Whether the ReplicaSet of a pod that has ended has too few."""
         self._awaited.pop(end.pod.metadata.uid, None)
