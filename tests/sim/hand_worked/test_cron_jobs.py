@@ -320,4 +320,6 @@ def test_a_rehearsal_leaves_out_what_a_schedule_would_start_and_says_so(tmp_path
     assert not on_this_machine(scheduled, CgroupVersion.V2).workloads
     assert "schedules of CronJobs" in unrehearsable(scheduled)
     active = load_scenario(written(tmp_path, 'schedule: "* * * * *"', after=None, workload="active: true"))
-    assert [(workload.name, workload.cron) for workload in on_this_machine(active, CgroupVersion.V2).workloads] == [("tidy", None)]
+    assert [(workload.name, workload.cron) for workload in on_this_machine(active, CgroupVersion.V2).workloads] == [
+        ("tidy", None)
+    ]
