@@ -208,14 +208,13 @@ class _Resolution:
     def _start_us(self) -> int:
         if not self._spec.start:
             return DEFAULT_START_US
-        fix = "a date and time such as 2026-11-15T23:55:00Z"
         try:
             time_us, is_date = read_time(self._spec.start)
-        except InputError as error:
-            self._report(("spec", "start"), error.what, fix)
-            return DEFAULT_START_US
+        except InputError:
+            time_us, is_date = DEFAULT_START_US, False
         if not is_date:
-            self._report(("spec", "start"), f'"{self._spec.start}" is not a date', fix)
+            what = f'"{self._spec.start}" is not a date'
+            self._report(("spec", "start"), what, "a date and time such as 2026-11-15T23:55:00Z")
         return time_us
 
     def _profile(self) -> Profile:
