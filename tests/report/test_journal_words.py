@@ -7,20 +7,32 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from podqos.agent.image_pulls import PullError
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
     AutoscalerDecision,
     Because,
+    BudgetRefuses,
     CleanUpGain,
     ConditionStatus,
     CPUThrottled,
+    CronJobDue,
+    CronJobSkipped,
+    DeletedWithJob,
+    DrainResult,
     EvictionReport,
     ExitedWith,
     GuardMode,
+    ImagePulled,
+    ImagePullFailed,
+    JobEnded,
     LimitReached,
     LocalStorageExceeded,
+    MemoryThrottled,
+    NewConfiguration,
     NodeGroupScaled,
     NodeNeeded,
+    NodeOfGroup,
     NodeRemovedFrom,
     NodesRefusing,
     NodeUnneeded,
@@ -31,23 +43,33 @@ from podqos.agent.reasons import (
     NothingToDo,
     OOMKill,
     OOMLevel,
+    OverloadCause,
     PlacedOn,
     PodSaving,
     PreemptedFor,
+    ProbeFailure,
     ProgressDeadlineExceeded,
     Promised,
+    Readiness,
     ReplacementFor,
+    ResizedTo,
+    ResizePending,
+    ResizeStatus,
+    ResourceChange,
     RestartedAfter,
     RolloutOf,
     RoomForCritical,
     ScaledFromTo,
     SeenEvicted,
+    ServiceOverload,
     SupersededIn,
+    SuspendedWorkload,
     ThresholdFigures,
     ThresholdsMet,
     ThrottledBy,
     TooLittleLeft,
     UnderPressure,
+    VerticalUpdate,
     WaitedTooLong,
     WouldEvict,
     WouldHaveSaved,
@@ -103,6 +125,95 @@ PRESSURE = UnderPressure(
 WHY_EVICTED = "uses 9Gi, requests 4130Mi, priority 100000; ahead of monitoring/debug: lower priority"
 
 CASES = {
+    "an overloaded service": (
+        Kind.OVERLOADED,
+        ServiceOverload("ns/web", True, 310, 4_200_000, 1130, 12, OverloadCause.CPU_LIMIT),
+        "web is overloaded, 31 % errors, p99 4.2 s, 12 requests waiting: throttled at its CPU limit",
+    ),
+    "a kubelet with other settings": (
+        Kind.KUBELET_RESTARTED,
+        NewConfiguration(("evictionHard",)),
+        "the kubelet restarted: with another evictionHard",
+    ),
+    "a drained node": (Kind.DRAINED, DrainResult(3, 42.0), "the node is drained: 3 pods evicted in 42 s"),
+    "a failed Job": (
+        Kind.JOB_FAILED,
+        JobEnded("ns/import", "BackoffLimitExceeded", failed=3, completions=1, backoff_limit=2),
+        "Job import failed: BackoffLimitExceeded, 3 failed pods (backoffLimit 2), 0 of 1 completions",
+    ),
+    "a deleted Job": (
+        Kind.JOB_DELETED,
+        DeletedWithJob("ns/import", "HistoryLimit"),
+        "Job import deleted: the CronJob's history limit is reached",
+    ),
+    "a suspended Job": (Kind.SUSPENDED, SuspendedWorkload("ns/import", "Job"), "Job import suspended"),
+    "a Job by the clock": (
+        Kind.JOB_CREATED,
+        CronJobDue("ns/import", "ns/import-29913120", "2026-11-16T00:00:00Z", 3),
+        "CronJob import creates Job import-29913120 for 2026-11-16T00:00:00Z, 3 s late",
+    ),
+    "a run that is skipped": (
+        Kind.JOB_SKIPPED,
+        CronJobSkipped("ns/import", "JobAlreadyActive", "2026-11-16T00:00:00Z", ("ns/import-29913060",)),
+        (
+            "CronJob import skips the run of 2026-11-16T00:00:00Z: import-29913060 still active "
+            "(concurrencyPolicy: Forbid)"
+        ),
+    ),
+    "a failed probe": (
+        Kind.UNHEALTHY,
+        ProbeFailure("liveness", 3, 1, 2_000_000, 313, ThrottledBy.QUOTA, 100, 30),
+        (
+            "web is killed by the kubelet: liveness probe failed 3 times in a row, no answer within 1 s "
+            "(its limit grants 31.9 % of the CPU it wants, 100 requests waiting)"
+        ),
+    ),
+    "a pod out of the endpoints": (
+        Kind.READINESS_CHANGED,
+        Readiness(False, ProbeFailure("readiness", 3, 1, 2_000_000, 200, ThrottledBy.CONTENTION, 0, 30)),
+        (
+            "web is not ready, out of the endpoints: readiness probe failed 3 times in a row, no answer within 1 s "
+            "(its share grants 50 % of the CPU it wants)"
+        ),
+    ),
+    "memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(450 * MI, 460 * MI, 40 * MI, 2_000_000),
+        "web is slowed at memory.high 450Mi, wants 40Mi more, sleeps 2000 ms per 256Ki",
+    ),
+    "an image": (
+        Kind.IMAGE_PULLED,
+        ImagePulled("shop/web:2", 9.0, 4.5),
+        "web has its image: shop/web:2 pulled in 9 s after waiting 4.5 s for other pulls",
+    ),
+    "no image": (
+        Kind.IMAGE_PULL_FAILED,
+        ImagePullFailed("shop/web:2", PullError.ERR_IMAGE_PULL, 20),
+        "web has no image: ErrImagePull shop/web:2, next try in 20 s",
+    ),
+    "a resize that waits": (
+        Kind.RESIZE_PENDING,
+        ResizePending(ResizeStatus.DEFERRED, "Node didn't have enough resource: memory"),
+        "web not resized: Deferred: Node didn't have enough resource: memory",
+    ),
+    "a resize": (
+        Kind.RESIZED,
+        ResizedTo({"app": {"limits.memory": "2Gi"}}),
+        "web resized in place: app limits.memory 2Gi",
+    ),
+    "a budget": (
+        Kind.DRAIN_BLOCKED,
+        BudgetRefuses("ns/web", 2, 2, "Cannot evict pod as it would violate the pod's disruption budget.", 5),
+        (
+            "web cannot be evicted by the drain: PodDisruptionBudget ns/web needs 2 healthy pods and has 2, "
+            "tried again every 5 s"
+        ),
+    ),
+    "a pod of a failed Job": (
+        Kind.DELETED,
+        DeletedWithJob("ns/import", "DeadlineExceeded"),
+        "web deleted: Job import has failed (DeadlineExceeded)",
+    ),
     "thresholds met": (
         Kind.OBSERVED,
         ThresholdsMet((ThresholdFigures(Signal.MEMORY, 500 * MI, 400 * MI, 64 * GI, 30_000_000_000),)),
@@ -244,21 +355,44 @@ CASES = {
     ),
     "an unneeded node": (
         Kind.SCALED,
-        NodeUnneeded(group="worker", before=3, after=2, resource="cpu", used_percent=25, seconds=610, moved=("ns/a",)),
+        NodeUnneeded(
+            node="worker-2",
+            group="worker",
+            before=3,
+            after=2,
+            resource="cpu",
+            used_percent=25,
+            seconds=610,
+            moved=("ns/a",),
+        ),
         (
-            "the node is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
+            "worker-2 is being removed: 25 % of cpu requested, unneeded for 610 s, a moved; "
             "group worker from 3 to 2 nodes"
         ),
     ),
+    "a new node": (Kind.JOINED, NodeOfGroup("worker-2", "worker"), "worker-2 of group worker has joined"),
+    "a removed node": (Kind.REMOVED, NodeOfGroup("worker-2", "worker"), "worker-2 of group worker is gone"),
     "a node that is kept": (
         Kind.HELD,
-        NodeNeeded("cpu", 25, "LocalStorageRequested", "ns/web-4"),
-        "the node is kept though 25 % of cpu is requested: ns/web-4 has local storage",
+        NodeNeeded("worker-1", "cpu", 25, "LocalStorageRequested", "ns/web-4"),
+        "worker-1 is kept though 25 % of cpu is requested: ns/web-4 has local storage",
     ),
     "a pod on a node that is removed": (
         Kind.DELETED,
         NodeRemovedFrom("worker-1"),
         "web deleted: worker-1 is being removed",
+    ),
+    "a pod that is evicted for other requests": (
+        Kind.DRAINED,
+        VerticalUpdate(
+            "ns/web",
+            (ResourceChange("main", "memory", 300 << 20, 400 << 20, 600 << 20, 800 << 20),),
+            "OutsideRecommendedRange",
+        ),
+        (
+            "web evicted by the drain: VerticalPodAutoscaler recommends memory 300Mi → 400Mi (limit 600Mi → 800Mi) "
+            "(the request is outside the recommended range)"
+        ),
     ),
     "an autoscaler without metrics": (
         Kind.HELD,
@@ -361,7 +495,8 @@ CASES = {
 
 
 def _entry(kind, because):
-    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.WATCHING}
+    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.WATCHING, Kind.OVERLOADED}
+    is_node |= isinstance(because, DrainResult) or kind.value.startswith("Job") or kind is Kind.SUSPENDED
     by = By.KERNEL if kind is Kind.OOM_KILLED else By.KUBELET
     return Entry(0, "node", kind, None if is_node else "ns/web", None, by, because)
 

@@ -27,7 +27,7 @@ PARTS = {
     "interrupted": r"([\d,]+) interrupted",
     "never ran": r"([\d,]+) never ran",
     "waited": r"([\d,]+) waited for a node",
-    "short of CPU": r"(?:, |; )([\d,]+) (?:short of CPU|of [\d,]+ pods? slowed)|(?<=, )[\d,]+(?= slowed)",
+    "short of CPU": r"(?:^|[,;.] )([\d,]+) (?:short of CPU|of [\d,]+ pods? slowed)|(?<=, )[\d,]+(?= slowed)",
     "denied": r"([\d,]+) denied processes or disk space",
 }
 
@@ -92,6 +92,7 @@ def check_sums(done: FinishedRun) -> None:
             part.pods
             == part.untouched + part.interrupted + part.never_ran + part.waited + part.throttled + part.refused
         )
+    changes = done.scenario.workload_changes
     for workload in done.scenario.workloads:
         until_us = done.end_us if workload.deleted_us is None else min(done.end_us, workload.deleted_us)
         wanted_us = until_us - workload.arrives_us
@@ -100,7 +101,10 @@ def check_sums(done: FinishedRun) -> None:
             assert row is None or not row.pods
         elif workload.kind != DAEMON_SET and workload.replicas:
             assert row is not None
-            assert row.pods == workload.replicas
+            # A rollout has pods of two revisions, a scaled workload those that were added.
+            full = f"{workload.kind}/{workload.namespace}/{workload.name}"
+            is_changed = done.scenario.autoscalers or any(change.workload == full for change in changes)
+            assert row.pods >= workload.replicas if is_changed else row.pods == workload.replicas
             assert max(row.downtime_us, row.throttled_us) <= row.pods * wanted_us
 
 
@@ -164,4 +168,13 @@ HEADLINES = [
 
 @pytest.mark.parametrize(("changes", "end"), HEADLINES)
 def test_a_headline_says_how_pods_were_affected_where_kills_and_evictions_do_not_tell(changes, end):
-    assert headline(replace(SUMMARY, **changes)).endswith(f"; {end}")
+    assert f"; {end}".removeprefix("; " if "oom_kills" in changes else "") in headline(replace(SUMMARY, **changes))
+
+
+@pytest.mark.parametrize(("changes", "affected"), HEADLINES)
+def test_where_no_pod_is_killed_the_headline_begins_with_those_that_are_affected(changes, affected):
+    unharmed = replace(SUMMARY, **{**changes, "oom_kills": 0, "evictions": 0})
+    said_first = headline(unharmed)
+    assert said_first.endswith(" No OOM kills, no evictions.")
+    assert re.match(r"\d of 3 pods ", said_first)
+    assert re.split("[,;.]", affected)[0] in said_first

@@ -33,6 +33,7 @@ _SHOWN = (
     Kind.JOB_CREATED,
     Kind.JOB_FAILED,
     Kind.ROLLOUT_STARTED,
+    Kind.SCALED,
     Kind.ROLLED_OUT,
     Kind.ROLLOUT_STALLED,
 )

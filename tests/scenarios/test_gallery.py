@@ -17,6 +17,9 @@ from scenarios.runs import MI, PAGES, ROOT, entries, kills, run_of, told
 GALLERY = re.findall(r"^## \[.+\]\((.+)\.md\)$", (PAGES / "gallery.md").read_text(), re.MULTILINE)
 
 
+HPA = "hpa-at-cpu-limit"
+
+
 @cache
 def varied(name, *assignments):
     """Return the run of a scenario with other values."""
@@ -169,6 +172,21 @@ class TestStatefulSetLostNode:
         assert [entry for entry in run.entries if entry.kind in {"Terminating", "Replaced"}] == []
 
 
+class TestHPAAtCPULimit:
+    """Two pods of 500m, 80 %: 400 requests of 10 ms want 4 cores, of which they are granted one."""
+
+    def test_it_adds_a_quarter_at_a_time(self):
+        """⌈2 × 1.25⌉ = 3, ⌈3.75⌉ = 4, 5, ⌈6.25⌉ = 7, ⌈8.75⌉ = 9; the last is by 97 %: ⌈9 × 97 ÷ 80⌉ = 11."""
+        scaled = [(entry.time_us // 1_000_000, entry.because.desired) for entry in entries(HPA, "Scaled")]
+        assert scaled == [(75, 3), (90, 4), (105, 5), (120, 7), (135, 9), (150, 11)]
+        assert failed_requests(HPA) == pytest.approx(0.31, abs=0.01)
+
+    def test_with_a_higher_limit_it_doubles_and_nobody_is_slowed(self):
+        run = varied(HPA, "limits.cpu@api=2")
+        assert [entry.because.desired for entry in run.entries if entry.kind == "Scaled"] == [4, 8, 11]
+        assert [entry for entry in run.entries if entry.kind == "Throttled"] == []
+
+
 class TestProbeStarvation:
     """170 requests of 20 ms want 3.4 cores of the 3 that the limits allow."""
 
@@ -176,7 +194,7 @@ class TestProbeStarvation:
         killed = [pod for _, _, pod in told("probe-starvation", "Unhealthy")]
         assert sorted(killed) == sorted(2 * ["search-0", "search-1", "search-2"])
         assert told("probe-starvation", "Unhealthy")[0][0] == 61.0
-        assert failed_requests("probe-starvation") == pytest.approx(0.19, abs=0.01)
+        assert failed_requests("probe-starvation") == pytest.approx(0.2, abs=0.01)
 
     def test_with_a_higher_limit_nobody_is_slowed(self):
         assert outcome("probe-starvation", "limits.cpu@search=1500m") == []

@@ -1,5 +1,6 @@
 """What is recorded of a run reaches from its beginning to its end."""
 
+from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import load_scenario
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
@@ -30,3 +31,26 @@ def test_what_is_too_much_to_keep_is_thinned_and_still_reaches_from_beginning_to
         assert set(kept) <= set(times)
         assert kept[0] == times[0]
         assert kept[-1] >= times[-1] * 7 // 8
+
+
+def test_nothing_runs_on_a_lost_machine_until_it_is_back():
+    recorder = Recorder()
+    simulate(load_scenario("statefulset-lost-node"), recorder=recorder)
+    moments = recorder.nodes["worker-0"].moments
+    while_lost = [
+        (moment.time_us // SECOND_US, sorted(moment.pods), moment.system_bytes)
+        for moment in moments
+        if 60 * SECOND_US <= moment.time_us <= 1260 * SECOND_US
+    ]
+    assert while_lost[1] == (60, [], 0)
+    assert while_lost[2] == (1260, [], 0)
+    assert while_lost[0][1] == ["default/db-0", "default/web-0"]
+
+
+def test_a_change_of_a_services_load_is_a_step():
+    recorder = Recorder()
+    simulate(load_scenario("hpa-at-cpu-limit"), recorder=recorder)
+    moments = recorder.nodes["worker"].moments
+    wanted = [moment.pods["default/api-0"].cpu_wanted_milli for moment in moments if moment.time_us == 55 * SECOND_US]
+    assert wanted[0] == 300
+    assert wanted[-1] == 2000

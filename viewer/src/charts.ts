@@ -5,7 +5,7 @@ import { s } from "./dom";
 import { time } from "./format";
 import { checksPanel, conditionsPanel, lifelinesPanel } from "./lifelines";
 import { rail, type Extent } from "./marks";
-import { possible, type Panel, type Plot } from "./panels";
+import { possible, servicePanels, type Panel, type Plot } from "./panels";
 import { linear, timeTicks } from "./scale";
 import type { State } from "./state";
 import { textWidth, wrapped } from "./text";
@@ -179,7 +179,7 @@ function shownPanels(plot: Plot): Panel[] {
   const names = plot.state.now.all ? [...new Set([...plot.node.panels, ...there.keys()])] : plot.node.panels;
   const conditions = plot.node.conditions.length > 0 ? [conditionsPanel(plot)] : [];
   const checks = plot.node.looks.length > 0 ? [checksPanel(plot)] : [];
-  return [...names.flatMap((name) => there.get(name)?.(plot) ?? []), ...checks, ...conditions, lifelinesPanel(plot)];
+  return [...names.flatMap((name) => there.get(name)?.(plot) ?? []), ...servicePanels(plot), ...checks, ...conditions, lifelinesPanel(plot)];
 }
 
 /** The title of a panel with its note, behind it or in lines of its own, and how high that is. */

@@ -1,9 +1,9 @@
 // The panels that show amounts over time: memory by pod, memory left, CPU, and whatever else runs short.
 
 import { h, s } from "./dom";
-import { bytes, cores, count, percent } from "./format";
+import { bytes, cores, count, duration, percent } from "./format";
 import { nameOf } from "./run";
-import type { NodeView, RunView, ThresholdLine } from "./schema";
+import type { NodeView, RunView, ServiceOutcome, ThresholdLine } from "./schema";
 import { linear, logarithmic, ticks, type Scale } from "./scale";
 import type { State } from "./state";
 import { NAME, textWidth } from "./text";
@@ -29,6 +29,8 @@ export interface Panel {
 
 const MI = 2 ** 20;
 const MEMORY = "memory.available";
+/** The lines of services, the worst first. */
+const SERVICES = ["#b3261e", "#1f6feb", "#9a6700", "#8250df", "#1a7f37", "#57606a"] as const;
 
 interface Layer {
   pod: number | null;
@@ -229,6 +231,64 @@ function sharePanel(plot: Plot): Panel {
         const others = pods.length > 1 ? ` and ${pods.length - 1} more` : "";
         marks.push({ y: y(least(shares)), text: `${nameOf(run, pod.key)}${others}: ${percent(least(shares) / 100)}`, kind: "pods" });
       }
+      write(body, places(plot, marks, height));
+    },
+  };
+}
+
+/** How services answered, and how often not: those of the whole run, with its first node. */
+export function servicePanels(plot: Plot): Panel[] {
+  const { run, node } = plot;
+  const all = run.summary.services ?? [];
+  if (all.length === 0 || node !== run.nodes[0]) return [];
+  const worst = all.toSorted((one, other) => other.errors - one.errors || (other.worstP99Us ?? 0) - (one.worstP99Us ?? 0)).slice(0, MOST_SHARES);
+  const more = all.length > worst.length ? `; the worst ${worst.length} of ${all.length}` : "";
+  const latency = servicePanel(plot, worst, { name: "latency", title: "Latency of services", note: `p99, a model${more}`, value: (sample) => sample.p99Us, words: (value) => (value === 0 ? "0 s" : duration(value)) });
+  const fails = worst.some((each) => each.worstErrorsPermille > 0);
+  const errors = servicePanel(plot, worst, {
+    name: "errors",
+    title: "Errors of services",
+    note: `requests refused, late or failed, a model${more}`,
+    value: (sample) => sample.errorsPermille,
+    words: (value) => percent(value / 1000),
+  });
+  return fails ? [latency, errors] : [latency];
+}
+
+interface ServiceFigure {
+  name: string;
+  title: string;
+  note: string;
+  value(sample: ServiceOutcome["samples"][number]): number | null;
+  words(value: number): string;
+}
+
+/** One figure of each service over time; between two samples the earlier one holds. */
+function servicePanel(plot: Plot, services: readonly ServiceOutcome[], figure: ServiceFigure): Panel {
+  const height = 110;
+  const most = (service: ServiceOutcome) => Math.max(0, ...service.samples.map((sample) => figure.value(sample) ?? 0));
+  const top = Math.max(1, ...services.map(most));
+  return {
+    name: figure.name,
+    title: figure.title,
+    note: figure.note,
+    height,
+    draw(body) {
+      const y = linear([0, top * 1.08], [height, 0]);
+      grid(body, plot, y, ticks(0, top, 3), figure.words);
+      const marks: Mark[] = [];
+      services.forEach((service, index) => {
+        let path = "";
+        let begins = true;
+        service.samples.forEach((sample, at) => {
+          const value = figure.value(sample);
+          const until = service.samples[at + 1]?.timeUs ?? plot.run.endUs;
+          if (value !== null) path += `${begins ? "M" : "L"}${plot.x(sample.timeUs).toFixed(1)} ${y(value).toFixed(1)}H${plot.x(until).toFixed(1)}`;
+          begins = value === null;
+        });
+        body.append(s("path", { class: "series share", d: path, stroke: SERVICES[index] ?? "", "clip-path": "url(#plot)" }));
+        marks.push({ y: y(most(service)), text: `${service.workload.split("/")[1] ?? service.workload}: ${figure.words(most(service))} at most`, kind: "pods" });
+      });
       write(body, places(plot, marks, height));
     },
   };

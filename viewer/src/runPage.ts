@@ -10,7 +10,7 @@ import { leftOut } from "./panels";
 import { linear } from "./scale";
 import type { RunView } from "./schema";
 import { State } from "./state";
-import { journalView, tiles, workloads } from "./summary";
+import { journalView, services, tiles, workloads } from "./summary";
 
 const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
 const BAR = 110;
@@ -53,6 +53,7 @@ function page(state: State, shown?: AbortSignal): HTMLElement {
   const orders = h("div", { "aria-live": "polite" });
   const kills = h("section", { class: "card victims-list", "aria-labelledby": "kills" });
   const journal = h("div");
+  const answering = services(state.run);
   const element = h(
     "main",
     {},
@@ -61,6 +62,7 @@ function page(state: State, shown?: AbortSignal): HTMLElement {
       { class: "column" },
       h("section", { class: "card picture", "aria-label": "Charts" }, h("div", { class: "over" }, legend(state), span(state)), charts, slider(state, shown), out),
       card("workloads", "Workloads", "workloads", workloads(state.run)),
+      answering === null ? null : card("services", "Services (a model)", "workloads", answering),
       card("journal", "Journal", "journal-card", journal),
     ),
     h("aside", { class: "column" }, kills, card("orders", "Eviction order and OOM kill order", "next", orders)),

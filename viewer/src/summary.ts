@@ -4,7 +4,7 @@ import { h } from "./dom";
 import { CAUSES, count, cpuTime, duration, percent, plural, time } from "./format";
 import { breakable, NONE, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
-import type { RunSummary, RunView, WorkloadSummary } from "./schema";
+import type { RunSummary, RunView, ServiceOutcome, WorkloadSummary } from "./schema";
 import type { State } from "./state";
 
 const MOST_EVENTS = 500;
@@ -58,6 +58,23 @@ export function workloads(run: RunView): HTMLElement {
     rows.some((each) => each.refused > 0) && number("Denied", (each) => none(each.refused)),
   ].filter((column): column is Column<WorkloadSummary> => column !== false);
   return table(columns, rows, (each) => (each.untouched < each.pods ? "hit" : ""));
+}
+
+/** What became of requests, a row per service; null if no workload answers any. */
+export function services(run: RunView): HTMLElement | null {
+  const rows = run.summary.services ?? [];
+  if (rows.length === 0) return null;
+  const number = (name: string, cell: (each: ServiceOutcome) => string): Column<ServiceOutcome> => ({ name, cell, number: true });
+  const columns = [
+    { name: "Service", cell: (each: ServiceOutcome) => breakable(each.workload) },
+    number("Requests", (each) => count(each.requests)),
+    number("Errors", (each) => (each.errors && each.requests ? percent(each.errors / each.requests) : NONE)),
+    rows.some((each) => each.retries > 0) && number("Retries", (each) => none(each.retries)),
+    number("Peak utilisation", (each) => percent(each.highestUtilisationPermille / 1000)),
+    number("Worst p99", (each) => (each.worstP99Us === null ? NONE : duration(each.worstP99Us))),
+    rows.some((each) => each.overloadedUs > 0) && number("Overloaded", (each) => (each.overloadedUs ? duration(each.overloadedUs) : NONE)),
+  ].filter((column): column is Column<ServiceOutcome> => column !== false);
+  return table(columns, rows, (each) => (each.overloadedUs > 0 ? "hit" : ""));
 }
 
 function works(row: WorkloadSummary): number {

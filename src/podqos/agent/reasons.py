@@ -573,6 +573,27 @@ class AutoscalerDecision(Reason, frozen=True, kw_only=True):
     """How many pods did not count because they are pending or not ready."""
 
 
+class ResourceChange(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """How a request, and a limit with it, changes: millicores or bytes; null is none."""
+
+    container: str
+    resource: str
+    request_before: int | None = None
+    request_after: int | None = None
+    limit_before: int | None = None
+    limit_after: int | None = None
+
+
+class VerticalUpdate(Reason, frozen=True):
+    """What a VerticalPodAutoscaler makes of a pod."""
+
+    autoscaler: str
+    """``namespace/name``."""
+    changes: tuple[ResourceChange, ...]
+    why: str = ""
+    """Why a pod that runs is changed: ``OutsideRecommendedRange``, ``QuickOOM`` or ``LongLived``."""
+
+
 class NodeGroupScaled(Reason, frozen=True, kw_only=True):
     """The node group that the cluster autoscaler enlarged, and for which pods."""
 
@@ -604,6 +625,7 @@ class NoNodeGroup(Reason, frozen=True):
 class NodeUnneeded(Reason, frozen=True, kw_only=True):
     """Why the cluster autoscaler removes a node."""
 
+    node: str
     group: str
     before: int
     after: int
@@ -619,11 +641,19 @@ class NodeUnneeded(Reason, frozen=True, kw_only=True):
 class NodeNeeded(Reason, frozen=True):
     """Why the cluster autoscaler keeps a node of which little is requested."""
 
+    node: str
     resource: str = ""
     used_percent: int = 0
     why: str = ""
     """``NoPlaceToMovePods``, ``EvictionTimedOut``, or why a pod must not be moved."""
     pod: str = ""
+
+
+class NodeOfGroup(Reason, frozen=True):
+    """A node that the cluster autoscaler asked for and that has joined, or that it removed and that is gone."""
+
+    node: str
+    group: str
 
 
 class NodeRemovedFrom(Reason, frozen=True):
@@ -744,10 +774,12 @@ Because = (
     | DrainResult
     | ReplacementFor
     | AutoscalerDecision
+    | VerticalUpdate
     | NodeGroupScaled
     | NoNodeGroup
     | NodeUnneeded
     | NodeNeeded
+    | NodeOfGroup
     | NodeRemovedFrom
     | JobEnded
     | DeletedWithJob

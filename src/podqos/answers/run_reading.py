@@ -39,7 +39,7 @@ from podqos.sim.series import (
     pod_series,
     signal_series,
 )
-from podqos.sim.summary import first_pods, outage_ends, run_summary
+from podqos.sim.summary import RunSummary, first_pods, outage_ends, run_summary
 from podqos.survival.orders.orders import both_orders
 from podqos.survival.orders.outlook import outlook
 from podqos.words.counterfactual import Telling, kubelet_in_time, saving
@@ -58,20 +58,14 @@ _TOLD = frozenset({Kind.OOM_KILLED, Kind.EVICTED, Kind.RECLAIMED, Kind.OBSERVED,
 
 def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     """Return what is shown of a run; ``records`` are those of the nodes to show, in that order."""
-    scenario, nodes = run.scenario, recorded_nodes(run, records)
+    nodes = recorded_nodes(run, records)
     pods = tuple(pod for node in nodes.values() for pod in _pods(node))
     of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
     kills = tuple(_kill(found, nodes[found.entry.node]) for found in run_again(run, hindsights(of_shown, nodes)))
     firsts, summary = first_pods(of_shown), run_summary(run)
     ends = outage_ends(run, of_shown)
-    return RunView(
-        name=scenario.name,
-        description=_description(scenario),
-        seed=scenario.seed,
-        end_us=int(run.end_us),
-        kubernetes_version=scenario.profile.version_text,
-        policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
-        summary=summary,
+    return replace(
+        _outcome(run, summary),
         pods=pods,
         nodes=tuple(
             _with_story(
@@ -89,28 +83,12 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         ),
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
-        assumptions=of_run(run),
-        headline=headline(summary),
-        changes=scenario.changes,
     )
 
 
-def told_view(
-    run: FinishedRun, notes: Mapping[str, NodeNotes], whole: WholeRecord, closest: ClosestCall | None = None
-) -> RunView:
-    """Return what words need of a run: its series have the times of the journal only, and there are no orders.
-
-    ``whole`` records a node in full where notes do not reach back far enough.
-    """
+def _outcome(run: FinishedRun, summary: RunSummary) -> RunView:
+    """Return what is shown of a run whichever nodes are."""
     scenario = run.scenario
-    nodes = recorded_nodes(run, {name: _noted_record(of_node) for name, of_node in notes.items()})
-    of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
-    decided = run_again(run, noted_hindsights(of_shown, nodes, notes, whole))
-    kills = tuple(_kill(hindsight, nodes[hindsight.entry.node]) for hindsight in decided)
-    victims = [(kill.node, kill.pod) for kill in kills]
-    summary, told = run_summary(run), [entry for entry in of_shown if entry.kind not in UNTOLD]
-    firsts = first_pods(of_shown)
-    short = {entry.node for entry in of_shown if isinstance(entry.because, CPUThrottled) and not _is_over(entry)}
     return RunView(
         name=scenario.name,
         description=_description(scenario),
@@ -119,6 +97,37 @@ def told_view(
         kubernetes_version=scenario.profile.version_text,
         policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
         summary=summary,
+        pods=(),
+        nodes=(),
+        kills=(),
+        events=(),
+        assumptions=of_run(run),
+        headline=headline(summary),
+        changes=scenario.changes,
+    )
+
+
+def told_view(
+    run: FinishedRun,
+    notes: Mapping[str, NodeNotes],
+    whole: WholeRecord,
+    summary: RunSummary,
+    closest: ClosestCall | None = None,
+) -> RunView:
+    """Return what words need of a run: its series have the times of the journal only, and there are no orders.
+
+    ``whole`` records a node in full where notes do not reach back far enough.
+    """
+    nodes = recorded_nodes(run, {name: _noted_record(of_node) for name, of_node in notes.items()})
+    of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
+    decided = run_again(run, noted_hindsights(of_shown, nodes, notes, whole))
+    kills = tuple(_kill(hindsight, nodes[hindsight.entry.node]) for hindsight in decided)
+    victims = [(kill.node, kill.pod) for kill in kills]
+    told = [entry for entry in of_shown if entry.kind not in UNTOLD]
+    firsts = first_pods(of_shown)
+    short = {entry.node for entry in of_shown if isinstance(entry.because, CPUThrottled) and not _is_over(entry)}
+    return replace(
+        _outcome(run, summary),
         pods=tuple(
             _pod(nodes[name].record.pods[key], nodes[name].qos_class(key), "", nodes[name])
             for name, key in dict.fromkeys(victims)
@@ -129,9 +138,6 @@ def told_view(
         ),
         kills=kills,
         events=tuple(_event(entry, firsts) for entry in told[:_MOST_EVENTS]),
-        assumptions=of_run(run),
-        headline=headline(summary),
-        changes=scenario.changes,
         closest=closest,
     )
 

@@ -27,7 +27,9 @@ TELLING = (
     b"paused",
 )
 """Parts of texts without which all defaults hold."""
-_MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
+MAX_UNAVAILABLE_GATE = "MaxUnavailableStatefulSet"
+GATES = (MAX_UNAVAILABLE_GATE,)
+"""The feature gates that matter here, all of which are off by default."""
 
 
 def _unreported(path: FieldPath, what: str, fix: str) -> None:
@@ -37,8 +39,15 @@ def _unreported(path: FieldPath, what: str, fix: str) -> None:
 class RolloutReader:
     """Reads the spec of a Deployment, StatefulSet or DaemonSet."""
 
-    def __init__(self, spec: Mapping[str, Plain], error: Finding = _unreported, warn: Finding = _unreported) -> None:
+    def __init__(
+        self,
+        spec: Mapping[str, Plain],
+        error: Finding = _unreported,
+        warn: Finding = _unreported,
+        gates: Mapping[str, bool] | None = None,
+    ) -> None:
         self._spec = spec
+        self._gates = gates or {}
         self._error = error
         self._warn = warn
 
@@ -83,9 +92,14 @@ class RolloutReader:
         path = ("spec", "updateStrategy", "rollingUpdate")
         policy = self._one_of(self._spec, "podManagementPolicy", ("spec",), ("OrderedReady", "Parallel"))
         kind = self._one_of(strategy, "type", path[:-1], ("RollingUpdate", "OnDelete"))
-        if "maxUnavailable" in rolling:
-            what = f"is ignored: the feature gate {_MAX_UNAVAILABLE_GATE} is off by default"
-            self._warn((*path, "maxUnavailable"), what, "pods are updated one after the other")
+        unavailable: IntOrPercent | None = None
+        if self._gates.get(MAX_UNAVAILABLE_GATE):
+            unavailable = self._int_or_percent(rolling, "maxUnavailable", path, 1)
+            if unavailable in {0, "0%"}:
+                self._error((*path, "maxUnavailable"), "cannot be 0", "such as 1")
+        elif "maxUnavailable" in rolling:
+            what = f"is ignored: the feature gate {MAX_UNAVAILABLE_GATE} is off by default"
+            self._warn((*path, "maxUnavailable"), what, f"set spec.featureGates.{MAX_UNAVAILABLE_GATE} in the scenario")
         partition = rolling.get("partition", 0)
         if not isinstance(partition, int) or partition < 0:
             self._error((*path, "partition"), "must be a number that is not negative", "such as 0")
@@ -97,6 +111,7 @@ class RolloutReader:
             on_delete=kind == "OnDelete",
             # The API server adds a partition only where it adds the type, or finds rollingUpdate.
             partition=None if "type" in strategy and "rollingUpdate" not in strategy else partition,
+            max_unavailable=unavailable,
         )
 
     def _daemon_set(self) -> DaemonSetSpec:

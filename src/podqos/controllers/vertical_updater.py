@@ -27,6 +27,8 @@ _LEAST_CHANGE = 0.1
 """``--pod-update-threshold``."""
 _LIFETIME_US = 12 * 60 * MINUTE_US
 """``--in-recommendation-bounds-eviction-lifetime-threshold``."""
+DEFERRED_US = 5 * MINUTE_US
+"""After so long a deferred resize in place is given up (``DeferredResizeUpdateTimeout``)."""
 QUICK_OOM_US = 10 * MINUTE_US
 """``--evict-after-oom-threshold``."""
 

@@ -10,8 +10,7 @@ Source: Linux mm/memcontrol.c (calculate_overage, calculate_high_delay, mem_cgro
 
 from __future__ import annotations
 
-from podqos.model.time_units import SECOND_US
-
+_SECOND_USEC = 1_000_000
 _UNHINDERED = 80
 _CUBE_BYTES_PER_SECOND = 3 * 4096
 _SLOWEST_BYTES_PER_SECOND = 128 << 10
@@ -30,12 +29,12 @@ def is_slowest(usage_bytes: int, high_bytes: int) -> bool:
     return usage_bytes > high_bytes and _SLOWEST_SQUARE * (usage_bytes - high_bytes) ** 2 >= high_bytes**2
 
 
-def usage_after_bytes(usage_bytes: int, high_bytes: int, time_us: int) -> int:
+def usage_after_bytes(usage_bytes: int, high_bytes: int, time_usec: int) -> int:
     """Return what is in use after a while, from above ``high`` on."""
     begin = max(usage_bytes, unhindered_bytes(high_bytes))
     if is_slowest(begin, high_bytes):
-        return begin + _SLOWEST_BYTES_PER_SECOND * time_us // SECOND_US
-    cube = (begin - high_bytes) ** 3 + _CUBE_BYTES_PER_SECOND * high_bytes**2 * time_us // SECOND_US
+        return begin + _SLOWEST_BYTES_PER_SECOND * time_usec // _SECOND_USEC
+    cube = (begin - high_bytes) ** 3 + _CUBE_BYTES_PER_SECOND * high_bytes**2 * time_usec // _SECOND_USEC
     return high_bytes + _cube_root(cube)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.journal import Kind
 from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.errors import HostError, InvalidArgument
 from podqos.library.engines.engines import PER_CORE
@@ -154,8 +155,10 @@ class Run:
         names, taker = self._shown, self._kept.notes
         if taker is None:
             taker = noted(self.scenario, names, self._progress)
-        notes = {name: of_node for name in names if (of_node := taker.notes(name)) is not None}
-        return told_view(self._done, notes, self._whole, self._closest)
+        short = {entry.node for entry in self.journal if entry.kind is Kind.THROTTLED}
+        noted_nodes = ((name, taker.notes(name, with_cpu=name in short)) for name in names)
+        notes = {name: of_node for name, of_node in noted_nodes if of_node is not None}
+        return told_view(self._done, notes, self._whole, self.summary, self._closest)
 
     @cached_property
     def _shown(self) -> Sequence[str]:

@@ -29,6 +29,8 @@ class VerticalUpdatePolicy(Struct, frozen=True, gc=False, rename="camel"):
     """When pods get the recommended resources."""
 
     update_mode: str = "Auto"
+    min_replicas: int | None = None
+    """With fewer live pods none is changed."""
 
 
 class ContainerResourcePolicy(Struct, frozen=True, gc=False, rename="camel"):
@@ -115,6 +117,11 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
     def target(self) -> ScaleTarget:
         """The workload whose pods it changes."""
         return self.spec.target_ref
+
+    @property
+    def workload(self) -> tuple[str, str, str]:
+        """The same by namespace, kind and name."""
+        return self.metadata.namespace, self.target.kind, self.target.name
 
     @property
     def mode(self) -> str:

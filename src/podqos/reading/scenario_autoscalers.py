@@ -4,41 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.autoscaling import HorizontalPodAutoscaler, HPAScalingRules, Metric
+from podqos.model.autoscaling import OFF, HorizontalPodAutoscaler, HPAScalingRules, Metric, VerticalPodAutoscaler
 from podqos.objects.other_objects import converted
 from podqos.objects.sources import Source
 from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario_format.file import Autoscalers
 
 SCALABLE = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
 """The kinds with a scale subresource."""
+_MODES = frozenset({"Auto", "Initial", "Recreate", "InPlaceOrRecreate", "InPlace"})
 _MOST_PERIOD_SECONDS = 1800
 _MOST_WINDOW_SECONDS = 3600
 
 
-class FoundAutoscalers(Struct, frozen=True):
-    """The autoscalers of a scenario, and what is wrong with them."""
-
-    horizontal: tuple[HorizontalPodAutoscaler, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
 def found_autoscalers(
     sources: Sequence[Source], workloads: Sequence[ScenarioWorkload], namespace: str
-) -> FoundAutoscalers:
-    """Return the autoscalers whose workloads are among those of a scenario."""
+) -> tuple[Autoscalers, tuple[Problem, ...]]:
+    """Return the autoscalers whose workloads are among those of a scenario, and what is wrong with others."""
     reader = _Reader(workloads, namespace)
     for source in sources:
         for other in source.reading.others:
-            if (group_of(other.api_version), other.kind) == ("autoscaling", "HorizontalPodAutoscaler"):
-                reader.read(source, other)
-    return FoundAutoscalers(tuple(reader.horizontal.values()), tuple(reader.problems))
+            match group_of(other.api_version), other.kind:
+                case "autoscaling", "HorizontalPodAutoscaler":
+                    reader.read(source, other)
+                case "autoscaling.k8s.io", "VerticalPodAutoscaler":
+                    reader.read_vertical(source, other)
+    found = Autoscalers(tuple(reader.horizontal.values()), tuple(reader.vertical.values()))
+    return found, tuple(reader.problems)
 
 
 class _Reader:
@@ -46,6 +44,8 @@ class _Reader:
         self._workloads = {(workload.namespace, workload.kind, workload.name): workload for workload in workloads}
         self._namespace = namespace
         self.horizontal: dict[tuple[str, str, str], HorizontalPodAutoscaler] = {}
+        """By target."""
+        self.vertical: dict[tuple[str, str, str], VerticalPodAutoscaler] = {}
         """By target."""
         self.problems: list[Problem] = []
 
@@ -65,25 +65,55 @@ class _Reader:
         ]
         if refused or not self._has_target(source, other, autoscaler) or not autoscaler.resource_metrics:
             return
-        target = namespace, autoscaler.target.kind, autoscaler.target.name
+        target = autoscaler.workload
         if target in self.horizontal:
             first = self.horizontal[target].metadata.name
             what = f"{target[1]} {target[2]} already has the HorizontalPodAutoscaler {first}: neither scales it"
             self.problems.append(source.problem(other.place, ("spec", "scaleTargetRef"), what, "remove one of the two"))
         self.horizontal[target] = autoscaler
 
-    def _has_target(self, source: Source, other: Other, autoscaler: HorizontalPodAutoscaler) -> bool:
+    def read_vertical(self, source: Source, other: Other) -> None:
+        """Read a VerticalPodAutoscaler; one that only recommends changes nothing."""
+        read, problems = converted(source, other, VerticalPodAutoscaler)
+        self.problems += problems
+        if read is None or read.mode == OFF:
+            return
+        namespace = read.metadata.namespace or self._namespace
+        autoscaler = replace(read, metadata=replace(read.metadata, namespace=namespace))
+
+        def warn(path: FieldPath, what: str, fix: str) -> None:
+            self.problems.append(source.problem(other.place, path, what, fix, severity=Severity.WARNING))
+
+        mode = ("spec", "updatePolicy", "updateMode")
+        if autoscaler.mode not in _MODES:
+            fix = f"one of {', '.join(sorted(_MODES))}, Off"
+            self.problems.append(source.problem(other.place, mode, f'unknown mode "{autoscaler.mode}"', fix))
+            return
+        if autoscaler.mode == "InPlace":
+            warn(mode, "ignored: the feature gate InPlace of the updater is off by default", "InPlaceOrRecreate")
+            return
+        if not self._has_target(source, other, autoscaler):
+            return
+        if autoscaler.workload in self.vertical:
+            first = self.vertical[autoscaler.workload].metadata.name
+            what = f"ignored: {first} is another VerticalPodAutoscaler for the same workload"
+            warn(("spec", "targetRef"), what, "remove one of the two")
+            return
+        self.vertical[autoscaler.workload] = autoscaler
+
+    def _has_target(
+        self, source: Source, other: Other, autoscaler: HorizontalPodAutoscaler | VerticalPodAutoscaler
+    ) -> bool:
         target = autoscaler.target
-        workload = self._workloads.get((autoscaler.metadata.namespace, target.kind, target.name))
+        workload = self._workloads.get(autoscaler.workload)
         if workload is not None and workload.kind in SCALABLE:
             return True
         what, fix = f"no workload {target.kind} {target.name} in this namespace", "name one of the manifests"
         if workload is not None:
             what, fix = f"a {target.kind} cannot be scaled", f"scalable are {', '.join(sorted(SCALABLE))}"
         what = f"ignored: {what}"
-        self.problems.append(
-            source.problem(other.place, ("spec", "scaleTargetRef"), what, fix, severity=Severity.WARNING)
-        )
+        field = "scaleTargetRef" if isinstance(autoscaler, HorizontalPodAutoscaler) else "targetRef"
+        self.problems.append(source.problem(other.place, ("spec", field), what, fix, severity=Severity.WARNING))
         return False
 
 

@@ -24,7 +24,6 @@ from podqos.manifest.kubelet import Notation
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
-from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
@@ -42,7 +41,7 @@ from podqos.reading.gathering import gather
 from podqos.reading.paths import has_folder, with_slashes
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
-from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
+from podqos.sim.scenario_format.file import Autoscalers, FileReading, Materials, read_file, resolve
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
@@ -264,17 +263,15 @@ class _Fetched:
                 namespace = budget.metadata.namespace or self._spec.namespace
                 yield replace(budget, metadata=replace(budget.metadata, namespace=namespace))
 
-    def _autoscalers(
-        self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]
-    ) -> tuple[HorizontalPodAutoscaler, ...]:
+    def _autoscalers(self, sources: Sequence[Source], workloads: Sequence[ScenarioWorkload]) -> Autoscalers:
         kinds = {other.kind for source in sources for other in source.reading.others}
-        if "HorizontalPodAutoscaler" not in kinds:
-            return ()
+        if not kinds & {"HorizontalPodAutoscaler", "VerticalPodAutoscaler"}:
+            return Autoscalers()
         from podqos.reading.scenario_autoscalers import found_autoscalers
 
-        autoscalers = found_autoscalers(sources, workloads, self._spec.namespace)
-        self.problems += autoscalers.problems
-        return autoscalers.horizontal
+        found, problems = found_autoscalers(sources, workloads, self._spec.namespace)
+        self.problems += problems
+        return found
 
     def _workloads(self, sources: Sequence[Source]) -> list[ScenarioWorkload]:
         policies = PolicyCollector(ReadingRules(namespace=self._spec.namespace, doubles=Severity.ERROR))
@@ -314,7 +311,8 @@ class _Fetched:
         return replace(made, rollout=self._rollout_spec(own.kind, source, place))
 
     def _rollout_spec(self, kind: str, source: Source, place: Place) -> RolloutSpec | None:
-        if kind not in ROLLED_OUT or not any(mark in source.data for mark in TELLING):
+        gates = self._spec.feature_gates
+        if kind not in ROLLED_OUT or not (gates or any(mark in source.data for mark in TELLING)):
             return None
         value = source.lookup.plain(place)
         spec = value.get("spec") if isinstance(value, dict) else None
@@ -322,9 +320,8 @@ class _Fetched:
         def problem(path: FieldPath, what: str, fix: str, severity: Severity = Severity.ERROR) -> None:
             self.problems.append(replace(source.problem(place, path, what, fix), severity=severity))
 
-        reader = RolloutReader(
-            spec if isinstance(spec, dict) else {}, problem, partial(problem, severity=Severity.WARNING)
-        )
+        warn = partial(problem, severity=Severity.WARNING)
+        reader = RolloutReader(spec if isinstance(spec, dict) else {}, problem, warn, gates)
         return reader.of_kind(kind)
 
     def _revisions(self, workloads: Sequence[ScenarioWorkload]) -> Iterator[tuple[int, StatedRevision]]:

@@ -15,15 +15,15 @@ from podqos.agent.journal import By, Entry
 from podqos.agent.reasons import OOMKill, OOMLevel, UnderPressure
 from podqos.agent.shutdown import stop_seconds
 from podqos.eviction.grace import hard_grace_seconds
-from podqos.eviction.ranking import rank
+from podqos.eviction.ranking import Policy, Ranking, rank
 from podqos.eviction.signals import Signal
 from podqos.model.effective import pod_requests
-from podqos.model.quantity import ZERO
+from podqos.model.quantity import NANOS, ZERO
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.sim.node.decisions import MOST_DECISIONS
 from podqos.sim.node.notes import FirstKill, NodeNotes
-from podqos.sim.node.recording import Moment, NodeRecord
+from podqos.sim.node.recording import Moment, NodeRecord, working_set_of
 from podqos.sim.recorded_node import RecordedNode
 from podqos.sim.scenario.scenario import LOOP_INTERVAL_US
 from podqos.sim.series import part_way
@@ -202,14 +202,46 @@ def _in_time(node: RecordedNode, history: History, time_us: int) -> KubeletInTim
     allocatable = settings.agent.allocatable[MEMORY].value + max(known, default=0) - needed
     if sum(pod_requests(pod).get(MEMORY, ZERO).value for pod in pods) > allocatable:
         return None
-    evicted: dict[str, None] = {}
-    for moment in _all_along(moments[first:]):
-        seen = record.snapshot(moment)
-        order = rank([used.pod for used in seen.pods], seen.stats, node.ranking)
-        evicted |= dict.fromkeys([ranked_pod.pod.key for ranked_pod in order if ranked_pod.spared is None][:1])
+    order = _EvictionOrder(record, node.ranking)
+    evicted = dict.fromkeys(key for moment in _all_along(moments[first:]) if (key := order.first(moment)) is not None)
     lost_bytes = _left_at(moments, Signal.MEMORY, since_us) - moments[-1].left[Signal.MEMORY].available
     growth = lost_bytes * SECOND_US // (time_us - since_us)
     return KubeletInTime(needed, growth, tuple(evicted)) if evicted else None
+
+
+class _EvictionOrder:
+    """Which pod of a node the kubelet would evict first, asked for many moments.
+
+    The ranking is ``eviction.ranking``'s. For the kubelet's own policy, what does not change is looked up once.
+    """
+
+    def __init__(self, record: NodeRecord, ranking: Ranking) -> None:
+        self._record = record
+        self._ranking = ranking
+        self._is_plain = (ranking.policy or Policy(ranking.profile.eviction_ranking)) is Policy.KUBELET
+        self._known: dict[str, tuple[int, int, bool]] = {}
+        """By key of a pod: its request, its priority, and whether it may be evicted."""
+
+    def first(self, moment: Moment) -> str | None:
+        """Return the key of the pod; None if none may be evicted."""
+        if not self._is_plain:
+            seen = self._record.snapshot(moment)
+            order = rank([used.pod for used in seen.pods], seen.stats, self._ranking)
+            return next((ranked.pod.key for ranked in order if ranked.spared is None), None)
+        keyed = []
+        for place, (key, used) in enumerate(moment.pods.items()):
+            request_nanos, priority, is_evictable = self._of(key)
+            if is_evictable:
+                excess = working_set_of(used) * NANOS - request_nanos
+                keyed.append((excess <= 0, priority, -excess, place, key))
+        return min(keyed)[-1] if keyed else None
+
+    def _of(self, key: str) -> tuple[int, int, bool]:
+        known = self._known.get(key)
+        if known is None:
+            (ranked,) = rank([self._record.pods[key]], {}, self._ranking)
+            known = self._known[key] = ranked.request.nanos, ranked.priority, ranked.spared is None
+        return known
 
 
 def _is_cut(history: History, one: Moment, other: Moment) -> bool:

@@ -8,6 +8,7 @@ are made.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, islice
 
 from msgspec.structs import replace
@@ -63,9 +64,16 @@ class _SecondRuns:
         self._scenario = run.scenario
         self._name, self._workload = name, workload
         self._names = {f"{workload.namespace}/{workload.name}" for workload in run.scenario.workloads}
-        self._died = set(_victims(run.entries))
-        self._waiting = _never_ran(run)
+        self._first = run
         self._done: list[tuple[_Written, Counterfactual]] = []
+
+    @cached_property
+    def _died(self) -> set[str]:
+        return set(_victims(self._first.entries))
+
+    @cached_property
+    def _waiting(self) -> dict[str, int]:
+        return _never_ran(self._first)
 
     def run(self, changes: Iterable[Counterfactual], further: int) -> int:
         """Try changes, larger ones where demand grows beyond what spared the pod for a moment.

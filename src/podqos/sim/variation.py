@@ -39,7 +39,7 @@ from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.happenings import NodeLost
-from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload, WorkloadRollout
 from podqos.sim.scenario_format.shape_text import Unit, parse_shape, shape_curve
 from podqos.sim.scenario_format.shapes import total
 from podqos.survival.counterfactual.pod_changes import with_priority
@@ -262,7 +262,14 @@ def _each_target(
 ) -> Scenario:
     chosen = {id(target) for target in (_targets(scenario, parameter) if parameter.target else scenario.workloads)}
     workloads = tuple(change(workload) if id(workload) in chosen else workload for workload in scenario.workloads)
-    return replace(scenario, workloads=workloads)
+    names = {workload.identity for workload in scenario.workloads if id(workload) in chosen}
+    later = tuple(
+        replace(rollout, template=change(rollout.template))
+        if isinstance(rollout, WorkloadRollout) and rollout.template is not None and rollout.workload in names
+        else rollout
+        for rollout in scenario.workload_changes
+    )
+    return replace(scenario, workloads=workloads, workload_changes=later)
 
 
 def _with_growth(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:

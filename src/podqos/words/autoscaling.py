@@ -8,9 +8,12 @@ from podqos.agent.reasons import (
     AutoscalerDecision,
     NodeGroupScaled,
     NodeNeeded,
+    NodeOfGroup,
     NodeRemovedFrom,
     NodeUnneeded,
     NoNodeGroup,
+    ResourceChange,
+    VerticalUpdate,
 )
 from podqos.model.resources import CPU, MEMORY
 from podqos.words.ranking import amount
@@ -87,7 +90,10 @@ def _uncounted(decision: AutoscalerDecision) -> list[str]:
 # ---- the cluster autoscaler ------------------------------------------------------------------------------------------
 
 
-def of_nodes(because: NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded | NodeRemovedFrom) -> str:
+NodeReasons = NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded | NodeOfGroup | NodeRemovedFrom
+
+
+def of_nodes(because: NodeReasons) -> str:
     """Return what the cluster autoscaler decided."""
     match because:
         case NodeGroupScaled():
@@ -98,13 +104,16 @@ def of_nodes(because: NodeGroupScaled | NoNodeGroup | NodeUnneeded | NodeNeeded 
         case NodeUnneeded():
             moved = f", {_pods(because.moved)} moved" if because.moved else ", empty"
             return (
-                f"the node is being removed: {because.used_percent} % of {because.resource} requested, unneeded for "
-                f"{because.seconds:g} s{moved}; group {because.group} from {because.before} to {because.after} nodes"
+                f"{because.node} is being removed: {because.used_percent} % of {because.resource} requested, "
+                f"unneeded for {because.seconds:g} s{moved}; "
+                f"group {because.group} from {because.before} to {because.after} nodes"
             )
-        case NodeNeeded(pod=pod, why=why, used_percent=percent, resource=resource):
+        case NodeOfGroup(node=node, group=group):
+            return f"{node} of group {group}"
+        case NodeNeeded(node=node, pod=pod, why=why, used_percent=percent, resource=resource):
             little = f" though {percent} % of {resource} is requested" if resource else ""
             who = f"{pod} " if pod else ""
-            return f"the node is kept{little}: {who}{_KEPT.get(why, why)}"
+            return f"{node} is kept{little}: {who}{_KEPT.get(why, why)}"
         case NodeRemovedFrom(node=node):
             return f"{node} is being removed"
 
@@ -135,3 +144,36 @@ _KEPT = {
     "UnmovableKubeSystemPod": "is a young pod of kube-system without a PodDisruptionBudget",
     "NotEnoughPdb": "may not be disrupted (PodDisruptionBudget)",
 }
+
+
+# ---- the VerticalPodAutoscaler ---------------------------------------------------------------------------------------
+
+
+def vertical(update: VerticalUpdate) -> str:
+    """Return what a VerticalPodAutoscaler changes about a pod."""
+    why = f" ({_UPDATED.get(update.why, update.why)})" if update.why else ""
+    changes = [_change(change, alone=len({one.container for one in update.changes}) == 1) for change in update.changes]
+    return f"VerticalPodAutoscaler recommends {', '.join(changes)}{why}"
+
+
+_UPDATED = {
+    "OutsideRecommendedRange": "the request is outside the recommended range",
+    "QuickOOM": "OOM-killed within 10 min of its start",
+    "LongLived": "12 h old, 10 % or more to change",
+}
+
+
+def _change(change: ResourceChange, *, alone: bool) -> str:
+    of = "" if alone else f" of {change.container}"
+    resource = change.resource
+    before, after = (_amount(value, resource) for value in (change.request_before, change.request_after))
+    limit = ""
+    if change.limit_before != change.limit_after:
+        limit = f" (limit {_amount(change.limit_before, resource)} → {_amount(change.limit_after, resource)})"
+    return f"{resource}{of} {before} → {after}{limit}"
+
+
+def _amount(value: int | None, resource: str) -> str:
+    if value is None:
+        return "none"
+    return f"{value}m" if resource == CPU else amount(value, MEMORY)

@@ -17,7 +17,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.survival.counterfactual.counterfactual import PodChange
 from podqos.wording import listed, mebibytes
-from podqos.words.autoscaling import horizontal, of_nodes
+from podqos.words.autoscaling import horizontal, of_nodes, vertical
 from podqos.words.jobs import JobReasons, job_line, job_words
 from podqos.words.ranking import amount, scheduled
 from podqos.words.repetition import Again
@@ -47,12 +47,16 @@ def line(entry: Entry) -> str:
             | Kind.OVERLOADED
         ):
             return f"{who} {_short(entry.because)}".strip()
+        case Kind.JOINED | Kind.REMOVED if entry.because is not None:
+            return f"{_short(entry.because)} {_VERBS[entry.kind]}"
         case Kind.SCALED | Kind.HELD if entry.because is not None:
-            return _short(entry.because)
+            short = _short(entry.because)
+            return f"{who}: {short}" if isinstance(entry.because, r.VerticalUpdate) else short
         case Kind.KUBELET_RESTARTED:
             return f"the kubelet restarted{_after(_short(entry.because))}"
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
-            evicted = "evicted by the drain" if entry.kind is Kind.DRAINED else "cannot be evicted by the drain"
+            by = "" if entry.by is By.CONTROLLER else " by the drain"
+            evicted = f"evicted{by}" if entry.kind is Kind.DRAINED else f"cannot be evicted{by}"
             return f"{who} {evicted}{_after(_short(entry.because))}"
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
@@ -112,10 +116,10 @@ _VERBS = {
     Kind.DELETED: "deleted",
     Kind.RESIZED: "resized in place",
     Kind.RESIZE_PENDING: "not resized",
-    Kind.CORDONED: "cordoned",
-    Kind.UNCORDONED: "uncordoned",
-    Kind.DRAINED: "drained",
-    Kind.DRAIN_BLOCKED: "not drained",
+    Kind.CORDONED: "is cordoned",
+    Kind.UNCORDONED: "is uncordoned",
+    Kind.DRAINED: "is drained",
+    Kind.DRAIN_BLOCKED: "is not drained",
     Kind.REPLACED: "created by its controller",
     Kind.SCALED: "scaled",
     Kind.HELD: "not scaled",
@@ -127,9 +131,9 @@ _VERBS = {
     Kind.JOB_DELETED: "deleted",
     Kind.SUSPENDED: "suspended",
     Kind.RESUMED: "resumed",
-    Kind.LOST: "lost",
-    Kind.JOINED: "joined",
-    Kind.REMOVED: "removed",
+    Kind.LOST: "is lost",
+    Kind.JOINED: "has joined",
+    Kind.REMOVED: "is gone",
     Kind.TERMINATING: "stays Terminating",
     Kind.WATCHING: "is guarded",
     Kind.REPORTED: "reported to the API server",
@@ -215,16 +219,25 @@ def _short(because: r.Because | None) -> str:
         case r.NewConfiguration(fields=fields):
             return f"with another {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
-            retried = f", tried again every {seconds} s" if seconds else ""
-            return f"PodDisruptionBudget {budget} needs {desired} healthy pods and has {healthy}{retried}"
+            retried, pods = f", tried again every {seconds} s" if seconds else "", "pod" if desired == 1 else "pods"
+            return f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}{retried}"
         case r.DrainResult(evicted=evicted, seconds=took, errors=errors):
             return "; ".join(errors) or f"{evicted} {'pod' if evicted == 1 else 'pods'} evicted in {took:g} s"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"replaces {pod} ({why}){waited}"
+        case r.VerticalUpdate() as update:
+            return vertical(update)
         case r.AutoscalerDecision() as decision:
             return horizontal(decision)
-        case r.NodeGroupScaled() | r.NoNodeGroup() | r.NodeUnneeded() | r.NodeNeeded() | r.NodeRemovedFrom():
+        case (
+            r.NodeGroupScaled()
+            | r.NoNodeGroup()
+            | r.NodeUnneeded()
+            | r.NodeNeeded()
+            | r.NodeOfGroup()
+            | r.NodeRemovedFrom()
+        ):
             return of_nodes(because)
         case r.NodeUnreachable(node=node, seconds=seconds):
             lost = f"unreachable (tolerated for {seconds} s)" if seconds else "out of service"

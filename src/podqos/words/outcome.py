@@ -11,12 +11,19 @@ from podqos.words.services import services_headline
 
 
 def headline(summary: RunSummary) -> str:
-    """Return the outcome; pods that were neither killed nor evicted, and yet affected, are counted, too."""
-    killed = many(summary.oom_kills, "OOM kill")
-    evicted = many(summary.evictions, "eviction")
-    text = f"{killed}, {evicted}; {_pods(summary)}."
-    further = (services_headline(summary.services), jobs_headline(summary.jobs))
-    return " ".join([text[0].upper() + text[1:], *filter(None, further)])
+    """Return the outcome, the worst first: kills and evictions, or else what became of requests, Jobs and pods.
+
+    Pods that were neither killed nor evicted, and yet affected, are counted, too.
+    """
+    fatal = f"{many(summary.oom_kills, 'OOM kill')}, {many(summary.evictions, 'eviction')}"
+    further = [*filter(None, (services_headline(summary.services), jobs_headline(summary.jobs)))]
+    if summary.oom_kills or summary.evictions or (summary.untouched == summary.pods and not further):
+        return " ".join([_sentence(f"{fatal}; {_pods(summary)}"), *further])
+    return " ".join([*further, _sentence(_pods(summary)), _sentence(fatal)])
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def share_words(share: float) -> str:

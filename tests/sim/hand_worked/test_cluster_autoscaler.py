@@ -101,13 +101,13 @@ def enlarged(done: FinishedRun) -> list[tuple[float, str, int, int]]:
 
 def removed(done: FinishedRun) -> list[tuple[float, str]]:
     """Return which nodes were gone when."""
-    return [(entry.time_us / SECOND_US, entry.node) for entry in done.entries if entry.kind == "Removed"]
+    return [(entry.time_us / SECOND_US, entry.because.node) for entry in done.entries if entry.kind == "Removed"]
 
 
 def kept(done: FinishedRun) -> list[tuple[float, str, str]]:
     """Return which nodes were kept since when, and why."""
     return [
-        (entry.time_us / SECOND_US, entry.node, because.why)
+        (entry.time_us / SECOND_US, because.node, because.why)
         for entry in done.entries
         if isinstance(because := entry.because, NodeNeeded)
     ]
@@ -126,7 +126,8 @@ def test_nodes_are_added_at_the_first_scan_at_which_a_pending_pod_is_2_s_old():
     """
     done = ran(pods("web", 10))
     assert enlarged(done) == [(10.0, "worker", 1, 3)]
-    assert at(done, "Joined") == [(70.0, None, "worker-1"), (70.0, None, "worker-2")]
+    joined = [(entry.time_us / SECOND_US, entry.because.node) for entry in done.entries if entry.kind == "Joined"]
+    assert joined == [(70.0, "worker-1"), (70.0, "worker-2")]
     assert sum(1 for time, _, _ in at(done, "Started") if time == 70.0) == 6
 
 
@@ -295,7 +296,7 @@ spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
 def test_nodes_with_pods_are_removed_one_at_a_time_and_empty_ones_together():
     """4 workers, min 0: two have a pod of 1 core, two are empty. At 610 s both empty ones and one with a pod go."""
     done = ran(pods("web", 2), count=4, worker="min: 0, max: 4", duration="10m11s")
-    leaving = [entry.node for entry in done.entries if isinstance(entry.because, NodeUnneeded)]
+    leaving = [entry.because.node for entry in done.entries if isinstance(entry.because, NodeUnneeded)]
     moved = [entry.because.moved for entry in done.entries if isinstance(entry.because, NodeUnneeded)]
     assert len(leaving) == 3
     assert sum(map(bool, moved)) == 1

@@ -14,6 +14,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.reading.scenario_files import ScenarioReading, read_given_scenario
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.summary import run_summary
+from podqos.sim.variation import Variation, parse_assignment
 from podqos.words.journal import line
 
 FOREVER = {"cpu": "100"}
@@ -360,6 +361,26 @@ def test_max_unavailable_of_a_statefulset_is_ignored_and_said_to_be():
     assert sorted(story(simulate(reading.loaded()), *LIFE, since=1)) == sorted(UPDATES)
 
 
+@pytest.mark.parametrize(
+    ("policy", "deleted"),
+    [
+        # Two of four at a time: w-3 and w-2 at 50 s. In order, w-3 waits for w-2, and the update for both.
+        ("OrderedReady", [(50, 3), (50, 2), (63, 1), (63, 0)]),
+        # Created together at 53 s, both run at 58 s.
+        ("Parallel", [(50, 3), (50, 2), (58, 1), (58, 0)]),
+    ],
+)
+def test_with_its_feature_gate_max_unavailable_lets_a_statefulset_update_several_at_a_time(policy, deleted):
+    """``updateStatefulSetAfterInvariantEstablished``.
+
+    OrderedReady: w-2 is gone at 52 s, created at 53 s and runs at 58 s; only then w-3 is created, which runs at 63 s.
+    """
+    strategy = {"rollingUpdate": {"maxUnavailable": "50%"}}
+    sts = workload("StatefulSet", "w", 4, podManagementPolicy=policy, updateStrategy=strategy)
+    done = run_of(sts, events=[rolled_out("w", "50s")], featureGates={"MaxUnavailableStatefulSet": True})
+    assert sorted(story(done, "Deleted")) == sorted((float(time), f"Deleted w-{place}") for time, place in deleted)
+
+
 # ---- Deployments: rolling updates ------------------------------------------------------------------------------------
 
 
@@ -428,6 +449,24 @@ def test_a_deployment_replaces_a_pod_on_a_lost_node_when_it_is_deleted():
     """Lost at 100 s, noticed at 150 s, deleted at 450 s: inactive for its ReplicaSet, so replaced 1 s later."""
     done = run_of(workload("Deployment", "web", 1), duration="600s", events=[lost("node-0", "100s")])
     assert story(done, *LIFE, since=1) == [(451.0, "Replaced web-0-r1"), (456.0, "Started web-0-r1")]
+
+
+def test_a_drained_pod_of_a_deployment_is_replaced_while_it_stops_and_one_of_a_statefulset_afterwards():
+    """Drained at 50 s; both take 2 s to stop, and 3 s to be cleaned up.
+
+    The ReplicaSet does not count a pod that is being deleted: replaced at 51 s. w-0 is there until its kubelet has
+    removed it at 55 s, and created 1 s later.
+    """
+    parts = [{"workload": name, "nodes": ["node-0"]} for name in ("w", "web")]
+    timing = {"containerStart": "5s", "containerStop": "2s", "cleanUp": "3s"}
+    sets = workload("StatefulSet", "w", 1), workload("Deployment", "web", 1)
+    done = run_of(*sets, workloads=parts, timing=timing, events=[{"at": "50s", "drain": {"node": "node-0"}}])
+    assert story(done, "Replaced", "Stopped") == [
+        (51.0, "Replaced web-0-r1"),
+        (52.0, "Stopped w-0"),
+        (52.0, "Stopped web-0"),
+        (56.0, "Replaced w-0"),
+    ]
 
 
 # ---- Deployments: progress, rollback, scaling ------------------------------------------------------------------------
@@ -639,3 +678,26 @@ def test_a_strategy_that_the_api_server_rejects_is_an_error(kind, spec, field):
     reading = reading_of(workload(kind, "w", None, **spec))
     assert [problem.field.rpartition(".")[2] for problem in reading.problems] == [field]
     assert reading.scenario is None
+
+
+def test_a_what_if_holds_for_later_revisions_too():
+    """``memory@web=300Mi`` adds to the demand of both revisions: 300Mi, not only until 50 s."""
+    files = {
+        "scenario.yaml": {
+            "apiVersion": "podqos.dev/v1alpha1",
+            "kind": "Scenario",
+            "metadata": {"name": "test"},
+            "spec": {
+                "duration": "100s",
+                "nodes": [{"name": "node", "capacity": {"cpu": 4, "memory": "4Gi"}}],
+                "manifests": ["all.json"],
+                "events": [rolled_out("web", "50s")],
+            },
+        },
+        "all.json": workload("Deployment", "web", 1),
+    }
+    given = {name: json.dumps(value).encode() for name, value in files.items()}
+    read = read_given_scenario("scenario.yaml", given, Variation([parse_assignment("memory@web=300Mi")])).loaded()
+    [change] = read.workload_changes
+    assert change.template.demand_of(0, "main").anon_bytes == read.workloads[0].demand_of(0, "main").anon_bytes
+    assert change.template.demand_of(0, "main").anon_bytes.at(0) == 300 * 2**20

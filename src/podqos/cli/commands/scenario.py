@@ -121,7 +121,7 @@ def _validate(files: list[str]) -> int:
             code = EXIT_BAD_INPUT
             continue
         scenario = reading.scenario
-        nodes = sum(group.count for group in scenario.nodes)
+        nodes = sum(group.first_count for group in scenario.nodes)
         pods = sum(nodes if workload.kind == "DaemonSet" else workload.replicas for workload in scenario.workloads)
         seconds = scenario.duration_us / SECOND_US
         print(f"{reading.path}: {counted(nodes, 'node')}, {counted(pods, 'pod')}, {seconds:g} s")

@@ -32,9 +32,11 @@ from podqos.report.text.svg_elements import (
 )
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import PodSeries, SignalSeries
+from podqos.sim.services.outcome import ServiceOutcome, ServiceSample
 from podqos.wording import mebibytes
 from podqos.words.outcome import share_words
 from podqos.words.ranking import amount
+from podqos.words.services import latency
 
 _MEMORY = "memory.available"
 _ROW = 17
@@ -51,6 +53,8 @@ _DENIED = "#e59a9a"
 _SHORT = "#b3261e"
 _SHARE_HEIGHT = 100
 _MOST_SHARES = 6
+# The lines of services, the worst first.
+_SERVICES = ("#b3261e", "#1f6feb", "#9a6700", "#8250df", "#1a7f37", "#57606a")
 
 Scale = Callable[[float], float]
 Draw = Callable[[Plot, float], Iterator[str]]
@@ -95,6 +99,8 @@ def panels(plot: Plot) -> Iterator[Panel]:
                 yield _share_panel(plot)
         else:
             yield _signal_panel(plot, signals[name])
+    if plot.view.nodes[0] is node:
+        yield from _service_panels(plot)
     if node.looks:
         every = dict.fromkeys(f"every {span.every_us / SECOND_US:g} s" for span in node.looks)
         yield Panel("Kubelet checks", f"of its eviction thresholds, {', '.join(every)}", _CHECKS, _checks)
@@ -301,6 +307,58 @@ def _slowed(times_us: Sequence[int], series: PodSeries) -> list[tuple[int, int]]
 
 def _cpu(series: PodSeries) -> tuple[Sequence[int | None], Sequence[int | None]]:
     return series.cpu_wanted_milli, series.cpu_granted_milli
+
+
+# ---- services --------------------------------------------------------------------------------------------------------
+
+
+def _service_panels(plot: Plot) -> Iterator[Panel]:
+    """Yield how services answered, and how often not: those of the whole run, once."""
+    services = sorted(plot.view.summary.services, key=lambda service: (-service.errors, -(service.worst_p99_us or 0)))
+    shown = services[:_MOST_SHARES]
+    more = f"; the worst {_MOST_SHARES} of {len(services)}" if len(services) > _MOST_SHARES else ""
+    if any(service.worst_p99_us is not None for service in shown):
+        yield _service_panel(shown, "Latency of services", f"p99, a model{more}", lambda sample: sample.p99_us, latency)
+    if any(service.worst_errors_permille for service in shown):
+        note = f"requests refused, late or failed, a model{more}"
+        yield _service_panel(
+            shown, "Errors of services", note, lambda sample: sample.errors_permille, lambda value: f"{value / 10:g} %"
+        )
+
+
+def _service_panel(
+    services: Sequence[ServiceOutcome],
+    title: str,
+    note: str,
+    value: Callable[[ServiceSample], int | None],
+    words: Callable[[int], str],
+) -> Panel:
+    """Return one value of each service over time; between two samples the earlier one holds."""
+    courses = [[(sample.time_us, value(sample)) for sample in service.samples] for service in services]
+    highest = max((number for course in courses for _, number in course if number is not None), default=0) or 1
+
+    def draw(plot: Plot, top: float) -> Iterator[str]:
+        y = _linear(top, _SHARE_HEIGHT, highest * 1.08)
+        yield from _grid(y, range(0, highest + 1, max(1, _round_step(highest / 3))), words)
+        labels = []
+        for service, course, colour in zip(services, courses, _SERVICES, strict=False):
+            most = max((number for _, number in course if number is not None), default=0)
+            yield from _service_lines(plot, y, course, colour)
+            name = service.workload.partition("/")[2]
+            labels.append(_Words(y(most), f"{name}: {words(most)} at most", colour))
+        yield from _words(_apart(labels, top, top + _SHARE_HEIGHT))
+
+    return Panel(title, note, _SHARE_HEIGHT, draw)
+
+
+def _service_lines(plot: Plot, y: Scale, course: Sequence[tuple[int, int | None]], colour: str) -> Iterator[str]:
+    points: list[tuple[float, float]] = []
+    for (from_us, number), (to_us, _) in pairwise([*course, (plot.view.end_us, None)]):
+        if number is not None and to_us >= plot.from_us and from_us <= plot.to_us:
+            points += ((plot.x(time_us), y(number)) for time_us in (from_us, to_us))
+        if points and (number is None or to_us == plot.view.end_us):
+            yield f'<path clip-path="url(#c)" d="{path(points)}" fill="none" stroke="{colour}" stroke-width="2"/>'
+            points = []
 
 
 def _signal_panel(plot: Plot, series: SignalSeries) -> Panel:

@@ -21,6 +21,8 @@ from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plots_of
 from podqos.report.simulation.timeline import seconds
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, rect, sign, text, through
 
+# Headlines with more letters are written smaller.
+_LONG = 150
 _TOP = 92
 _TITLE = 24
 _BETWEEN = 42
@@ -79,7 +81,8 @@ def _head(plots: Sequence[Plot]) -> Iterator[str]:
     node = f", {plot.node.name}" if len(plots) == 1 < view.summary.nodes else ""
     yield text(LEFT, 32, view.name, size=20, weight=650, fill=INK)
     yield text(RIGHT, 32, f"{facts}{node}", anchor="end")
-    yield text(LEFT, 53, view.headline, size=13, fill=INK)
+    size = 13 if len(view.headline) <= _LONG else round(13 * _LONG / len(view.headline), 1)
+    yield text(LEFT, 53, view.headline, size=size, fill=INK)
     x = LEFT
     for qos_class in QOSClass:
         yield f'{rect(x, 64, 11, 11)} rx="3" fill="{palette.SHADES[qos_class][2]}"/>'

@@ -20,6 +20,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
 from podqos.sim.cluster.controllers.cron_job import CronJobController
+from podqos.sim.cluster.controllers.deployment import DeploymentController
 from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
@@ -98,7 +99,9 @@ class SimCluster:
         self._created: dict[str, Pod] = {}
         """By uid: pods that were resized, as they were created."""
         self._awaited: dict[str, Pod] = {}
-        """By uid: pods that are gone and whose controllers are about to replace them."""
+        """By uid: pods that are gone, or deleted, and whose controllers are about to replace them."""
+        self._replaced: set[str] = set()
+        """The uids of pods that still stop, and are replaced already."""
         self.services: Services | None = None
         """What answers requests; None if nothing does."""
         self.unreachable_us: dict[str, int] = {}
@@ -178,8 +181,8 @@ class SimCluster:
         if entry.kind is Kind.RESIZED and entry.pod is not None:
             pod, _ = self.pods[entry.pod.replace("/", "_", 1)]
             self.control_plane.resized(pod, pod)
-        if self.services is not None and entry.kind is not Kind.OVERLOADED:
-            self.services.disturbed()
+        if self.services is not None:
+            self.services.heard(entry)
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(self.uid_of(entry.pod))
         if self._actors is not None:
@@ -204,7 +207,10 @@ class SimCluster:
         """Write a journal entry about a pod, after the earlier ones of its node."""
         if node is not None:
             self.fleet.get(node)
-        self.entries.append(Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because))
+        entry = Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because)
+        self.entries.append(entry)
+        if self.services is not None:
+            self.services.heard(entry)
 
     def announce(self, kind: Kind, by: By, because: Because) -> None:
         """Write a journal entry about a whole workload."""
@@ -245,6 +251,8 @@ class SimCluster:
 
     def create(self, pod: Pod, replica: Replica, place: str | None = None) -> None:
         """Create a pod: the scheduler places it, unless it is bound to a node."""
+        if self._actors is not None and self.queue.now_us:
+            pod = self._actors.admitted(pod, replica.workload)
         if place is None:
             self._let_wait(pod, replica)
         else:
@@ -270,7 +278,8 @@ class SimCluster:
 
     def expected_pods(self) -> Iterable[Pod]:
         """Return the pods that should run, without those on idle nodes."""
-        return [pod for pod, _ in self.pods.values()] + list(self._awaited.values())
+        there = (pod for uid, (pod, _) in self.pods.items() if uid not in self._replaced and uid not in self._awaited)
+        return [*there, *self._awaited.values()]
 
     def healthy_pods(self) -> Iterator[Pod]:
         """Yield the pods whose containers all run and that are not being removed, without those on idle nodes."""
@@ -335,6 +344,10 @@ class SimCluster:
         self._why[uid] = why
         pod, name = self.pods[uid]
         self._tell(uid)
+        controller = self._controllers[id(self._replicas[uid].workload)]
+        if why != DELETED and name is not None and isinstance(controller, DeploymentController):
+            end = PodEnd(self._created.get(uid, pod), self._replicas[uid], name, why)
+            controller.deleted(end, self.queue.now_us)
         if name is None:
             self._forget(pod)
             return
@@ -347,6 +360,7 @@ class SimCluster:
         del self.pods[uid]
         self._why.pop(uid, None)
         self._given_up_us.pop(uid, None)
+        self._replaced.discard(uid)
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
@@ -363,6 +377,11 @@ class SimCluster:
     def pods_of(self, workload: ScenarioWorkload) -> Iterator[tuple[Pod, str | None]]:
         """Yield the pods of a workload and their nodes, in the order of creation, without those on idle nodes."""
         return (self.pods[uid] for uid, replica in self.in_order() if replica.workload is workload)
+
+    def answers(self, pod: str) -> bool:
+        """Whether a pod, by its key, answers requests."""
+        replica = self._replicas.get(pod.replace("/", "_", 1))
+        return replica is not None and replica.workload.service is not None
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod; None before it has heard of it."""
@@ -385,6 +404,8 @@ class SimCluster:
     def replaced(self, pod: Pod) -> None:
         """No longer count it."""
         del self._awaited[pod.metadata.uid]
+        if pod.metadata.uid in self.pods:
+            self._replaced.add(pod.metadata.uid)
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 

@@ -50,7 +50,9 @@ def seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMome
         for pod in world.pods.values()
         if not pod.is_gone
     )
-    usage = machine_usage(node.settings.spec, node.name, memory.system_working_set_bytes(now_us))
+    usage = machine_usage(
+        node.settings.spec, node.name, memory.system_working_set_bytes(now_us) - memory.seen_huge_bytes
+    )
     withheld = {
         (pod.uid, container.name): lacking[container.path]
         for pod in world.pods.values()
@@ -80,7 +82,7 @@ def _stats(pod: SimPod, now_us: int, cut_bytes: int) -> PodStats:
 
 def machine_usage(spec: MachineSpec, name: str, system_bytes: int) -> NodeUsage:
     """Return the machine of a node at a moment."""
-    return NodeUsage(spec.memory_bytes, spec.swap_bytes, name, system_bytes)
+    return NodeUsage(spec.memory_bytes, spec.swap_bytes, name, system_bytes, sum(spec.hugepages.values()))
 
 
 def container_usage(container: SimContainer, now_us: int, cut_bytes: int = 0) -> ContainerUsage:

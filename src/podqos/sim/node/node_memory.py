@@ -48,6 +48,8 @@ class NodeMemory:
         """By uid: pods with something in volumes in memory that a container left there."""
         self.system: dict[Kind, Allocation] = {}
         """What runs outside of pods."""
+        self.seen_huge_bytes = 0
+        """Huge pages that the kubelet counts as in use; up to 1.36 it takes them for available."""
         self.reclaimable = 0
         """How many hold page cache or could be swapped out; with none there is nothing to reclaim."""
         self._passed: list[MemoryGroup] = []
@@ -184,7 +186,8 @@ class NodeMemory:
 
     def system_working_set_bytes(self, time_us: int) -> int:
         """Return the working set outside of pods."""
-        return self.system_bytes(Kind.ANON, time_us) + self.system_bytes(Kind.ACTIVE_FILE, time_us)
+        seen = self.system_bytes(Kind.ANON, time_us) + self.system_bytes(Kind.ACTIVE_FILE, time_us)
+        return seen + self.seen_huge_bytes
 
     def members(self, group: MemoryGroup) -> Collection[SimContainer]:
         """Return the running containers whose memory is charged to a cgroup."""
@@ -246,7 +249,7 @@ class NodeMemory:
         self.usage.rouse(time_us)
         if self.machine.swap_bytes > self.swap_used_bytes():
             return True
-        files = (want for kind, want in self.system.items() if kind is not Kind.ANON)
+        files = (want for kind, want in self.system.items() if kind in {Kind.ACTIVE_FILE, Kind.INACTIVE_FILE})
         held = (
             allocation
             for container in self.running.values()

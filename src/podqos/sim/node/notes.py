@@ -8,7 +8,7 @@ later ones their place; and where memory is about to run out, the last moments b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct, field
@@ -16,16 +16,19 @@ from msgspec import Struct, field
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMLevel
 from podqos.agent.state import AgentState
+from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
+from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
-from podqos.sim.engine.gauge import FRACTION_BITS
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node.decisions import MOST_DECISIONS, seen_by_kernel, seen_by_kubelet
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
-from podqos.sim.node.pods import SimContainer
-from podqos.sim.node.recording import Moment, ThresholdLine, moment_of, threshold_lines
+from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.recording import Moment, PodMoment, ThresholdLine, threshold_lines
+from podqos.sim.node.resources import NodeResources, left_of
 from podqos.sim.scenario.scenario import MachineSpec
 from podqos.survival.counterfactual.kernel import KernelMoment
 from podqos.survival.counterfactual.kubelet import KubeletMoment
@@ -41,8 +44,10 @@ _AHEAD_US = 30 * SECOND_US
 """Memory that would run out so soon is about to."""
 _MARGIN_BITS = 8
 """So does what is within this part of all memory, as a power of two."""
-_WINDOW_US = 60 * SECOND_US
+_WINDOW_US = 30 * SECOND_US
 """How long moments before the kernel has to kill are kept."""
+_FIRST_PAIRS, _MORE_PAIRS = 32, 16
+"""So many pairs of moments are kept before memory runs out, and so many more for each workload that it takes."""
 
 
 class LaterKill(Struct, frozen=True, gc=False):
@@ -109,6 +114,48 @@ class NodeNotes(Struct):
     evictions: dict[int, KubeletMoment] = field(default_factory=dict)
     kills: list[FirstKill | LaterKill] = field(default_factory=list)
     """In their order."""
+
+
+class _Glimpse(Struct, frozen=True, gc=False):
+    """What eviction ranks by, of a node at a time: much less than a moment, and enough to know which pod is first."""
+
+    time_us: int
+    left: dict[Signal, SignalObservation]
+    pods: list[tuple[SimPod, int, list[tuple[str, int, int, int]]]]
+    """With what ended containers left in memory, and of each that runs: private memory, active files, tmpfs."""
+
+    def moment(self) -> Moment:
+        """Return it as a moment; what was not looked at is zero."""
+        available = self.left[Signal.MEMORY].available
+        pods = {
+            pod.key: PodMoment(
+                tuple(
+                    ContainerUsage(name, anon_bytes=anon, active_file_bytes=active, tmpfs_bytes=tmpfs)
+                    for name, anon, active, tmpfs in running
+                ),
+                kept_bytes=kept,
+            )
+            for pod, kept, running in self.pods
+        }
+        return Moment(self.time_us, available, available, 0, pods, self.left)
+
+
+def _glimpse(world: NodeResources, time_us: int) -> _Glimpse:
+    pods = []
+    for pod in world.pods.values():
+        if not pod.is_gone:
+            running = [
+                (
+                    container.name,
+                    0 if container.anon is None else container.anon.at(time_us),
+                    0 if container.active_file is None else container.active_file.at(time_us),
+                    container.tmpfs_bytes(time_us) if container.tmpfs else 0,
+                )
+                for container in pod.containers.values()
+                if container.is_running
+            ]
+            pods.append((pod, pod.kept_bytes(time_us) if pod.kept else 0, running))
+    return _Glimpse(time_us, left_of(world.memory_gauges(), time_us), pods)
 
 
 class _Reading(Struct, frozen=True, gc=False):
@@ -222,6 +269,7 @@ class _Following:
         "_has_read_before",
         "_least",
         "_most",
+        "_pairs_left",
         "_recent",
         "_seen",
         "_seen_asleep",
@@ -254,7 +302,9 @@ class _Following:
         self._everywhere = everywhere
         self._told = len(everywhere)
         """How much of that has been read."""
-        self._recent: list[Moment] = []
+        self._recent: list[_Glimpse] = []
+        self._pairs_left = _FIRST_PAIRS
+        """How many times two moments may still be kept."""
         self._has_read_before = False
         self._seen: tuple[int, ...] = ()
         self._seen_asleep: tuple[Allocation, ...] = ()
@@ -327,13 +377,13 @@ class _Following:
         """Keep how a node looks whose memory is about to run out."""
         usage = self._usage
         used = usage.base + usage.slope * (now_us - usage.since_us)
-        if used + max(0, usage.slope) * _AHEAD_US < self._full:
+        if self._pairs_left == 0 or used + max(0, usage.slope) * _AHEAD_US < self._full:
             return
+        self._pairs_left -= 1
         recent = self._recent
         if recent and recent[-1].time_us != since_us:
             recent.clear()
-        recent += (moment_of(self.node, since_us), moment_of(self.node, now_us))
-        self.kept.notes.pods.update((pod.key, pod.pod) for pod in self.node.world.pods.values())
+        recent += (_glimpse(self.node.world, time_us) for time_us in (since_us, now_us))
         while len(recent) > 2 and recent[2].time_us < now_us - _WINDOW_US:
             del recent[:2]
 
@@ -361,9 +411,7 @@ class _Following:
             return
         cpu = self.node.world.cpu
         system = 0 if cpu.system is None else cpu.system.at(time_us)
-        granted = None
-        if cpu.is_throttled:
-            granted = sum(cpu.granted_milli(time_us).values())
+        granted = sum(cpu.granted_milli(time_us).values()) if cpu.is_throttled else None
         used = tuple([gauge.base + gauge.slope * (time_us - gauge.since_us) for gauge in self._gauges])
         asleep = () if self._columns is None else self._columns.asleep
         self._add(_Reading(time_us, used, asleep, time_us, system, granted))
@@ -387,7 +435,10 @@ class _Following:
         seen = seen_by_kernel(node, group, node.now_us)
         notes.pods.update((used.pod.key, used.pod) for used in seen.snapshot.pods)
         is_known = group.level is OOMLevel.NODE and self._recent and self._recent[-1].time_us == self.now_us
-        before = tuple(self._recent) if is_known else ()
+        before = tuple(glimpse.moment() for glimpse in self._recent) if is_known else ()
+        notes.pods.update((pod.key, pod.pod) for glimpse in self._recent for pod, _, _ in glimpse.pods)
+        if group.level is OOMLevel.NODE:
+            self._pairs_left += _MORE_PAIRS
         notes.kills.append(FirstKill(seen, before))
 
     def evicted(self, pod: str, workload: str) -> None:
@@ -419,7 +470,7 @@ class _Following:
         """Return the notes, with what slept."""
         notes, readings = self.kept.notes, self.kept.readings
         gauges = self._gauges if with_cpu else self._gauges[:-1]
-        used = [_awake(reading, gauges) for reading in readings]
+        used = [*_awake(readings, gauges)]
         notes.times_us = [reading.time_us for reading in readings]
         notes.left = {
             signal: [self._capacity[index] - (row[index] >> FRACTION_BITS) for row in used]
@@ -427,6 +478,8 @@ class _Following:
         }
         notes.capacity = dict(zip(self._signals, self._capacity, strict=True))
         notes.extents = {signal: self.extent(signal) for signal in self._signals}
+        if not with_cpu:
+            return notes
         wanted = [
             (row[-1] >> FRACTION_BITS) - reading.system_milli for row, reading in zip(used, readings, strict=True)
         ]
@@ -438,14 +491,19 @@ class _Following:
         return notes
 
 
-def _awake(reading: _Reading, gauges: Sequence[object]) -> list[int]:
-    """Return what was in use, what slept included."""
-    used = list(reading.used)
+def _awake(readings: Sequence[_Reading], gauges: Sequence[Gauge]) -> Iterator[list[int]]:
+    """Yield what was in use, what slept included."""
     places = {id(gauge): place for place, gauge in enumerate(gauges)}
-    for part in reading.asleep:
-        at = [places[id(gauge)] for gauge in part.gauges if id(gauge) in places]
-        if at:
+    known: tuple[Allocation, ...] = ()
+    counted: list[tuple[Allocation, list[int]]] = []
+    for reading in readings:
+        used = list(reading.used[: len(gauges)])
+        if reading.asleep is not known:
+            known = reading.asleep
+            both = ((part, [places[id(gauge)] for gauge in part.gauges if id(gauge) in places]) for part in known)
+            counted = [(part, at) for part, at in both if at]
+        for part, at in counted:
             own = part.unseen(reading.time_us, reading.bent_us)
             for place in at:
                 used[place] += own
-    return used
+        yield used

@@ -39,6 +39,7 @@ class SimContainer:
         "first_pid",
         "fixed_processes",
         "groups",
+        "huge",
         "inactive_file",
         "is_running",
         "lost_processes",
@@ -69,6 +70,7 @@ class SimContainer:
         self.anon: Allocation | None = None
         self.active_file: Allocation | None = None
         self.inactive_file: Allocation | None = None
+        self.huge: Allocation | None = None
         self.pids: Allocation | None = None
         self.cpu: Allocation | None = None
         self.service: PodService | None = None

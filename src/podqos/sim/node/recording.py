@@ -149,6 +149,8 @@ class Recorder:
         """Nodes that have changed, and when: their new state is recorded before the next event."""
         self._states: dict[str, AgentState] = {}
         """By node: the state of its agent before the current event."""
+        self._wants: dict[str, int] = {}
+        """By node: how often services there had wanted other amounts of CPU before it."""
         self._perhaps: dict[str, tuple[Moment, tuple[Pod, ...]]] = {}
         """By node: how it looked before an event that may be about others, and its pods."""
         self._machines: dict[str, SimNode] = {}
@@ -162,7 +164,7 @@ class Recorder:
         for name in tuple(self._changed):
             self._settle(name)
         for name, node in self._machines.items():
-            _end_looks_of_lost(self._records[name], node)
+            _end_of_lost(self._records[name], node)
         return self._records
 
     def records(self, node: str) -> bool:
@@ -172,9 +174,9 @@ class Recorder:
     def before(self, node: SimNode, now_us: int, *, perhaps: bool = False) -> None:
         """Look at a node before something happens there, or perhaps only to others."""
         record = self._record(node)
+        self._keep_last(node.name)
         if self._machines.get(node.name) is not node:
             self._follow_looks(record, node, now_us)
-        self._keep_last(node.name)
         changed = self._changed.get(node.name)
         if changed is not None and changed[1] < now_us:
             self._settle(node.name)
@@ -184,6 +186,7 @@ class Recorder:
             else:
                 self._take(record, node, now_us)
         self._states[node.name] = node.state
+        self._wants[node.name] = node.world.cpu.wants
 
     def _follow_looks(self, record: NodeRecord, node: SimNode, now_us: int) -> None:
         """Note the first look of a machine that has just come while it is still ahead.
@@ -192,7 +195,8 @@ class Recorder:
         """
         earlier = self._machines.get(node.name)
         if earlier is not None:
-            _end_looks_of_lost(record, earlier)
+            _end_of_lost(record, earlier)
+            record.moments.append(_nothing(record, now_us))
         self._machines[node.name] = node
         node.world.before_kill.append(partial(self._before_kill, node))
         _note_looks(record, node, now_us)
@@ -209,7 +213,7 @@ class Recorder:
         _note_looks(record, node, now_us)
         seen = self._perhaps.pop(node.name, None)
         if seen is not None:
-            if node.state is self._states[node.name]:
+            if node.state is self._states[node.name] and node.world.cpu.wants == self._wants[node.name]:
                 return
             self._add(record, *seen)
         if record.moments and record.moments[-1].time_us == now_us:
@@ -284,10 +288,20 @@ def _note_looks(record: NodeRecord, node: SimNode, now_us: int) -> None:
         looks.append(LookSpan(next_us, next_us))
 
 
-def _end_looks_of_lost(record: NodeRecord, node: SimNode) -> None:
-    """Note that the kubelet of a lost machine looks no more; at one moment machines are lost before it looks."""
-    if node.lost_us is not None:
-        _end_looks(record, node.lost_us if node.looked_us == node.lost_us else node.lost_us - 1)
+def _end_of_lost(record: NodeRecord, node: SimNode) -> None:
+    """Note that nothing runs on a lost machine; at one moment machines are lost before the kubelet looks."""
+    if node.lost_us is None:
+        return
+    _end_looks(record, node.lost_us if node.looked_us == node.lost_us else node.lost_us - 1)
+    if record.moments and record.moments[-1].time_us <= node.lost_us and record.moments[-1].pods:
+        record.moments.append(_nothing(record, node.lost_us))
+
+
+def _nothing(record: NodeRecord, time_us: int) -> Moment:
+    """Return a machine on which nothing runs."""
+    total_bytes = record.spec.memory_bytes
+    left = record.moments[-1].left if record.moments else {}
+    return Moment(time_us, total_bytes, total_bytes, system_bytes=0, pods={}, left=left)
 
 
 def _end_looks(record: NodeRecord, now_us: int) -> None:
@@ -317,7 +331,7 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
         available_bytes=memory.machine.total_bytes - working_set_bytes(world, now_us),
-        system_bytes=memory.system_working_set_bytes(now_us),
+        system_bytes=memory.system_working_set_bytes(now_us) - memory.seen_huge_bytes,
         pods={pod.key: _pod(pod, granted, now_us) for pod in world.pods.values() if not pod.is_gone},
         left=left_of(world.signals(), now_us),
     )
@@ -349,8 +363,13 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     )
 
 
+def working_set_of(pod: PodMoment) -> int:
+    """Return what the kubelet counts for a pod at a moment."""
+    return pod.kept_bytes + sum([container.working_set_bytes for container in pod.containers])
+
+
 def _usage(pod: Pod, moment: PodMoment) -> PodUsage:
-    working_set = moment.kept_bytes + sum(container.working_set_bytes for container in moment.containers)
+    working_set = working_set_of(moment)
     metadata = pod.metadata
     reference = PodReference(metadata.name, metadata.namespace, metadata.uid)
     stats = PodStats(reference, memory=MemoryStats(working_set_bytes=working_set))

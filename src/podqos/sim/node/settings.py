@@ -69,6 +69,7 @@ def capacity_of(spec: MachineSpec) -> ResourceList:
         MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
         EPHEMERAL_STORAGE: Quantity.of_units(spec.nodefs.capacity_bytes, "BinarySI"),
         PID: Quantity.of_units(spec.max_pids),
+        **{name: Quantity.of_units(amount, "BinarySI") for name, amount in spec.hugepages.items()},
     }
 
 

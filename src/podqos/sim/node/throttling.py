@@ -55,6 +55,8 @@ class NodeCpu:
         self._clock = clock
         self.system: Allocation | None = None
         self.wanted = Gauge()
+        self.wants = 0
+        """How often a service has wanted another amount."""
         self.running: dict[str, SimContainer] = {}
         """The containers that want CPU, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
@@ -168,6 +170,7 @@ class NodeCpu:
             curve = constant(cpu_milli)
             self.ledger.catch_up(self._tree, now_us)
             container.cpu.turn_to(curve, now_us)
+            self.wants += 1
             self.ledger.turn_to(container, curve, now_us)
             self.look(now_us)
 

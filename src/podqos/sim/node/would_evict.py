@@ -112,27 +112,28 @@ def place_of(
 
     ``denied`` is what containers, by path, ask for at this moment and do not get.
     """
-    policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
-    there = [pod for pod in pods if not pod.is_gone]
-    lacking = {pod.uid: sum(denied.get(container.path, 0) for container in pod.running) for pod in there if denied}
-    used = {pod.uid: pod.working_set_bytes(time_us) - lacking.get(pod.uid, 0) for pod in there}
-    if policy is not Policy.KUBELET:
-        stats = {uid: PodStats(memory=MemoryStats(working_set_bytes=size)) for uid, size in used.items()}
-        evictable = [
-            ranked.pod.metadata.uid
-            for ranked in rank((pod.pod for pod in there), stats, ranking)
-            if ranked.spared is None
-        ]
-        return evictable.index(victim.uid) + 1 if victim.uid in evictable else None
-    if victim.is_critical:
+    if victim.is_critical or victim.is_gone:
         return None
-    keyed = {}
+
+    def used_bytes(pod: SimPod) -> int:
+        size_bytes = pod.working_set_bytes(time_us)
+        return size_bytes - sum(denied.get(container.path, 0) for container in pod.running) if denied else size_bytes
+
+    there = [pod for pod in pods if not pod.is_gone]
+    if (ranking.policy or Policy(ranking.profile.eviction_ranking)) is not Policy.KUBELET:
+        stats = {pod.uid: PodStats(memory=MemoryStats(working_set_bytes=used_bytes(pod))) for pod in there}
+        order = rank((pod.pod for pod in there), stats, ranking)
+        evictable = [ranked.pod.metadata.uid for ranked in order if ranked.spared is None]
+        return evictable.index(victim.uid) + 1 if victim.uid in evictable else None
+    keyed = []
+    own = None
     for index, pod in enumerate(there):
         if not pod.is_critical:
-            excess = used[pod.uid] * NANOS - pod.request_nanos
-            keyed[pod.uid] = excess <= 0, pod.priority, -excess, index
-    own = keyed.get(victim.uid)
-    return None if own is None else 1 + sum(key < own for key in keyed.values())
+            excess = used_bytes(pod) * NANOS - pod.request_nanos
+            keyed.append((excess <= 0, pod.priority, -excess, index))
+            if pod is victim:
+                own = keyed[-1]
+    return None if own is None else 1 + sum([key < own for key in keyed])
 
 
 # The criteria that the parts of a key belong to.

@@ -16,7 +16,7 @@ from podqos.controllers.rollout_spec import RolloutSpec
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
-from podqos.model.autoscaling import HorizontalPodAutoscaler
+from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -73,6 +73,8 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     config: KubeletConfiguration = KubeletConfiguration()
     placement_config: KubeletConfiguration | None = None
     """The settings that say what pods may request, where placement is held: those from before a change."""
+    hugepages: Mapping[str, int] = {}
+    """By resource (``hugepages-2Mi``): bytes of memory set aside for them."""
     images: tuple[str, ...] = ()
     """Images that are there from the start, besides those of the first pods."""
     image_bytes_per_second: int = DEFAULT_IMAGE_BANDWIDTH
@@ -96,6 +98,11 @@ class NodeGroup(Struct, frozen=True):
     """By how much each next node's eviction loop runs later than the one before, within the same ten seconds."""
     present: int | None = None
     """How many of them are there at the start, the first ones; None is all."""
+
+    @property
+    def first_count(self) -> int:
+        """How many of them are there at the start."""
+        return self.count if self.present is None else self.present
 
     def name_of(self, index: int) -> str:
         """Return the name of a node of the group."""
@@ -271,6 +278,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
     autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
     """Each with a workload of the scenario as its target, of which there is one per workload."""
+    vertical_autoscalers: tuple[VerticalPodAutoscaler, ...] = ()
+    """The same; those that only recommend are left out."""
     cluster_autoscaler: ClusterAutoscaler | None = None
     profile: Profile = LATEST
     policy: Policy | None = None
@@ -285,13 +294,15 @@ class Scenario(Struct, frozen=True, kw_only=True):
     @property
     def has_actors(self) -> bool:
         """Whether something changes workloads or nodes by what it measures."""
-        return bool(self.autoscalers) or self.cluster_autoscaler is not None
+        return bool(self.autoscalers or self.vertical_autoscalers) or self.cluster_autoscaler is not None
 
     @property
     def actor_names(self) -> Iterator[str]:
         """The autoscalers, each as ``Kind namespace/name``."""
         for autoscaler in self.autoscalers:
             yield f"HorizontalPodAutoscaler {autoscaler.metadata.namespace}/{autoscaler.metadata.name}"
+        for vertical in self.vertical_autoscalers:
+            yield f"VerticalPodAutoscaler {vertical.metadata.namespace}/{vertical.metadata.name}"
         if self.cluster_autoscaler is not None:
             yield "cluster autoscaler"
 

@@ -60,6 +60,10 @@ class Capacity(Part, frozen=True):
     swap: Quantity = ZERO
     pids: Quantity | None = None
     """Process ids; absent: 4194304."""
+    hugepages_2mi: Quantity = field(default=ZERO, name="hugepages-2Mi")
+    """Memory set aside as huge pages of 2Mi when the machine boots: pods request it by this name."""
+    hugepages_1gi: Quantity = field(default=ZERO, name="hugepages-1Gi")
+    """The same of 1Gi."""
 
 
 class FilesystemPart(Part, frozen=True):
@@ -191,6 +195,8 @@ class DemandPart(Part, frozen=True):
     logs_inodes: Shape = Shape()
     volumes: dict[str, VolumePart] = field(default_factory=dict)
     """By name of the volume."""
+    huge_pages: Shape = Shape()
+    """Memory in huge pages, of the size that its limits name. Beyond its limit the container ends with SIGBUS."""
     exits: ExitPart | None = None
     service: ServicePart | None = None
     """Requests that it answers, for the whole workload; not with cpu."""
@@ -344,6 +350,8 @@ class ScenarioSpec(Part, frozen=True):
     """How pods are ranked for eviction; absent: as in the Kubernetes version."""
     enable_admission_plugins: tuple[AdmissionPlugin, ...] = ()
     """Of the API server, enabled besides the default ones."""
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    """Of the API server and the controllers, where they differ from the defaults: MaxUnavailableStatefulSet."""
     namespace: str = "default"
     """For objects in the manifests without one."""
     manifests: tuple[str, ...] = ()

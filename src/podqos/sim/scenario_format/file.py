@@ -11,14 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from podqos.controllers.rollout_spec import GATES
 from podqos.errors import InputError
 from podqos.manifest.contents import Locate
+from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
 from podqos.manifest.times import read_time
-from podqos.model.autoscaling import HorizontalPodAutoscaler
+from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
@@ -62,6 +64,13 @@ class FileReading(Struct, frozen=True):
         return Problem(self.source, line, column, finding.severity, field, finding.what, finding.fix)
 
 
+class Autoscalers(Struct, frozen=True):
+    """The autoscalers among the manifests, each with a workload of them as its target."""
+
+    horizontal: tuple[HorizontalPodAutoscaler, ...] = ()
+    vertical: tuple[VerticalPodAutoscaler, ...] = ()
+
+
 class Materials(Struct, frozen=True):
     """Contents of the files that a scenario refers to. Unreadable ones are left out and reported elsewhere."""
 
@@ -72,7 +81,7 @@ class Materials(Struct, frozen=True):
     """By the path that the scenario names."""
     samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
     """Reads a file of samples; raises ``InputError``."""
-    autoscalers: tuple[HorizontalPodAutoscaler, ...] = ()
+    autoscalers: Autoscalers = Autoscalers()
     revisions: Mapping[int, StatedRevision] = {}
     """By place among the events: what a rollout makes of a workload."""
 
@@ -131,6 +140,9 @@ class _Resolution:
             self._report(("spec", "duration"), "Required value", "such as 30s or 24h")
         if not spec.nodes:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
+        for gate in spec.feature_gates:
+            if gate not in GATES:
+                self._report(("spec", "featureGates", gate), f'unknown feature gate "{gate}"', suggestion(gate, GATES))
         profile = self._profile()
         kubelets = self._materials.kubelets
         scaling = ClusterAutoscalerReader(spec.cluster_autoscaler, self._report)
@@ -145,6 +157,7 @@ class _Resolution:
         resizes = ResizeEventReader(workloads, profile, self._report)
         readers = {**changes.readers, **kubelet_events.readers, **resizes.readers}
         events = tuple(EventReader(names, self._report, readers).happenings(spec.events))
+        kept = self._kept(workloads)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
@@ -156,21 +169,28 @@ class _Resolution:
             happenings=tuple(event for event in events if not isinstance(event, WorkloadChange)),
             workload_changes=changes.numbered(event for event in events if isinstance(event, WorkloadChange)),
             budgets=self._materials.budgets,
-            autoscalers=self._autoscalers(workloads),
+            autoscalers=kept.horizontal,
+            vertical_autoscalers=kept.vertical,
             cluster_autoscaler=scaling.autoscaler(nodes, workloads),
             profile=profile,
             policy=spec.eviction_policy,
             options=self._options(),
         )
 
-    def _autoscalers(self, workloads: Sequence[ScenarioWorkload]) -> tuple[HorizontalPodAutoscaler, ...]:
+    def _kept(self, workloads: Sequence[ScenarioWorkload]) -> Autoscalers:
         """Return the autoscalers of workloads that a controller keeps."""
         left = {(workload.namespace, workload.kind, workload.name) for workload in workloads if not workload.recreate}
-        for autoscaler in self._materials.autoscalers:
-            if autoscaler.workload in left:
-                what = f"the HorizontalPodAutoscaler {autoscaler.metadata.name} is ignored: nothing creates its pods"
+        found = self._materials.autoscalers
+        every = [(known.metadata.name, known.workload) for known in found.horizontal]
+        every += [(known.metadata.name, known.workload) for known in found.vertical]
+        for name, workload in every:
+            if workload in left:
+                what = f"the autoscaler {name} is ignored: nothing creates its pods"
                 self._warn(("spec", "workloads"), what, "leave out recreate: false")
-        return tuple(known for known in self._materials.autoscalers if known.workload not in left)
+        return Autoscalers(
+            tuple(autoscaler for autoscaler in found.horizontal if autoscaler.workload not in left),
+            tuple(autoscaler for autoscaler in found.vertical if autoscaler.workload not in left),
+        )
 
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
         self.findings.append(FieldProblem(path, what, fix))

@@ -88,6 +88,7 @@ class NodeReader:
             dead_container_bytes=part.reclaimable.dead_containers.value,
             system=self._system(part, (*path, "system")),
             config=self._kubelet(part, (*path, "kubelet")),
+            hugepages=self._hugepages(part, (*path, "capacity")),
             images=part.images,
             image_bytes_per_second=self._bandwidth(part.image_bandwidth, (*path, "imageBandwidth")),
             labels=part.labels,
@@ -105,6 +106,17 @@ class NodeReader:
             self._report(path, what, f"such as {example}")
             return Quantity.of_units(1)
         return amount
+
+    def _hugepages(self, part: NodePart, path: FieldPath) -> dict[str, int]:
+        capacity = part.capacity
+        sizes = {"hugepages-2Mi": (capacity.hugepages_2mi, 2 << 20), "hugepages-1Gi": (capacity.hugepages_1gi, 1 << 30)}
+        for name, (amount, size) in sizes.items():
+            if amount.sign < 0 or amount.value % size:
+                self._report((*path, name), "must be whole huge pages", f"such as {name.partition('-')[2]}")
+        pages = {name: amount.value for name, (amount, _) in sizes.items() if amount.sign > 0}
+        if capacity.memory is not None and sum(pages.values()) >= capacity.memory.value:
+            self._report(path, "huge pages take all memory", "they are part of it: less of them, or more memory")
+        return pages
 
     def _bandwidth(self, amount: Quantity | None, path: FieldPath) -> int:
         return DEFAULT_IMAGE_BANDWIDTH if amount is None else self._required(amount, path, "100Mi").value

@@ -13,7 +13,15 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NodeGroupScaled, NodeNeeded, NodeRemovedFrom, NodeUnneeded, NoNodeGroup
+from podqos.agent.reasons import (
+    Because,
+    NodeGroupScaled,
+    NodeNeeded,
+    NodeOfGroup,
+    NodeRemovedFrom,
+    NodeUnneeded,
+    NoNodeGroup,
+)
 from podqos.agent.shutdown import grace_seconds_of
 from podqos.controllers.eviction_api import EvictionOutcome
 from podqos.controllers.node_groups import EXPENDABLE_BELOW, VERY_NEW_US, GroupState, ScaleUp, scale_up, to_help
@@ -141,7 +149,7 @@ class ClusterAutoscalerActor:
             compared={option.group: round(option.waste * 50) for option in found.options},
             provision_seconds=group.spec.provision_us / SECOND_US,
         )
-        self._write("", Kind.SCALED, because)
+        self._write(Kind.SCALED, because)
         for name in names:
             self._cluster.plan(now_us + group.spec.provision_us, partial(self._join, name))
         return False
@@ -162,11 +170,12 @@ class ClusterAutoscalerActor:
         if said != self._said:
             self._said = said
             refused = {name: why.value for name, why in found.refused}
-            self._write("", Kind.HELD, NoNodeGroup(tuple(view.key for view in pods), refused))
+            self._write(Kind.HELD, NoNodeGroup(tuple(view.key for view in pods), refused))
 
     def _join(self, name: str, _: int) -> None:
-        self._group_of[name].joined(name)
-        self._write(name, Kind.JOINED, None)
+        group = self._group_of[name]
+        group.joined(name)
+        self._write(Kind.JOINED, NodeOfGroup(name, group.name))
         self._cluster.join(name)
 
     # ---- fewer nodes ---------------------------------------------------------------------------------------------
@@ -218,7 +227,7 @@ class ClusterAutoscalerActor:
         self._stays[stays.node] = said
         why = stays.why.value if stays.blocking is None else stays.blocking.value
         percent = round(stays.used.share * 100)
-        self._write(stays.node, Kind.HELD, NodeNeeded(stays.used.resource, percent, why, stays.pod))
+        self._write(Kind.HELD, NodeNeeded(stays.node, stays.used.resource, percent, why, stays.pod))
 
     def _remove(self, nodes: Iterable[Removable], now_us: int) -> None:
         drained_now = sum(self._removing.values())
@@ -235,6 +244,7 @@ class ClusterAutoscalerActor:
             group = self._group_of[node.node]
             group.leaving(node.node)
             because = NodeUnneeded(
+                node=node.node,
                 group=group.name,
                 before=group.size + 1,
                 after=group.size,
@@ -243,7 +253,7 @@ class ClusterAutoscalerActor:
                 seconds=(now_us - self._unneeded.pop(node.node)) / SECOND_US,
                 moved=tuple(view.key for view in node.moved),
             )
-            self._write(node.node, Kind.SCALED, because)
+            self._write(Kind.SCALED, because)
             self._cluster.control_plane.removed(node.node)
             self._cluster.plan(now_us + DELAY_AFTER_TAINT_US, partial(self._drain, node, now_us))
 
@@ -278,8 +288,9 @@ class ClusterAutoscalerActor:
     def _gone(self, name: str) -> None:
         del self._removing[name]
         self._stays.pop(name, None)
-        self._group_of[name].gone(name)
-        self._write(name, Kind.REMOVED, None)
+        group = self._group_of[name]
+        group.gone(name)
+        self._write(Kind.REMOVED, NodeOfGroup(name, group.name))
         self._cluster.remove_node(name)
 
     def _give_up(self, name: str, now_us: int) -> None:
@@ -288,7 +299,7 @@ class ClusterAutoscalerActor:
         self._failed_us = now_us
         self._group_of[name].kept(name)
         self._cluster.control_plane.kept(name)
-        self._write(name, Kind.HELD, NodeNeeded(why="EvictionTimedOut"))
+        self._write(Kind.HELD, NodeNeeded(name, why="EvictionTimedOut"))
 
     def _kind(self, uid: str) -> str:
         """Return the kind of a pod's workload; idle nodes' pods are known to the fleet only."""
@@ -299,8 +310,8 @@ class ClusterAutoscalerActor:
                 self._idle_kinds[pod.metadata.uid] = replica.workload.kind
         return self._idle_kinds[uid]
 
-    def _write(self, node: str, kind: Kind, because: Because | None) -> None:
-        self._cluster.write(Entry(self._cluster.queue.now_us, node, kind, None, None, By.CONTROLLER, because))
+    def _write(self, kind: Kind, because: Because) -> None:
+        self._cluster.write(Entry(self._cluster.queue.now_us, "", kind, None, None, By.CONTROLLER, because))
 
 
 class _Group:

@@ -42,7 +42,8 @@ class Measuring:
         """By key of a pod: when its kubelet accepted it."""
         self._ready: dict[str, tuple[bool, int]] = {}
         """By key of a pod: whether it is ready, and since when."""
-        cluster.queue.plan(0, CLUSTER, EventPriority.REST, self._begin)
+        if self._workloads:
+            cluster.queue.plan(0, CLUSTER, EventPriority.REST, self._begin)
 
     def _begin(self, now_us: int) -> None:
         for workload in self._workloads:
@@ -88,7 +89,7 @@ class Measuring:
     def saw(self, entry: Entry) -> None:
         """Take note of an entry of the journal."""
         key = entry.pod
-        if key is None or entry.kind not in _STATUS:
+        if key is None or not self._workloads or entry.kind not in _STATUS:
             return
         now_us = entry.time_us or LONG_AGO_US
         if entry.kind is Kind.ADMITTED:
@@ -106,6 +107,10 @@ class Measuring:
     def _record(self, key: str) -> PodRecord | None:
         uid = key.replace("/", "_", 1)
         return self._cluster.record_of(uid) if uid in self._cluster.pods else None
+
+    def started_us(self, key: str) -> int | None:
+        """Return when the kubelet of a pod accepted it."""
+        return self._started_us.get(key)
 
     def pods(self, workload: ScenarioWorkload, resource: str, container: str, now_us: int) -> list[MeasuredPod]:
         """Return the pods of a workload with their usage of a resource, or that of one of their containers."""

@@ -23,6 +23,9 @@ class ActedCluster(ControlledCluster, BudgetedCluster, Protocol):
     def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
         """Delete a pod, by default with its own grace period; a pending one is gone at once."""
 
+    def resize(self, uid: str, pod: Pod) -> None:
+        """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""
+
     def join(self, name: str) -> None:
         """Let a node join."""
 

@@ -24,6 +24,7 @@ from podqos.controllers.stateful_sets import (
 from podqos.model.pod import Pod
 from podqos.sim.cluster.controllers.controller import (
     DELETED,
+    DRAINED,
     NODE_LOST,
     PREEMPTED,
     ControlledCluster,
@@ -35,7 +36,7 @@ from podqos.sim.scenario.replicas import Replica, again, is_bound, pod_of
 from podqos.sim.scenario.scenario import ScenarioWorkload, WorkloadRollout
 
 # Ends after which the pod object is gone; others leave a failed pod, which the controller deletes.
-_GONE = frozenset({DELETED, NODE_LOST, PREEMPTED})
+_GONE = frozenset({DELETED, NODE_LOST, PREEMPTED, DRAINED})
 
 
 class _Vacant(Struct, frozen=True, gc=False):
