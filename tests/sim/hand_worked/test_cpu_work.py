@@ -297,7 +297,7 @@ def test_the_headline_says_how_many_pods_were_slowed_and_how_much(scenario, caps
     path = scenario([pod("a"), pod("b"), pod("c")], demands, seconds=20)
     assert main(["simulate", path]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "No OOM kills, no evictions; 2 of 3 pods slowed, worst to 50 %."
+    assert lines[1] == "2 of 3 pods slowed, worst to 50 %. No OOM kills, no evictions."
     assert "default/a  1/1     80 cpu-s    40 cpu-s  40 cpu-s  50 %         50 %        2×" in lines
 
 
