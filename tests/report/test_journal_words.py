@@ -130,12 +130,6 @@ CASES = {
         ServiceOverload("ns/web", True, 310, 4_200_000, 1130, 12, OverloadCause.CPU_LIMIT),
         "web is overloaded, 31 % errors, p99 4.2 s, 12 requests waiting: throttled at its CPU limit",
     ),
-    "a kubelet with other settings": (
-        Kind.KUBELET_RESTARTED,
-        NewConfiguration(("evictionHard",)),
-        "the kubelet restarted: with another evictionHard",
-    ),
-    "a drained node": (Kind.DRAINED, DrainResult(3, 42.0), "the node is drained: 3 pods evicted in 42 s"),
     "a failed Job": (
         Kind.JOB_FAILED,
         JobEnded("ns/import", "BackoffLimitExceeded", failed=3, completions=1, backoff_limit=2),
@@ -174,39 +168,6 @@ CASES = {
         (
             "web is not ready, out of the endpoints: readiness probe failed 3 times in a row, no answer within 1 s "
             "(its share grants 50 % of the CPU it wants)"
-        ),
-    ),
-    "memory.high": (
-        Kind.MEMORY_THROTTLED,
-        MemoryThrottled(450 * MI, 460 * MI, 40 * MI, 2_000_000),
-        "web is slowed at memory.high 450Mi, wants 40Mi more, sleeps 2000 ms per 256Ki",
-    ),
-    "an image": (
-        Kind.IMAGE_PULLED,
-        ImagePulled("shop/web:2", 9.0, 4.5),
-        "web has its image: shop/web:2 pulled in 9 s after waiting 4.5 s for other pulls",
-    ),
-    "no image": (
-        Kind.IMAGE_PULL_FAILED,
-        ImagePullFailed("shop/web:2", PullError.ERR_IMAGE_PULL, 20),
-        "web has no image: ErrImagePull shop/web:2, next try in 20 s",
-    ),
-    "a resize that waits": (
-        Kind.RESIZE_PENDING,
-        ResizePending(ResizeStatus.DEFERRED, "Node didn't have enough resource: memory"),
-        "web not resized: Deferred: Node didn't have enough resource: memory",
-    ),
-    "a resize": (
-        Kind.RESIZED,
-        ResizedTo({"app": {"limits.memory": "2Gi"}}),
-        "web resized in place: app limits.memory 2Gi",
-    ),
-    "a budget": (
-        Kind.DRAIN_BLOCKED,
-        BudgetRefuses("ns/web", 2, 2, "Cannot evict pod as it would violate the pod's disruption budget.", 5),
-        (
-            "web cannot be evicted by the drain: PodDisruptionBudget ns/web needs 2 healthy pods and has 2, "
-            "tried again every 5 s"
         ),
     ),
     "a pod of a failed Job": (
@@ -484,6 +445,47 @@ CASES = {
         Kind.EVICTED,
         SeenEvicted("Evicted", "The node was low on resource: memory."),
         "web evicted by the kubelet: The node was low on resource: memory.",
+    ),
+    "budget refuses": (
+        Kind.DRAIN_BLOCKED,
+        BudgetRefuses("a", 3, 3, "Cannot evict pod"),
+        "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3",
+    ),
+    "drained": (Kind.DRAINED, DrainResult(1, 5), "the node is drained: 1 pod evicted in 5 s"),
+    "new configuration": (
+        Kind.KUBELET_RESTARTED,
+        NewConfiguration(("evictionHard", "maxPods")),
+        "the kubelet restarted with a new evictionHard and maxPods",
+    ),
+    "resize deferred": (
+        Kind.RESIZE_PENDING,
+        ResizePending(ResizeStatus.DEFERRED, "Node didn't have enough resource"),
+        "web not resized: Deferred: Node didn't have enough resource",
+    ),
+    "resized": (
+        Kind.RESIZED,
+        ResizedTo({"app": {"limits.memory": "2Gi"}, "proxy": {}}),
+        "web resized in place: app limits.memory 2Gi",
+    ),
+    "image pulled": (
+        Kind.IMAGE_PULLED,
+        ImagePulled("shop/web:2", 9, 3),
+        "web has its image: shop/web:2 pulled in 9 s after waiting 3 s for other pulls",
+    ),
+    "no image": (
+        Kind.IMAGE_PULL_FAILED,
+        ImagePullFailed("shop/web:2", PullError.ERR_IMAGE_PULL, 20),
+        "web has no image: ErrImagePull shop/web:2, next try in 20 s",
+    ),
+    "memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(250 * MI, 260 * MI, 40 * MI, 116_000),
+        "web is slowed at memory.high 250Mi, wants 40Mi more, sleeps 116 ms per 256Ki",
+    ),
+    "below memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(250 * MI, 200 * MI, is_over=True),
+        "web gets all the memory it wants again",
     ),
     "no node": (
         Kind.PENDING,

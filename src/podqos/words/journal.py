@@ -53,7 +53,7 @@ def line(entry: Entry) -> str:
             short = _short(entry.because)
             return f"{who}: {short}" if isinstance(entry.because, r.VerticalUpdate) else short
         case Kind.KUBELET_RESTARTED:
-            return f"the kubelet restarted{_after(_short(entry.because))}"
+            return f"the kubelet restarted {_short(entry.because)}".rstrip()
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
             by = "" if entry.by is By.CONTROLLER else " by the drain"
             evicted = f"evicted{by}" if entry.kind is Kind.DRAINED else f"cannot be evicted{by}"
@@ -217,7 +217,7 @@ def _short(because: r.Because | None) -> str:
                 if fields
             )
         case r.NewConfiguration(fields=fields):
-            return f"with another {listed(fields)}"
+            return f"with a new {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
             retried, pods = f", tried again every {seconds} s" if seconds else "", "pod" if desired == 1 else "pods"
             return f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}{retried}"

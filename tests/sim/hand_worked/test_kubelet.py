@@ -605,10 +605,13 @@ def test_a_resize_that_the_api_server_rejects_is_reported():
             {"limits": {"ephemeral-storage": "1Gi"}},
         )
     ]
-    assert texts == [
-        "the QoS class would change from Burstable to Guaranteed, which the API server rejects",
-        "the request of memory is above its limit",
-        "ephemeral-storage cannot be resized in place",
+    assert [text.removeprefix("the API server rejects this resize: ") for text in texts] == [
+        'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+        (
+            'spec.containers[0].resources.requests: Invalid value: "300Mi": '
+            "must be less than or equal to memory limit of 200Mi"
+        ),
+        "spec: Forbidden: only cpu and memory resources are mutable",
     ]
 
 

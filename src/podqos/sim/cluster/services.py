@@ -357,6 +357,12 @@ class Services:
             cause = _cause(self._by_name[name])
         return cause[0], name
 
+    def requests_milli(self, workload: str) -> dict[str, int]:
+        """Return how many requests a second pods get, in thousandths by uid; ``workload`` is its namespace/name."""
+        service = self._by_name.get(workload)
+        ready = () if service is None else service.ready
+        return {instance.container.pod.uid: round(instance.state.load * 1000) for instance in ready}
+
     def outcomes(self, end_us: int) -> tuple[ServiceOutcome, ...]:
         """Return what became of all requests until the end."""
         self._advance(end_us)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import DeletedWithJob, ExitedWith, JobEnded, LocalStorageExceeded, ReplacementFor
+from podqos.agent.shutdown import grace_seconds_of, stop_seconds
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Role
 from podqos.controllers.job_indexes import as_text
 from podqos.controllers.jobs import JobPod, JobStatus, JobStep, NewPod, PodPhase, sync
@@ -33,7 +34,6 @@ _NOT_DISRUPTED = frozenset({Phase.FAILED, Phase.SUCCEEDED, "Rejected", DELETED})
 """Ends of pods that no one else brought about, and that have no DisruptionTarget condition."""
 # A model: what a container exits with that runs when its pod is stopped, by SIGTERM and by SIGKILL.
 _TERMINATED, _KILLED = 143, 137
-_DEFAULT_GRACE_SECONDS = 30
 
 
 class JobController(KeptReplicas):
@@ -188,9 +188,8 @@ class JobController(KeptReplicas):
 
     def _exits(self, pod: Pod, record: PodRecord | None) -> Iterator[ContainerExit]:
         """Yield how its containers ended, regular ones first."""
-        grace_seconds = pod.spec.termination_grace_period_seconds
-        grace_us = (_DEFAULT_GRACE_SECONDS if grace_seconds is None else grace_seconds) * SECOND_US
-        stopped = _TERMINATED if self._cluster.scenario.options.container_stop_us < grace_us else _KILLED
+        grace_us = stop_seconds(grace_seconds_of(pod)) * SECOND_US
+        stopped = _TERMINATED if self._cluster.scenario.options.container_stop_us <= grace_us else _KILLED
         containers = () if record is None else record.containers
         for container in sorted(containers, key=lambda container: container.role is not Role.REGULAR):
             if container.stage in {ContainerStage.ENDED, ContainerStage.BACKING_OFF}:
