@@ -118,6 +118,16 @@ EVENTS = [
 ]
 
 
+AUTOSCALERS = [
+    ("scanInterval: 0s, nodeGroups: [{nodes: node, max: 3}]", "clusterAutoscaler.scanInterval: must be at least 1s"),
+    ("nodeGroups: [{nodes: node, max: 1000000000}]", "nodeGroups[0].max: at most 100,000 nodes are simulated"),
+]
+
+
+def of_autoscaler(fields):
+    return HEAD + indent(f"clusterAutoscaler: {{{fields}}}\n", "  ")
+
+
 def of_node(fields):
     return HEAD.replace("{name: node,", f"{{name: node, {fields},")
 
@@ -141,12 +151,13 @@ def of_events(events):
         *((of_capacity(capacity), said) for capacity, said in CAPACITIES),
         *((of_demand(fields), said) for fields, said in DEMANDS),
         *((of_events(events), said) for events, said in EVENTS),
+        *((of_autoscaler(fields), said) for fields, said in AUTOSCALERS),
         (HEAD.replace("10m", "-1s"), "spec.duration: -1s is below zero"),
         (HEAD.replace("10m", ".inf"), ".inf is not a number"),
         (HEAD.replace("cpu: 4", "cpu: .nan"), ".nan is not a number"),
     ],
     ids=[
-        *(fields for fields, _ in (*NODES, *CAPACITIES, *DEMANDS, *EVENTS)),
+        *(fields for fields, _ in (*NODES, *CAPACITIES, *DEMANDS, *EVENTS, *AUTOSCALERS)),
         "a negative duration",
         "an infinite duration",
         "cores that are not a number",

@@ -318,7 +318,7 @@ def test_a_lost_node_keeps_its_accounts(tmp_path, scenario):
     assert (cpu.wanted_us, cpu.granted_us) == (80_000_000, 40_000_000)
 
 
-def test_many_demands_that_rise_under_contention_are_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
+def test_demands_that_rise_next_to_many_others_are_added_up_approximately_where_no_work_depends_on_it(scenario):
     # On 2 cores nine pods A want 0.2 each: 1.8 in all. One pod B of the same weight wants 0.1 t up to 2 at 20 s: all
     # fits until 2 s. From there on B, of which 0.2 is the share, gets 0.2: 0.2 by 2 s, and 3.6 from there to 20 s.
     names = [f"a{index}" for index in range(9)]

@@ -11,6 +11,7 @@ from podqos.controllers.unneeded_nodes import DrainSettings
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.quantity import NANOS, Quantity
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.node_groups import AutoscaledGroup, ClusterAutoscaler, ScaleDownSettings
 from podqos.sim.scenario.scenario import NodeGroup, ScenarioWorkload
 from podqos.sim.scenario_format.parts import Part
@@ -96,6 +97,8 @@ class ClusterAutoscalerReader:
         part = self._part
         if part is None:
             return None
+        if part.scan_interval is not None and part.scan_interval < SECOND_US:
+            self._report((*_PATH, "scanInterval"), "must be at least 1s", "10s is the default")
         if not part.node_groups:
             self._report((*_PATH, "nodeGroups"), "Required value", "name at least one entry of spec.nodes")
         expanders = [expander.value for expander in Expander]
@@ -124,6 +127,8 @@ class ClusterAutoscalerReader:
             self._report((*path, "nodes"), what, suggestion(part.nodes, list(present)))
         if part.max is None:
             self._report((*path, "max"), "Required value", "the most nodes of this group")
+        elif part.max > MOST_NODES:
+            self._report((*path, "max"), f"at most {MOST_NODES:,} nodes are simulated", "write less")
         size, most = present.get(part.nodes, 0), part.max or 0
         if part.max is not None and not 0 <= part.min <= max(size, part.min) <= most:
             what = f"min {part.min}, count {size} and max {most} must not decrease"

@@ -187,6 +187,13 @@ class _Resolution:
             if workload in left:
                 what = f"the autoscaler {name} is ignored: nothing creates its pods"
                 self._warn(("spec", "workloads"), what, "leave out recreate: false")
+        serving = {(one.namespace, one.kind, one.name) for one in workloads if one.service is not None}
+        for known in found.horizontal:
+            for metric in () if known.workload in serving else known.request_metrics:
+                what = (
+                    f"the metric {metric.metric.name} of {known.metadata.name} has no values: its pods have no service"
+                )
+                self._warn(("spec", "workloads"), what, "state demand.service of the workload")
         return Autoscalers(
             tuple(autoscaler for autoscaler in found.horizontal if autoscaler.workload not in left),
             tuple(autoscaler for autoscaler in found.vertical if autoscaler.workload not in left),

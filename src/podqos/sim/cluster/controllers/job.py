@@ -26,6 +26,7 @@ from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, replacement
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _EVICTED = "Evicted"
+_RUNNING = ContainerStage.RUNNING
 _SUSPENDED, _SURPLUS = "Suspended", "Surplus"
 _RESUMED = (_SUSPENDED, _SURPLUS)
 """Reasons for which pods are deleted whose work is still to be done."""
@@ -167,18 +168,21 @@ class JobController(KeptReplicas):
         return replace(
             known,
             phase=phase,
-            finished_us=self._finished_us(end.pod, now_us),
+            finished_us=self._finished_us(end, now_us),
             exits=tuple(self._exits(end.pod, end.record)),
             conditions=(DISRUPTION_TARGET,) if self._is_disrupted(end) else (),
         )
 
-    def _finished_us(self, pod: Pod, now_us: int) -> int:
-        """Return when its last container ended: the kubelet notices that up to a second later."""
+    def _finished_us(self, end: PodEnd, now_us: int) -> int:
+        """Return when its last container ended: the kubelet notices that up to a second later, and stops sidecars."""
+        containers = () if end.record is None else end.record.containers
+        if any(container.role is Role.SIDECAR and container.stage is _RUNNING for container in containers):
+            return now_us
         times = []
         for entry in reversed(self._cluster.entries):
             if entry.time_us < now_us:
                 break
-            if entry.pod == pod.key and isinstance(entry.because, ExitedWith):
+            if entry.pod == end.pod.key and isinstance(entry.because, ExitedWith):
                 times.append(now_us if entry.because.finished_us is None else entry.because.finished_us)
         return max(times, default=now_us)
 
@@ -190,7 +194,7 @@ class JobController(KeptReplicas):
         for container in sorted(containers, key=lambda container: container.role is not Role.REGULAR):
             if container.stage in {ContainerStage.ENDED, ContainerStage.BACKING_OFF}:
                 yield ContainerExit(container.plan.name, container.exit_code)
-            elif container.stage is ContainerStage.RUNNING:
+            elif container.stage is _RUNNING:
                 yield ContainerExit(container.plan.name, stopped)
 
     def _is_disrupted(self, end: PodEnd) -> bool:
