@@ -241,9 +241,15 @@ class _Resolution:
 
     def _images(self, pull_us: int) -> ImageOptions | None:
         parts = self._spec.images
+        specs = [workload.pod.spec for workload in self._materials.workloads]
+        known = {container.image for spec in specs for container in (*spec.containers, *spec.init_containers)}
         for index, part in enumerate(parts):
+            path = ("spec", "images", index, "image")
             if not part.image:
-                self._report(("spec", "images", index, "image"), "Required value", "name an image of the manifests")
+                self._report(path, "Required value", "name an image of the manifests")
+            elif part.image not in known:
+                what = f"no container of the manifests has the image {part.image}"
+                self._warn(path, what, suggestion(part.image, known))
         if not parts and not pull_us:
             return None
         images = {
