@@ -41,7 +41,7 @@ spec:
 
 def job(*spec: str, restart: str = "Never", name: str = "work", pod: str = "") -> str:
     """Return the manifest of a Job with these lines in its spec."""
-    lines = "\n".join(f"  {each}" for each in spec)
+    lines = "\n".join(f"  {field}" for field in spec)
     return f"""\
 apiVersion: batch/v1
 kind: Job

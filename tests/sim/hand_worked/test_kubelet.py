@@ -672,6 +672,11 @@ def test_an_image_that_cannot_be_pulled_is_tried_again_with_a_longer_wait_each_t
     assert happened(done, "Started") == []
 
 
+def test_an_image_that_no_container_has_is_reported():
+    (problem,) = reading_of([pulling(("main", "x:1"))], [], images=[{"image": "y:1", "pull": "5s"}]).problems
+    assert problem.what == "no container of the manifests has the image y:1"
+
+
 def test_a_policy_of_never_keeps_a_container_without_its_image_from_starting():
     made = pulling(("main", "x:1"))
     made["spec"]["containers"][0]["imagePullPolicy"] = "Never"
