@@ -7,18 +7,29 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
+from podqos.agent.image_pulls import PullError
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
     AutoscalerDecision,
     Because,
+    BudgetRefuses,
     CleanUpGain,
     ConditionStatus,
     CPUThrottled,
+    CronJobDue,
+    CronJobSkipped,
+    DeletedWithJob,
+    DrainResult,
     EvictionReport,
     ExitedWith,
     GuardMode,
+    ImagePulled,
+    ImagePullFailed,
+    JobEnded,
     LimitReached,
     LocalStorageExceeded,
+    MemoryThrottled,
+    NewConfiguration,
     NodeGroupScaled,
     NodeNeeded,
     NodeOfGroup,
@@ -32,19 +43,27 @@ from podqos.agent.reasons import (
     NothingToDo,
     OOMKill,
     OOMLevel,
+    OverloadCause,
     PlacedOn,
     PodSaving,
     PreemptedFor,
+    ProbeFailure,
     ProgressDeadlineExceeded,
     Promised,
+    Readiness,
     ReplacementFor,
+    ResizedTo,
+    ResizePending,
+    ResizeStatus,
     ResourceChange,
     RestartedAfter,
     RolloutOf,
     RoomForCritical,
     ScaledFromTo,
     SeenEvicted,
+    ServiceOverload,
     SupersededIn,
+    SuspendedWorkload,
     ThresholdFigures,
     ThresholdsMet,
     ThrottledBy,
@@ -106,6 +125,56 @@ PRESSURE = UnderPressure(
 WHY_EVICTED = "uses 9Gi, requests 4130Mi, priority 100000; ahead of monitoring/debug: lower priority"
 
 CASES = {
+    "an overloaded service": (
+        Kind.OVERLOADED,
+        ServiceOverload("ns/web", True, 310, 4_200_000, 1130, 12, OverloadCause.CPU_LIMIT),
+        "web is overloaded, 31 % errors, p99 4.2 s, 12 requests waiting: throttled at its CPU limit",
+    ),
+    "a failed Job": (
+        Kind.JOB_FAILED,
+        JobEnded("ns/import", "BackoffLimitExceeded", failed=3, completions=1, backoff_limit=2),
+        "Job import failed: BackoffLimitExceeded, 3 failed pods (backoffLimit 2), 0 of 1 completions",
+    ),
+    "a deleted Job": (
+        Kind.JOB_DELETED,
+        DeletedWithJob("ns/import", "HistoryLimit"),
+        "Job import deleted: the CronJob's history limit is reached",
+    ),
+    "a suspended Job": (Kind.SUSPENDED, SuspendedWorkload("ns/import", "Job"), "Job import suspended"),
+    "a Job by the clock": (
+        Kind.JOB_CREATED,
+        CronJobDue("ns/import", "ns/import-29913120", "2026-11-16T00:00:00Z", 3),
+        "CronJob import creates Job import-29913120 for 2026-11-16T00:00:00Z, 3 s late",
+    ),
+    "a run that is skipped": (
+        Kind.JOB_SKIPPED,
+        CronJobSkipped("ns/import", "JobAlreadyActive", "2026-11-16T00:00:00Z", ("ns/import-29913060",)),
+        (
+            "CronJob import skips the run of 2026-11-16T00:00:00Z: import-29913060 still active "
+            "(concurrencyPolicy: Forbid)"
+        ),
+    ),
+    "a failed probe": (
+        Kind.UNHEALTHY,
+        ProbeFailure("liveness", 3, 1, 2_000_000, 313, ThrottledBy.QUOTA, 100, 30),
+        (
+            "web is killed by the kubelet: liveness probe failed 3 times in a row, no answer within 1 s "
+            "(its limit grants 31.9 % of the CPU it wants, 100 requests waiting)"
+        ),
+    ),
+    "a pod out of the endpoints": (
+        Kind.READINESS_CHANGED,
+        Readiness(False, ProbeFailure("readiness", 3, 1, 2_000_000, 200, ThrottledBy.CONTENTION, 0, 30)),
+        (
+            "web is not ready, out of the endpoints: readiness probe failed 3 times in a row, no answer within 1 s "
+            "(its share grants 50 % of the CPU it wants)"
+        ),
+    ),
+    "a pod of a failed Job": (
+        Kind.DELETED,
+        DeletedWithJob("ns/import", "DeadlineExceeded"),
+        "web deleted: Job import has failed (DeadlineExceeded)",
+    ),
     "thresholds met": (
         Kind.OBSERVED,
         ThresholdsMet((ThresholdFigures(Signal.MEMORY, 500 * MI, 400 * MI, 64 * GI, 30_000_000_000),)),
@@ -377,6 +446,47 @@ CASES = {
         SeenEvicted("Evicted", "The node was low on resource: memory."),
         "web evicted by the kubelet: The node was low on resource: memory.",
     ),
+    "budget refuses": (
+        Kind.DRAIN_BLOCKED,
+        BudgetRefuses("a", 3, 3, "Cannot evict pod"),
+        "web cannot be evicted by the drain: PodDisruptionBudget a needs 3 healthy pods and has 3",
+    ),
+    "drained": (Kind.DRAINED, DrainResult(1, 5), "the node is drained: 1 pod evicted in 5 s"),
+    "new configuration": (
+        Kind.KUBELET_RESTARTED,
+        NewConfiguration(("evictionHard", "maxPods")),
+        "the kubelet restarted with a new evictionHard and maxPods",
+    ),
+    "resize deferred": (
+        Kind.RESIZE_PENDING,
+        ResizePending(ResizeStatus.DEFERRED, "Node didn't have enough resource"),
+        "web not resized: Deferred: Node didn't have enough resource",
+    ),
+    "resized": (
+        Kind.RESIZED,
+        ResizedTo({"app": {"limits.memory": "2Gi"}, "proxy": {}}),
+        "web resized in place: app limits.memory 2Gi",
+    ),
+    "image pulled": (
+        Kind.IMAGE_PULLED,
+        ImagePulled("shop/web:2", 9, 3),
+        "web has its image: shop/web:2 pulled in 9 s after waiting 3 s for other pulls",
+    ),
+    "no image": (
+        Kind.IMAGE_PULL_FAILED,
+        ImagePullFailed("shop/web:2", PullError.ERR_IMAGE_PULL, 20),
+        "web has no image: ErrImagePull shop/web:2, next try in 20 s",
+    ),
+    "memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(250 * MI, 260 * MI, 40 * MI, 116_000),
+        "web is slowed at memory.high 250Mi, wants 40Mi more, sleeps 116 ms per 256Ki",
+    ),
+    "below memory.high": (
+        Kind.MEMORY_THROTTLED,
+        MemoryThrottled(250 * MI, 200 * MI, is_over=True),
+        "web gets all the memory it wants again",
+    ),
     "no node": (
         Kind.PENDING,
         NoPlace(bound_to="worker-1"),
@@ -387,7 +497,8 @@ CASES = {
 
 
 def _entry(kind, because):
-    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.WATCHING}
+    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED, Kind.WATCHING, Kind.OVERLOADED}
+    is_node |= isinstance(because, DrainResult) or kind.value.startswith("Job") or kind is Kind.SUSPENDED
     by = By.KERNEL if kind is Kind.OOM_KILLED else By.KUBELET
     return Entry(0, "node", kind, None if is_node else "ns/web", None, by, because)
 

@@ -126,6 +126,20 @@ def test_only_the_panels_of_the_story_are_drawn():
     assert not any(words.startswith("Memory ") for words in texts)
 
 
+def test_pods_that_were_short_of_cpu_have_a_line_of_their_share_and_a_mark_where_they_ran():
+    picture = run_svg(RUN, replace(NODE, panels=("cpu",)))
+    texts = _texts(picture)
+    assert any(words.startswith("CPU share") for words in texts)
+    assert any(words.endswith(": 50 %") for words in texts)
+    assert any("red: short of CPU" in words for words in texts)
+
+
+def test_pods_that_got_all_their_cpu_have_neither():
+    enough = tuple(replace(series, cpu_granted_milli=series.cpu_wanted_milli) for series in NODE.pods)
+    texts = _texts(run_svg(RUN, replace(NODE, pods=enough, panels=("cpu",))))
+    assert not any("CPU share" in words or "short of CPU" in words for words in texts)
+
+
 def test_the_limit_of_all_pods_is_drawn_where_pods_reach_it_on_top_of_the_system():
     """The system grows from 1Gi to 2Gi, and pods may use 5Gi."""
     picture = run_svg(RUN, replace(NODE, pods_limit_bytes=5 * GI, system_bytes=(GI, GI, GI, GI, GI, 2 * GI)))

@@ -168,3 +168,20 @@ def test_workloads_that_fared_the_same_are_one_row_unless_all_is_asked_for(tmp_p
         "default/web-0 … web-6 × 7  Burstable  0         3/3         –          –        –         –     –"
     ]
     assert len([line for line in timeline(words, Style(is_wide=True)) if line.startswith("default/")]) == 7
+
+
+@pytest.mark.parametrize("name", ["hpa-at-cpu-limit", "noisy-neighbour"])
+def test_words_say_how_much_cpu_a_service_wants_when_they_say_it(name):
+    """Its demand changes with its requests, by events that are not of its node."""
+    scenario = load_scenario(name)
+    report, words = simulate(scenario).report, simulate(scenario, record="words").words
+    recorded, noted = (
+        {
+            time_us: sum(pod.cpu_wanted_milli[index] or 0 for pod in node.pods)
+            for index, time_us in enumerate(node.times_us)
+        }
+        for node in (report.nodes[0], words.nodes[0])
+    )
+    shared = noted.keys() & recorded.keys()
+    assert len(shared) > 3
+    assert {time_us: noted[time_us] for time_us in shared} == {time_us: recorded[time_us] for time_us in shared}

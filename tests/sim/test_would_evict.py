@@ -13,7 +13,7 @@ from podqos.model.stats import MemoryStats, PodStats
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimPod
-from podqos.sim.node.would_evict import MemoryRequests, would_evict
+from podqos.sim.node.would_evict import MemoryRequests, place_of, would_evict
 
 pods = st.lists(
     st.tuples(
@@ -47,3 +47,6 @@ def test_it_names_the_first_of_the_ranking_that_may_be_evicted(described, policy
     assert (found.pod, found.usage, found.request) == (entry.pod.key, entry.usage, entry.request.value)
     assert (found.over_request, found.priority) == (entry.over_request, entry.priority)
     assert (found.next_pod, found.before_next_by) == (following, entry.before_next_by)
+    evictable = [entry.pod.metadata.uid for entry in ranked if entry.spared is None]
+    places = {each.uid: place_of(each, running, 0, ranking, {}) for each in running}
+    assert places == {each.uid: evictable.index(each.uid) + 1 if each.uid in evictable else None for each in running}

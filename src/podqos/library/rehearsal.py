@@ -48,7 +48,7 @@ from podqos.sim.run import simulate
 from podqos.sim.scaling import ScaleFactors, scaled
 from podqos.sim.scenario.assumptions import assumptions_of
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import MachineSpec, Scenario
+from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload
 from podqos.survival.comparison import Rehearsal, Tolerance, compare
 
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
@@ -138,8 +138,17 @@ def on_this_machine(scenario: Scenario, version: CgroupVersion, *, fast_path: bo
         )
         for group in scenario.nodes
     )
-    workloads = tuple(replace(workload, recreate=False) for workload in scenario.workloads)
+    workloads = tuple(
+        replace(workload, recreate=False, cron=None)
+        for workload in scenario.workloads
+        if not _is_only_scheduled(workload)
+    )
     return replace(scenario, nodes=nodes, workloads=workloads)
+
+
+def _is_only_scheduled(workload: ScenarioWorkload) -> bool:
+    """Whether it has pods by the clock alone."""
+    return workload.cron is not None and not workload.active
 
 
 def _confined(spec: MachineSpec) -> MachineSpec:
@@ -187,6 +196,7 @@ def unrehearsable(scenario: Scenario) -> list[str]:
         ("cpu", any(_is_used(demand.cpu_milli) for demand in demands)),
         ("containers that exit on their own", any(demand.ends for demand in demands)),
         ("services", any(demand.service is not None for demand in demands)),
+        ("schedules of CronJobs", any(map(_is_only_scheduled, scenario.workloads))),
         ("events", bool(scenario.happenings or scenario.workload_changes)),
     ):
         if found:

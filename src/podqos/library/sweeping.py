@@ -8,6 +8,7 @@ from typing import Self, Unpack
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidArgument
@@ -18,7 +19,7 @@ from podqos.reading.scenario_files import load_scenario
 from podqos.sim.run import simulate
 from podqos.sim.scenario.assumptions import assumptions_of
 from podqos.sim.scenario.scenario import Scenario
-from podqos.sim.summary import run_summary, workload_of
+from podqos.sim.summary import WorkloadSummary, run_summary, workload_of
 from podqos.sim.sweep import Point, RunResult, Sweep, WorkloadResult, combinations, plan, run_key
 from podqos.sim.variation import Variation, Varied, parse_varied, takes_from_allocatable
 from podqos.wording import listed
@@ -129,15 +130,20 @@ def _run(task: _Task) -> RunResult:
         key=task.key,
         values=task.point.values,
         seed=task.point.seed,
-        workloads={
-            row.workload: msgspec.convert(row, WorkloadResult, from_attributes=True) for row in summary.workloads
-        },
+        workloads={row.workload: _result(row) for row in summary.workloads},
         oom_kills=summary.oom_kills,
         evictions=summary.evictions,
         first_us=None if first is None else first.time_us,
         first_workload=None if first is None or first.pod is None else workload_of(first.pod, names),
         first_by=None if first is None or first.by is None else first.by.value,
     )
+
+
+def _result(row: WorkloadSummary) -> WorkloadResult:
+    result = msgspec.convert(row, WorkloadResult, from_attributes=True)
+    if row.cpu is None:
+        return result
+    return replace(result, mean_share=row.cpu.mean_share, least_share=row.cpu.least_share)
 
 
 class _Results:

@@ -186,6 +186,11 @@ class OtherMetric(Struct, frozen=True, gc=False, rename="camel"):
     described_object: ScaleTarget = ScaleTarget()
     target: MetricTarget = MetricTarget()
 
+    @property
+    def counts_requests(self) -> bool:
+        """Whether it is, by its name, about how many requests there are."""
+        return "requests" in self.metric.name and self.target.average_value is not None
+
 
 class Metric(Struct, frozen=True, gc=False, rename="camel"):
     """A metric of an autoscaler: exactly one of these."""
@@ -257,6 +262,12 @@ class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
     def workload(self) -> tuple[str, str, str]:
         """The same by namespace, kind and name."""
         return self.metadata.namespace, self.target.kind, self.target.name
+
+    @property
+    def request_metrics(self) -> tuple[OtherMetric, ...]:
+        """The metrics of pods that are, by their name, about how many requests each gets."""
+        metrics = (metric.pods for metric in self.spec.metrics)
+        return tuple(metric for metric in metrics if metric is not None and metric.counts_requests)
 
     @property
     def resource_metrics(self) -> tuple[ResourceMetric, ...]:

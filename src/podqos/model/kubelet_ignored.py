@@ -73,11 +73,9 @@ SKIPPED_FIELDS = (*_OTHER_FIELDS, *_BEARING_FIELDS)
 # Read by some commands, but not by those that run a whole node; with the values that change nothing there.
 _UNREAD_BY: dict[Reader, dict[str, tuple[object, ...]]] = {
     "plan": {},
-    # Simulated memory is protected, but ``memory.high`` slows nothing down.
     "simulation": {
         "cpuManagerPolicy": ("none",),
         "kernelMemcgNotification": (False,),
-        "memoryThrottlingFactor": (0.9,),
     },
     "node": {
         "cgroupDriver": ("cgroupfs",),

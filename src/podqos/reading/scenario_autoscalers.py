@@ -63,7 +63,11 @@ class _Reader:
         self.problems += [
             source.problem(other.place, path, what, fix, severity=Severity.WARNING) for path, what, fix in ignored
         ]
-        if refused or not self._has_target(source, other, autoscaler) or not autoscaler.resource_metrics:
+        if (
+            refused
+            or not self._has_target(source, other, autoscaler)
+            or not (autoscaler.resource_metrics or autoscaler.request_metrics)
+        ):
             return
         target = autoscaler.workload
         if target in self.horizontal:
@@ -169,12 +173,16 @@ def _ignored(autoscaler: HorizontalPodAutoscaler) -> Iterator[_Finding]:
         if named is not None:
             field, name = named
             what = f"ignored: nothing in a simulation provides the metric {name}"
-            yield ("spec", "metrics", index, field), what, "metrics of cpu and memory are simulated"
+            yield (
+                ("spec", "metrics", index, field),
+                what,
+                "simulated are cpu, memory and requests (Pods)",
+            )
 
 
 def _unknown(metric: Metric) -> tuple[str, str] | None:
     for field, other in (("pods", metric.pods), ("object", metric.of_object), ("external", metric.external)):
-        if other is not None:
+        if other is not None and not (field == "pods" and other.counts_requests):
             return field, other.metric.name
     for field, resource in (("resource", metric.resource), ("containerResource", metric.container_resource)):
         if resource is not None and resource.name not in {"cpu", "memory"}:

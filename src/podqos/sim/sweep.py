@@ -50,6 +50,9 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
     waited: int = 0
     throttled: int = 0
     refused: int = 0
+    mean_share: float = 1.0
+    """What its slowed pods got of the CPU they wanted, as in ``CpuOutcome``."""
+    least_share: float = 1.0
 
     @property
     def survived(self) -> bool:
@@ -93,6 +96,10 @@ class WorkloadSurvival(Struct, frozen=True, rename="camel"):
     evictions: Distribution
     never_ran: Distribution
     downtime_seconds: Distribution
+    mean_share: Distribution = Distribution(1, 1, 1, 1, 1)
+    """The share of the CPU they wanted that its slowed pods got: 1 where none was slowed."""
+    least_share: Distribution = Distribution(1, 1, 1, 1, 1)
+    """The least share of what it wanted that a container got at any time of a run."""
 
 
 class Combination(Struct, frozen=True, rename="camel"):
@@ -188,6 +195,8 @@ def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
         evictions=distribution([result.evictions for result in results]),
         never_ran=distribution([result.never_ran for result in results]),
         downtime_seconds=distribution([result.downtime_us / SECOND_US for result in results]),
+        mean_share=distribution([result.mean_share for result in results]),
+        least_share=distribution([result.least_share for result in results]),
     )
 
 

@@ -43,8 +43,13 @@ def _figures(decision: AutoscalerDecision) -> list[str]:
 def _value(decision: AutoscalerDecision, value: int) -> str:
     if decision.percent:
         return f"{value} %"
-    is_cpu = decision.metric.partition(" ")[0] == CPU
-    return f"{value}m" if is_cpu else amount(value, MEMORY)
+    match decision.metric.partition(" ")[0]:
+        case "cpu":
+            return f"{value}m"
+        case "memory":
+            return amount(value, MEMORY)
+        case _:
+            return str(value)
 
 
 _FAILED = {
@@ -103,11 +108,9 @@ def of_nodes(because: NodeReasons) -> str:
             return f"no node group helps {_pods(pods)}: {', '.join(groups)}"
         case NodeUnneeded():
             moved = f", {_pods(because.moved)} moved" if because.moved else ", empty"
-            return (
-                f"{because.node} is being removed: {because.used_percent} % of {because.resource} requested, "
-                f"unneeded for {because.seconds:g} s{moved}; "
-                f"group {because.group} from {because.before} to {because.after} nodes"
-            )
+            size = f"group {because.group} from {because.before} to {because.after} nodes"
+            used = f"{because.used_percent} % of {because.resource} requested"
+            return f"{because.node} is being removed: {used}, unneeded for {because.seconds:g} s{moved}; {size}"
         case NodeOfGroup(node=node, group=group):
             return f"{node} of group {group}"
         case NodeNeeded(node=node, pod=pod, why=why, used_percent=percent, resource=resource):

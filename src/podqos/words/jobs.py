@@ -14,8 +14,8 @@ _DELETED = {
     "SuccessPolicy": "Job {job} is complete (SuccessPolicy)",
     "Suspended": "Job {job} is suspended",
     "Surplus": "Job {job} needs fewer pods",
-    "TTLExpired": "Job {job}: ttlSecondsAfterFinished has passed",
-    "HistoryLimit": "Job {job}: the CronJob's history limit is reached",
+    "TTLExpired": "ttlSecondsAfterFinished of Job {job} has passed",
+    "HistoryLimit": "the CronJob's history limit is reached",
     "Replaced": "Job {job} makes way for the next one (concurrencyPolicy: Replace)",
 }
 
@@ -55,8 +55,8 @@ def job_line(because: JobReasons, verb: str) -> str:
     match because:
         case r.CronJobDue(cron_job=cron_job) | r.CronJobSkipped(cron_job=cron_job):
             return f"CronJob {_name(cron_job)} {verb} {job_words(because)}"
-        case r.DeletedWithJob():
-            return f"{verb}: {job_words(because)}"
+        case r.DeletedWithJob(job=job):
+            return f"Job {_name(job)} {verb}: {job_words(because)}"
         case r.SuspendedWorkload():
             return f"{job_words(because)} {verb}"
         case r.JobEnded(job=job):

@@ -53,7 +53,7 @@ def line(entry: Entry) -> str:
             short = _short(entry.because)
             return f"{who}: {short}" if isinstance(entry.because, r.VerticalUpdate) else short
         case Kind.KUBELET_RESTARTED:
-            return f"the kubelet restarted{_after(_short(entry.because))}"
+            return f"the kubelet restarted {_short(entry.because)}".rstrip()
         case Kind.DRAINED | Kind.DRAIN_BLOCKED if who:
             by = "" if entry.by is By.CONTROLLER else " by the drain"
             evicted = f"evicted{by}" if entry.kind is Kind.DRAINED else f"cannot be evicted{by}"
@@ -116,10 +116,10 @@ _VERBS = {
     Kind.DELETED: "deleted",
     Kind.RESIZED: "resized in place",
     Kind.RESIZE_PENDING: "not resized",
-    Kind.CORDONED: "cordoned",
-    Kind.UNCORDONED: "uncordoned",
-    Kind.DRAINED: "drained",
-    Kind.DRAIN_BLOCKED: "not drained",
+    Kind.CORDONED: "is cordoned",
+    Kind.UNCORDONED: "is uncordoned",
+    Kind.DRAINED: "is drained",
+    Kind.DRAIN_BLOCKED: "is not drained",
     Kind.REPLACED: "created by its controller",
     Kind.SCALED: "scaled",
     Kind.HELD: "not scaled",
@@ -131,7 +131,7 @@ _VERBS = {
     Kind.JOB_DELETED: "deleted",
     Kind.SUSPENDED: "suspended",
     Kind.RESUMED: "resumed",
-    Kind.LOST: "lost",
+    Kind.LOST: "is lost",
     Kind.JOINED: "has joined",
     Kind.REMOVED: "is gone",
     Kind.TERMINATING: "stays Terminating",
@@ -217,7 +217,7 @@ def _short(because: r.Because | None) -> str:
                 if fields
             )
         case r.NewConfiguration(fields=fields):
-            return f"with another {listed(fields)}"
+            return f"with a new {listed(fields)}"
         case r.BudgetRefuses(budget=budget, healthy=healthy, desired=desired, retry_seconds=seconds):
             retried, pods = f", tried again every {seconds} s" if seconds else "", "pod" if desired == 1 else "pods"
             return f"PodDisruptionBudget {budget} needs {desired} healthy {pods} and has {healthy}{retried}"

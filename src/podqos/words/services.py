@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from podqos.agent import reasons as r
 from podqos.sim.services.outcome import ServiceOutcome
+from podqos.wording import counted
 from podqos.words.durations import span, two_units
 
 
@@ -71,8 +72,9 @@ def services_headline(services: Sequence[ServiceOutcome]) -> str:
     figures = [f"{share(worst.errors, worst.requests)} errors"]
     if worst.worst_p99_us is not None:
         figures.append(f"p99 {span(worst.worst_p99_us)} at {two_units(worst.worst_p99_at_us)}")
-    others = f" and {len(overloaded) - 1} more" if len(overloaded) > 1 else ""
-    return f"{short(worst.workload)}{others}: {', '.join(figures)}{_began(worst)}."
+    others = [service for service in overloaded if service.workload not in {worst.workload, worst.began_with}]
+    more = f"; {counted(len(others), 'more service')} overloaded" if others else ""
+    return f"{short(worst.workload)}: {', '.join(figures)}{_began(worst)}{more}."
 
 
 def _began(service: ServiceOutcome) -> str:

@@ -297,7 +297,7 @@ def test_the_headline_says_how_many_pods_were_slowed_and_how_much(scenario, caps
     path = scenario([pod("a"), pod("b"), pod("c")], demands, seconds=20)
     assert main(["simulate", path]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "No OOM kills, no evictions; 2 of 3 pods slowed, worst to 50 %."
+    assert lines[1] == "2 of 3 pods slowed, worst to 50 %. No OOM kills, no evictions."
     assert "default/a  1/1     80 cpu-s    40 cpu-s  40 cpu-s  50 %         50 %        2×" in lines
 
 
@@ -318,7 +318,7 @@ def test_a_lost_node_keeps_its_accounts(tmp_path, scenario):
     assert (cpu.wanted_us, cpu.granted_us) == (80_000_000, 40_000_000)
 
 
-def test_many_demands_that_rise_under_contention_are_added_up_in_two_halves_where_no_work_depends_on_it(scenario):
+def test_demands_that_rise_next_to_many_others_are_added_up_approximately_where_no_work_depends_on_it(scenario):
     # On 2 cores nine pods A want 0.2 each: 1.8 in all. One pod B of the same weight wants 0.1 t up to 2 at 20 s: all
     # fits until 2 s. From there on B, of which 0.2 is the share, gets 0.2: 0.2 by 2 s, and 3.6 from there to 20 s.
     names = [f"a{index}" for index in range(9)]
@@ -405,3 +405,11 @@ def test_work_under_a_limit_that_is_resized_goes_on_with_the_new_one(tmp_path, s
     resize = f"{{at: 20s, resize: {{workload: a, resources: {{limits: {{{after}}}}}}}}}"
     file.write_text(f"{file.read_text()}  events: [{resize}]\n")
     assert ends(ran(path)) == {"a": [seconds]}
+
+
+def test_a_sweep_compares_the_shares_that_limits_leave(scenario, capsys):
+    # It wants 2 cores: half under a limit of 1, all under one of 2.
+    path = scenario([pod("a", container(requests="cpu: 500m", limits="cpu: 1"))], {"a": "demand: {cpu: 2}"}, seconds=20)
+    assert main(["sweep", path, "--vary", "limits.cpu@a=1,2", "-o", "csv", "--jobs", "1"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["mean_share_mean"], row["least_share_least"]) for row in rows] == [("0.5", "0.5"), ("1.0", "1.0")]

@@ -14,7 +14,9 @@ import pytest
 from podqos.cli.main import main
 from podqos.controllers.cron_schedule import parse_schedule
 from podqos.errors import InputError
+from podqos.library.rehearsal import on_this_machine, unrehearsable
 from podqos.model.time_units import SECOND_US
+from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.reading.scenario_files import load_scenario, read_scenario
 from podqos.sim.run import simulate
 from podqos.sim.scenario.time_zones import zone_named
@@ -34,7 +36,7 @@ def written(
     code: int = 0,
 ) -> str:
     """Write a scenario of a CronJob whose containers run for some seconds; return its path."""
-    lines = "\n".join(f"  {each}" for each in cron)
+    lines = "\n".join(f"  {field}" for field in cron)
     (tmp_path / "cron.yaml").write_text(f"""\
 apiVersion: batch/v1
 kind: CronJob
@@ -239,11 +241,11 @@ def test_what_the_api_server_rejects_is_an_error_with_its_place(tmp_path, capsys
     assert what in capsys.readouterr().err
 
 
-def test_a_start_that_is_not_a_date_is_an_error_with_its_place(tmp_path, capsys):
-    path = written(tmp_path, 'schedule: "* * * * *"', spec="start: 5m\n  duration: 5m")
+@pytest.mark.parametrize("start", ["5m", "yesterday", "2026-13-01T00:00:00Z"])
+def test_a_start_that_is_not_a_date_is_an_error_with_its_place(tmp_path, capsys, start):
+    path = written(tmp_path, 'schedule: "* * * * *"', spec=f"start: {start}\n  duration: 5m")
     assert main(["simulate", path]) == 2
-    assert "spec.start: " in (printed := capsys.readouterr().err)
-    assert "2026-11-15T23:55:00Z" in printed
+    assert f'scenario.yaml:5:3: error: spec.start: "{start}" is not a date' in capsys.readouterr().err
 
 
 # ---- schedules -----------------------------------------------------------------------------------------------------
@@ -311,3 +313,13 @@ def test_a_cron_job_that_is_resumed_makes_up_for_the_last_run_only(tmp_path):
     assert created(done) == [60.1, 200, 240.1]
     late = [entry.because.late_seconds for entry in done.entries if entry.kind == "JobCreated"]
     assert late == [0, 20, 0]
+
+
+def test_a_rehearsal_leaves_out_what_a_schedule_would_start_and_says_so(tmp_path):
+    scheduled = load_scenario(written(tmp_path, 'schedule: "* * * * *"', after=None))
+    assert not on_this_machine(scheduled, CgroupVersion.V2).workloads
+    assert "schedules of CronJobs" in unrehearsable(scheduled)
+    active = load_scenario(written(tmp_path, 'schedule: "* * * * *"', after=None, workload="active: true"))
+    assert [(workload.name, workload.cron) for workload in on_this_machine(active, CgroupVersion.V2).workloads] == [
+        ("tidy", None)
+    ]

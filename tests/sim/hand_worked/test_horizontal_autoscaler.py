@@ -251,6 +251,32 @@ def test_metrics_are_seen_after_their_delay():
     assert scaled(ran("cpu: 600m", duration="50s", timing="{metricsDelay: 20s}")) == [(45.0, 2, 3)]
 
 
+def test_requests_of_a_service_are_a_metric_of_pods():
+    """100 requests per second on 2 pods are 50 each, target 20: 2.5; ceil(2.5 x 2) = 5, limited to max(2 x 2, 4) = 4.
+
+    At 30 s each of 4 has 25: 1.25; ceil(1.25 x 4) = 5, and the recommendation of 15 s was 5, too. At 45 s 5 pods have
+    20: ratio 1. Metrics of pods do not depend on readiness.
+    """
+    target = "{type: AverageValue, averageValue: 20}"
+    metric = f"{{type: Pods, pods: {{metric: {{name: http_requests_per_second}}, target: {target}}}}}"
+    done = ran("service: {requestsPerSecond: 100, cost: 1 cpu-ms}", metric=metric, duration="1m")
+    assert scaled(done) == [(15.0, 2, 4), (30.0, 4, 5)]
+    first = next(entry for entry in done.entries if isinstance(entry.because, AutoscalerDecision))
+    assert line(first) == (
+        "web scaled from 2 to 4 replicas: http_requests_per_second 50 per pod, target 20, asks for 5, "
+        "at most 4 at this sync"
+    )
+
+
+def test_the_load_of_a_service_falls_as_pods_are_added():
+    """100 requests per second of 10 ms are 1 core: 500m on each of 2 pods, 100 %: 1.25; ceil(2.5) = 3.
+
+    On 3 pods each has 333m of 500m, 66 %: 0.83; at 45 s ceil(0.825 x 3) = 3. It stays.
+    """
+    done = ran("service: {requestsPerSecond: 100, cost: 10 cpu-ms}", duration="3m")
+    assert scaled(done) == [(15.0, 2, 3)]
+
+
 def test_the_words_of_a_decision_have_its_figures():
     done = ran("cpu: 600m", duration="20s")
     (entry,) = (entry for entry in done.entries if entry.kind == "Scaled")

@@ -41,7 +41,7 @@ spec:
 
 def job(*spec: str, restart: str = "Never", name: str = "work", pod: str = "") -> str:
     """Return the manifest of a Job with these lines in its spec."""
-    lines = "\n".join(f"  {each}" for each in spec)
+    lines = "\n".join(f"  {field}" for field in spec)
     return f"""\
 apiVersion: batch/v1
 kind: Job
@@ -575,3 +575,22 @@ def test_a_deployment_cannot_be_suspended(tmp_path):
     """
     path = written(tmp_path, manifest, exiting("5s"), rest="events: [{at: 30s, suspend: {workload: work}}]")
     assert [problem.what for problem in read_scenario(path).problems] == ["a Pod cannot be suspended"]
+
+
+# ---- sidecars and work -----------------------------------------------------------------------------------------------
+
+
+def test_the_back_off_counts_from_the_end_of_a_sidecar(tmp_path):
+    """The container fails at 5 s. At 6 s the kubelet stops the sidecar (getFinishTimeFromContainers): back at 16 s."""
+    sidecar = "      initContainers: [{name: proxy, image: proxy, restartPolicy: Always}]"
+    containers = "- workload: work\n  containers: {main: {memory: 50Mi, exits: {after: 5s, code: 1}}}"
+    done = ran(written(tmp_path, job(pod=sidecar), containers, duration="20s"))
+    assert at(done, "Replaced") == [(16, "Replaced", "work-0-r1")]
+
+
+def test_a_job_is_as_fast_as_the_cpu_lets_its_pods_work(tmp_path):
+    """2 pods of 60 cpu-s each share 1 core: both end at 120 s, noticed at 121, complete at 122."""
+    slow = NODE.replace("cpu: 8", "cpu: 1")
+    working = "- workload: work\n  demand: {memory: 50Mi, work: 60 cpu-s}"
+    done = ran(written(tmp_path, job("parallelism: 2", "completions: 2"), working, nodes=slow))
+    assert at(done, "JobComplete") == [(122, "JobComplete", "CompletionsReached")]

@@ -605,10 +605,13 @@ def test_a_resize_that_the_api_server_rejects_is_reported():
             {"limits": {"ephemeral-storage": "1Gi"}},
         )
     ]
-    assert texts == [
-        "the QoS class would change from Burstable to Guaranteed, which the API server rejects",
-        "the request of memory is above its limit",
-        "ephemeral-storage cannot be resized in place",
+    assert [text.removeprefix("the API server rejects this resize: ") for text in texts] == [
+        'spec: Invalid value: "Burstable": Pod QOS Class may not change as a result of resizing',
+        (
+            'spec.containers[0].resources.requests: Invalid value: "300Mi": '
+            "must be less than or equal to memory limit of 200Mi"
+        ),
+        "spec: Forbidden: only cpu and memory resources are mutable",
     ]
 
 
@@ -667,6 +670,11 @@ def test_an_image_that_cannot_be_pulled_is_tried_again_with_a_longer_wait_each_t
     done = run_of([pulling(("main", "gone:1"))], [{"workload": "web", "nodes": ["n"], "arrives": "10s"}], images=images)
     assert [at for at, _, _ in happened(done, "ImagePullFailed")] == [10, 20, 40, 80]
     assert happened(done, "Started") == []
+
+
+def test_an_image_that_no_container_has_is_reported():
+    (problem,) = reading_of([pulling(("main", "x:1"))], [], images=[{"image": "y:1", "pull": "5s"}]).problems
+    assert problem.what == "no container of the manifests has the image y:1"
 
 
 def test_a_policy_of_never_keeps_a_container_without_its_image_from_starting():

@@ -234,6 +234,24 @@ def test_a_pod_gets_requests_once_its_readiness_probe_has_succeeded(ran):
     assert (web.requests, web.refused) == (250, 100)
 
 
+def test_a_pod_that_is_being_deleted_gets_no_more_requests(ran):
+    """Two pods at 40/s each, 80 %. One is deleted at 10 s and takes 20 s to stop.
+
+    From 10 s on the other gets 80/s, 160 %: its queue grows by 30 a second. The deleted pod finishes what it has and
+    answers nothing new: its endpoint is terminating.
+    """
+    done = ran(
+        [deployment("web", ONE_CPU, 2)],
+        [serves("web", "requestsPerSecond: 80, cost: 20 cpu-ms")],
+        seconds=25,
+        more="  timing: {containerStop: 20s}\n  events: [{at: 10s, scale: {workload: web, replicas: 1}}]\n",
+    )
+    (web,) = done.services
+    samples = [at(web, second) for second in (9, 11, 12)]
+    assert [(sample.ready_pods, sample.utilisation_permille) for sample in samples] == [(2, 800), (1, 1600), (1, 1600)]
+    assert [sample.waiting for sample in samples] == [0, 30, 60]
+
+
 def test_a_rollout_to_a_slower_version_overloads_the_pods_that_have_it(ran):
     """Two pods of 1 CPU, 60/s: 30/s × 20 ms each, 60 %.
 
@@ -355,6 +373,46 @@ def test_a_callee_at_its_cpu_limit_takes_its_caller_with_it(ran):
     assert (at(shop, 59).waiting, at(shop, 59).errors_permille) == (50, 216)
     assert (at(db, 59).utilisation_permille, db.errors) == (941, 0)
     assert (shop.cause, shop.began_with) == ("cpuLimit", "default/db")
+
+
+def test_a_callee_goes_on_with_calls_whose_callers_have_given_up(ran):
+    """An answer of db takes 100 ms of 1 CPU, so 10/s. shop gives up after 50 ms: every call is late.
+
+    5 requests/s: all fail, and db has answered 5 a second for nothing: 50 % of its capacity. With one retry it is 10 a
+    second: 100 %, twice the work, and still no request succeeds.
+    """
+    for retries, at_db in ((0, 500), (1, 1000)):
+        calls = f"[{{workload: db, timeout: 50ms, retries: {retries}}}]"
+        done = ran(
+            [pod("shop"), pod("db", ONE_CPU)],
+            [
+                serves("shop", f"requestsPerSecond: 5, cost: 1 cpu-ms, calls: {calls}"),
+                serves("db", "cost: 100 cpu-ms"),
+            ],
+            seconds=20,
+        )
+        shop, db = done.services
+        assert at(db, 19).utilisation_permille == at_db
+        assert (at(shop, 19).errors_permille, at(db, 19).errors_permille) == (1000, 1000)
+        assert shop.failed_calls == shop.requests == 100
+        assert db.late == db.requests == 100 * (1 + retries)
+
+
+def test_the_same_scenario_gives_the_same_figures(written):
+    path = written(
+        [deployment("shop", "{}", 3), pod("db", ONE_CPU)],
+        [
+            serves(
+                "shop",
+                "requestsPerSecond: {wave: {low: 20, high: 200, period: 30s}}, cost: 3 cpu-ms, "
+                "calls: [{workload: db, timeout: 200ms, retries: 2, retryBudget: 10 %}]",
+            ),
+            serves("db", "cost: 10 cpu-ms"),
+        ],
+    )
+    first, second = (simulate(load_scenario(str(path))) for _ in range(2))
+    assert first.services == second.services
+    assert list(first.entries) == list(second.entries)
 
 
 def test_the_headline_names_the_worst_service_and_where_it_began(written, capsys):

@@ -8,6 +8,7 @@ from podqos.report.text.style import Style, columns
 from podqos.report.text.tables import Table
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
 from podqos.words.durations import percent, rounded
+from podqos.words.outcome import share_words
 
 _BAR = 20
 
@@ -22,13 +23,24 @@ def table(report: Sweep, style: Style) -> list[str]:
     lines += columns(headers, rows, style, "  ")
     for name in _workloads(report.combinations):
         lines += ["", style.strong(name)]
-        rows = [
-            (*combination.values, percent(found.survived), "█" * round(found.survived * _BAR) or "▏", *_figures(found))
+        own = [
+            (combination.values, workload)
             for combination in report.combinations
-            for found in combination.workloads
-            if found.workload == name
+            for workload in combination.workloads
+            if workload.workload == name
         ]
-        headers = (*report.parameters, "SURVIVES", "", "KILLS", "EVICTIONS", "NEVER RAN", "DOWN (MEDIAN)", "DOWN (P95)")
+        is_slowed = any(workload.least_share.least < 1 for _, workload in own)
+        rows = [
+            (
+                *(*values, percent(workload.survived), "█" * round(workload.survived * _BAR) or "▏"),
+                *_figures(workload),
+                *(_shares(workload) if is_slowed else ()),
+            )
+            for values, workload in own
+        ]
+        shares = ("CPU SHARE (MEAN)", "CPU SHARE (LEAST)") if is_slowed else ()
+        figures = ("KILLS", "EVICTIONS", "NEVER RAN", "DOWN (MEDIAN)", "DOWN (P95)", *shares)
+        headers = (*report.parameters, "SURVIVES", "", *figures)
         lines += columns(headers, rows, style, "  ")
     return lines
 
@@ -40,6 +52,8 @@ def csv_table(report: Sweep) -> Table:
         "evictions": ("mean",),
         "never_ran": ("mean",),
         "downtime_seconds": ("median", "p95", "most"),
+        "mean_share": ("mean",),
+        "least_share": ("least",),
     }
     figures = [(name, statistic) for name, statistics in kept.items() for statistic in statistics]
     headings = (*report.parameters, "runs", "workload", "survived", *map("_".join, figures))
@@ -73,13 +87,18 @@ def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
     return *map(_range, counts), rounded(down.median), rounded(down.p95)
 
 
+def _shares(found: WorkloadSurvival) -> tuple[str, str]:
+    return share_words(found.mean_share.mean), share_words(found.least_share.least)
+
+
 def _workloads(combinations: Sequence[Combination]) -> list[str]:
     """Return the workloads to show: those affected at all, worst first."""
     worst: dict[str, float] = {}
     for combination in combinations:
         for found in combination.workloads:
-            worst[found.workload] = min(worst.get(found.workload, 1.0), found.survived)
-    return sorted((name for name, survived in worst.items() if survived < 1), key=lambda name: (worst[name], name))
+            unharmed = min(found.survived, found.least_share.least)
+            worst[found.workload] = min(worst.get(found.workload, 1.0), unharmed)
+    return sorted((name for name, unharmed in worst.items() if unharmed < 1), key=lambda name: (worst[name], name))
 
 
 def _range(figures: Distribution) -> str:

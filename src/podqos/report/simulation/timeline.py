@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import groupby, islice
 
 from msgspec.structs import replace
@@ -125,8 +125,12 @@ def _whole(amount_bytes: int) -> int:
 
 
 def _cluster(view: RunView, style: Style) -> list[str]:
-    """Return what happened to workloads as a whole; on a single node that stands among what happened there."""
-    events = [event for event in view.events if _is_of_cluster(event)]
+    """Return what happened to workloads as a whole, and to pods that no node has seen.
+
+    On a single node that stands among what happened there.
+    """
+    seen = _seen_on(view, {node.name for node in view.nodes})
+    events = [event for event in view.events if not event.node and not _is_about(event, seen)]
     if not events or len(view.nodes) == 1:
         return []
     width = max(len(seconds(event.time_us)) for event in events)
@@ -139,8 +143,15 @@ def _cluster(view: RunView, style: Style) -> list[str]:
     return ["", style.strong("cluster"), *style.shown(body, _MOST_LINES)]
 
 
-def _is_of_cluster(event: EventView) -> bool:
-    return not event.node and event.pod is None
+def _seen_on(view: RunView, nodes: Container[str]) -> set[str]:
+    """Return the pods to which something happened on some nodes, and the first ones of those that replaced others."""
+    events = [event for event in view.events if event.node in nodes]
+    return {pod for event in events for pod in (event.pod, event.first_pod) if pod is not None}
+
+
+def _is_about(event: EventView, pods: Container[str]) -> bool:
+    """Whether an event is about one of some pods, or about what replaces one."""
+    return event.pod in pods or event.first_pod in pods
 
 
 # ---- one node --------------------------------------------------------------------------------------------------------
@@ -165,10 +176,12 @@ def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
 def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     kills = _listed_once([kill for kill in view.kills if kill.node == node.name], view)
     is_alone = len(view.nodes) == 1
+    seen = _seen_on(view, {node.name})
     events = [
         event
         for event in view.events
-        if event.node in {node.name, ""} and event.kind not in UNTOLD and (is_alone or not _is_of_cluster(event))
+        if (event.node == node.name or (not event.node and (is_alone or _is_about(event, seen))))
+        and event.kind not in UNTOLD
     ]
     # Whoever cuts a run short wants to see that moment.
     ends = [view.end_us] if any(change.startswith("spec.duration=") for change in view.changes) else []

@@ -181,8 +181,8 @@ class SimCluster:
         if entry.kind is Kind.RESIZED and entry.pod is not None:
             pod, _ = self.pods[entry.pod.replace("/", "_", 1)]
             self.control_plane.resized(pod, pod)
-        if self.services is not None and entry.kind is not Kind.OVERLOADED:
-            self.services.disturbed()
+        if self.services is not None:
+            self.services.heard(entry)
         if self._watching and entry.kind in _STATUS_CHANGES and entry.pod is not None:
             self._tell(self.uid_of(entry.pod))
         if self._actors is not None:
@@ -207,7 +207,10 @@ class SimCluster:
         """Write a journal entry about a pod, after the earlier ones of its node."""
         if node is not None:
             self.fleet.get(node)
-        self.entries.append(Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because))
+        entry = Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because)
+        self.entries.append(entry)
+        if self.services is not None:
+            self.services.heard(entry)
 
     def announce(self, kind: Kind, by: By, because: Because) -> None:
         """Write a journal entry about a whole workload."""
@@ -374,6 +377,11 @@ class SimCluster:
     def pods_of(self, workload: ScenarioWorkload) -> Iterator[tuple[Pod, str | None]]:
         """Yield the pods of a workload and their nodes, in the order of creation, without those on idle nodes."""
         return (self.pods[uid] for uid, replica in self.in_order() if replica.workload is workload)
+
+    def answers(self, pod: str) -> bool:
+        """Whether a pod, by its key, answers requests."""
+        replica = self._replicas.get(pod.replace("/", "_", 1))
+        return replica is not None and replica.workload.service is not None
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod; None before it has heard of it."""

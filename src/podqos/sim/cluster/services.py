@@ -22,6 +22,7 @@ from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.engine.event_queue import CLUSTER, NEVER_US, EventPriority, EventQueue
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer
+from podqos.sim.scenario.replicas import Replica
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario.service import ServiceCall, ServiceDemand
 from podqos.sim.services.calls import REFUSED, Answers, Call, CallOutcome, call_outcome, latency
@@ -54,11 +55,16 @@ class ServingCluster(Protocol):
     queue: EventQueue
     fleet: Fleet
 
+    pods: dict[str, tuple[Pod, str | None]]
+
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
 
-    def pods_of(self, workload: ScenarioWorkload) -> Iterator[tuple[Pod, str | None]]:
-        """Yield the pods of a workload and their nodes, in the order of creation."""
+    def in_order(self) -> list[tuple[str, Replica]]:
+        """Return the pods in the order of creation, by uid."""
+
+    def answers(self, pod: str) -> bool:
+        """Whether a pod, by its key, answers requests."""
 
     def record_of(self, uid: str) -> PodRecord | None:
         """Return what the kubelet knows of a pod."""
@@ -104,6 +110,8 @@ class _Service:
         self.dead: dict[str, int] = {}
         """By uid: until when pods on lost nodes get requests, which fail; only then is it known that they are lost."""
         self.load = self.incoming = self.retrying = self.call_seconds = self.failed_calls = 0.0
+        self.late = self.coming_late = 0.0
+        """Calls per second that it answers after the caller has given up; with the next load."""
         self.outcomes: dict[str, CallOutcome] = {}
         """By callee: what becomes of the calls for one request."""
         self.samples: list[ServiceSample] = []
@@ -164,9 +172,20 @@ class Services:
         self._next_us = NEVER_US
         self._plan(0)
 
+    def heard(self, entry: Entry) -> None:
+        """Take note of an entry of the journal: it may be about pods that answer requests, or about their CPU."""
+        if entry.kind is Kind.LOST or (entry.pod is not None and self._cluster.answers(entry.pod)):
+            self.disturbed()
+        elif entry.kind is Kind.THROTTLED:
+            self._look_again()
+
     def disturbed(self) -> None:
-        """Take note that pods may have started, ended or changed: look again, but not for ever at one moment."""
+        """Take note that pods may have started, ended or changed."""
         self._is_stale = True
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Look again at once, but not for ever at one moment."""
         now_us = self._cluster.queue.now_us
         if now_us != self._disturbed_us:
             self._disturbed_us, self._steps_left = now_us, _MOST_AT_ONCE
@@ -188,8 +207,7 @@ class Services:
         self._advance(now_us)
         if self._is_stale:
             self._is_stale = False
-            for service in self._order:
-                self._find_pods(service, now_us)
+            self._find_pods(now_us)
         for service in self._order:
             service.dead = {uid: until_us for uid, until_us in service.dead.items() if until_us > now_us}
             for instance in service.instances:
@@ -198,8 +216,10 @@ class Services:
         # At first no one knows how others answer: those who call others hear it one after the other.
         for _ in self._order if now_us == 0 else (0,):
             self._send(now_us)
-        for service in self._order:
+        for service in reversed(self._order):
             for instance in service.instances:
+                # Whoever takes notes of the node looks at it before that changes.
+                self._cluster.fleet.get(instance.node.name)
                 _want_cpu(service, instance, now_us)
             self._take_sample(service, now_us)
         self._plan(self._next_step_us(now_us))
@@ -226,31 +246,39 @@ class Services:
                 next_us = min(next_us, max(_next_second_us(now_us), -(-end_us // _STEP_US) * _STEP_US))
         return next_us
 
-    def _find_pods(self, service: _Service, now_us: int) -> None:
-        """Find the running pods of a service; what waited in those that ended is lost."""
-        before = service.instances
-        service.instances = list(self._running(service, now_us))
-        kept = {id(instance.state) for instance in service.instances}
-        for instance in before:
-            if id(instance.state) not in kept:
-                service.totals["lost"] += instance.state.backlog
-                lost_us = instance.node.lost_us
-                if instance.is_ready and lost_us is not None:
-                    service.dead[instance.container.pod.uid] = lost_us + self._noticed_after_us
+    def _find_pods(self, now_us: int) -> None:
+        """Find the running pods of all services; what waited in those that ended is lost."""
+        services = {id(service.workload): service for service in self._order}
+        before = [(service, service.instances) for service in self._order]
+        for service in self._order:
+            service.instances = []
+        for uid, replica in self._cluster.in_order():
+            service_of = services.get(id(replica.workload))
+            instance = None if service_of is None else self._running(uid, service_of.container, now_us)
+            if service_of is not None and instance is not None:
+                service_of.instances.append(instance)
+        for service, earlier in before:
+            kept = {id(instance.state) for instance in service.instances}
+            for instance in earlier:
+                if id(instance.state) not in kept:
+                    service.totals["lost"] += instance.state.backlog
+                    lost_us = instance.node.lost_us
+                    if instance.is_ready and lost_us is not None:
+                        service.dead[instance.container.pod.uid] = lost_us + self._noticed_after_us
 
-    def _running(self, service: _Service, now_us: int) -> Iterator[_Instance]:
+    def _running(self, uid: str, container_name: str, now_us: int) -> _Instance | None:
         cluster = self._cluster
-        for pod, name in cluster.pods_of(service.workload):
-            node = None if name is None else cluster.fleet.awake.get(name)
-            made = None if node is None else node.world.pods.get(pod.metadata.uid)
-            container = None if made is None else made.containers.get(service.container)
-            if node is None or container is None or not container.is_running or container.demand.service is None:
-                continue
-            if container.service is None:
-                container.service = PodService(now_us)
-            record = cluster.record_of(pod.metadata.uid)
-            is_ready = record is not None and record.is_ready and not cluster.is_deleted(pod)
-            yield _Instance(node, container, container.service, is_ready=is_ready)
+        pod, name = cluster.pods[uid]
+        node = None if name is None else cluster.fleet.awake.get(name)
+        made = None if node is None else node.world.pods.get(uid)
+        container = None if made is None else made.containers.get(container_name)
+        if node is None or container is None or not container.is_running or container.demand.service is None:
+            return None
+        if container.service is None:
+            container.service = PodService(now_us)
+        record = cluster.record_of(uid)
+        is_ready = record is not None and record.is_ready and not cluster.is_deleted(pod)
+        return _Instance(node, container, container.service, is_ready=is_ready)
 
     def _send(self, now_us: int) -> None:
         """Divide the load of each service among its pods, and let them call others."""
@@ -258,7 +286,8 @@ class Services:
         self._sent_us = now_us
         for service in self._order:
             service.load = service.from_outside(now_us) + service.incoming
-            service.incoming = 0.0
+            service.late = min(service.load, service.coming_late)
+            service.incoming = service.coming_late = 0.0
             self._call(service, heard)
             ready = service.ready
             share = service.load / (len(ready) + len(service.dead)) if ready else 0.0
@@ -268,6 +297,7 @@ class Services:
             service.retrying = 0.0
             for name, outcome in service.outcomes.items():
                 self._by_name[name].incoming += begun * outcome.attempts
+                self._by_name[name].coming_late += begun * outcome.late
                 service.retrying += begun * outcome.retries
 
     def _call(self, service: _Service, heard: float) -> None:
@@ -327,6 +357,12 @@ class Services:
             cause = _cause(self._by_name[name])
         return cause[0], name
 
+    def requests_milli(self, workload: str) -> dict[str, int]:
+        """Return how many requests a second pods get, in thousandths by uid; ``workload`` is its namespace/name."""
+        service = self._by_name.get(workload)
+        ready = () if service is None else service.ready
+        return {instance.container.pod.uid: round(instance.state.load * 1000) for instance in ready}
+
     def outcomes(self, end_us: int) -> tuple[ServiceOutcome, ...]:
         """Return what became of all requests until the end."""
         self._advance(end_us)
@@ -369,6 +405,7 @@ def _pass(service: _Service, seconds: float) -> None:
     totals = service.totals
     totals["requests"] += service.load * seconds
     totals["retries"] += service.retrying * seconds
+    totals["late"] += service.late * seconds
     served = sum(instance.state.load for instance in service.instances)
     totals["refused"] += (service.load - served) * seconds
     timeout_us = service.demand.timeout_us
@@ -413,6 +450,8 @@ def _want_cpu(service: _Service, instance: _Instance, now_us: int) -> None:
 def _is_busy(service: _Service) -> bool:
     if service.utilisation >= _BUSY or any(instance.state.backlog > 0 for instance in service.instances):
         return True
+    if service.overloads and service.overloads[-1][1] < 0:
+        return True
     return bool(service.samples) and service.samples[-1].errors_permille > 0
 
 
@@ -422,6 +461,7 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
     timeout = None if timeout_us is None else timeout_us / SECOND_US
     endpoints = service.endpoints
     errors = sum(pod.fails(timeout) for pod in endpoints) / len(endpoints) if endpoints else 1.0
+    errors = min(1.0, errors + service.late / service.load) if service.load else 0.0
     outcomes = service.outcomes.values()
     ready = len(answers)
     if not service.dead:
@@ -437,7 +477,7 @@ def _sample(service: _Service, now_us: int) -> ServiceSample:
         round(sum(instance.state.backlog for instance in service.instances)),
         _us(latency(answers, 0.5, [p50] * len(answers))) if answers else None,
         _us(latency(answers, 0.99, [p99] * len(answers))) if answers else None,
-        round(errors * 1000) if service.load > 0 else 0,
+        round(errors * 1000),
         round(service.retrying * 1000),
     )
 

@@ -470,6 +470,8 @@ def _even_rows(values: Sequence[Column | array[int]], width: int) -> Iterator[_R
 
 
 def _row(times: Column, values: Column, grid: Column) -> _Row:
+    if len(times) == 2 and times[0] < times[1]:
+        return _line(times.tolist(), values.tolist(), grid)
     at = _values(times, values, grid, np.searchsorted(times, grid, "right"))
     starts, ends = at[:-1], at[1:].copy()
     if len(times) != len(np.unique(times)):
@@ -486,6 +488,22 @@ def _row(times: Column, values: Column, grid: Column) -> _Row:
         starts, ends = starts.copy(), ends.copy()
         starts[columns] = ends[columns] = peaks[columns]
     return _Row(starts, ends, int(max(starts.max(), ends.max(), values.max())))
+
+
+def _line(times: Sequence[int], values: Sequence[int], grid: Column) -> _Row:
+    """Return the same for a curve that is one straight line, as that of a leak is: with less to do."""
+    (begin_us, end_us), (begin, end) = times, values
+    part = np.clip((grid - begin_us) / (end_us - begin_us), 0.0, 1.0)
+    at = np.minimum(np.ceil(begin + (end - begin) * part).astype(np.int64) + 1, max(begin, end))
+    at[part == 0.0] = begin
+    at[part == 1.0] = end
+    starts, ends = at[:-1].copy(), at[1:].copy()
+    ends += ends < starts
+    for time_us, value in zip(times, values, strict=True):
+        place = int(np.searchsorted(grid, time_us, "right")) - 1
+        if 0 <= place < len(grid) - 1 and grid[place] != time_us:
+            starts[place] = ends[place] = max(int(starts[place]), int(ends[place]), value + 1)
+    return _Row(starts, ends, int(max(starts.max(), ends.max(), begin, end)))
 
 
 def _values(times: Column, values: Column, at: Column, after: Column) -> Column:

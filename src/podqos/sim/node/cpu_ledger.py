@@ -1,8 +1,8 @@
 """The CPU accounts of one node: a meter for each container that has work to do, or was short of CPU.
 
 Lines of a look hold until what containers get no longer changes linearly. If the next look comes after that (there are
-many containers, and nothing depends on what they get), the time between is divided in two, and both halves are taken as
-straight: demands are exact then, and what was granted is approximate.
+many containers, and nothing depends on what they get), what they got since is added up by Simpson's rule, from what
+they get at the beginning, in the middle and at the end: demands are exact then, and what was granted is approximate.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from podqos.sim.engine.curve import Curve
 from podqos.sim.engine.event_queue import NEVER_US, Action
 from podqos.sim.engine.gauge import FRACTION_BITS, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
-from podqos.sim.node.cpu_meter import CpuAccount, CpuLine, CpuMeter, WorkLeft
+from podqos.sim.node.cpu_meter import CpuAccount, CpuLine, CpuMeter, CpuPoint, WorkLeft
 from podqos.sim.node.pods import SimContainer
-
-_Point = tuple[int, int]
-"""What a container wants and gets at a time."""
 
 
 class CpuLedger:
@@ -128,23 +125,14 @@ class CpuLedger:
         begun = {path: (share.demand_nano, share.granted_nano) for path, share in course.shares.items()}
         middle, ended = (self._granted(tree, course, at_us - since_us) for at_us in (middle_us, now_us))
         for path, meter in self._meters.items():
-            if path not in begun or not any(
-                wanted > granted for wanted, granted in (begun[path], middle[path], ended[path])
-            ):
-                continue
-            period_us = None if meter.line is None else meter.line.quota_period_us
-            meter.settle(since_us)
-            for start_us, end_us, one, other in (
-                (since_us, middle_us, begun[path], middle[path]),
-                (middle_us, now_us, middle[path], ended[path]),
-            ):
-                if start_us < end_us:
-                    meter.follow(_between(start_us, end_us, one, other, period_us), start_us)
-                    meter.settle(end_us)
-            meter.line = None
+            if path in begun:
+                points = begun[path], middle[path], ended[path]
+                if any(wanted > granted for wanted, granted in points):
+                    meter.settle(since_us)
+                    meter.add(points, now_us)
         self._course = None
 
-    def _granted(self, tree: CpuTree, course: CpuCourse, passed_us: int) -> dict[str, _Point]:
+    def _granted(self, tree: CpuTree, course: CpuCourse, passed_us: int) -> dict[str, CpuPoint]:
         for path, share in course.shares.items():
             tree.demand(path, max(0, share.demand_nano + share.demand_slope * passed_us))
         return tree.granted(self._cores)
@@ -155,10 +143,3 @@ def _line(share: CpuShare, settings: Mapping[str, CpuSettings], now_us: int) -> 
     if share.bound is CpuBound.QUOTA and share.bound_at is not None:
         period_us = settings[share.bound_at].period_usec
     return CpuLine(now_us, share.demand_nano, share.demand_slope, share.granted_nano, share.granted_slope, period_us)
-
-
-def _between(start_us: int, end_us: int, one: _Point, other: _Point, period_us: int | None) -> CpuLine:
-    """Return the straight line between two points."""
-    span_us = end_us - start_us
-    wanted_slope, granted_slope = ((end - start) // span_us for start, end in zip(one, other, strict=True))
-    return CpuLine(start_us, one[0], wanted_slope, one[1], granted_slope, period_us)

@@ -30,6 +30,10 @@ _DONE = CPU_US // 1000
 """What may be missing of work that is done: slopes and shares are rounded down."""
 
 
+CpuPoint = tuple[int, int]
+"""What a container wants and gets at a time."""
+
+
 class CpuLine(Struct, frozen=True, gc=False):
     """What a container that is short of CPU wants and gets, from a time on."""
 
@@ -130,6 +134,19 @@ class CpuMeter:
     def was_short(self) -> bool:
         """Whether it ever got less than it wanted."""
         return self.least[0] < self.least[1]
+
+    def add(self, points: tuple[CpuPoint, CpuPoint, CpuPoint], now_us: int) -> None:
+        """Add up to now by Simpson's rule: from what is wanted and granted when last settled, half-way, and now."""
+        passed_us = now_us - self.settled_us
+        self.wanted += passed_us * (points[0][0] + points[2][0])
+        self.granted += passed_us * (points[0][1] + 4 * points[1][1] + points[2][1]) // 3
+        for wanted, granted in points:
+            self._note_share(wanted, granted)
+        if any(wanted - granted >= MILLI for wanted, granted in points):
+            self.throttled_us += passed_us
+            if self.line is not None and self.line.quota_period_us is not None:
+                self._add_periods(self.line.quota_period_us, now_us)
+        self.settled_us, self.line = now_us, None
 
     def turn_to(self, curve: Curve, now_us: int) -> None:
         """Let the container want something else from now on."""

@@ -266,6 +266,7 @@ class SimNode:
     def restart_kubelet(self, settings: SimNodeSettings | None, because: Because | None) -> None:
         """Restart the kubelet, perhaps with other settings; pods keep running, and it sees at once what has ended."""
         self._write(Entry(self.now_us, self.name, Kind.KUBELET_RESTARTED, None, None, By.KUBELET, because))
+        self.world.rouse()
         self.driver.skip_idle_passes(self.now_us)
         if settings is not None:
             self.settings = self.world.settings = settings

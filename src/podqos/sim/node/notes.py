@@ -16,16 +16,19 @@ from msgspec import Struct, field
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMLevel
 from podqos.agent.state import AgentState
+from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
+from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node.decisions import MOST_DECISIONS, seen_by_kernel, seen_by_kubelet
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
-from podqos.sim.node.pods import SimContainer
-from podqos.sim.node.recording import Moment, ThresholdLine, moment_of, threshold_lines
+from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.recording import Moment, PodMoment, ThresholdLine, threshold_lines
+from podqos.sim.node.resources import NodeResources, left_of
 from podqos.sim.scenario.scenario import MachineSpec
 from podqos.survival.counterfactual.kernel import KernelMoment
 from podqos.survival.counterfactual.kubelet import KubeletMoment
@@ -41,7 +44,7 @@ _AHEAD_US = 30 * SECOND_US
 """Memory that would run out so soon is about to."""
 _MARGIN_BITS = 8
 """So does what is within this part of all memory, as a power of two."""
-_WINDOW_US = 60 * SECOND_US
+_WINDOW_US = 30 * SECOND_US
 """How long moments before the kernel has to kill are kept."""
 _FIRST_PAIRS, _MORE_PAIRS = 32, 16
 """So many pairs of moments are kept before memory runs out, and so many more for each workload that it takes."""
@@ -111,6 +114,48 @@ class NodeNotes(Struct):
     evictions: dict[int, KubeletMoment] = field(default_factory=dict)
     kills: list[FirstKill | LaterKill] = field(default_factory=list)
     """In their order."""
+
+
+class _Glimpse(Struct, frozen=True, gc=False):
+    """What eviction ranks by, of a node at a time: much less than a moment, and enough to know which pod is first."""
+
+    time_us: int
+    left: dict[Signal, SignalObservation]
+    pods: list[tuple[SimPod, int, list[tuple[str, int, int, int]]]]
+    """With what ended containers left in memory, and of each that runs: private memory, active files, tmpfs."""
+
+    def moment(self) -> Moment:
+        """Return it as a moment; what was not looked at is zero."""
+        available = self.left[Signal.MEMORY].available
+        pods = {
+            pod.key: PodMoment(
+                tuple(
+                    ContainerUsage(name, anon_bytes=anon, active_file_bytes=active, tmpfs_bytes=tmpfs)
+                    for name, anon, active, tmpfs in running
+                ),
+                kept_bytes=kept,
+            )
+            for pod, kept, running in self.pods
+        }
+        return Moment(self.time_us, available, available, 0, pods, self.left)
+
+
+def _glimpse(world: NodeResources, time_us: int) -> _Glimpse:
+    pods = []
+    for pod in world.pods.values():
+        if not pod.is_gone:
+            running = [
+                (
+                    container.name,
+                    0 if container.anon is None else container.anon.at(time_us),
+                    0 if container.active_file is None else container.active_file.at(time_us),
+                    container.tmpfs_bytes(time_us) if container.tmpfs else 0,
+                )
+                for container in pod.containers.values()
+                if container.is_running
+            ]
+            pods.append((pod, pod.kept_bytes(time_us) if pod.kept else 0, running))
+    return _Glimpse(time_us, left_of(world.memory_gauges(), time_us), pods)
 
 
 class _Reading(Struct, frozen=True, gc=False):
@@ -257,7 +302,7 @@ class _Following:
         self._everywhere = everywhere
         self._told = len(everywhere)
         """How much of that has been read."""
-        self._recent: list[Moment] = []
+        self._recent: list[_Glimpse] = []
         self._pairs_left = _FIRST_PAIRS
         """How many times two moments may still be kept."""
         self._has_read_before = False
@@ -338,8 +383,7 @@ class _Following:
         recent = self._recent
         if recent and recent[-1].time_us != since_us:
             recent.clear()
-        recent += (moment_of(self.node, time_us, with_cpu=False) for time_us in (since_us, now_us))
-        self.kept.notes.pods.update((pod.key, pod.pod) for pod in self.node.world.pods.values())
+        recent += (_glimpse(self.node.world, time_us) for time_us in (since_us, now_us))
         while len(recent) > 2 and recent[2].time_us < now_us - _WINDOW_US:
             del recent[:2]
 
@@ -391,7 +435,8 @@ class _Following:
         seen = seen_by_kernel(node, group, node.now_us)
         notes.pods.update((used.pod.key, used.pod) for used in seen.snapshot.pods)
         is_known = group.level is OOMLevel.NODE and self._recent and self._recent[-1].time_us == self.now_us
-        before = tuple(self._recent) if is_known else ()
+        before = tuple(glimpse.moment() for glimpse in self._recent) if is_known else ()
+        notes.pods.update((pod.key, pod.pod) for glimpse in self._recent for pod, _, _ in glimpse.pods)
         if group.level is OOMLevel.NODE:
             self._pairs_left += _MORE_PAIRS
         notes.kills.append(FirstKill(seen, before))

@@ -323,10 +323,10 @@ def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
         record.pods.setdefault(pod.key, pod)
 
 
-def moment_of(node: SimNode, now_us: int, *, with_cpu: bool = True) -> Moment:
-    """Return how a node looks now; dividing the CPU can take most of the time, and is left out on request."""
+def moment_of(node: SimNode, now_us: int) -> Moment:
+    """Return how a node looks now."""
     world, memory = node.world, node.world.memory
-    granted = world.cpu.granted_milli(now_us) if with_cpu else {}
+    granted = world.cpu.granted_milli(now_us)
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),

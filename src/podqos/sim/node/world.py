@@ -243,6 +243,8 @@ class NodeWorld(NodeResources):
 
     def _resize(self, command: ResizePod) -> Event:
         """Write the cgroups of a pod, unless a memory limit would not be above what is in use."""
+        # What sleeps has been weighed against the limits as they were.
+        self.rouse()
         now_us, pod = self.owner.now_us, self.pods[command.pod.metadata.uid]
         plans = {plan.name: plan for plan in command.containers}
         groups = {name: self.memory.groups[container.path] for name, container in pod.containers.items()}

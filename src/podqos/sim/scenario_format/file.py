@@ -187,6 +187,13 @@ class _Resolution:
             if workload in left:
                 what = f"the autoscaler {name} is ignored: nothing creates its pods"
                 self._warn(("spec", "workloads"), what, "leave out recreate: false")
+        serving = {(one.namespace, one.kind, one.name) for one in workloads if one.service is not None}
+        for known in found.horizontal:
+            for metric in () if known.workload in serving else known.request_metrics:
+                what = (
+                    f"the metric {metric.metric.name} of {known.metadata.name} has no values: its pods have no service"
+                )
+                self._warn(("spec", "workloads"), what, "state demand.service of the workload")
         return Autoscalers(
             tuple(autoscaler for autoscaler in found.horizontal if autoscaler.workload not in left),
             tuple(autoscaler for autoscaler in found.vertical if autoscaler.workload not in left),
@@ -201,14 +208,13 @@ class _Resolution:
     def _start_us(self) -> int:
         if not self._spec.start:
             return DEFAULT_START_US
-        fix = "a date and time such as 2026-11-15T23:55:00Z"
         try:
             time_us, is_date = read_time(self._spec.start)
-        except InputError as error:
-            self._report(("spec", "start"), error.what, fix)
-            return DEFAULT_START_US
+        except InputError:
+            time_us, is_date = DEFAULT_START_US, False
         if not is_date:
-            self._report(("spec", "start"), f'"{self._spec.start}" is not a date', fix)
+            what = f'"{self._spec.start}" is not a date'
+            self._report(("spec", "start"), what, "a date and time such as 2026-11-15T23:55:00Z")
         return time_us
 
     def _profile(self) -> Profile:
@@ -235,9 +241,15 @@ class _Resolution:
 
     def _images(self, pull_us: int) -> ImageOptions | None:
         parts = self._spec.images
+        specs = [workload.pod.spec for workload in self._materials.workloads]
+        known = {container.image for spec in specs for container in (*spec.containers, *spec.init_containers)}
         for index, part in enumerate(parts):
+            path = ("spec", "images", index, "image")
             if not part.image:
-                self._report(("spec", "images", index, "image"), "Required value", "name an image of the manifests")
+                self._report(path, "Required value", "name an image of the manifests")
+            elif part.image not in known:
+                what = f"no container of the manifests has the image {part.image}"
+                self._warn(path, what, suggestion(part.image, known))
         if not parts and not pull_us:
             return None
         images = {

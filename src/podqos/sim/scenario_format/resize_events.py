@@ -1,18 +1,14 @@
-"""Resizes in place of a scenario file as values; what the API server would reject is reported.
-
-Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodResize): only CPU and memory change, nothing
-is removed, and the QoS class stays.
-"""
+"""Resizes in place of a scenario file as values; what the API server rejects (``admission.resize``) is reported."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from podqos.admission.resize import validate_resize
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.profile import Profile
-from podqos.model.resources import CPU, MEMORY, ResourceRequirements
-from podqos.qos.classes import classify
+from podqos.model.resources import ResourceRequirements
 from podqos.sim.scenario.happenings import Happening, Resized, with_resources
 from podqos.sim.scenario.scenario import ScenarioWorkload
 from podqos.sim.scenario_format.events import EventOfKind, EventPart, ResizePart
@@ -74,18 +70,7 @@ class ResizeEventReader:
 
     def _check(self, workload: ScenarioWorkload, name: str, changed: ResourceRequirements, path: FieldPath) -> None:
         place = (*path, "resources")
-        for resource in {**changed.requests, **changed.limits}:
-            if resource not in {CPU, MEMORY}:
-                self._report(place, f"{resource} cannot be resized in place", "only cpu and memory can")
         if not changed.requests and not changed.limits:
             self._report(place, "Required value", "such as limits: {memory: 2Gi}")
-        after = with_resources(workload.pod, name, changed)
-        before_class, after_class = (classify(pod, self._profile).qos_class for pod in (workload.pod, after))
-        if before_class is not after_class:
-            what = f"the QoS class would change from {before_class} to {after_class}, which the API server rejects"
-            self._report(place, what, "resize requests and limits so that the class stays")
-        for container in (*after.spec.containers, *after.spec.init_containers):
-            limits = container.resources.limits
-            for resource, request in container.resources.requests.items():
-                if container.name == name and resource in limits and request > limits[resource]:
-                    self._report(place, f"the request of {resource} is above its limit", "change both")
+        for error in validate_resize(workload.pod, with_resources(workload.pod, name, changed), self._profile):
+            self._report(place, f"the API server rejects this resize: {error}", "change requests and limits otherwise")

@@ -73,6 +73,8 @@ class CallOutcome(Struct, frozen=True, gc=False):
     """How long it waits for them, one after the other."""
     p50_seconds: float = 0.0
     p99_seconds: float = 0.0
+    late: float = 0.0
+    """How many of the attempts the callee answers after the caller has given up."""
 
     def towards(self, other: CallOutcome, share: float) -> CallOutcome:
         """Return what lies between this and another outcome."""
@@ -99,7 +101,12 @@ def call_outcome(call: Call, pods: Sequence[Answers]) -> CallOutcome:
         count * (1.0 + retries) * seconds,
         _of_request(call, answering, 0.5),
         _of_request(call, answering, 0.99),
+        0.0 if call.timeout is None else count * (1.0 + retries) * _late_share(call.timeout, answering),
     )
+
+
+def _late_share(timeout: float, pods: Sequence[Answers]) -> float:
+    return sum((1.0 - pod.refused) * pod.late(timeout) for pod in pods) / len(pods)
 
 
 def _of_request(call: Call, pods: Sequence[Answers], share: float) -> float:

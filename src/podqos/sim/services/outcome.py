@@ -38,7 +38,7 @@ class ServiceOutcome(Struct, frozen=True, rename="camel"):
     refused: int
     """Those that found a full queue, or no ready pod."""
     late: int
-    """Those that were answered after the timeout of their client."""
+    """Those that were answered after the timeout of their client, or of the service that called."""
     failed_calls: int
     """Those that failed because a call to another service did."""
     lost: int

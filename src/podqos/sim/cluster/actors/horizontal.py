@@ -20,7 +20,7 @@ from podqos.controllers.horizontal import (
     sync,
 )
 from podqos.controllers.replica_calculator import NoReplicas, Question, Replicas, for_average, for_utilization
-from podqos.model.autoscaling import HorizontalPodAutoscaler, ResourceMetric
+from podqos.model.autoscaling import HorizontalPodAutoscaler, OtherMetric, ResourceMetric
 from podqos.model.resources import CPU, QOS_RESOURCES
 from podqos.sim.cluster.actors.measuring import Measuring
 from podqos.sim.cluster.actors.port import ActedCluster
@@ -56,7 +56,8 @@ class HorizontalActor:
         if is_over(controller.workload, now_us):
             return
         current = controller.replicas
-        metrics = tuple(self._outcome(metric, current, now_us) for metric in self._metrics)
+        metrics = [self._outcome(metric, current, now_us) for metric in self._metrics]
+        metrics += [self._requests(metric, current, now_us) for metric in self._autoscaler.request_metrics]
         decision = sync(self._bounds, self._memory, current, metrics, now_us)
         self._memory = decision.memory
         self._note(decision, current, now_us)
@@ -77,6 +78,13 @@ class HorizontalActor:
         if metric.value is not None:
             return MetricOutcome(name, for_average(asked, metric.value.milli_value))
         return MetricOutcome(name, NoReplicas.NO_METRICS)
+
+    def _requests(self, metric: OtherMetric, current: int, now_us: int) -> MetricOutcome:
+        """Return what the requests that each pod gets ask for: a metric of pods, without a resource."""
+        assert metric.target.average_value is not None
+        pods = self._measuring.requested_pods(self._controller.workload, now_us)
+        asked = Question(pods, current, "", self._bounds.tolerances, now_us)
+        return MetricOutcome(metric.metric.name, for_average(asked, metric.target.average_value.milli_value))
 
     def _note(self, decision: Decision, current: int, now_us: int) -> None:
         """Write what was decided, and once what keeps the autoscaler from more."""
@@ -105,16 +113,25 @@ class HorizontalActor:
     def _figures(self, metric: MetricOutcome | None) -> dict[str, object]:
         if metric is None:
             return {}
+        for other in self._autoscaler.request_metrics:
+            if other.metric.name == metric.name and other.target.average_value is not None:
+                target_milli = other.target.average_value.milli_value
+                return {"metric": metric.name, "target": target_milli // _MILLI, **_found(metric, "")}
         stated = next(
             stated for stated in self._metrics if metric.name in {stated.name, f"{stated.name} of {stated.container}"}
         )
         target = stated.utilization if stated.value is None else _whole(stated.value.milli_value, stated.name)
         figures: dict[str, object] = {"metric": metric.name, "target": target, "percent": stated.value is None}
-        if isinstance(metric.outcome, Replicas):
-            found = metric.outcome
-            usage = _whole(found.usage_milli, stated.name) if found.utilization is None else found.utilization
-            return {**figures, "usage": usage, "missing": found.missing, "unready": found.unready}
-        return {**figures, "failed": metric.outcome.value}
+        return {**figures, **_found(metric, stated.name)}
+
+
+def _found(metric: MetricOutcome, resource: str) -> dict[str, object]:
+    """Return what was measured, or why nothing was."""
+    found = metric.outcome
+    if not isinstance(found, Replicas):
+        return {"failed": found.value}
+    usage = _whole(found.usage_milli, resource) if found.utilization is None else found.utilization
+    return {"usage": usage, "missing": found.missing, "unready": found.unready}
 
 
 def _whole(milli: int, resource: str) -> int:

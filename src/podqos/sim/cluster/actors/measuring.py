@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import PodRecord
 from podqos.controllers.metrics_server import Point, Stored
-from podqos.controllers.replica_calculator import MeasuredPod, PodPhase
+from podqos.controllers.replica_calculator import MeasuredPod, PodMetric, PodPhase
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import is_pod_level
-from podqos.sim.cluster.controllers.controller import ControlledCluster
+from podqos.sim.cluster.actors.port import ActedCluster
 from podqos.sim.cluster.evictions import is_pending
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority
 from podqos.sim.scenario.scenario import ScenarioWorkload
@@ -31,7 +31,7 @@ _STATUS = frozenset({"Admitted", "Started", "Exited", "Restarted", "OOMKilled", 
 class Measuring:
     """The metrics and the status of the pods of some workloads."""
 
-    def __init__(self, cluster: ControlledCluster, workloads: Iterable[ScenarioWorkload]) -> None:
+    def __init__(self, cluster: ActedCluster, workloads: Iterable[ScenarioWorkload]) -> None:
         self._cluster = cluster
         self._workloads = tuple(workloads)
         self._options = cluster.scenario.options
@@ -116,6 +116,20 @@ class Measuring:
         """Return the pods of a workload with their usage of a resource, or that of one of their containers."""
         stored = self.seen(now_us)
         return [self._pod(pod, name, resource, container, stored) for pod, name in self._cluster.pods_of(workload)]
+
+    def requested_pods(self, workload: ScenarioWorkload, now_us: int) -> list[MeasuredPod]:
+        """Return the pods of a service with the requests that each gets a second."""
+        services = self._cluster.services
+        rates = {} if services is None else services.requests_milli(f"{workload.namespace}/{workload.name}")
+        window_us = self._options.metrics_resolution_us
+        return [
+            MeasuredPod(
+                name=pod.key,
+                phase=self._phase(pod, name),
+                metric=PodMetric(rates[pod.metadata.uid], now_us, window_us) if pod.metadata.uid in rates else None,
+            )
+            for pod, name in self._cluster.pods_of(workload)
+        ]
 
     def _pod(self, pod: Pod, name: str | None, resource: str, container: str, stored: Stored) -> MeasuredPod:
         key = pod.key

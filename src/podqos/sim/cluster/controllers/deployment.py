@@ -29,7 +29,7 @@ from podqos.controllers.replica_sets import pods_to_delete
 from podqos.controllers.set_pods import next_available_us
 from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, ControlledCluster, PodEnd
 from podqos.sim.cluster.controllers.sets import SCALED_DOWN, UPDATED, OwnPod, SetController
-from podqos.sim.scenario.replicas import Replica, named, pod_of
+from podqos.sim.scenario.replicas import Replica, is_bound, named, pod_of
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 
@@ -57,9 +57,12 @@ class DeploymentController(SetController):
         self._spec = spec if isinstance(spec, DeploymentSpec) else DeploymentSpec()
 
     def begin(self, now_us: int) -> None:
-        """Create the first pods; a Deployment that states its progress deadline is watched from the beginning."""
+        """Create the first pods; a Deployment that states its progress deadline is watched from the beginning.
+
+        Pods that are bound without the scheduler are no rollout.
+        """
         super().begin(now_us)
-        if self._spec.states_deadline:
+        if self._spec.states_deadline and not is_bound(self.workload):
             self.manage()
             self._progress = begun(DeploymentProgress(), now_us)
             self.plan_sync(now_us)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import DeletedWithJob, ExitedWith, JobEnded, LocalStorageExceeded, ReplacementFor
+from podqos.agent.shutdown import grace_seconds_of, stop_seconds
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Role
 from podqos.controllers.job_indexes import as_text
 from podqos.controllers.jobs import JobPod, JobStatus, JobStep, NewPod, PodPhase, sync
@@ -25,6 +26,7 @@ from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, replacement
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _EVICTED = "Evicted"
+_RUNNING = ContainerStage.RUNNING
 _SUSPENDED, _SURPLUS = "Suspended", "Surplus"
 _RESUMED = (_SUSPENDED, _SURPLUS)
 """Reasons for which pods are deleted whose work is still to be done."""
@@ -32,7 +34,6 @@ _NOT_DISRUPTED = frozenset({Phase.FAILED, Phase.SUCCEEDED, "Rejected", DELETED})
 """Ends of pods that no one else brought about, and that have no DisruptionTarget condition."""
 # A model: what a container exits with that runs when its pod is stopped, by SIGTERM and by SIGKILL.
 _TERMINATED, _KILLED = 143, 137
-_DEFAULT_GRACE_SECONDS = 30
 
 
 class JobController(KeptReplicas):
@@ -167,31 +168,33 @@ class JobController(KeptReplicas):
         return replace(
             known,
             phase=phase,
-            finished_us=self._finished_us(end.pod, now_us),
+            finished_us=self._finished_us(end, now_us),
             exits=tuple(self._exits(end.pod, end.record)),
             conditions=(DISRUPTION_TARGET,) if self._is_disrupted(end) else (),
         )
 
-    def _finished_us(self, pod: Pod, now_us: int) -> int:
-        """Return when its last container ended: the kubelet notices that up to a second later."""
+    def _finished_us(self, end: PodEnd, now_us: int) -> int:
+        """Return when its last container ended: the kubelet notices that up to a second later, and stops sidecars."""
+        containers = () if end.record is None else end.record.containers
+        if any(container.role is Role.SIDECAR and container.stage is _RUNNING for container in containers):
+            return now_us
         times = []
         for entry in reversed(self._cluster.entries):
             if entry.time_us < now_us:
                 break
-            if entry.pod == pod.key and isinstance(entry.because, ExitedWith):
+            if entry.pod == end.pod.key and isinstance(entry.because, ExitedWith):
                 times.append(now_us if entry.because.finished_us is None else entry.because.finished_us)
         return max(times, default=now_us)
 
     def _exits(self, pod: Pod, record: PodRecord | None) -> Iterator[ContainerExit]:
         """Yield how its containers ended, regular ones first."""
-        grace_seconds = pod.spec.termination_grace_period_seconds
-        grace_us = (_DEFAULT_GRACE_SECONDS if grace_seconds is None else grace_seconds) * SECOND_US
-        stopped = _TERMINATED if self._cluster.scenario.options.container_stop_us < grace_us else _KILLED
+        grace_us = stop_seconds(grace_seconds_of(pod)) * SECOND_US
+        stopped = _TERMINATED if self._cluster.scenario.options.container_stop_us <= grace_us else _KILLED
         containers = () if record is None else record.containers
         for container in sorted(containers, key=lambda container: container.role is not Role.REGULAR):
             if container.stage in {ContainerStage.ENDED, ContainerStage.BACKING_OFF}:
                 yield ContainerExit(container.plan.name, container.exit_code)
-            elif container.stage is ContainerStage.RUNNING:
+            elif container.stage is _RUNNING:
                 yield ContainerExit(container.plan.name, stopped)
 
     def _is_disrupted(self, end: PodEnd) -> bool:
