@@ -303,7 +303,7 @@ def test_nodes_with_pods_are_removed_one_at_a_time_and_empty_ones_together():
 
 
 def test_a_name_that_is_used_again_is_a_new_node_with_its_daemons():
-    """The workload a (2 x 3 cores) adds worker-1 at 10 s and is deleted at 3 min; worker-0, empty, is gone 1 min and 15 s later.
+    """The workload a (2 x 3 cores) adds worker-1 at 10 s and is deleted at 3 min; then worker-0, empty, is removed.
 
     Unneeded since the scan at 180 s: at 240 s for 60 s, at 250 s for longer; deleted at 255 s. At 10 min b needs a
     second node at the scan of 610 s; the only free name is worker-0: it joins at 670 s, and the agent runs there again.
