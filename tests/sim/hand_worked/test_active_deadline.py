@@ -79,7 +79,10 @@ def test_a_pod_of_a_job_that_is_active_for_its_deadline_counts_as_failed(tmp_pat
         (71, "JobFailed", ""),
     ]
     assert main(["simulate", path]) == 0
-    assert "work-0 failed: active for 30 s, its activeDeadlineSeconds (DeadlineExceeded)" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "work-0 failed: active for 30 s, its activeDeadlineSeconds (DeadlineExceeded)" in out
+    # Down from 30 to 40, and from 70 until the Job has failed at 71: after that, nobody wants the pod.
+    assert " 11.0 s " in out.splitlines()[-1]
 
 
 def test_containers_keep_their_grace_period_and_the_pod_has_failed_when_they_have_stopped(tmp_path):
