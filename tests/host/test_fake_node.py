@@ -118,6 +118,16 @@ def test_a_pod_that_ignores_sigterm_is_killed_when_its_grace_is_over(stage):
     assert time.monotonic() - asked > 1.9
 
 
+def test_a_pod_that_has_been_active_for_its_deadline_has_failed_also_if_the_agent_was_lost_meanwhile(stage):
+    """The kubelet's pkg/kubelet/active_deadline.go."""
+    _up(stage, pod_document("web", "serve", spec={"activeDeadlineSeconds": 1}))
+    stage.lose_agent()
+    stage.until(lambda: stage.lines("CleanedUp"))
+    (ended,) = stage.node.world.over.values()
+    assert (ended.phase, ended.reason) == ("Failed", "DeadlineExceeded")
+    assert [kind for kind, _ in stage.lines("Failed", "Restarted")] == ["Failed"]
+
+
 def test_sidecars_are_asked_to_end_after_the_regular_containers_last_first(stage):
     sidecars = [{"name": name, "image": "none", "restartPolicy": "Always"} for name in ("first", "second")]
     _up(stage, pod_document("web", "serve", spec={"initContainers": sidecars}))

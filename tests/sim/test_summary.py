@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.reasons import CPUThrottled, ExitedWith, ReplacementFor, ThrottledBy
+from podqos.agent.reasons import CPUThrottled, ExitedWith, JobEnded, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
 from podqos.sim.summary import PodWorkload, RepeatedEvictions, summarized
 from report.test_journal_words import KILL, PRESSURE
@@ -193,3 +193,19 @@ def test_a_pod_that_is_evicted_three_times_under_three_names_is_named_once():
         pods=("ns/a", "ns/b", "ns/c", "ns/d"),
     )
     assert found.repeated_evictions == (RepeatedEvictions("ns/a", 3, 10, 30),)
+
+
+def test_the_outages_of_a_failed_job_end_with_it_also_where_its_pods_are_evicted_later():
+    found = summarized(
+        (
+            entry(0, Kind.STARTED, "ns/web-0"),
+            entry(0, Kind.STARTED, "ns/web-1"),
+            entry(10, Kind.FAILED, "ns/web-0"),
+            entry(15, Kind.JOB_FAILED, None, because=JobEnded("ns/web", "BackoffLimitExceeded")),
+            entry(16, Kind.EVICTED, "ns/web-1", because=PRESSURE),
+        ),
+        dict.fromkeys(("ns/web-0", "ns/web-1"), OWNER),
+        nodes=1,
+        end_us=END_US,
+    )
+    assert (found.downtime_us, found.evictions) == (15 - 10, 1)

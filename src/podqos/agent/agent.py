@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, eviction_loop, kubelet_restart, pods, resizing, unhealthy
+from podqos.agent import active_deadline, containers, eviction_loop, kubelet_restart, pods, resizing, unhealthy
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
     ContainerExited,
@@ -49,6 +49,7 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
     turn = Turn(config, state, now_us)
     match event:
         case Woken():
+            active_deadline.woken(turn)
             eviction_loop.woken(turn)
             containers.woken(turn)
             pods.woken(turn)

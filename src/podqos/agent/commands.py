@@ -107,6 +107,18 @@ class PreemptPod(Struct, frozen=True, gc=False):
     message: str = "Preempted in order to admit critical pod"
 
 
+class FailPod(Struct, frozen=True, gc=False):
+    """Stop a pod that has been active for too long: it becomes ``Failed`` with reason ``DeadlineExceeded``.
+
+    The answer is ``PodStopped``, at the latest after the grace period.
+    """
+
+    pod: Pod
+    grace_period_seconds: int
+    reason: str = "DeadlineExceeded"
+    message: str = "Pod was active on the node longer than the specified deadline"
+
+
 class HoldPod(Struct, frozen=True, gc=False):
     """Stop a pod from growing, and kill it as soon as it tries to; ``EvictPod`` follows. It has no answer."""
 
@@ -163,6 +175,7 @@ Command = (
     | ResizePod
     | StopPod
     | PreemptPod
+    | FailPod
     | HoldPod
     | EvictPod
     | CleanUpNode

@@ -10,7 +10,7 @@ share. ``tests/worlds`` holds every world to the same contract:
   as an event of its own (``Driver.deliver``);
 - ``StartPod`` leads to ``PodStarted`` and ``StartContainer`` to ``ContainerStarted``; a container that ends without
   being asked to leads to ``ContainerExited``, as after ``KillContainer``, and the rest of its pod keeps running;
-- ``EvictPod``, ``PreemptPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and after
+- ``EvictPod``, ``PreemptPod``, ``FailPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and after
   ``RemoveCgroup`` to ``PodCleanedUp``;
 - ``HoldPod`` has no answer of its own: a pod that still grows is stopped at once, others keep running;
 - ``WatchMemory`` leads to ``MemoryNotified`` when memory crosses one of the last levels asked for. A world that cannot

@@ -41,6 +41,8 @@ class PodAdopted(Struct, frozen=True, gc=False):
     pod: Pod
     containers: Mapping[str, Remembered] = {}
     """By name."""
+    started_us: int | None = None
+    """Since when it has been on the node; None if its deadline is none of the agent's business."""
 
 
 class PodResized(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from podqos.agent import containers
+from podqos.agent import active_deadline, containers
 from podqos.agent.admission import refusal, without_victims
 from podqos.agent.commands import (
     ContainerPlan,
@@ -77,6 +77,8 @@ def adopt(turn: Turn, event: PodAdopted) -> None:
     _count(turn, record, 1)
     turn.ask(*map(CreateCgroup, own))
     containers.remember(turn, pod.metadata.uid, event.containers)
+    if event.started_us is not None:
+        active_deadline.watch(turn, pod, event.started_us)
 
 
 def started(turn: Turn, uid: str) -> None:
@@ -115,7 +117,7 @@ def stopped(turn: Turn, uid: str) -> None:
     record = turn.state.pods.get(uid)
     if record is None or not record.is_active:
         return
-    was_told = record.stage is Stage.STOPPING and record.phase is None
+    was_told = record.stage is Stage.STOPPING and (record.phase is None or record.is_overdue)
     turn.note(Kind.STOPPED, pod=record.pod.key, by=By.KUBELET if was_told else None)
     turn.put(replace(record, stage=Stage.STOPPED))
     _count(turn, record, -1)
@@ -215,6 +217,7 @@ def _start(turn: Turn, pod: Pod, plan: PodPlan) -> None:
     record, own, sandbox = _recorded(turn, pod, plan)
     turn.put(record)
     _count(turn, record, 1)
+    active_deadline.watch(turn, pod, turn.now_us)
     turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
 
 

@@ -277,6 +277,12 @@ class OOMKill(Reason, frozen=True):
     """Whether the container keeps running: a process other than its first was killed."""
 
 
+class ActiveDeadlineExceeded(Reason, frozen=True):
+    """Why a pod failed: it was active on its node for as long as it may be."""
+
+    active_deadline_seconds: int
+
+
 class CPUThrottled(Reason, frozen=True):
     """A container's CPU demand, and what it gets."""
 
@@ -755,6 +761,7 @@ Because = (
     | WaitedTooLong
     | ExitedWith
     | RestartedAfter
+    | ActiveDeadlineExceeded
     | OOMKill
     | CPUThrottled
     | ProbeFailure

@@ -165,6 +165,8 @@ class PodRecord(Struct, frozen=True, gc=False):
     """Whether it is stopped to make room for a critical pod."""
     is_rejected: bool = False
     """Whether it is stopped because a restarted kubelet does not admit it again."""
+    is_overdue: bool = False
+    """Whether it is stopped because it has been active for its ``activeDeadlineSeconds``."""
     is_restarting: bool = False
     """Whether its containers are being killed for a restart of the whole pod."""
 
@@ -245,6 +247,13 @@ class Restart(Struct, frozen=True, gc=False, order=True):
     container: str
 
 
+class Deadline(Struct, frozen=True, gc=False, order=True):
+    """When a pod has been active for its ``activeDeadlineSeconds``, in order of time."""
+
+    wake_us: int
+    uid: str
+
+
 class PendingResize(Struct, frozen=True, gc=False):
     """A resize that is not done yet."""
 
@@ -291,6 +300,8 @@ class AgentState(Struct, frozen=True, gc=False):
     watched_us: int | None = None
     """When a kubelet last set its notification levels."""
     resizes: tuple[PendingResize, ...] = ()
+    deadlines: tuple[Deadline, ...] = ()
+    """Of pods that are there, or were; next first."""
 
     @property
     def wake_us(self) -> int | None:
@@ -300,13 +311,19 @@ class AgentState(Struct, frozen=True, gc=False):
 
     @property
     def wake_besides_us(self) -> int | None:
-        """When it wants to be woken for anything but the eviction loop: restarts, resizes, a long preemption."""
+        """When it wants to be woken for anything but the eviction loop.
+
+        For restarts, resizes and a long preemption; deadlines wait until that is over.
+        """
         restart_us = self.restarts[0].wake_us if self.restarts else None
         if self.resizes:
             waits = [pending.wake_us for pending in self.resizes if pending.wake_us is not None]
             restart_us = min((*waits, *(() if restart_us is None else (restart_us,))), default=None)
         if self.preempting is None:
-            return restart_us
+            if not self.deadlines:
+                return restart_us
+            deadline_us = self.deadlines[0].wake_us
+            return deadline_us if restart_us is None else min(restart_us, deadline_us)
         return self.preempting.wake_us if restart_us is None else min(restart_us, self.preempting.wake_us)
 
     @property

@@ -42,6 +42,7 @@ from podqos.reading.paths import has_folder, with_slashes
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import RolloutPart, ScenarioDocument
 from podqos.sim.scenario_format.file import Autoscalers, FileReading, Materials, read_file, resolve
+from podqos.sim.scenario_format.ignored import IGNORED_OBJECTS, ignored_fields, may_be_ignored
 from podqos.sim.scenario_format.samples import Series, read_samples
 from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.scenario_format.workload_events import ROLLED_OUT, StatedRevision
@@ -239,6 +240,9 @@ class _Fetched:
             self._autoscalers(sources, workloads),
             dict(self._revisions(workloads)),
         )
+        self.problems += _ignored_objects(sources)
+        self.problems += self._ignored_fields()
+        self.problems += self._ignored_quotas(sources)
         self.problems = list(dict.fromkeys(self.problems))  # a rollout reads its object again
 
     def _path(self, name: str) -> str:
@@ -373,6 +377,28 @@ class _Fetched:
             self._complain(path, f"{location} holds no {workload.identity}", "change that object in the file")
         return None
 
+    def _ignored_fields(self) -> Iterator[Problem]:
+        """Yield a warning for each kind of field that a run ignores, where it is first."""
+        told: set[str] = set()
+        for own, source, place in self._stated.values():
+            if may_be_ignored(source.data):
+                for field in ignored_fields(source.lookup.plain(place), own.pod_path):
+                    if field.name not in told:
+                        told.add(field.name)
+                        yield source.problem(place, field.path, f"ignored: {field.instead}", severity=Severity.WARNING)
+
+    def _ignored_quotas(self, sources: Sequence[Source]) -> Iterator[Problem]:
+        """Yield that a quota applies to the first pods only, if more may follow."""
+        others = [(source, other) for source in sources for other in source.reading.others]
+        is_scaled = any(other.kind == "HorizontalPodAutoscaler" for _, other in others)
+        if not (is_scaled or self._changed_later):
+            return
+        for source, other in others:
+            if (group_of(other.api_version), other.kind) == ("", "ResourceQuota"):
+                what = "ResourceQuota is applied to the first pods only: it rejects none that are added during the run"
+                yield source.problem(other.place, "", what, severity=Severity.WARNING)
+                return
+
     def _sources(self) -> list[Source]:
         """Return the manifests, each once; report a path without manifests."""
         files: dict[str, InputFile] = {}
@@ -446,6 +472,18 @@ class _Fetched:
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
         path = self._path(samples.file)
         return read_samples(path, self._files.read(path), column=samples.column, match=samples.match)
+
+
+def _ignored_objects(sources: Sequence[Source]) -> Iterator[Problem]:
+    """Yield a warning for each kind of object that a run ignores, where it is first."""
+    told: set[tuple[str, str]] = set()
+    for source in sources:
+        for other in source.reading.others:
+            kind = group_of(other.api_version), other.kind
+            if kind in IGNORED_OBJECTS and kind not in told:
+                told.add(kind)
+                what = f"{other.kind} is ignored: {IGNORED_OBJECTS[kind]}"
+                yield source.problem(other.place, "", what, severity=Severity.WARNING)
 
 
 def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterator[Problem]:

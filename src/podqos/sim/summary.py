@@ -76,8 +76,8 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     rejections: int
     downtime_us: int
     """How long its pods did not run and should have, summed over its pods: from being killed, evicted, rejected or
-    lost, from ending with an error, or from finding no node, until running again. A pod is down while any of its
-    containers is."""
+    lost, from ending with an error, or from finding no node, until running again, or until its Job has ended. A pod is
+    down while any of its containers is."""
     throttled_us: int
     """How long its pods got less CPU than they wanted, summed over its pods: a pod is short of CPU while any of its
     containers is."""
@@ -185,6 +185,8 @@ def outage_ends(run: FinishedRun, entries: Sequence[Entry]) -> dict[str, int]:
     for entry in _with_lost_pods(list(entries)):
         if entry.pod in owners:
             tallies[owners[entry.pod].workload].take(entry)
+        elif isinstance(entry.because, JobEnded):
+            _end_job(tallies, entry.because, entry.time_us)
     return {pod: end_us for tally in tallies.values() for pod, end_us in tally.outage_ends(run.end_us)}
 
 
@@ -248,6 +250,8 @@ def summarized(
         if entry.pod is None or entry.pod not in owners:
             if isinstance(entry.because, JobEnded | CronJobSkipped):
                 jobs[entry.kind, entry.because.reason] += 1
+            if isinstance(entry.because, JobEnded):
+                _end_job(tallies, entry.because, entry.time_us)
             continue
         tallies[owners[entry.pod].workload].take(entry)
         if entry.kind in _DECIDED:
@@ -268,6 +272,12 @@ def summarized(
         cpu=cpu_together([row.cpu for row in rows]),
         jobs=_job_outcomes(jobs),
     )
+
+
+def _end_job(tallies: Mapping[str, _Tally], ended: JobEnded, time_us: int) -> None:
+    owner = workload_of(ended.job, tallies)
+    if owner is not None:
+        tallies[owner].job_ended(ended.job, time_us)
 
 
 def _job_outcomes(jobs: Counter[tuple[Kind, str]]) -> JobOutcomes | None:
@@ -372,6 +382,8 @@ class _Tally:
         self._refused: set[str] = set()
         self._over: set[str] = set()
         """Those that ended as was wanted."""
+        self._unwanted: set[str] = set()
+        """Those whose Job has ended."""
         self._kinds: Counter[Kind] = Counter()
         self._firsts: dict[str, str] = {}
         """The pod that was there first, by its replacements."""
@@ -410,13 +422,13 @@ class _Tally:
         if kind is Kind.RESTARTED:
             self._down.end(pod, entry.container, time_us)
         elif kind is Kind.PENDING:
-            self._down.begin(pod, None, time_us)
+            self._missed(pod, None, time_us)
         elif kind in _OVER:
             self._down.end(pod, None, time_us)
             self._over.add(pod)
         elif kind in _TAKEN:
             self._interrupted.add(pod)
-            self._down.begin(pod, None, time_us)
+            self._missed(pod, None, time_us)
         elif isinstance(because, OOMKill):
             self._interrupted.add(pod)
             if not because.container_lives:
@@ -445,7 +457,19 @@ class _Tally:
 
     def _ended(self, pod: str, container: str | None, time_us: int) -> None:
         """Note that a container no longer runs; of a pod that has not run yet, that it waits for more than that."""
-        self._down.begin(pod, None if pod in self._not_run else container, time_us)
+        self._missed(pod, None if pod in self._not_run else container, time_us)
+
+    def _missed(self, pod: str, container: str | None, time_us: int) -> None:
+        """Note that a pod is down, if anybody still wants it."""
+        if pod not in self._unwanted:
+            self._down.begin(pod, container, time_us)
+
+    def job_ended(self, job: str, time_us: int) -> None:
+        """Note that nobody wants the pods of a Job any more."""
+        for pod in self._pods:
+            if pod.startswith(f"{job}-"):
+                self._down.end(pod, None, time_us)
+                self._unwanted.add(pod)
 
     def outage_ends(self, end_us: int) -> Iterator[tuple[str, int]]:
         """Yield the pods that were down, and until when."""

@@ -181,6 +181,8 @@ def _short(because: r.Because | None) -> str:
             return f"restart {restarts}{waited}{' with the whole pod, by restart rule' if with_all else ''}"
         case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
+        case r.ActiveDeadlineExceeded(active_deadline_seconds=seconds):
+            return f"active for {seconds} s, its activeDeadlineSeconds (DeadlineExceeded)"
         case r.CPUThrottled() as cpu:
             granted = _OF_POD if cpu.pod_limit else _GRANTED[cpu.throttled_by]
             return f"wants {cpu.wanted_milli}m CPU{granted.format(cpu.granted_milli)}"

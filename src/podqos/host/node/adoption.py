@@ -67,7 +67,7 @@ class Adoption(Struct, frozen=True):
                 known[found.id.name] = replace(before, stage="starting", restarts=found.id.attempt)
             elif found.exit_code is None:
                 known[found.id.name] = replace(before, stage="running", restarts=found.id.attempt)
-        self._tell(PodAdopted(stored.pod, known))
+        self._tell(PodAdopted(stored.pod, known, stored.started_us or None))
         record = self.driver.state.pods[uid]
         assert record.cgroup_path is not None
         self.world.adopt(

@@ -20,6 +20,7 @@ from podqos.agent.commands import (
     Command,
     ContainerPlan,
     CreateCgroup,
+    FailPod,
     HoldPod,
     KillContainer,
     PreemptPod,
@@ -185,7 +186,7 @@ class HostWorld:
             case StartContainer(pod, plan):
                 uid = pod.metadata.uid
                 return ContainerStarted(uid, plan.name), ContainerExited(uid, plan.name, _CANNOT_START_CODE)
-            case StopPod() | PreemptPod() | EvictPod() | RemoveCgroup():
+            case StopPod() | PreemptPod() | FailPod() | EvictPod() | RemoveCgroup():
                 self._loop.call_after(_LONGEST_RETRY_SECONDS, lambda: self._try_again(command))
         return ()
 
@@ -217,6 +218,9 @@ class HostWorld:
                 self._hold(pod)
             case PreemptPod(pod, grace, message):
                 self._fail(pod, "Preempting", message)
+                return self._stop(pod, grace)
+            case FailPod(pod, grace, reason, message):
+                self._fail(pod, reason, message)
                 return self._stop(pod, grace)
             case EvictPod():
                 return self._evict(command)

@@ -73,7 +73,7 @@ class IdleBounds:
         inits = [container.name for container in pod.spec.init_containers if not container.is_sidecar]
         if not self._is_usable or any(demand.ends for demand in demands.values()):
             return None
-        if any(demands.get(name, IDLE) != IDLE for name in inits):
+        if any(demands.get(name, IDLE) != IDLE for name in inits) or pod.spec.active_deadline_seconds is not None:
             return None
         self._probe.bind(pod, demands)
         probed = self._probe.node.world.pods.get(pod.metadata.uid)

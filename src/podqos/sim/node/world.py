@@ -15,6 +15,7 @@ from podqos.agent.commands import (
     Command,
     ContainerPlan,
     CreateCgroup,
+    FailPod,
     HoldPod,
     KillContainer,
     PreemptPod,
@@ -116,7 +117,7 @@ class NodeWorld(NodeResources):
                 return self._kill_container(self.pods[pod.metadata.uid], name, grace)
             case ResizePod():
                 return (self._resize(command),)
-            case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
+            case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace) | FailPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
                 self._hold(self.pods[pod.metadata.uid])
