@@ -42,8 +42,8 @@ _MOST_LINES = 400
 _REPEATED_SHOWN = 3
 # From this many on, workloads that fared the same are one row.
 _ALIKE = 4
-# Less than one part in this many left is a near miss, whatever else happened.
-_NEAR = 8
+# Less than one part in so many left is a near miss: where nothing else happened, and where something did.
+_NEAR_ALONE, _NEAR = 4, 8
 _NUMBERS = re.compile(r"\d+")
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
 _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
@@ -106,8 +106,9 @@ def heading(view: RunView, style: Style) -> list[str]:
 
 
 def _is_told(closest: ClosestCall, summary: RunSummary) -> bool:
-    """Whether a near miss is told: where nothing happened, else if it was one."""
-    return summary.untouched == summary.pods or closest.available_bytes * _NEAR < closest.memory_bytes
+    """Whether it was a near miss."""
+    parts = _NEAR_ALONE if summary.untouched == summary.pods else _NEAR
+    return closest.available_bytes * parts < closest.memory_bytes
 
 
 def _near_miss(closest: ClosestCall) -> str:
