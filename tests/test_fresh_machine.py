@@ -5,6 +5,7 @@ Machines are directories of a few programs that stand in for the ``PATH``; none 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -152,6 +153,24 @@ def test_another_python_of_the_system_runs_the_fast_tests(machine):
     assert f"fast tests with {machine.directory}/system (3.11.0)" in done.stdout
     assert done.returncode != 0
     assert "the real thing" in done.stderr
+
+
+@pytest.mark.slow
+def test_another_environment_of_the_same_python_links_the_files_of_the_tests(tmp_path):
+    made, named = ROOT / ".venv/.installed", (ROOT / "requirements.lock", ROOT / "pyproject.toml")
+    if not made.exists() or any(file.stat().st_mtime >= made.stat().st_mtime for file in named):
+        pytest.skip("the tests run in another environment")
+    if tmp_path.stat().st_dev != ROOT.stat().st_dev:
+        pytest.skip("links need one filesystem")
+    venv = tmp_path / "venv"
+    python = os.path.realpath(ROOT / ".venv/bin/python")
+    done = subprocess.run(["tools/environment", python, venv], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "packages of .venv" in done.stdout
+    shown = subprocess.run([venv / "bin/podqos", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("podqos ")
+    (linked,) = venv.glob("lib/python*/site-packages/msgspec/__init__.py")
+    assert linked.stat().st_nlink > 1
+    assert (venv / "bin/podqos").read_text().startswith(f"#!{venv}/bin/python\n")
 
 
 def test_a_release_names_the_versions_that_were_not_tried(machine):

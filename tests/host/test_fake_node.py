@@ -601,3 +601,19 @@ def test_the_whole_machine_is_the_capacity_of_a_node_that_is_not_confined():
     with fake_node(memory_bytes=None, configuration=kubelet()) as stage:
         assert stage.node.figures.capacity_bytes == 8 << 30
         assert stage.cgroups.memory_limit(stage.settings.own) is None
+
+
+def test_hooks_that_are_not_run_are_named(stage):
+    hooks = {"postStart": {"exec": {"command": ["x"]}}, "preStop": {"exec": {"command": ["x"]}}}
+    _up(stage, pod_document("web", "serve", lifecycle=hooks))
+    said = {line.partition("default/web: ")[2] for line in stage.said}
+    assert {f"container main: lifecycle.{hook} is ignored" for hook in hooks} <= said
+
+
+def test_a_hook_that_sleeps_is_run_and_not_named(stage):
+    _up(stage, pod_document("web", "serve", lifecycle={"preStop": {"sleep": {"seconds": 1}}}))
+    assert not [line for line in stage.said if "lifecycle" in line]
+    begun = time.monotonic()
+    (stage.manifests / "web.json").unlink()
+    stage.until(lambda: stage.runtime.signals)
+    assert time.monotonic() - begun > 0.9

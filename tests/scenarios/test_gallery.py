@@ -86,6 +86,7 @@ class TestNoisyNeighbour:
             if entry.kind == "Throttled"
         }
         assert slowed == {"transcoder-0", "transcoder-1"}
+        assert [service.errors for service in varied("noisy-neighbour", "requests.cpu@checkout=1500m").services] == [0]
 
 
 class TestBackupPageCache:
@@ -93,6 +94,10 @@ class TestBackupPageCache:
 
     def test_the_database_is_evicted_at_the_next_check(self):
         assert kills("backup-page-cache") == [(150.0, "Evicted", "postgres-0")]
+
+    def test_with_a_larger_request_for_the_database_the_web_pods_are(self):
+        changed = outcome("backup-page-cache", "requests.memory@postgres=12Gi")
+        assert [pod for kind, pod in changed if kind == "Evicted"] == ["web-0", "web-1"]
 
     def test_with_a_limit_for_the_agent_nobody_is(self):
         assert outcome("backup-page-cache", "limits.memory@backup-agent=2Gi") == []

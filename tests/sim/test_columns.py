@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from array import array
 from fractions import Fraction
@@ -21,6 +22,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, Volume
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
+from podqos.reading.scenario_files import read_given_scenario
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve, Knots, constant, kept
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
@@ -365,3 +367,40 @@ def test_what_sleeps_on_wakes_in_time_though_what_was_to_wake_before_it_is_gone(
     made = beside(*works)
     check_equal(made)
     assert [entry.pod for entry in simulate(made).entries if entry.kind is Kind.OOM_KILLED][:1] == ["default/b"]
+
+
+def test_a_limit_is_seen_though_its_container_was_woken_by_another_sum():
+    """A part that is roused alone leaves its own sums at rest: they are looked at when they could reach a mark."""
+
+    def own(limit: str) -> dict[str, object]:
+        return {"requests": {"memory": "100Mi"}, "limits": {"memory": limit}}
+
+    sizes = {"w0": ("150Mi", "260Mi", "30s"), "w1": ("400Mi", "260Mi", "47s"), "w3": ("150Mi", "260Mi", "30s"),
+             "w4": ("300Mi", "350Mi", "30s"), "w5": ("400Mi", "350Mi", "30s")}  # fmt: skip
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name},
+            "spec": {"containers": [{"name": "main", "image": "x", "resources": own(limit)}]},
+        }
+        for name, (limit, _, _) in sizes.items()
+    ]
+    kubelet = {"evictionHard": {"memory.available": "100Mi"}, "enforceNodeAllocatable": []}
+    capacity = {"cpu": 4, "memory": "1000Mi"}
+    node = {"name": "n", "capacity": capacity, "watermarks": {"min": "1Mi"}, "kubelet": kubelet}
+    workloads = [
+        {
+            "workload": name,
+            "nodes": ["n"],
+            "demand": {"memory": {"wave": {"low": "20Mi", "high": high, "period": period}}},
+        }
+        for name, (_, high, period) in sizes.items()
+    ]
+    spec = {"duration": "80s", "nodes": [node], "manifests": ["pods.json"], "workloads": workloads}
+    document = {"apiVersion": "podqos.dev/v1alpha1", "kind": "Scenario", "metadata": {"name": "x"}, "spec": spec}
+    listed = {"apiVersion": "v1", "kind": "List", "items": pods}
+    files = {"x.yaml": json.dumps(document).encode(), "pods.json": json.dumps(listed).encode()}
+    made = read_given_scenario("x.yaml", files).loaded()
+    asleep, awake = (encode(Simulation(made, columns=columns).finish().entries) for columns in (True, False))
+    assert asleep == awake

@@ -38,6 +38,7 @@ from podqos.sim.series import (
     noted_series,
     pod_series,
     signal_series,
+    workload_cpu,
 )
 from podqos.sim.summary import RunSummary, first_pods, outage_ends, run_summary
 from podqos.survival.orders.orders import both_orders
@@ -237,7 +238,8 @@ def _node(node: RecordedNode, places: Mapping[str, int], entries: Iterable[Entry
         orders=tuple(_orders(node, places, {kill.time_us for kill in kills})),
         looks=record.looks_until(moments[-1].time_us if moments else 0),
     )
-    return replace(view, panels=story(view, kills))
+    workloads = {place: node.workloads[key] for key, place in places.items()}
+    return replace(view, panels=story(view, kills), workload_cpu=tuple(workload_cpu(view.pods, workloads)))
 
 
 def _with_story(view: NodeView, entries: Iterable[Entry], ends: Iterable[int], run: RunSpan) -> NodeView:

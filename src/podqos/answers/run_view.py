@@ -17,7 +17,7 @@ from podqos.agent.reasons import Because
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import LookSpan, ThresholdLine
-from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries
+from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries, WorkloadCpuSeries
 from podqos.sim.summary import RunSummary
 from podqos.words.counterfactual import Saving
 
@@ -83,6 +83,8 @@ class NodeView(Struct, frozen=True, rename="camel"):
     drawn_until_us: int | None = None
     """Until when pictures are drawn: to the end of the run, or less where everything happens early. By then victims run
     again and conditions have ended. None is the end."""
+    workload_cpu: tuple[WorkloadCpuSeries, ...] = ()
+    """The CPU over time of workloads whose pods on this node did not get all they wanted."""
 
 
 class Kill(Struct, frozen=True, rename="camel"):

@@ -42,6 +42,15 @@ class PodSeries(Struct, frozen=True, rename="camel"):
     cpu_granted_milli: Gaps
 
 
+class WorkloadCpuSeries(Struct, frozen=True, rename="camel"):
+    """What the pods of a workload on a node want of the CPU and get, together."""
+
+    workload: str
+    """``namespace/name``."""
+    wanted_milli: Column
+    granted_milli: Column
+
+
 class SignalSeries(Struct, frozen=True, rename="camel"):
     """What is left of a resource other than memory: disk, inodes, process ids."""
 
@@ -101,6 +110,21 @@ def pod_series(moments: Sequence[Moment], places: Mapping[str, int]) -> Iterator
     for key, place in sorted(places.items(), key=lambda item: item[1]):
         used = [moment.pods.get(key) for moment in moments]
         yield PodSeries(place, *zip(*map(_figures, used), strict=True))
+
+
+def workload_cpu(pods: Iterable[PodSeries], workloads: Mapping[int, str]) -> Iterator[WorkloadCpuSeries]:
+    """Yield the CPU of workloads that did not get all they wanted; ``workloads`` are by the places of their pods."""
+    together: dict[str, list[PodSeries]] = {}
+    for pod in pods:
+        together.setdefault(workloads[pod.pod], []).append(pod)
+    for workload, own in together.items():
+        wanted, granted = _sums([pod.cpu_wanted_milli for pod in own]), _sums([pod.cpu_granted_milli for pod in own])
+        if any(more > less for more, less in zip(wanted, granted, strict=True)):
+            yield WorkloadCpuSeries(workload, wanted, granted)
+
+
+def _sums(parts: Sequence[Gaps]) -> Column:
+    return tuple(sum(value or 0 for value in values) for values in zip(*parts, strict=True))
 
 
 def _figures(pod: PodMoment | None) -> tuple[int | None, ...]:

@@ -302,6 +302,28 @@ def test_nodes_with_pods_are_removed_one_at_a_time_and_empty_ones_together():
     assert sum(map(bool, moved)) == 1
 
 
+def test_a_name_that_is_used_again_is_a_new_node_with_its_daemons():
+    """The workload a (2 x 3 cores) adds worker-1 at 10 s and is deleted at 3 min; then worker-0, empty, is removed.
+
+    Unneeded since the scan at 180 s: at 240 s for 60 s, at 250 s for longer; deleted at 255 s. At 10 min b needs a
+    second node at the scan of 610 s; the only free name is worker-0: it joins at 670 s, and the agent runs there again.
+    """
+    manifests = pods("agent", 1, "cpu: 100m, memory: 100Mi", kind="DaemonSet")
+    manifests += pods("a", 2, "cpu: 3, memory: 1Gi") + pods("b", 2, "cpu: 3, memory: 1Gi")
+    done = ran(
+        manifests,
+        worker="min: 1, max: 2",
+        big="max: 1, priority: -1",
+        workloads="{workload: a, deleted: 3m}, {workload: b, arrives: 10m}",
+        settings="expander: priority\n    scaleDown: {unneededTime: 1m, delayAfterAdd: 1m}",
+        duration="12m",
+    )
+    assert removed(done) == [(255.0, "worker-0")]
+    assert enlarged(done) == [(10.0, "worker", 1, 2), (610.0, "worker", 1, 2)]
+    started = [(time, node) for time, pod, node in at(done, "Started") if pod == "default/agent-worker-0"]
+    assert started == [(0.0, "worker-0"), (670.0, "worker-0")]
+
+
 def test_without_scale_down_nodes_stay():
     assert removed(ran("", count=3, duration="11m", settings="scaleDown: {enabled: false}")) == []
 

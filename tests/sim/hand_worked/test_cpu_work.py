@@ -413,3 +413,16 @@ def test_a_sweep_compares_the_shares_that_limits_leave(scenario, capsys):
     assert main(["sweep", path, "--vary", "limits.cpu@a=1,2", "-o", "csv", "--jobs", "1"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["mean_share_mean"], row["least_share_least"]) for row in rows] == [("0.5", "0.5"), ("1.0", "1.0")]
+
+
+def test_json_has_the_cpu_of_slowed_workloads_over_time(scenario, capsys):
+    # 4 cores. From 10 s on A and B want 4 each and get 2; C wants nothing.
+    demand = "demand: {cpu: {steps: {0s: 1, 10s: 4}}}"
+    path = scenario([pod("a"), pod("b"), pod("c")], {"a": demand, "b": demand}, seconds=20)
+    assert main(["simulate", path, "-o", "json"]) == 0
+    (node,) = json.loads(capsys.readouterr().out)["nodes"]
+    times = [time_us // SECOND_US for time_us in node["timesUs"]]
+    assert [series["workload"] for series in node["workloadCpu"]] == ["default/a", "default/b"]
+    for series in node["workloadCpu"]:
+        points = set(zip(times, series["wantedMilli"], series["grantedMilli"], strict=True))
+        assert points == {(0, 1000, 1000), (10, 1000, 1000), (10, 4000, 2000), (20, 4000, 2000)}

@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 from podqos.errors import HostError
 from podqos.manifest.decode import convert
 from podqos.manifest.plain import Plain
-from podqos.model.pod import Pod
+from podqos.model.pod import Lifecycle, Pod
 from podqos.model.quantity import ZERO, Quantity
 
 _LONGEST_BYTES = (128 << 10) - 1  # MAX_ARG_STRLEN of linux/binfmts.h, with the NUL at its end
@@ -185,6 +185,7 @@ class ContainerRunSpec(Struct, frozen=True, rename="camel"):
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
     security_context: SecurityContext | None = None
+    lifecycle: Lifecycle | None = None
 
 
 class HostPath(Struct, frozen=True):
@@ -250,7 +251,8 @@ def unsupported(run: PodRun) -> list[str]:
     ]
     lines += [f"{line} is ignored" for line in _ignored(run.security_context)]
     for container in (*run.containers, *run.init_containers):
-        lines += [f"container {container.name}: {line} is ignored" for line in _ignored(container.security_context)]
+        ignored = (*_ignored(container.security_context), *_hooks(container.lifecycle))
+        lines += [f"container {container.name}: {line} is ignored" for line in ignored]
         lines += [
             f"container {container.name}: env {variable.name}: only fieldRef and resourceFieldRef are supported"
             for variable in container.env
@@ -282,6 +284,15 @@ def below(volume: str, sub_path: str) -> str:
     if not found.exists():
         found.mkdir(0o750, parents=True, exist_ok=True)
     return str(found)
+
+
+def _hooks(lifecycle: Lifecycle | None) -> list[str]:
+    """Return the hooks that are not run: of those before the end, all but ``sleep``."""
+    if lifecycle is None:
+        return []
+    hooks = [] if lifecycle.post_start is None else ["lifecycle.postStart"]
+    pre_stop = lifecycle.pre_stop
+    return hooks if pre_stop is None or pre_stop.sleep is not None else [*hooks, "lifecycle.preStop"]
 
 
 def _ignored(context: SecurityContext | PodSecurityContext | None) -> list[str]:

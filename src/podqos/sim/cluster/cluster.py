@@ -179,7 +179,7 @@ class SimCluster:
         """Write an entry into the journal."""
         self.entries.append(entry)
         if entry.kind is Kind.RESIZED and entry.pod is not None:
-            pod, _ = self.pods[entry.pod.replace("/", "_", 1)]
+            pod, _ = self.pods[self.uid_of(entry.pod)]
             self.control_plane.resized(pod, pod)
         if self.services is not None:
             self.services.heard(entry)
@@ -380,7 +380,7 @@ class SimCluster:
 
     def answers(self, pod: str) -> bool:
         """Whether a pod, by its key, answers requests."""
-        replica = self._replicas.get(pod.replace("/", "_", 1))
+        replica = self._replicas.get(self.uid_of(pod))
         return replica is not None and replica.workload.service is not None
 
     def record_of(self, uid: str) -> PodRecord | None:

@@ -124,8 +124,8 @@ class Columns:
 
     @property
     def wake_us(self) -> int | None:
-        """When some wake next."""
-        if not self._asleep or not self._reached:
+        """When some wake next, or the marks of sums are looked at again whose parts have been woken one by one."""
+        if not self._reached:
             return None
         assert self._grid is not None
         return int(self._grid[min(self._reached.values())]) - 1

@@ -144,6 +144,7 @@ class SimNode:
         self.index = identity.index
         self.name = name = identity.name
         self.settings = settings
+        self.joined_us = queue.now_us
         self.lost_us: int | None = None
         self.queue = queue
         self._options = options

@@ -196,7 +196,7 @@ class Recorder:
         earlier = self._machines.get(node.name)
         if earlier is not None:
             _end_of_lost(record, earlier)
-            record.moments.append(_nothing(record, now_us))
+            record.moments.append(_nothing(record, node.joined_us))
         self._machines[node.name] = node
         node.world.before_kill.append(partial(self._before_kill, node))
         _note_looks(record, node, now_us)

@@ -25,7 +25,7 @@ from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
 from podqos.reading.configured import configured_kinds
-from podqos.reading.files import is_manifest, read_bytes, with_data
+from podqos.reading.files import is_manifest, is_special, read_bytes, with_data
 from podqos.reading.gathering import existing_files, gather
 from podqos.reading.loading import load
 from podqos.reading.scenario_files import ScenarioReading, read_given_scenario, read_scenario, scenario_path
@@ -281,6 +281,8 @@ def _content(file: InputFile) -> bytes:
 
 def _head(path: str) -> bytes:
     """Return the beginning of a file, unpacked; empty if it cannot be read: reading it later reports the error."""
+    if is_special(path):  # reading a pipe twice would lose its beginning, or wait for ever
+        return b""
     try:
         with open(path, "rb") as file:
             data = file.read(_HEAD_BYTES)

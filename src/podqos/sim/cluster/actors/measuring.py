@@ -105,7 +105,7 @@ class Measuring:
             self._ready[key] = is_ready, now_us
 
     def _record(self, key: str) -> PodRecord | None:
-        uid = key.replace("/", "_", 1)
+        uid = self._cluster.uid_of(key)
         return self._cluster.record_of(uid) if uid in self._cluster.pods else None
 
     def started_us(self, key: str) -> int | None:

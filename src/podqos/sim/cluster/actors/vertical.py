@@ -109,7 +109,7 @@ class VerticalActor:
         """Take note of what became of a resize, and of an OOM kill of one of its containers."""
         if entry.pod is None:
             return
-        uid = entry.pod.replace("/", "_", 1)
+        uid = self._cluster.uid_of(entry.pod)
         if entry.kind is Kind.RESIZED:
             self._asked_us.pop(uid, None)
             self._pending.pop(uid, None)

@@ -67,6 +67,7 @@ class DaemonSetController(SetController):
 
     def node_joined(self, name: str, now_us: int) -> None:
         """Create its pod on a new node."""
+        super().node_joined(name, now_us)
         if self.is_managed:
             self.plan_sync(now_us)
         elif self.workload.arrives_us < now_us and not is_over(self.workload, now_us):

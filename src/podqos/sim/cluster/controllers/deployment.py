@@ -102,9 +102,11 @@ class DeploymentController(SetController):
 
     def deleted(self, end: PodEnd, now_us: int) -> None:
         """Replace a pod that others delete: it does not count any more, although it may take long to stop."""
-        self._awaited[end.pod.metadata.uid] = end
+        uid = end.pod.metadata.uid
+        self._awaited[uid] = end
         super().ended(end, now_us)
-        self._deleted.add(end.pod.metadata.uid)
+        self._deleted.add(uid)
+        self._statuses.pop(uid, None)
 
     def wants(self, end: PodEnd, now_us: int) -> bool:
         """Whether the ReplicaSet of a pod that has ended has too few."""
@@ -123,6 +125,7 @@ class DeploymentController(SetController):
 
     def node_joined(self, name: str, now_us: int) -> None:
         """Take note that a node is back, and finds that pods were deleted."""
+        super().node_joined(name, now_us)
         self.node_removed(name, now_us)
 
     def node_removed(self, name: str, now_us: int) -> None:
@@ -151,7 +154,7 @@ class DeploymentController(SetController):
 
     def _view(self, now_us: int) -> tuple[DeploymentView, list[OwnPod]]:
         """Return the ReplicaSets with the status of their pods."""
-        own = list(self.own_pods(now_us))
+        own = self.own_pods(now_us)
         sets = {number: self._counted(known, own, now_us) for number, known in self._sets.items()}
         new = sets.pop(self._newest, None)
         there = [*(mine.replica for mine in own), *(end.replica for end in self._unconfirmed.values())]

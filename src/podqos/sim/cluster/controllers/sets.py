@@ -6,8 +6,6 @@ created again after ``timing.recreate``, as everywhere. Pods that are there from
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from podqos.agent.journal import By, Kind
@@ -55,6 +53,10 @@ class SetController(KeptReplicas):
         self._rolls_back = False
         self._own: dict[str, None] = {}
         """The uids of its pods, in the order of creation."""
+        self._statuses: dict[str, OwnPod] = {}
+        """By uid: the status of pods that have not changed since."""
+        self._pending: list[str] = []
+        """The uids of those that had no node then."""
         self._ready_us: dict[str, int] = {}
         self._running: set[str] = set()
         self._created_us: dict[str, int] = {}
@@ -105,9 +107,10 @@ class SetController(KeptReplicas):
                 # It ran, as far as anybody knows until that is noticed.
                 self._ready_us[pod.metadata.uid] = LONG_AGO_US
                 self._running.add(pod.metadata.uid)
-        for _ in self.own_pods(now_us):
-            pass  # those that are ready have been so for long
+        self.own_pods(now_us)
+        # Those that are ready have been so for long.
         self._ready_us = dict.fromkeys(self._ready_us, LONG_AGO_US)
+        self._statuses.clear()
 
     # ---- when it syncs -------------------------------------------------------------------------------------------
 
@@ -124,9 +127,14 @@ class SetController(KeptReplicas):
 
     def changed(self, pod: Pod, now_us: int) -> None:
         """Sync when the status of a pod changes."""
-        del pod
+        self._statuses.pop(pod.metadata.uid, None)
         if self.is_managed:
             self.plan_sync(now_us)
+
+    def node_joined(self, name: str, now_us: int) -> None:
+        """Look at all pods anew: those of a node that is back start again."""
+        super().node_joined(name, now_us)
+        self._statuses.clear()
 
     def node_removed(self, name: str, now_us: int) -> None:
         """Take note that nothing is left of the pods of a lost node."""
@@ -156,6 +164,7 @@ class SetController(KeptReplicas):
         because = SupersededIn(self.name, why, self._revision if why == UPDATED else 0)
         cluster.note(Kind.DELETED, pod, cluster.pods[pod.metadata.uid][1], By.CONTROLLER, because)
         cluster.remove(pod.metadata.uid, DELETED)
+        self._statuses.pop(pod.metadata.uid, None)
 
     def own(self, pod: Pod) -> None:
         """Take note of a pod that was created."""
@@ -172,19 +181,28 @@ class SetController(KeptReplicas):
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone."""
         self._own.pop(uid, None)
+        self._statuses.pop(uid, None)
         self._ready_us.pop(uid, None)
         self._created_us.pop(uid, None)
         self._running.discard(uid)
 
-    def own_pods(self, now_us: int) -> Iterator[OwnPod]:
-        """Yield its pods with their status."""
-        for uid in tuple(self._own):
-            if uid in self._cluster.pods:
-                pod, node = self._cluster.pods[uid]
-                replica = self._cluster.replica_of(uid)
-                yield OwnPod(pod, replica, self._status(pod, node, replica, now_us))
-            else:
+    def own_pods(self, now_us: int) -> list[OwnPod]:
+        """Return its pods with their status, in the order of creation."""
+        cluster, statuses = self._cluster, self._statuses
+        for uid in self._pending:
+            statuses.pop(uid, None)
+        unknown = [uid for uid in self._own if uid not in statuses] if len(statuses) < len(self._own) else []
+        self._pending = []
+        for uid in unknown:
+            if uid not in cluster.pods:
                 self.forget(uid)
+                continue
+            pod, node = cluster.pods[uid]
+            replica = cluster.replica_of(uid)
+            statuses[uid] = OwnPod(pod, replica, self._status(pod, node, replica, now_us))
+            if node is None:
+                self._pending.append(uid)  # nobody tells when it is placed
+        return [statuses[uid] for uid in self._own]
 
     def _status(self, pod: Pod, node: str | None, replica: Replica, now_us: int) -> SetPod:
         cluster, uid = self._cluster, pod.metadata.uid

@@ -118,7 +118,7 @@ class StatefulSetController(SetController):
         # Places are counted from 0 here; ``ordinals.start`` only shifts the names.
         spec = replace(self._spec, replicas=self.replicas, start=0)
         while True:
-            own = list(self.own_pods(now_us))
+            own = self.own_pods(now_us)
             pods = {mine.status.name: mine.pod for mine in own}
             statuses = [*(mine.status for mine in own), *self._failed()]
             step = sync(spec, self._status_now, statuses, now_us)
