@@ -9,6 +9,7 @@ from itertools import count
 from podqos.agent.commands import (
     Command,
     CreateCgroup,
+    FailPod,
     HoldPod,
     KillContainer,
     MemoryLevel,
@@ -107,7 +108,7 @@ class MemoryWorld:
                 return self._outcome(ContainerStarted(pod.metadata.uid, plan.name), self.start_seconds)
             case KillContainer(pod, name):
                 return self._outcome(ContainerExited(pod.metadata.uid, name, 143), self.kill_seconds)
-            case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace):
+            case StopPod(pod, grace) | EvictPod(pod, grace) | PreemptPod(pod, grace) | FailPod(pod, grace):
                 return self._stop(pod, grace)
             case HoldPod(pod):
                 self.held.add(pod.metadata.uid)

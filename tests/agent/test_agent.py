@@ -509,6 +509,25 @@ def test_a_pod_that_does_not_stop_is_waited_for_half_as_long_again_as_its_grace_
     ]
 
 
+def test_a_deadline_is_noticed_when_room_has_been_made_for_a_critical_pod():
+    """The kubelet's loop waits for that, and is the one that checks deadlines (syncLoopIteration)."""
+    world = MemoryWorld()
+    world.stop_seconds = 4
+    short = pod("short", "memory=100Mi", active_deadline_seconds=2, termination_grace_period_seconds=7)
+    large = pod("large", "memory=700Mi", termination_grace_period_seconds=7)
+    running = run(world, short, large, pod("next", active_deadline_seconds=5), CRITICAL, allocatable=SMALL)
+    running.until(20)
+    told = [(entry.time_us / 1e6, entry.kind.value, entry.pod) for entry in running.journal if entry.time_us]
+    assert [line for line in told if line[1] in {"Failed", "Stopped", "Admitted"}] == [
+        (4.0, "Stopped", "default/large"),
+        (4.0, "Admitted", "default/critical"),
+        (4.0, "Failed", "default/short"),
+        (5.0, "Failed", "default/next"),
+        (8.0, "Stopped", "default/short"),
+        (9.0, "Stopped", "default/next"),
+    ]
+
+
 def test_a_critical_pod_for_which_no_one_can_make_room_is_refused_in_the_kubelets_words():
     world = MemoryWorld()
     running = run(

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import containers, pods
+from podqos.agent import active_deadline, containers, pods
 from podqos.agent.admission import refusal
 from podqos.agent.commands import PreemptPod, SetCondition, StopPod, UpdateCgroup
 from podqos.agent.critical import NoVictims, victims
@@ -47,6 +47,7 @@ def restarted(turn: Turn) -> None:
         # It is told of all its pods again.
         pods.bind(turn, waiting.pod)
         pods.hear(turn, waiting.unheard)
+        active_deadline.woken(turn)
 
 
 def _admit_again(turn: Turn) -> None:

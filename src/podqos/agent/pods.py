@@ -175,6 +175,7 @@ def _preempt(turn: Turn, preempting: Preempting) -> None:
         turn.note(Kind.ADMITTED, pod=pod.key)
         _start(turn, pod, turn.config.plan_of(pod))
         hear(turn, preempting.unheard)
+        active_deadline.woken(turn)
         return
     victim = turn.state.pods[there[0]]
     grace_seconds = grace_seconds_of(victim.pod)

@@ -10,6 +10,8 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.scenario import DEFAULT_START_US, Scenario, ScenarioWorkload
 
+_MOST_NAMED = 3
+
 
 def assumptions_of(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return all assumptions of a run."""
@@ -38,6 +40,26 @@ def _of_ends(scenario: Scenario) -> Iterator[Assumption]:
             settled_us = demand.settles_us(workload.arrives_us)
             value = "never" if settled_us is None else "when its demand no longer changes"
             yield Assumption(f"end of init container {container} of {name}", value, "exits: {after: 30s} below it")
+    endless = [workload.name for workload in scenario.workloads if _is_endless_job(workload, scenario)]
+    if endless:
+        more = f" and {len(endless) - _MOST_NAMED} more" if len(endless) > _MOST_NAMED else ""
+        names = f"{', '.join(endless[:_MOST_NAMED])}{more}"
+        kind = "Job" if len(endless) == 1 else "Jobs"
+        yield Assumption(f"end of the {kind} {names}", "never", "exits or work of the demand")
+
+
+def _is_endless_job(workload: ScenarioWorkload, scenario: Scenario) -> bool:
+    """Whether the pods of a Job never end by themselves, and there is a controller that waits for that."""
+    if workload.job is None or not workload.recreate or workload.job.suspend or not workload.replicas:
+        return False
+    names = [container.name for container in workload.pod.spec.containers]
+    if all(demands.get(name, IDLE).ends for demands in workload.demands for name in names):
+        return False
+    if workload.cron is None:
+        return True
+    from podqos.sim.scenario.due import is_due
+
+    return is_due(workload, scenario.start_us, scenario.duration_us)
 
 
 def _init_demands(workload: ScenarioWorkload) -> Iterator[tuple[str, ContainerDemand]]:

@@ -115,8 +115,6 @@ class DemandReader:
             is_stated = any(time_us is not None for time_us in stated)
             hook = None if container.lifecycle is None else container.lifecycle.pre_stop
             name = f"{workload.namespace}/{workload.name} ({container.name})"
-            if container.lifecycle is not None and container.lifecycle.post_start is not None:
-                self._warn(path, f"the postStart hook of {name} is not simulated", "it takes no time here")
             if hook is None and is_stated:
                 self._report(path, f"{name} has no preStop hook", "remove preStop, or add the hook to the manifest")
             elif hook is not None and hook.sleep is None and not is_stated:
