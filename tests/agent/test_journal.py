@@ -22,6 +22,7 @@ NAMES = st.text("abcxyz-", min_size=1, max_size=8)
 def because() -> st.SearchStrategy[reasons.Because | None]:
     """Reasons of every kind, built from their types."""
     kinds = reasons.Because.__args__
+    st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
     return st.none() | st.one_of(*(st.from_type(kind) for kind in kinds))
 
 

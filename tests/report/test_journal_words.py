@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from podqos.agent.image_pulls import PullError
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import (
+    ActiveDeadlineExceeded,
     AutoscalerDecision,
     Because,
     BudgetRefuses,
@@ -125,6 +126,11 @@ PRESSURE = UnderPressure(
 WHY_EVICTED = "uses 9Gi, requests 4130Mi, priority 100000; ahead of monitoring/debug: lower priority"
 
 CASES = {
+    "a pod beyond its deadline": (
+        Kind.FAILED,
+        ActiveDeadlineExceeded(30),
+        "web failed: active for 30 s, its activeDeadlineSeconds (DeadlineExceeded)",
+    ),
     "an overloaded service": (
         Kind.OVERLOADED,
         ServiceOverload("ns/web", True, 310, 4_200_000, 1130, 12, OverloadCause.CPU_LIMIT),

@@ -614,7 +614,7 @@ class NodeGroupScaled(Reason, frozen=True, kw_only=True):
     wasted_cpu_percent: int
     wasted_memory_percent: int
     """What would be left of the new nodes."""
-    compared: dict[str, int] = {}
+    compared: dict[str, int]
     """By group that would have helped: the average of both, in percent."""
     provision_seconds: float = 0.0
     """When the nodes join."""
