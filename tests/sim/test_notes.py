@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from podqos.agent.journal import encode
 from podqos.eviction.signals import Signal
+from podqos.sim.engine.curve import Curve
 from podqos.sim.node.notes import FREEING, UNTOLD, NoteTaker
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import Simulation, simulate
+from podqos.sim.scenario.happenings import NodeLost
 from sim.test_properties import scenarios
+from sim.worlds import MI, SECOND_US, using, workload
+from sim.worlds import scenario as scenario_of
 
 
 @settings(max_examples=25)
@@ -43,3 +48,15 @@ def test_notes_are_the_same_whether_or_not_bends_are_followed(scenario):
             assert one.times_us == other.times_us
             assert one.left == other.left
             assert (one.cpu_wanted_milli, one.cpu_granted_milli) == (other.cpu_wanted_milli, other.cpu_granted_milli)
+
+
+@pytest.mark.parametrize(("lost_s", "least", "least_s"), [(0, 1000, 0), (20, 800, 10), (60, 800, 10)])
+def test_a_node_is_noted_from_when_it_joined_though_nothing_was_asked_of_it_before_it_was_lost(lost_s, least, least_s):
+    # It climbs to 200 MiB by the tenth second and then falls to 100 MiB.
+    demand = using(Curve(((0, 0), (10 * SECOND_US, 200 * MI), (15 * SECOND_US, 100 * MI))))
+    made = scenario_of(workload("a", demand), happenings=(NodeLost(lost_s * SECOND_US, "n"),))
+    notes = NoteTaker(lambda pod: pod)
+    simulate(made, notes=notes)
+    extent = notes.notes("n").extents[Signal.MEMORY]
+    assert (extent.least, extent.least_us, extent.most) == (least * MI, least_s * SECOND_US, 1000 * MI)
+    assert [reach.available for reach in notes.memory_reaches()] == [extent]

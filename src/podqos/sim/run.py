@@ -203,6 +203,7 @@ class _Noting:
         self._seen = len(cluster.entries)
         self._notes = notes
         cluster.fleet.touched = self._touched
+        cluster.fleet.step_waking = self._step_waking
         notes.of_idle = partial(idle_notes, cluster.fleet)
         notes.idle_reaches = partial(idle_reaches, cluster.fleet)
 
@@ -227,3 +228,11 @@ class _Noting:
 
     def _touched(self, node: SimNode) -> None:
         self._notes.before(node, node.queue.now_us)
+
+    def _step_waking(self, node: SimNode) -> None:
+        own, entries = node.queue, self._entries
+        seen = len(entries)
+        assert own.next is not None
+        self._notes.before(node, own.next[0])
+        own.step()
+        self._notes.after(own.now_us, entries[seen:])

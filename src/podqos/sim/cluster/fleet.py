@@ -7,6 +7,7 @@ set up as at the start, its own events are run up to now, and from there on it r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct
@@ -61,6 +62,8 @@ class Fleet:
         self._columns = columns
         self.touched: Callable[[SimNode], None] | None = None
         """Called with a node before something from outside happens to it."""
+        self.step_waking: Callable[[SimNode], None] | None = None
+        """Runs the next of the own events of a node that wakes, where somebody looks at them."""
         self.awake: dict[str, SimNode] = {}
         """Those that are set up."""
         self.idle: dict[str, IdleNode] = {}
@@ -212,7 +215,7 @@ class Fleet:
         for pod, replica in self._pods(idle):
             self._cluster.know(pod, name, replica)
             node.report(PodBound(pod))
-        queue.take_over(own)
+        queue.take_over(own, own.step if self.step_waking is None else partial(self.step_waking, node))
         node.queue = queue
 
     def _pods(self, node: IdleNode) -> Iterator[tuple[Pod, Replica]]:

@@ -108,10 +108,10 @@ class EventQueue:
         if not self._dropped or sequence > self._dropped.get(node, 0):
             action(time_us)
 
-    def take_over(self, other: EventQueue) -> None:
-        """Take over the events of another queue: run those that are due by now, and plan the rest here."""
+    def take_over(self, other: EventQueue, step: Callable[[], None]) -> None:
+        """Take over the events of another queue: run those that are due by now with ``step``, plan the rest here."""
         while other.next is not None and other.next <= (self.now_us, self.reached):
-            other.step()
+            step()
         self.done += other.done
         for time_us, node, priority, turn, sequence, action in sorted(other._heap):
             if sequence > other._dropped.get(node, 0):

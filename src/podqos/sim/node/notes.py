@@ -8,6 +8,7 @@ later ones their place; and where memory is about to run out, the last moments b
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -193,15 +194,15 @@ class NoteTaker:
         """Look at a node before something happens there."""
         following = self._following.get(node.name)
         if following is None or following.node is not node:
-            following = self._follow(node, now_us, following)
-        elif now_us > following.now_us:
+            following = self._follow(node, following)
+        if now_us > following.now_us:
             following.reach(now_us)
         following.state = node.state
 
     def after(self, now_us: int, written: Iterable[Entry]) -> None:
-        """Note what the journal got by an event."""
+        """Note what the journal got by an event; what a node that woke did before has been noted."""
         for entry in written:
-            if entry.kind in UNTOLD:
+            if entry.kind in UNTOLD or entry.time_us != now_us:
                 continue
             if not entry.node:
                 if self._everywhere[-1:] != [now_us]:
@@ -233,8 +234,8 @@ class NoteTaker:
         following = self._following.get(name)
         return self.of_idle(name) if following is None else following.read(with_cpu=with_cpu)
 
-    def _follow(self, node: SimNode, now_us: int, earlier: _Following | None) -> _Following:
-        made = self._following[node.name] = _Following(node, now_us, self._everywhere, earlier)
+    def _follow(self, node: SimNode, earlier: _Following | None) -> _Following:
+        made = self._following[node.name] = _Following(node, self._everywhere, earlier)
         node.world.before_kill.append(partial(self._before_kill, made))
         return made
 
@@ -258,12 +259,13 @@ class _Kept:
 
 
 class _Following:
-    """A node, followed from event to event."""
+    """A node, followed from event to event since it joined."""
 
     __slots__ = (
         "_capacity",
         "_columns",
         "_everywhere",
+        "_first",
         "_full",
         "_gauges",
         "_has_read_before",
@@ -283,10 +285,10 @@ class _Following:
         "state",
     )
 
-    def __init__(self, node: SimNode, now_us: int, everywhere: list[int], earlier: _Following | None) -> None:
+    def __init__(self, node: SimNode, everywhere: list[int], earlier: _Following | None) -> None:
         world = node.world
         self.node = node
-        self.now_us = now_us
+        self.now_us = node.joined_us
         self.state: AgentState = node.state
         self.is_told = False
         """Whether there was news at the current time."""
@@ -295,12 +297,14 @@ class _Following:
         self._signals = tuple(signal for signal in noted_signals(spec) if signal in gauges)
         self._capacity = [gauges[signal][1] for signal in self._signals]
         self._gauges = (*(gauges[signal][0] for signal in self._signals), world.cpu.wanted)
+        self._first = [gauge.fine(max(self.now_us, gauge.since_us)) for gauge in self._gauges]
+        """What was in use when it joined: all that is known of one that is lost at once."""
         self._columns = node.columns
         self._usage = world.memory.usage
         total = world.memory.machine.total_bytes
         self._full = (total - world.memory.machine.watermarks.min_bytes - (total >> _MARGIN_BITS)) << FRACTION_BITS
         self._everywhere = everywhere
-        self._told = len(everywhere)
+        self._told = bisect_left(everywhere, self.now_us)
         """How much of that has been read."""
         self._recent: list[_Glimpse] = []
         self._pairs_left = _FIRST_PAIRS
@@ -457,8 +461,11 @@ class _Following:
     def extent(self, signal: Signal) -> Extent:
         """Return the least and the most that was left."""
         index = self._signals.index(signal)
-        (used, when_us), capacity = self._most[index], self._capacity[index]
-        return Extent(capacity - (used >> FRACTION_BITS), when_us, capacity - (self._least[index] >> FRACTION_BITS))
+        (used, when_us), least, capacity = self._most[index], self._least[index], self._capacity[index]
+        if used < 0:
+            used = least = self._first[index]
+            when_us = self.node.joined_us
+        return Extent(capacity - (used >> FRACTION_BITS), when_us, capacity - (least >> FRACTION_BITS))
 
     def memory_reach(self) -> MemoryReach:
         """Return how close it came to running out of memory."""

@@ -17,7 +17,7 @@ from podqos.kernel.oom import Process
 from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
-from podqos.qos.cgroup_paths import cgroup_uid, container_location, pod_path
+from podqos.qos.cgroup_paths import UNKNOWN_UID, cgroup_uid, container_location, pod_path
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import OOMScore, oom_scores
@@ -65,9 +65,16 @@ def container_processes(
 
 
 def container_paths(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, str]:
-    """Return the cgroup of each container that runs; container ids are unknown, so their names stand for them."""
+    """Return the cgroup of each container that runs; container ids are unknown, so their names stand for them.
+
+    Without cgroups of pods (``cgroupsPerQOS: false``) the containers of all pods lie beside each other, so that the uid
+    of the pod goes before the name.
+    """
     parent = pod_path(cgroup_uid(entry.pod), qos_class, settings)
-    places = {usage.name: container_location(parent, usage.name, settings).path for usage in entry.containers}
+    before = "" if parent is not None else f"{entry.pod.metadata.uid or UNKNOWN_UID}-"
+    places = {
+        usage.name: container_location(parent, f"{before}{usage.name}", settings).path for usage in entry.containers
+    }
     return {name: path for name, path in places.items() if path is not None}
 
 
