@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,20 @@ class Machine:
     def __init__(self, loop, clock):
         self._loop, self._clock, self.sent = loop, clock, []
         self.pod = None
+        self.failures = Counter()
+        """How often what fails, by container and signal."""
+
+    def _fail(self, name: str, signal: str) -> None:
+        if self.failures[name, signal]:
+            self.failures[name, signal] -= 1
+            raise OSError(5, "Input/output error")
 
     def terminate(self, container: ContainerId) -> None:
+        self._fail(container.name, "TERM")
         self.sent.append((round(self._clock.now, 3), container.name, "TERM"))
 
     def kill(self, run: ContainerRun) -> None:
+        self._fail(run.name, "KILL")
         self.sent.append((round(self._clock.now, 3), run.name, "KILL"))
         run.is_running = False
         if self.pod.running:
@@ -80,3 +90,33 @@ def test_a_grace_period_can_be_shortened_and_not_extended(machine):
     machine.stop(pod, 30, 3)
     machine.stop(pod, 60, 0)
     assert machine.stop(pod, 1, 10) == [(0, "main", "TERM"), (5, "main", "KILL")]
+
+
+def test_who_could_not_be_asked_is_asked_again_keeps_its_deadline_and_keeps_no_other_from_being_asked(machine):
+    """The second call, at 1 s, sends what is missing; both are killed 5 s after the first."""
+    machine.failures["main", "TERM"] = 1
+    pod = running(Container("main"), Container("other"))
+    with pytest.raises(OSError, match="Input/output error"):
+        machine.stop(pod, 5, 0)
+    machine._loop.run_for(1)
+    assert machine.stop(pod, 5, 10) == [
+        (0, "other", "TERM"), (1, "main", "TERM"), (5, "main", "KILL"), (5, "other", "KILL"),
+    ]  # fmt: skip
+
+
+def test_who_cannot_be_asked_at_all_is_killed_in_time(machine):
+    machine.failures["main", "TERM"] = 99
+    pod = running(Container("main"))
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            machine.stop(pod, 5, 0)
+    machine._loop.run_for(10)
+    assert machine.sent == [(5, "main", "KILL")]
+
+
+def test_a_container_that_could_not_be_killed_is_killed_a_second_later(machine):
+    machine.failures["main", "KILL"] = 2
+    failed = []
+    machine._loop.failed = failed.append
+    assert machine.stop(running(Container("main")), 5, 10) == [(0, "main", "TERM"), (7, "main", "KILL")]
+    assert len(failed) == 2

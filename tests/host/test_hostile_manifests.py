@@ -7,6 +7,7 @@ import gc
 import os
 import random
 import re
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -343,11 +344,12 @@ def test_a_pod_that_could_not_be_stopped_is_stopped_later(stage, monkeypatch):
         terminate(container)
 
     monkeypatch.setattr(stage.runtime, "terminate", fails_once)
-    stage.put(pod_document("web", "serve", spec={"terminationGracePeriodSeconds": 2}))
+    stage.put(pod_document("web", "serve", spec={"terminationGracePeriodSeconds": 60}))
     stage.until(lambda: stage.is_up("web"))
     (stage.manifests / "web.json").unlink()
     stage.until(lambda: stage.lines("CleanedUp"))
     assert any("default/web: StopPod failed" in line for line in stage.said)
+    assert stage.runtime.signals == [("main", signal.SIGTERM)]
     assert _untouched(stage)
 
 

@@ -3,6 +3,8 @@
 A pod is stopped as by the kubelet (``agent.shutdown``): the regular containers first, all at once; then the sidecars,
 in reverse order; each is killed when its grace period is over. Of ``preStop`` hooks only ``sleep`` is run. When a
 container's main process ends, its other processes are killed, as at the end of a pid namespace.
+
+A deadline is set before anything is sent: a container that cannot be sent SIGTERM is killed in time nevertheless.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from podqos.host.runtimes.runtime import ContainerId, ContainerStart, Runtime
 from podqos.host.storage.state import PodState
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
+
+_KILL_AGAIN_SECONDS = 1.0
 
 
 class ContainerRun(Struct):
@@ -86,6 +90,8 @@ class HostPod:
         self._timers: list[Timer] = []
         self._waiting: dict[str, tuple[int, float]] = {}
         """By name: sidecars that wait for others to end, what is left of their grace period, and since when."""
+        self._due: list[ContainerRun] = []
+        """Whose turn to end has come."""
 
     @property
     def pod(self) -> Pod:
@@ -122,8 +128,13 @@ class HostPod:
         return known
 
     def stop(self, grace_seconds: int, runtime: Runtime, loop: Loop, kill: Callable[[ContainerRun], None]) -> None:
-        """Start stopping the pod, or stop it sooner; ``kill`` is called for containers whose grace period is over."""
+        """Start stopping the pod, or stop it sooner; ``kill`` is called for containers whose grace period is over.
+
+        If SIGTERM cannot be sent to a container, this raises once all others have been asked; called again, it sends
+        what is missing and leaves the deadlines as they are.
+        """
         if self._stop is not None and self._stop.grace_seconds <= grace_seconds:
+            self._ask()
             return
         self.stopped()
         self.is_stopping = True
@@ -134,16 +145,18 @@ class HostPod:
             if hook:
                 spent_us = min(hook, grace_seconds * SECOND_US)
                 left = left_seconds(grace_seconds, spent_us)
-                self._later(spent_us / SECOND_US, partial(self._await_turn, run, left))
+                self._later(spent_us / SECOND_US, partial(self._hook_ended, run, left))
             else:
                 self._await_turn(run, grace_seconds)
+        self._ask()
 
     def terminate_next(self) -> None:
         """Send SIGTERM to the sidecars whose turn has come because a container has ended."""
         for name, (left, since) in list(self._waiting.items()):
             if not self._has_to_wait(name):
                 spent_us = round((time.monotonic() - since) * SECOND_US)
-                self._terminate(self.runs[name], left_seconds(left, spent_us))
+                self._set_deadline(self.runs[name], left_seconds(left, spent_us))
+        self._ask()
 
     def stopped(self) -> None:
         """Cancel all deadlines: all containers have ended."""
@@ -151,29 +164,57 @@ class HostPod:
             timer.cancel()
         self._timers.clear()
         self._waiting.clear()
+        self._due.clear()
+
+    def _hook_ended(self, run: ContainerRun, left: int) -> None:
+        self._await_turn(run, left)
+        self._ask()
+
+    def _waited(self, run: ContainerRun) -> None:
+        if run.name in self._waiting:
+            self._set_deadline(run, 0)
+            self._ask()
 
     def _await_turn(self, run: ContainerRun, left: int) -> None:
         if left > 0 and self._has_to_wait(run.name):
             self._waiting[run.name] = left, time.monotonic()
-            self._later(left, lambda: self._terminate(run, 0) if run.name in self._waiting else None)
+            self._later(left, partial(self._waited, run))
         else:
-            self._terminate(run, left)
+            self._set_deadline(run, left)
 
     def _has_to_wait(self, name: str) -> bool:
         running = {run.name for run in self.running}
         return not running.isdisjoint(stopped_before(self.pod, name))
 
-    def _terminate(self, run: ContainerRun, left: int) -> None:
-        """Send SIGTERM, and kill when what is left of the grace period is over."""
+    def _set_deadline(self, run: ContainerRun, left: int) -> None:
+        """Have a container asked to end, and killed when what is left of the grace period is over."""
+        self._waiting.pop(run.name, None)
+        if run.is_running:
+            self._due.append(run)
+            self._later(stop_seconds(left), partial(self._kill, run))
+
+    def _ask(self) -> None:
+        """Send SIGTERM to all whose turn has come; one that cannot be sent it keeps no other from getting it."""
         stop = self._stop
         assert stop is not None
-        self._waiting.pop(run.name, None)
-        if not run.is_running:
-            return
-        if not run.is_terminating:
-            run.is_terminating = True
-            stop.runtime.terminate(run.id)
-        self._later(stop_seconds(left), lambda: stop.kill(run))
+        failure: Exception | None = None
+        for run in self._due:
+            if run.is_running and not run.is_terminating:
+                try:
+                    stop.runtime.terminate(run.id)
+                    run.is_terminating = True
+                except Exception as error:  # noqa: BLE001 - raised below
+                    failure = error
+        if failure is not None:
+            raise failure
+
+    def _kill(self, run: ContainerRun) -> None:
+        assert self._stop is not None
+        try:
+            self._stop.kill(run)
+        except Exception:
+            self._later(_KILL_AGAIN_SECONDS, partial(self._kill, run))
+            raise
 
     def _later(self, seconds: float, act: Callable[[], None]) -> None:
         assert self._stop is not None

@@ -382,10 +382,10 @@ class HostWorld:
         run = pod.runs.get(name.name) if pod is not None else None
         if pod is None or run is None or run.id != name or not run.is_running or run.is_terminating:
             return
-        run.is_terminating = True
-        self.runtime.terminate(name)
         after_seconds = stop_seconds(grace_seconds_of(pod.pod) if grace_seconds is None else grace_seconds)
         self._loop.call_after(after_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
+        self.runtime.terminate(name)
+        run.is_terminating = True
 
     def _ended(self, ended: ContainerExit) -> None:
         """Handle the end of a run."""
