@@ -208,3 +208,12 @@ def test_a_picture_that_cannot_be_written_is_the_machines_fault(capsys):
     code, out, err = _forecast(capsys, "--growing", "log-collector", "--svg", "/nowhere/x.svg")
     assert (code, out) == (3, "")
     assert "/nowhere/x.svg: No such file or directory" in err
+
+
+def test_a_growth_that_memory_high_would_slow_is_assumed_to_be_as_stated(capsys, tmp_path):
+    config = tmp_path / "kubelet.yaml"
+    identity = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    for gate, is_said in (("true", True), ("false", False)):
+        config.write_text(f"{identity}featureGates: {{MemoryQoS: {gate}}}\n")
+        _, _, told = _forecast(capsys, "--growing", "log-collector", "--rate", "2Mi/s", "--config", str(config))
+        assert ("growth above memory.high: as stated" in told) == is_said

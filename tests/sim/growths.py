@@ -27,7 +27,7 @@ from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
 from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, KubeletWatch
 from podqos.survival.orders.exhaustion import exhaustion
@@ -124,6 +124,7 @@ class Setting(NamedTuple):
             nodes=nodes,
             workloads=tuple(self._workload(place, len(nodes), start_us, until_us) for place in range(len(self.pods))),
             policy=self.policy,
+            options=Options(slows_at_memory_high=False),
         )
 
     def simulated(self, phases_us: Sequence[int], until_us: int, start_us: int = 0) -> list[First | None]:

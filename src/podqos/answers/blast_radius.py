@@ -103,7 +103,7 @@ def snapshot_ground(source: Snapshot | NodeState, request: BlastRequest) -> Grou
     if isinstance(source, NodeState):
         kubelet = kubelet or source.kubelet or DEFAULT_KUBELET
         source.cgroups(kubelet, CgroupVersion.V2, profile)  # a kubelet that does not start there is an error
-        nodes, assumptions = (_node(source.snapshot, kubelet.config),), source.resting_on(kubelet, profile)
+        nodes, assumptions = (_node(source.snapshot, kubelet.config),), source.growing_on(kubelet, profile)
         return Ground(set_up, nodes, assumptions, source.neighbours)
     if kubelet is None:
         return Ground(set_up, (_node(source, KubeletConfiguration()),), (*of_version(profile), KUBELET_SETTINGS))

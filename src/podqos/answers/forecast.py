@@ -189,7 +189,7 @@ def forecast(objects: Objects | NodeState, request: GrowthRequest) -> ForecastRe
         interval_seconds=request.interval_us / SECOND_US,
         growths=tuple(_published(forecast_growth(node, rate, wanted=request.wanted)) for rate in request.rates),
         curve=tuple(CurvePoint(rate, node.kubelet_first(rate)) for rate in _CURVE_RATES),
-        assumptions=state.resting_on(kubelet, profile),
+        assumptions=state.growing_on(kubelet, profile),
     )
 
 

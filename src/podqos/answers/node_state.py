@@ -24,6 +24,7 @@ from podqos.model.stats import Summary
 from podqos.naming import hint, naming, stated_with
 from podqos.objects.assumptions import (
     KUBELET_SETTINGS,
+    UNSLOWED_GROWTH,
     cluster_assumptions,
     node_hugepages,
     node_memory,
@@ -88,6 +89,11 @@ class NodeState(Struct, frozen=True):
         """Return what an answer assumes if it also depends on the kubelet and the version."""
         unstated = () if kubelet.is_stated else (KUBELET_SETTINGS,)
         return (*rules_of(kubelet, profile), *self.assumptions, *unstated)
+
+    def growing_on(self, kubelet: Kubelet, profile: Profile) -> tuple[Assumption, ...]:
+        """Return the same of an answer about pods that grow."""
+        unslowed = (UNSLOWED_GROWTH,) if kubelet.config.feature_gates.get("MemoryQoS") else ()
+        return (*self.resting_on(kubelet, profile), *unslowed)
 
 
 def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeState:

@@ -220,7 +220,7 @@ class BlastNode:
             ),
             profile=profile,
             policy=policy,
-            options=options or Options(),
+            options=replace(options or Options(), slows_at_memory_high=False),
         )
         """The node without a leak."""
         self._queue = EventQueue(until_us)

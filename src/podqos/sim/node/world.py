@@ -91,7 +91,8 @@ class NodeWorld(NodeResources):
         self.before_kill: list[Callable[[MemoryGroup, SimContainer, int], None]] = []
         """Called before each kill, to record what the kernel saw: the group that is out of memory, whom it chose, when.
         """
-        self.memory.above_high = HighThrottling(self).exceeded
+        if options.slows_at_memory_high:
+            self.memory.above_high = HighThrottling(self).exceeded
         self.images: NodeImages | None = None
         if options.images is not None:
             self.images = NodeImages(settings.spec, options.images, owner.cached_images, owner, self._later)

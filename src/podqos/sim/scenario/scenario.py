@@ -251,6 +251,9 @@ class Options(Struct, frozen=True, kw_only=True):
     metrics_delay_us: int = 0
     """From a measurement until autoscalers see it."""
 
+    slows_at_memory_high: bool = True
+    """Whether the kernel slows containers above ``memory.high``. Not where a growth is what a pod gets, whatever the
+    kernel does to it: in forecasts and leaks."""
     images: ImageOptions | None = None
     """How images are pulled; None: they are all there."""
 

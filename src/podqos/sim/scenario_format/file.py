@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from podqos.controllers.rollout_spec import GATES
 from podqos.errors import InputError
@@ -237,7 +237,7 @@ class _Resolution:
                 self._report(("spec", "timing", name), "must be positive", "such as 1s")
         stated = {f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None}
         pull_us = stated.pop("image_pull_us", 0)
-        return Options(**stated, images=self._images(pull_us))
+        return replace(Options(images=self._images(pull_us)), **stated)
 
     def _images(self, pull_us: int) -> ImageOptions | None:
         parts = self._spec.images
