@@ -16,6 +16,7 @@ from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup import Cgroup, Level, node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.classes import qos_class_of
+from podqos.survival.node.processes import container_ids
 
 
 def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile = LATEST) -> Memory:
@@ -28,7 +29,7 @@ def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile =
     _add(memory, node_cgroups((entry.pod for entry in snapshot.pods), settings, profile))
     for entry in snapshot.pods:
         qos_class = qos_class_of(entry.pod, profile)
-        ids = {usage.name: usage.name for usage in entry.containers}
+        ids = container_ids(entry, qos_class, settings)
         cgroups = pod_cgroups(entry.pod, qos_class, settings, profile, ids)
         paths = {cgroup.container: cgroup.path for cgroup in cgroups if cgroup.level is Level.CONTAINER}
         _add(memory, (cgroup for cgroup in cgroups if cgroup.level is Level.POD or cgroup.container in ids))

@@ -64,17 +64,22 @@ def container_processes(
     return tuple(found)
 
 
-def container_paths(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, str]:
-    """Return the cgroup of each container that runs; container ids are unknown, so their names stand for them.
+def container_ids(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, str]:
+    """Return what stands for the unknown id of each container that runs, in the path of its cgroup: its name.
 
     Without cgroups of pods (``cgroupsPerQOS: false``) the containers of all pods lie beside each other, so that the uid
     of the pod goes before the name.
     """
     parent = pod_path(cgroup_uid(entry.pod), qos_class, settings)
     before = "" if parent is not None else f"{entry.pod.metadata.uid or UNKNOWN_UID}-"
-    places = {
-        usage.name: container_location(parent, f"{before}{usage.name}", settings).path for usage in entry.containers
-    }
+    return {usage.name: f"{before}{usage.name}" for usage in entry.containers}
+
+
+def container_paths(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, str]:
+    """Return the cgroup of each container that runs."""
+    parent = pod_path(cgroup_uid(entry.pod), qos_class, settings)
+    ids = container_ids(entry, qos_class, settings)
+    places = {name: container_location(parent, made_up, settings).path for name, made_up in ids.items()}
     return {name: path for name, path in places.items() if path is not None}
 
 
