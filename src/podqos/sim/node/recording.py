@@ -196,7 +196,9 @@ class Recorder:
         earlier = self._machines.get(node.name)
         if earlier is not None:
             _end_of_lost(record, earlier)
-            record.moments.append(_nothing(record, node.joined_us))
+            # Just before it joins, so that moments of the time at which it does are taken as everywhere.
+            if not record.moments or record.moments[-1].time_us < node.joined_us - 1:
+                record.moments.append(_nothing(record, node.joined_us - 1))
         self._machines[node.name] = node
         node.world.before_kill.append(partial(self._before_kill, node))
         _note_looks(record, node, now_us)
