@@ -10,7 +10,7 @@ import { leftOut } from "./panels";
 import { linear } from "./scale";
 import type { RunView } from "./schema";
 import { State } from "./state";
-import { journalView, services, tiles, workloads } from "./summary";
+import { cpuOf, journalView, services, tiles, workloads } from "./summary";
 
 const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
 const BAR = 110;
@@ -54,6 +54,7 @@ function page(state: State, shown?: AbortSignal): HTMLElement {
   const kills = h("section", { class: "card victims-list", "aria-labelledby": "kills" });
   const journal = h("div");
   const answering = services(state.run);
+  const slowed = cpuOf(state.run);
   const element = h(
     "main",
     {},
@@ -62,6 +63,7 @@ function page(state: State, shown?: AbortSignal): HTMLElement {
       { class: "column" },
       h("section", { class: "card picture", "aria-label": "Charts" }, h("div", { class: "over" }, legend(state), span(state)), charts, slider(state, shown), out),
       card("workloads", "Workloads", "workloads", workloads(state.run)),
+      slowed === null ? null : card("cpu", "CPU", "workloads", slowed),
       answering === null ? null : card("services", "Services (a model)", "workloads", answering),
       card("journal", "Journal", "journal-card", journal),
     ),

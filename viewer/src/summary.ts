@@ -49,15 +49,26 @@ export function workloads(run: RunView): HTMLElement {
     rows.some((each) => each.restarts > 0) && number("Restarts", (each) => none(each.restarts)),
     rows.some((each) => each.downtimeUs > 0) && number("Downtime", (each) => duration(each.downtimeUs)),
     rows.some((each) => each.throttledUs > 0) && number("Short of CPU", (each) => duration(each.throttledUs)),
-    rows.some((each) => each.cpu) && number("CPU denied", (each) => (each.cpu?.deniedUs ? cpuTime(each.cpu.deniedUs) : NONE)),
-    rows.some((each) => each.cpu) && number("Least share", (each) => (each.cpu ? percent(each.cpu.leastShare) : NONE)),
-    rows.some((each) => each.cpu) && number("Mean share", (each) => (each.cpu ? percent(each.cpu.meanShare) : NONE)),
-    rows.some((each) => each.cpu?.throttledPeriods) && number("Throttled periods", (each) => none(each.cpu?.throttledPeriods ?? 0)),
-    rows.some((each) => each.cpu) && number("Slowdown", (each) => (each.cpu ? (typeof each.cpu.slowdown === "number" ? `${Number(each.cpu.slowdown.toPrecision(3))}×` : "no progress") : NONE)),
-    rows.some((each) => works(each) > 0) && number("Work done", (each) => (works(each) > 0 ? `${count(each.cpu?.workDone ?? 0)}/${count(works(each))}` : NONE)),
     rows.some((each) => each.refused > 0) && number("Denied", (each) => none(each.refused)),
   ].filter((column): column is Column<WorkloadSummary> => column !== false);
   return table(columns, rows, (each) => (each.untouched < each.pods ? "hit" : ""));
+}
+
+/** What slowed workloads, and those with work to do, got of the CPU; null if there are none. */
+export function cpuOf(run: RunView): HTMLElement | null {
+  const rows = run.summary.workloads.filter((each) => each.cpu);
+  if (rows.length === 0) return null;
+  const number = (name: string, cell: (each: WorkloadSummary) => string): Column<WorkloadSummary> => ({ name, cell, number: true });
+  const columns = [
+    { name: "Workload", cell: (each: WorkloadSummary) => breakable(each.workload) },
+    number("CPU denied", (each) => (each.cpu?.deniedUs ? cpuTime(each.cpu.deniedUs) : NONE)),
+    number("Least share", (each) => (each.cpu ? percent(each.cpu.leastShare) : NONE)),
+    number("Mean share", (each) => (each.cpu ? percent(each.cpu.meanShare) : NONE)),
+    rows.some((each) => each.cpu?.throttledPeriods) && number("Throttled periods", (each) => none(each.cpu?.throttledPeriods ?? 0)),
+    number("Slowdown", (each) => (each.cpu ? (typeof each.cpu.slowdown === "number" ? `${Number(each.cpu.slowdown.toPrecision(3))}×` : "no progress") : NONE)),
+    rows.some((each) => works(each) > 0) && number("Work done", (each) => (works(each) > 0 ? `${count(each.cpu?.workDone ?? 0)}/${count(works(each))}` : NONE)),
+  ].filter((column): column is Column<WorkloadSummary> => column !== false);
+  return table(columns, rows, (each) => (each.cpu?.slowed ? "hit" : ""));
 }
 
 /** What became of requests, a row per service; null if no workload answers any. */
