@@ -83,7 +83,7 @@ def test_what_was_killed_while_frozen_dies_at_once_or_when_it_is_thawed(cgroups)
     wait_until(lambda: len(cgroups.charged(pod)) > 10)
     cgroups.freeze(pod)
 
-    assert cgroups.kill_charged(f"{pod}/container") > 10
+    assert cgroups.kill_charged(f"{pod}/container") > 5  # some may just have ended
     if isinstance(cgroups, CgroupsV2):
         wait_until(lambda: not cgroups.has_processes(pod))
         return
