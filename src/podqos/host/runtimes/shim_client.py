@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.cgroupfs import signal_if
+from podqos.host.linux.cgroupfs import open_pidfd, signal_if
 from podqos.host.linux.descriptors import original_limit
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes import shim
@@ -32,6 +32,7 @@ _START_SECONDS = 30.0
 _PATIENCE_SECONDS = 1.0
 """How long a request waits for a shim that is being started."""
 _ANSWER_SECONDS = 10.0
+_END_SECONDS = 10.0
 _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.02, 1.0
 _MOST_WORDS = 200
 
@@ -161,9 +162,13 @@ class ShimClient:
         (self._folder / "exits").unlink(missing_ok=True)
 
     def end(self) -> None:
-        """End the shim; its processes should have ended before."""
-        self._ask({"do": "end"})
-        self.close()
+        """End the shim, and wait until it is gone; its processes should have ended before."""
+        pidfd = open_pidfd(self.pid) if self.is_connected else None
+        try:
+            self._ask({"do": "end"})
+            self.close()
+        finally:
+            _wait_for(pidfd)
 
     def close(self) -> None:
         """Disconnect from the shim; it keeps running."""
@@ -338,9 +343,18 @@ def end_shim(folder: Path) -> None:
             connection.connect(str(folder / "shim.sock"))
         except OSError:
             return
-        shim = peer(connection)
-        for pid in (*Procfs().descendants(shim), shim):
+        pid_of_shim = peer(connection)
+        pidfd = open_pidfd(pid_of_shim)
+        for pid in (*Procfs().descendants(pid_of_shim), pid_of_shim):
             signal_if(pid, signal.SIGKILL, lambda: True)
+        _wait_for(pidfd)
+
+
+def _wait_for(pidfd: int | None) -> None:
+    """Wait until a process is gone: it is not our child, so nothing else tells."""
+    if pidfd is not None:
+        shim.is_readable(pidfd, _END_SECONDS)
+        os.close(pidfd)
 
 
 def peer(connection: socket.socket) -> int:

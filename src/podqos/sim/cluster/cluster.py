@@ -5,29 +5,26 @@ What creates and replaces the pods of a workload is its controller (``controller
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NewConfiguration, NodeUnreachable, NoPlace, ScaledFromTo, SuspendedWorkload
+from podqos.agent.reasons import Because, NewConfiguration, NoPlace, ScaledFromTo, SuspendedWorkload
 from podqos.agent.state import PodRecord
-from podqos.controllers.pod_garbage import orphans_deleted_us, out_of_service_us
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
-from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.control_plane import ControlPlane
-from podqos.sim.cluster.controllers.controller import DELETED, NODE_LOST, Controller, PodEnd
+from podqos.sim.cluster.controllers.controller import DELETED, Controller, PodEnd
 from podqos.sim.cluster.controllers.cron_job import CronJobController
-from podqos.sim.cluster.controllers.deployment import DeploymentController
 from podqos.sim.cluster.controllers.job import JobController
 from podqos.sim.cluster.controllers.kinds import controller_of
 from podqos.sim.cluster.controllers.sets import SetController
-from podqos.sim.cluster.controllers.stateful_set import StatefulSetController
 from podqos.sim.cluster.draining import Drain
 from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.known_nodes import KnownNodes
+from podqos.sim.cluster.lost_nodes import NOTICED_AFTER_US, LostNodes
 from podqos.sim.cluster.services import Services, services_of
 from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import MakeColumns, SimNode
@@ -45,14 +42,12 @@ from podqos.sim.scenario.happenings import (
     stated_fields,
     with_resources,
 )
-from podqos.sim.scenario.replicas import Replica, is_bound, pod_of, tolerates_out_of_service, unreachable_seconds
+from podqos.sim.scenario.replicas import Replica, is_bound, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload, WorkloadChange, WorkloadScale, WorkloadSuspend
 
 if TYPE_CHECKING:
     from podqos.sim.cluster.actors.actors import Actors
 
-NOTICED_AFTER_US = 50 * SECOND_US
-"""How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
 # What controllers are told of while a pod is there.
 _STATUS_CHANGES = frozenset({Kind.STARTED, Kind.EXITED, Kind.RESTARTED, Kind.OOM_KILLED, Kind.READINESS_CHANGED})
 
@@ -92,8 +87,6 @@ class SimCluster:
         """By key: the uids of pods that have the name of an earlier one."""
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
-        self._given_up_us: dict[str, int] = {}
-        """By uid: when a pod on a lost node is given up, unless the node joins again before."""
         self._images: dict[str, set[str]] = {}
         """By node: the images that it has, if they matter."""
         self._created: dict[str, Pod] = {}
@@ -104,8 +97,6 @@ class SimCluster:
         """The uids of pods that still stop, and are replaced already."""
         self.services: Services | None = None
         """What answers requests; None if nothing does."""
-        self.unreachable_us: dict[str, int] = {}
-        """By name of a lost node: when the control plane notices it."""
         self._later = 0
         """How many pods were created after the start."""
         self._actors: Actors | None = None
@@ -114,6 +105,7 @@ class SimCluster:
         """The workloads whose controllers are called when the status of a pod changes."""
         self.fleet = Fleet(self, known, is_watched, columns)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
+        self.lost_nodes = LostNodes(self)
         self._controllers = {
             id(workload): controller_of(self, index, workload) for index, workload in enumerate(scenario.workloads)
         }
@@ -163,9 +155,9 @@ class SimCluster:
                 self._cordon(name, takes_pods=False)
                 Drain(self, happening).begin(now_us)
             case NodeDeleted(node=name):
-                self.plan(orphans_deleted_us(now_us), partial(self._collect, name))
+                self.lost_nodes.node_deleted(name, now_us)
             case OutOfService(node=name):
-                self._mark_out_of_service(name, now_us)
+                self.lost_nodes.out_of_service(name, now_us)
             case KubeletRestart():
                 self._restart_kubelet(happening)
             case Resized():
@@ -196,12 +188,22 @@ class SimCluster:
         """Let the controller of a pod know that its status has changed, if it wants to."""
         replica = self._replicas.get(uid)
         if replica is not None and id(replica.workload) in self._watching:
-            self.plan(self.queue.now_us, partial(self._changed, uid))
+            self.plan(self.queue.now_us, partial(self.tell, uid))
 
-    def _changed(self, uid: str, now_us: int) -> None:
+    @property
+    def has_watchers(self) -> bool:
+        """Whether any controller is called when the status of a pod changes."""
+        return bool(self._watching)
+
+    def tell(self, uid: str, now_us: int) -> None:
+        """Tell the controller of a pod that its status has changed, if it wants to know."""
         replica = self._replicas.get(uid)
-        if replica is not None:
-            self._controllers[id(replica.workload)].changed(self.pods[uid][0], now_us)
+        if replica is not None and id(replica.workload) in self._watching:
+            self.keeper_of(uid).changed(self.pods[uid][0], now_us)
+
+    def keeper_of(self, uid: str) -> Controller:
+        """Return the controller of a pod."""
+        return self._controllers[id(self._replicas[uid].workload)]
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         """Write a journal entry about a pod, after the earlier ones of its node."""
@@ -317,7 +319,7 @@ class SimCluster:
         else:
             _, name = self.pods[pod.metadata.uid]
             self.note(Kind.PENDING, pod, name, By.CONTROLLER, NoPlace(bound_to=name or ""))
-            self._plan_loss(pod.metadata.uid, pod, self.queue.now_us + NOTICED_AFTER_US)
+            self.lost_nodes.bound(pod.metadata.uid, pod)
 
     def _delete(self, workload: ScenarioWorkload, now_us: int) -> None:
         if workload.arrives_us == now_us:
@@ -344,10 +346,9 @@ class SimCluster:
         self._why[uid] = why
         pod, name = self.pods[uid]
         self._tell(uid)
-        controller = self._controllers[id(self._replicas[uid].workload)]
-        if why != DELETED and name is not None and isinstance(controller, DeploymentController):
+        if why != DELETED and name is not None:
             end = PodEnd(self._created.get(uid, pod), self._replicas[uid], name, why)
-            controller.deleted(end, self.queue.now_us)
+            self.keeper_of(uid).deleted(end, self.queue.now_us)
         if name is None:
             self._forget(pod)
             return
@@ -359,12 +360,12 @@ class SimCluster:
         uid = pod.metadata.uid
         del self.pods[uid]
         self._why.pop(uid, None)
-        self._given_up_us.pop(uid, None)
+        self.lost_nodes.forget(uid)
         self._replaced.discard(uid)
         self.control_plane.left(pod)
         return self._replicas.pop(uid)
 
-    def _ended(self, pod: Pod, why: str) -> None:
+    def ended(self, pod: Pod, why: str) -> None:
         """Forget a pod that no longer runs, and tell its controller."""
         uid = pod.metadata.uid
         _, node = self.pods[uid]
@@ -421,7 +422,7 @@ class SimCluster:
         why = "Rejected" if rejected else "Evicted"
         if record is not None:
             why = "Preempting" if record.is_preempted else "Rejected" if record.is_rejected else record.phase or why
-        self._ended(pod, self._why.get(uid) or why)
+        self.ended(pod, self._why.get(uid) or why)
 
     def readiness_changed(self, uid: str) -> None:
         """Tell the controller of a pod that it has become ready, or no longer is."""
@@ -494,7 +495,7 @@ class SimCluster:
         if self.fleet.is_present(name):
             return
         self.fleet.add(name)
-        self.unreachable_us.pop(name, None)
+        self.lost_nodes.joined(name)
         self.control_plane.joined(name)
         self._start_again(name)
         for controller in self._controllers.values():
@@ -504,10 +505,27 @@ class SimCluster:
         """Let a node join."""
         self._join(name, self.queue.now_us)
 
-    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
-        """Return the pods on a node, by uid, in the order of creation."""
-        self.fleet.get(name)
+    def bound_to(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node that is awake or lost, by uid, in the order of creation."""
         return [(uid, self.pods[uid][0]) for uid, _ in self.in_order() if self.pods[uid][1] == name]
+
+    def pods_on(self, name: str) -> list[tuple[str, Pod]]:
+        """Return the pods on a node, woken if necessary."""
+        self.fleet.get(name)
+        return self.bound_to(name)
+
+    def node_of(self, uid: str) -> str:
+        """Return the node of a pod; empty if it has none."""
+        return self.pods[uid][1] or ""
+
+    @property
+    def unreachable_us(self) -> Mapping[str, int]:
+        """By name of a lost node: when the control plane notices it."""
+        return self.lost_nodes.noticed_us
+
+    def mark_deleted(self, uid: str, why: str) -> None:
+        """Delete a pod whose object stays."""
+        self._why[uid] = why
 
     def remove_node(self, name: str) -> None:
         """Remove a machine with what is left on it; nothing of that is replaced."""
@@ -515,86 +533,25 @@ class SimCluster:
         if node is None:
             return
         for _, pod in self.pods_on(name):
-            self._ended(pod, DELETED)
+            self.ended(pod, DELETED)
         node.remove(self.queue.now_us)
         self.fleet.drop(name)
+        self.collected(name)
+
+    def collected(self, name: str) -> None:
+        """Tell controllers that nothing is left of the pods of a node."""
         for controller in self._controllers.values():
             controller.node_removed(name, self.queue.now_us)
 
     def _start_again(self, name: str) -> None:
         """Let a node that joins again start the pods still bound to it; those to be removed are gone."""
-        for uid, _ in self.in_order():
-            pod, place = self.pods[uid]
-            if place != name:
-                continue
-            self._given_up_us.pop(uid, None)
+        for uid, pod in self.bound_to(name):
             if uid in self._why:
-                self._ended(pod, self._why[uid])
+                self.ended(pod, self._why[uid])
             else:
                 self._let_know(self.fleet.get(name), pod)
 
     def lost(self, node: SimNode) -> None:
-        """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""
+        """Drop a node that is lost; the control plane notices later."""
         self.fleet.drop(node.name)
-        noticed_us = self.queue.now_us + NOTICED_AFTER_US
-        self.unreachable_us[node.name] = noticed_us
-        self.plan(noticed_us, partial(self.control_plane.lost, node.name))
-        if self._watching:
-            self.plan(noticed_us, partial(self._noticed, node.name))
-        for uid, _ in self.in_order():
-            pod, name = self.pods[uid]
-            if name == node.name:
-                self._plan_loss(uid, pod, noticed_us)
-
-    def _noticed(self, name: str, now_us: int) -> None:
-        """Tell controllers that the pods of a lost node are no longer ready."""
-        for uid, replica in self.in_order():
-            pod, place = self.pods[uid]
-            if place == name and id(replica.workload) in self._watching:
-                self._controllers[id(replica.workload)].changed(pod, now_us)
-
-    def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
-        seconds = unreachable_seconds(pod.spec.tolerations)
-        if seconds is not None:
-            self._given_up_us[uid] = noticed_us + seconds * SECOND_US
-            self.plan(self._given_up_us[uid], partial(self._lost_pod, uid))
-
-    def _lost_pod(self, uid: str, now_us: int) -> None:
-        if self._given_up_us.get(uid) == now_us:
-            del self._given_up_us[uid]
-            pod, _ = self.pods[uid]
-            self._give_up(uid, unreachable_seconds(pod.spec.tolerations) or 0)
-
-    def _give_up(self, uid: str, seconds: int) -> None:
-        """Delete a pod on a lost node: its object stays, for which only the controllers of StatefulSets wait."""
-        pod, name = self.pods[uid]
-        controller = self._controllers[id(self._replicas[uid].workload)]
-        if not isinstance(controller, StatefulSetController):
-            self._ended(pod, NODE_LOST)
-        elif uid not in self._why:
-            self._why[uid] = NODE_LOST
-            self.note(Kind.TERMINATING, pod, name, By.CONTROLLER, NodeUnreachable(name or "", seconds))
-            controller.changed(pod, self.queue.now_us)
-
-    def _mark_out_of_service(self, name: str, now_us: int) -> None:
-        """Delete the pods of a lost node that do not tolerate that; they are gone when they are collected."""
-        if name not in self.unreachable_us:
-            return
-        for uid in self._on(name):
-            if not tolerates_out_of_service(self.pods[uid][0].spec.tolerations):
-                self._give_up(uid, 0)
-        self.plan(out_of_service_us(now_us, self.unreachable_us[name]), partial(self._collect, name))
-
-    def _collect(self, name: str, now_us: int) -> None:
-        """Let nothing be left of the pods of a lost node, as the garbage collector does."""
-        if self.unreachable_us.pop(name, None) is None:
-            return  # it has joined again
-        for uid in self._on(name):
-            self._ended(self.pods[uid][0], NODE_LOST)
-        for controller in self._controllers.values():
-            if isinstance(controller, SetController):
-                controller.node_removed(name, now_us)
-
-    def _on(self, name: str) -> list[str]:
-        """Return the uids of the pods that are bound to a node, in the order of creation."""
-        return [uid for uid, _ in self.in_order() if self.pods[uid][1] == name]
+        self.lost_nodes.lost(node.name)

@@ -6,7 +6,7 @@ when a node joins. It acts through the cluster: it creates and removes pods, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -48,6 +48,8 @@ class Controller(Protocol):
     workload: ScenarioWorkload
     watches_status: bool
     """Whether it is called when the status of a pod changes."""
+    waits_for_objects: bool
+    """Whether a deleted pod counts until its object is gone, which on a lost node nobody confirms."""
 
     def begin(self, now_us: int) -> None:
         """Let the workload arrive: create its first pods."""
@@ -57,6 +59,9 @@ class Controller(Protocol):
 
     def changed(self, pod: Pod, now_us: int) -> None:
         """Take note that containers of a pod have started, exited or restarted, or that it is ready."""
+
+    def deleted(self, end: PodEnd, now_us: int) -> None:
+        """Take note that someone else has deleted a pod, which still stops."""
 
     def ended(self, end: PodEnd, now_us: int) -> None:
         """Take note that a pod no longer runs."""
@@ -78,8 +83,10 @@ class ControlledCluster(Protocol):
     control_plane: ControlPlane
     pods: dict[str, tuple[Pod, str | None]]
     """By uid: the pods that are there, and their nodes."""
-    unreachable_us: dict[str, int]
-    """By name of a lost node: when the control plane notices it."""
+
+    @property
+    def unreachable_us(self) -> Mapping[str, int]:
+        """By name of a lost node: when the control plane notices it."""
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan something for later."""

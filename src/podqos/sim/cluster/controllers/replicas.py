@@ -23,6 +23,7 @@ class KeptReplicas:
     """The pods of one workload, as a ReplicaSet keeps them."""
 
     watches_status = False
+    waits_for_objects = False
 
     def __init__(self, cluster: ControlledCluster, index: int, workload: ScenarioWorkload) -> None:
         self._cluster = cluster
@@ -57,6 +58,9 @@ class KeptReplicas:
 
     def changed(self, pod: Pod, now_us: int) -> None:
         """Nothing follows from the status of a pod that runs."""
+
+    def deleted(self, end: PodEnd, now_us: int) -> None:
+        """Nothing follows before the pod has stopped."""
 
     def node_joined(self, name: str, now_us: int) -> None:
         """Nothing follows from a node that joins: the scheduler knows it."""

@@ -55,6 +55,8 @@ class _Vacant(Struct, frozen=True, gc=False):
 class StatefulSetController(SetController):
     """The pods of one StatefulSet."""
 
+    waits_for_objects = True
+
     def __init__(self, cluster: ControlledCluster, index: int, workload: ScenarioWorkload) -> None:
         super().__init__(cluster, index, workload)
         self.use(workload)
