@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 
-_NOTHING = dict.fromkeys(
-    (0xAD, 0x180E, 0xFEFF, 0xFFF9, *range(0x200B, 0x2010), *range(0x2060, 0x2065))
-)
+_NOTHING = dict.fromkeys((0xAD, 0x180E, 0xFEFF, 0xFFF9, *range(0x200B, 0x2010), *range(0x2060, 0x2065)))
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
 _PUNCTUATION = {
     **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032, 0x2035), "'"),
@@ -17,7 +15,12 @@ _PUNCTUATION = {
     **dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xFE63, 0xFF0D), "-"),
     0x2026: "...",
 }
-_PLAIN: dict[int, str | None] = {**_NOTHING, **_SPACES, **_PUNCTUATION, **{0xFF01 + n: chr(0x21 + n) for n in range(94)}}
+_PLAIN: dict[int, str | None] = {
+    **_NOTHING,
+    **_SPACES,
+    **_PUNCTUATION,
+    **{0xFF01 + n: chr(0x21 + n) for n in range(94)},
+}
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)"
     r"(?:\[[0-9;:]{0,24}[mK]|\(B)"
