@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
+from podqos.kernel.oom_circumstances import Circumstances, node_numbers
 
 MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
@@ -27,7 +28,6 @@ MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
 _MOST_ZONES = 512
-_MOST_NODES = 1024
 _MOST_ORDER = 18
 _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
@@ -63,10 +63,11 @@ _STACK = re.compile(r" kernel_stack:(\d{1,13})kB")
 _RAM = re.compile(r"(\d{1,12}) pages (RAM|reserved)")
 _SWAP = re.compile(r"Total swap = (\d{1,13})kB")
 _ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,13})kB (?:boost:\d{1,13}kB )?min:(\d{1,13})kB")
+_HIGH = re.compile(r" high:(\d{1,13})kB")
 _PRESENT = re.compile(r" present:(\d{1,13})kB")
 _RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,12}){1,8})")
 _BUDDIES = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}): \d{1,12}\*(\d{1,3})kB ")
-_BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB")
+_BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
@@ -136,6 +137,15 @@ class ReportCounter(Struct, frozen=True, gc=False):
     """How often the limit was met."""
 
 
+class FreeBlocks(Struct, frozen=True, gc=False):
+    """Free pieces of one size."""
+
+    size_kb: int
+    count: int
+    kinds: str = ""
+    """Whom they are kept for, by the kernel's letters: U, M, E, and H, C, I, which are not for everyone."""
+
+
 class ReportZone(Struct, gc=False):
     """A zone of the machine's memory."""
 
@@ -146,8 +156,10 @@ class ReportZone(Struct, gc=False):
     present_kb: int | None = None
     reserve_pages: tuple[int, ...] = ()
     """What is kept from requests that other zones could serve, by the highest zone that may serve them."""
-    largest_block_kb: int | None = None
-    """Of free memory, in one piece."""
+    blocks: tuple[FreeBlocks, ...] | None = None
+    """Free memory by the size of its pieces; None where the report does not say."""
+    high_kb: int | None = None
+    """The watermark to which the kernel looks a last time before it kills."""
 
 
 class OOMReport(Struct):
@@ -188,6 +200,7 @@ class OOMReport(Struct):
     statistics_of: str | None = None
     """That cgroup, as its statistics call it."""
     smallest_block_kb: int | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -318,6 +331,7 @@ class _HostLog:
                 order=min(int(order[1]), _MOST_ORDER) if order else None,
                 gfp_mask=int(mask[1], 16) if mask else None,
             )
+            self._report.circumstances.read(found[2])
         elif "Killed process" in text and (found := _KILLED.match(text)):
             pid = int(found[2])
             if report is None or (report.victims and report.group is None and pid not in report.victims):
@@ -384,7 +398,7 @@ def _read_summary(report: OOMReport, text: str) -> None:
     if allowed in {None, "(null)"} or report.constraint is not Constraint.MEMORY_POLICY:
         allowed = _between(text, "mems_allowed=", ",global_oom") or _between(text, "mems_allowed=", ",oom_memcg=")
     if allowed:
-        report.nodes = _numbers(allowed)
+        report.nodes = node_numbers(allowed)
     if ",global_oom" in text:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
@@ -400,20 +414,6 @@ def _between(text: str, start: str, end: str) -> str | None:
     _, found, rest = text.partition(start)
     value, ends, _ = rest.partition(end)
     return value if found and ends else None
-
-
-def _numbers(text: str) -> frozenset[int]:
-    """Read a list such as ``0,2-3``; nothing where it is none."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not (first.isascii() and first.isdecimal() and len(first) < 6):
-            return frozenset()
-        end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
-        found.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
-        if len(found) > _MOST_NODES:
-            break
-    return frozenset(found)
 
 
 def _read(report: OOMReport, text: str) -> None:
@@ -448,17 +448,28 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         if len(report.zones) < _MOST_ZONES:
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
-            report.zones.append(ReportZone(int(found[1] or 0), found[2], int(found[3]), int(found[4]), present_kb))
+            high = _HIGH.search(text)
+            report.zones.append(
+                ReportZone(
+                    int(found[1] or 0),
+                    found[2],
+                    int(found[3]),
+                    int(found[4]),
+                    present_kb,
+                    high_kb=None if high is None else int(high[1]),
+                )
+            )
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
     elif found := _RESERVES.match(text):
         if report.zones:
             report.zones[-1].reserve_pages = tuple(map(int, found[1].split()))
     elif found := _BUDDIES.match(text):
         report.smallest_block_kb = int(found[3])
-        node, name, sizes = int(found[1] or 0), found[2], [int(size) for _, size in _BLOCKS.findall(text)]
+        node, name = int(found[1] or 0), found[2]
+        blocks = tuple(FreeBlocks(int(size), int(count), kinds) for count, size, kinds in _BLOCKS.findall(text))
         for zone in report.zones:
             if (zone.node, zone.name) == (node, name):
-                zone.largest_block_kb = max(sizes, default=0)
+                zone.blocks = blocks
     elif found := _RAM.match(text):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
@@ -495,13 +506,14 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
 
 def _read_context(report: OOMReport, text: str) -> None:
     """Read a line about the process that asked, and its cgroup."""
+    report.circumstances.read(text)
     if report.trigger_pid is None and (found := _RELEASE.search(text) or _OLD_PID.match(text)):
         report.trigger_pid, report.release = int(found[1]), (int(found[2]), int(found[3]))
     elif found := _TASK_IN.match(text):
         report.task_cgroup, report.oom_cgroup = found[1], found[2]
         report.constraint = Constraint.MEMCG
     elif report.nodes is None and (found := _CPUSET.match(text)):
-        report.nodes = _numbers(found[1])
+        report.nodes = node_numbers(found[1])
     elif found := _GROUP.match(text):
         report.group = found[1]
     elif text.startswith(_NONE_KILLABLE):
