@@ -1,1 +1,1 @@
-"""What kubectl prints for people, read back into pods, nodes and events: descriptions and tables, as they are pasted."""
+"""What kubectl prints for people, as it is pasted: descriptions and tables, read back into pods, nodes and events."""

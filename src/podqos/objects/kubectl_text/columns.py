@@ -13,7 +13,8 @@ from podqos.objects.kubectl_text.lines import iso_time
 from podqos.objects.kubectl_text.pasted import PastedPod
 from podqos.objects.kubectl_text.tables import tabled_pod
 
-_HEADINGS = re.compile(r"[A-Z][A-Z0-9_./:-]{1,40}(?: [A-Z][A-Z0-9_./-]{1,40}){0,2}(?:\s{2,}[A-Z][A-Z0-9_./:-]{0,40}(?: [A-Z][A-Z0-9_./-]{1,40}){0,2}){1,20}$")
+_HEADING = r"[A-Z][A-Z0-9_./:-]{0,40}(?: [A-Z][A-Z0-9_./-]{1,40}){0,2}"
+_HEADINGS = re.compile(rf"{_HEADING}(?:(?:\s{{2,}}|\t){_HEADING}){{1,20}}$")
 _GAP = re.compile(r"\s{2,}|\t")
 _NAME = re.compile(r"(?:pod/)?([a-z0-9][a-z0-9.-]{0,252})$")
 _NOT_LETTERS = re.compile(r"[^a-z]")

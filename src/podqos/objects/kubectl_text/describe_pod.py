@@ -236,7 +236,7 @@ class PodDescription:
         self._mode = key
         match key:
             case "State" | "Last State":
-                container.states.setdefault(key, {"": value.split()[0] if value else ""})
+                container.states.setdefault(key, {"": value.split(maxsplit=1)[0] if value else ""})
             case "Container ID":
                 container.id = value
             case "Restart Count":
@@ -260,7 +260,7 @@ class PodDescription:
         }
         phase = fields.get("Status", "").partition(" ")[0] or ("Failed" if fields.get("Reason") in FAILED_BY else "")
         is_terminating = phase == "Terminating"
-        qos_class = fields.get("QoS Class") or fields.get("QoS Tier")
+        qos_class = fields.get("QoS Class") or fields.get("QoS Tier", "")
         node = fields.get("Node", "").partition("/")[0]
         status = FullPodStatus(
             phase="" if is_terminating else phase,

@@ -12,7 +12,9 @@ from podqos.objects.kubectl_text.pasted import PastedPod
 
 _TERMINATED = re.compile(r'"?(?:-\s)?(?:lastState"?:\s{0,4}\{?\s{0,4}"?)?terminated"?:\s{0,4}\{?$')
 _STATE = re.compile(r'"?(lastState|state)"?:')
-_FIELD = re.compile(r'"?(containerID|exitCode|signal|reason|finishedAt|startedAt|message)"?:\s{0,8}"?([^"]{0,400}?)"?,?$')
+_FIELD = re.compile(
+    r'"?(containerID|exitCode|signal|reason|finishedAt|startedAt|message)"?:\s{0,8}"?([^"]{0,400}?)"?,?$'
+)
 _CONTAINER = re.compile(r'-?\s{0,4}"?name"?:\s{1,4}"?([a-z0-9][a-z0-9-]{0,62})"?,?$')
 _RESTARTS = re.compile(r'"?restartCount"?:\s{1,4}(\d{1,9}),?$')
 _MOST_FIELDS = 12

@@ -15,7 +15,14 @@ MOST_CHARACTERS = 16_384
 """Of a line; an eviction's message has at most a few thousand."""
 MOST_LINES = 400_000
 _TOKENS = (
-    *(b"Last State:", b"Exit Code:", b"Restart Count:", b"QoS Class:", b"Non-terminated Pods:", b"Allocated resources:"),
+    *(
+        b"Last State:",
+        b"Exit Code:",
+        b"Restart Count:",
+        b"QoS Class:",
+        b"Non-terminated Pods:",
+        b"Allocated resources:",
+    ),
     *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
     *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
     *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"terminated":'),
@@ -28,7 +35,9 @@ _ROWS = re.compile(
     rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
 )
 _ROW_WORDS = (b"OOMKilled", b"Evicted", b"CrashLoopBackOff", b"Error", b"Normal ", b"Warning ")
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
+)
 _QUOTE = re.compile(r" {0,3}(?:(?:>|&gt;|[│┃|](?= |$)) ?){1,8}")
 _FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
 _COMMAND = re.compile(
@@ -91,6 +100,6 @@ def _command(text: str) -> str | None:
 def iso_time(text: str) -> str:
     """Return a time as the API writes it; one without a zone stays as it was printed."""
     try:
-        return datetime.strptime(text.strip()[:40], _DATE).isoformat()
+        return datetime.strptime(text.strip()[:40], _DATE).isoformat()  # noqa: DTZ007, the format has its zone
     except ValueError:
         return "" if text.startswith("Mon, 01 Jan 0001") else text.strip()[:40]

@@ -6,6 +6,7 @@ stays unknown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -14,6 +15,14 @@ from msgspec.structs import replace
 from podqos.model.event import Event
 from podqos.model.node import Node
 from podqos.model.pod_fate import FatedPod
+
+_MOST_QUOTED = 2000
+# "Back-off … in pod web-0_shop(uid)", "Successfully assigned shop/web-0 to node-1", "… for deletion Pod shop/web-0"
+_QUOTE = re.compile(
+    r"in pod (?P<own>[a-z0-9][a-z0-9.-]{0,252})_(?P<in>[a-z0-9][a-z0-9-]{0,62})\((?P<uid>[0-9a-f-]{32,36})\)"
+    r"|(?:assigned|deletion Pod) (?P<namespace>[a-z0-9][a-z0-9-]{0,62})/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
+    r"(?: to (?P<node>[a-z0-9][a-z0-9.-]{0,252}))?"
+)
 
 
 class PastedPod(FatedPod, frozen=True, gc=False, rename="camel"):
@@ -68,10 +77,59 @@ def joined(pastes: Iterable[Pasted]) -> Pasted:
             nodes[node.name] = node if before is None or not before.status.capacity else before
         events += paste.events
         messages |= dict.fromkeys(paste.messages)
-    known = _with_namespaces(pods)
-    namespaces = _namespaces(known)
+    quoted = _quoted(events)
+    known = [_completed(pod, quoted) for pod in _with_namespaces(pods)]
+    namespaces = {name: own.namespace for name, own in quoted.items() if own.namespace} | _namespaces(known)
     placed = [_placed(event, namespaces) for event in events]
     return Pasted((*known, *nameless), tuple(nodes.values()), tuple(placed), tuple(messages))
+
+
+class _Quoted(Struct, frozen=True, gc=False):
+    """What messages of events say about their pod."""
+
+    namespace: str = ""
+    uid: str = ""
+    node: str = ""
+
+
+def _quoted(events: Iterable[Event]) -> dict[str, _Quoted]:
+    """Return what the kubelet, the scheduler and the control plane write about pods into their messages, by name."""
+    found: dict[str, _Quoted] = {}
+    for event in events:
+        name = event.about.name
+        quote = _QUOTE.search(event.text[:_MOST_QUOTED])
+        if event.about.kind != "Pod" or quote is None or name not in {quote["name"], quote["own"]}:
+            continue
+        own = _Quoted(quote["namespace"] or quote["in"], quote["uid"] or "", quote["node"] or "")
+        before = found.get(name, _Quoted())
+        if before.namespace in {"", own.namespace}:
+            found[name] = _Quoted(own.namespace, own.uid or before.uid, own.node or before.node)
+    return found
+
+
+def _completed(pod: PastedPod, quoted: dict[str, _Quoted]) -> PastedPod:
+    own = quoted.get(pod.metadata.name)
+    if own is None or pod.metadata.namespace not in {"", own.namespace}:
+        return pod
+    metadata = replace(pod.metadata, namespace=own.namespace, uid=own.uid)
+    return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=pod.spec.node_name or own.node))
+
+
+def without_known(paste: Pasted, pods: Iterable[FatedPod]) -> Pasted:
+    """Return a paste without the pods that are known in full; events of those get their namespaces."""
+    keys, named = set(), dict[str, set[str]]()
+    for pod in pods:
+        keys.add(pod.key)
+        named.setdefault(pod.metadata.name, set()).add(pod.metadata.namespace_or_default)
+    if not keys:
+        return paste
+    namespaces = {name: min(known) for name, known in named.items() if len(known) == 1}
+    kept = tuple(
+        pod
+        for pod in paste.pods
+        if pod.key not in keys and (pod.metadata.namespace or pod.metadata.name not in namespaces)
+    )
+    return replace(paste, pods=kept, events=tuple(_placed(event, namespaces) for event in paste.events))
 
 
 def _merged(one: PastedPod, other: PastedPod) -> PastedPod:

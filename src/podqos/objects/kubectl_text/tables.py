@@ -153,9 +153,7 @@ def event_row(text: str, namespace: str = "") -> Event | None:
         return _event(found, about, message, host, count)
     if found := _OF_OLD_GET.match(text):
         name = _EVENT_NAME.sub("", found["name"])
-        about = ObjectReference(
-            found["kind"], found["namespace"] or namespace, name, field_path=found["field"] or ""
-        )
+        about = ObjectReference(found["kind"], found["namespace"] or namespace, name, field_path=found["field"] or "")
         return _event(found, about, found["message"], found["host"] or "", found["count"])
     return None
 
