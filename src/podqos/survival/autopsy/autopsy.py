@@ -168,7 +168,9 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     evictions_left_out: int = 0
     """Of very many the first ones, which are counted alone."""
     terminations: tuple[ContainerTermination, ...] = ()
-    """Containers that were killed, by the status of their pods."""
+    """Containers that were killed or stopped, by the status of their pods."""
+    exits: tuple[ContainerTermination, ...] = ()
+    """Containers that nobody killed: they crashed, or exited by themselves."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
     api_version: str = "podqos.dev/v1alpha1"
