@@ -22,11 +22,12 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.naming import stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
+from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 
 MOST_SHOWN = 10
