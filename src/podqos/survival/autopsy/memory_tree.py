@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from podqos.kernel.oom_report import OOMReport, Task, Victim
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace
-from podqos.survival.autopsy.causes import MemoryParts, Shortage
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.autopsy.shortage import MemoryParts, Shortage
 
 _NAMED = {CgroupLevel.POD, CgroupLevel.CONTAINER}
 
