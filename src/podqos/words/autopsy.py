@@ -181,7 +181,8 @@ def shortage_words(kill: OOMAutopsy) -> str:
             # Every zone lacks something: what is free is kept, by more than the watermarks.
             return f"{used} free{among}, all of it in the kernel's reserves{lacking}"
         return f"{used} free{among}; the kernel keeps {limit}{lacking}"
-    return f"{where}: {found.counter} {used} of {limit}{lacking}".removeprefix(": ")
+    met = f", the limit was met {found.failures:,} times before" if found.failures else ""
+    return f"{where}: {found.counter} {used} of {limit}{lacking}{met}".removeprefix(": ")
 
 
 def short_path(path: str) -> str:

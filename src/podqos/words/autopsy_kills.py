@@ -14,6 +14,7 @@ from podqos.survival.autopsy.shortage import OF_NO_USE, ShortageKind
 from podqos.wording import listed, mebibytes, verb
 from podqos.words.autopsy import amount, cause_words, process, savings_words, short_path, shortage_words
 from podqos.words.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
+from podqos.words.autopsy_tree import tree_rows
 
 _MOST_NAMED = 3
 _ID_CHARACTERS = 12
@@ -108,6 +109,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         candidates=kill.tasks,
         memory=tuple(_parts(kill)),
         memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
+        tree=tuple(tree_rows(kill)),
     )
 
 

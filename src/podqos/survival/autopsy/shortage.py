@@ -103,8 +103,6 @@ class Shortage(Struct, frozen=True, rename="camel", gc=False):
     zones: tuple[ZoneShortage, ...] = ()
     """Of the machine."""
     parts: MemoryParts = MemoryParts()
-    peak_bytes: int | None = None
-    """The most that a cgroup is known to have used: at least its limit, where that was met."""
     block_bytes: int | None = None
     """With fragmentation: what was asked for in one piece."""
     swap_usage_bytes: int | None = None
@@ -142,7 +140,6 @@ def _limit_shortage(node: KilledNode) -> Shortage | None:
         lacking_bytes=None if is_freed else max(node.page_bytes, usage_bytes + asked - limit_bytes),
         failures=counter.failures,
         parts=_cgroup_parts(report),
-        peak_bytes=max(usage_bytes, limit_bytes),
         swap_usage_bytes=swap_usage,
         swap_limit_bytes=swap_limit,
     )
