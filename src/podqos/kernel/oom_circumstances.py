@@ -15,7 +15,7 @@ from msgspec import Struct, field
 _HUGE = re.compile(
     r"Node (\d{1,5}) hugepages_total=(\d{1,12}) hugepages_free=(\d{1,12}) .{0,40}hugepages_size=(\d{1,9})kB"
 )
-_NODEMASK = re.compile(r"nodemask=([\d,-]{1,256})(?![\w(])")
+_NODEMASK = re.compile(r"nodemask=(\d{1,5}(?:[,-]\d{1,5}){0,200})")
 _CPUSET = re.compile(r".{1,64} cpuset=(\S{1,4096}) mems_allowed=")
 _FREE_SWAP = re.compile(r"Free swap {1,3}= ?(\d{1,13})kB")
 _BY_HAND = ("moom_callback", "sysrq_handle_moom", "Manual OOM execution")

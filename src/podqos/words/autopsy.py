@@ -11,7 +11,7 @@ from podqos.survival.autopsy.causes import AutopsyCause, Cause
 from podqos.survival.autopsy.savings import SavedBy, Saving
 from podqos.survival.autopsy.shortage import Shortage, ShortageKind
 from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT
-from podqos.wording import listed, mebibytes
+from podqos.wording import counted, listed, mebibytes
 
 _NAME_CHARACTERS = 24
 _PATH_CHARACTERS = 60
@@ -181,7 +181,7 @@ def shortage_words(kill: OOMAutopsy) -> str:
             # Every zone lacks something: what is free is kept, by more than the watermarks.
             return f"{used} free{among}, all of it in the kernel's reserves{lacking}"
         return f"{used} free{among}; the kernel keeps {limit}{lacking}"
-    met = f", the limit was met {found.failures:,} times before" if found.failures else ""
+    met = f", limit met {counted(found.failures, 'time')} so far" if found.failures else ""
     return f"{where}: {found.counter} {used} of {limit}{lacking}{met}".removeprefix(": ")
 
 
@@ -234,5 +234,5 @@ def _larger_words(change: SavedBy, advised: str, kill: OOMAutopsy) -> str:
         return f"{advised} of memory {what or 'in the machine'}: {margin}"
     if kill.scope not in _WHOSE:
         return f"a limit of {advised}: {margin}"
-    whose = "a memory limit" if kill.scope is CgroupLevel.CONTAINER else "a memory limit of the pod"
+    whose = "a memory limit" if kill.scope is CgroupLevel.CONTAINER else "a pod memory limit"
     return f"{whose} of {advised}: {margin}; no request, QoS class or priority would have helped"
