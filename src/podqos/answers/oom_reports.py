@@ -33,7 +33,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     beside: int | None = None
     words: list[str] = []
     following = 0
-    for chunk in _chunks(stream):
+    for number, chunk in enumerate(_chunks(stream)):
+        # A log may begin, or be, in the middle of a report: whatever is left of it tells.
+        is_first = number == 0
         if beside is None:
             beside = 0 if side is None else side.begin(chunk)
             words = [] if side is None else [mark.decode() for mark in side.marks]
@@ -45,7 +47,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         following -= len(chunk)
         position = 0
         while position < len(chunk):
-            if reader.is_settled and beside <= 0:
+            if reader.is_settled and beside <= 0 and not is_first:
                 found = marks.line_from(position)
                 if found is None:
                     break

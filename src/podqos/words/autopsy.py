@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import OOMAutopsy
@@ -101,7 +102,7 @@ def elsewhere_words(shortage: Shortage) -> str:
 
 def shortage_words(kill: OOMAutopsy) -> str:
     """Return what ran out, and how far; empty where the report does not say."""
-    where = "" if kill.scope is CgroupLevel.MACHINE else short_path(kill.cgroup)
+    where = "" if kill.cgroup == ROOT else short_path(kill.cgroup)
     found = kill.shortage
     if found is None:
         return where
