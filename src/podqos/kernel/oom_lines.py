@@ -17,7 +17,7 @@ _MOST_ORDER = 18
 _MOST_NAME = 15  # TASK_COMM_LEN holds a zero byte, too
 _MOST_NODES = 1024
 
-_INVOKED = re.compile(r"(?:(.{1,64}?) invoked )?oom-killer(?::|$)(.*)")
+_INVOKED = re.compile(r"(?:(?:(.{1,64}?) )?invoked )?oom-killer(?::|$)(.*)")
 _MASK_BEGINS = "gfp_mask=0x"
 _DETAILS = re.compile(r"gfp_mask=0x[0-9a-f]|order=-?\d")
 _ORDER = re.compile(r"order=(-?\d{1,3})")
@@ -27,6 +27,7 @@ _KILL = re.compile(
     r"(?:(Memory cgroup out of memory|[Oo]ut of [Mm]emory[^:]{0,64}|No available memory[^:]{0,32}): )?"
     r"(Killed|[Kk]ill) process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)"
 )
+_NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
 _SCORE = re.compile(r" score (\d{1,18})")
 _AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]+(?:tot|vsz|anon-|file-|UID|oom_)")
 _PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")
@@ -40,6 +41,7 @@ class Invocation(Struct, frozen=True, gc=False):
     """Empty where it is not known: before 2.6.18, or behind something that is no part of a name."""
     order: int | None
     gfp_mask: int | None
+    has_flag_names: bool
     is_certain: bool
     """Whether nothing but the kernel writes such a line; else more of a report has to follow."""
 
@@ -76,6 +78,7 @@ def invocation(text: str, *, is_marked: bool) -> Invocation | None:
         trigger=trigger if is_name else "",
         order=min(int(order[1]), _MOST_ORDER) if order else None,
         gfp_mask=int(mask[1], 16) if mask else None,
+        has_flag_names=mask is not None and rest[mask.end() :].startswith("("),
         is_certain=is_name and (is_marked or details is not None),
     )
 
@@ -84,7 +87,8 @@ def kill_line(text: str, *, is_marked: bool) -> KillLine | None:
     """Read ``Killed process N (NAME)`` or ``Kill process N (NAME) score …``, with what is said before it."""
     line = _KILL.match(text) if "ill" in text else None
     if line is None:
-        return None
+        nameless = _NAMELESS.match(text) if is_marked else None
+        return None if nameless is None else _nameless(nameless)
     message, is_done, rest = line[1] or "", line[2] == "Killed", line[5]
     score = None if is_done else _SCORE.match(rest)
     if score is None and not is_done:
@@ -94,6 +98,11 @@ def kill_line(text: str, *, is_marked: bool) -> KillLine | None:
     is_old = line[2] == "kill" or any(words in rest for words in _OLD_CHOICE) or _is_old_message(message)
     number = None if score is None else int(score[1])
     return KillLine(int(line[3]), line[4], message, is_done, number, rest, is_old)
+
+
+def _nameless(line: re.Match[str]) -> KillLine:
+    """Return a kill whose line ends before the name."""
+    return KillLine(int(line[2]), "", line[1] or "", is_done=True, score=None, rest="", is_old_rule=False)
 
 
 def _is_old_message(message: str) -> bool:

@@ -48,8 +48,8 @@ _ASKED = re.compile(
 )
 _RELEASE = re.compile(r"(?:Not tainted|Tainted: [A-Z ]{1,40}) {0,8}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
-_TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?$")
-_LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})$")
+_TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
+_LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
 _COUNTER = re.compile(
     r"(memory|memory\+swap|swap|kmem): usage (\d{1,13})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,18}))?"
 )
@@ -101,6 +101,7 @@ _OPENERS = (
 _OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
 _ALLOCATING = "oom_kill_allocating_task"
 _NONE_KILLABLE = "Out of memory and no killable processes"
+_OF_MACHINE = ("Mem-Info:", "Mem-info:")
 _MEMORY_INFO_ALONE = (3, 9)
 """Since then the report of a cgroup does not show the machine's memory."""
 _MOST_BETWEEN = 200
@@ -178,6 +179,8 @@ class OOMReport(Struct):
     order: int | None = None
     gfp_mask: int | None = None
     """What the request allows; its lowest bits say which zones may serve it."""
+    has_flag_names: bool = False
+    """Whether its flags are named, too: since 4.6."""
     release: tuple[int, int] | None = None
     """The kernel's, such as (6, 1)."""
     constraint: Constraint | None = None
@@ -376,6 +379,7 @@ class _HostLog:
             trigger=line.trigger,
             order=line.order,
             gfp_mask=line.gfp_mask,
+            has_flag_names=line.has_flag_names,
         )
         if not line.is_certain:
             self._candidate, self._between = begun, 0
@@ -405,7 +409,7 @@ class _HostLog:
         self._reaped.clear()
 
     def _kill(self, message: Message, kill: KillLine) -> Iterator[OOMReport]:
-        report = self._report_of(kill)
+        report, is_reaped = self._report_of(kill), kill.pid in self._reaped
         if report is None:
             # Reports are rate limited: another kill stands for an OOM whose report was left out.
             if self._candidate is not None and not _fits(self._candidate, kill):
@@ -413,7 +417,7 @@ class _HostLog:
             yield from self._open(message)
             report = self._latest
         if kill.is_done:
-            _read_killed(report, kill, is_reaped=kill.pid in self._reaped)
+            _read_killed(report, kill, is_reaped=is_reaped)
         else:
             report.chosen, report.chosen_name, report.score = kill.pid, kill.name, kill.score
         _read_message(report, kill)
@@ -443,7 +447,7 @@ class _HostLog:
         report = self._report
         if report is not None and pid in report.victims:
             report.victims[pid].is_reaped = is_done
-        elif report is not None and not report.victims:
+        elif self._candidate is not None or (report is not None and not report.victims):
             self._reaped[pid] = None
         elif reaped[3] and pid not in self._recent and (report is None or report.is_reapers):
             yield from self._open(message)
@@ -578,11 +582,17 @@ def _proven(report: OOMReport) -> Constraint | None:
         return Constraint.NONE
     if report.trace.is_perhaps_cgroups:
         return Constraint.MEMCG if not report.has_memory_info else None
-    if report.release is None:
-        is_late = report.columns is not None and "oom_adj" not in report.columns
-    else:
-        is_late = report.release >= _MEMORY_INFO_ALONE
-    return Constraint.NONE if report.has_memory_info and is_late else None
+    return Constraint.NONE if report.has_memory_info and _is_memory_info_alone(report) else None
+
+
+def _is_memory_info_alone(report: OOMReport) -> bool:
+    """Whether the machine's memory is only shown where the machine ran out."""
+    if report.release is not None and report.release >= _MEMORY_INFO_ALONE:
+        return True
+    if report.has_flag_names or (report.release is None and report.columns and "oom_adj" not in report.columns):
+        return True
+    # Older kernels show it for cgroups as well, after lines about the cgroup.
+    return report.gfp_mask is not None and report.trace.has_frames
 
 
 def _is_filtered(report: OOMReport) -> bool:
@@ -633,10 +643,9 @@ def _read_panic(report: OOMReport, why: str) -> None:
     report.panic = why.strip()
     if "no killable" in why or "deadlocked" in why:
         report.is_hopeless = True
-    if report.constraint is None and "system-wide" in why:
-        report.constraint = Constraint.NONE
-    elif report.constraint is None and "(memcg)" in why:
-        report.constraint = Constraint.MEMCG
+    if report.constraint is None and "compulsory" not in why:
+        # For a cgroup the kernel panics only where vm.panic_on_oom is 2.
+        report.constraint = Constraint.MEMCG if "(memcg)" in why else Constraint.NONE
 
 
 def _chosen(text: str) -> tuple[int, str] | None:
@@ -662,7 +671,8 @@ def _read_summary(report: OOMReport, text: str, kind: str) -> None:
     if ",global_oom" in text:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
-        report.oom_cgroup = limited
+        # 5.0 calls the constraint of a cgroup NONE.
+        report.oom_cgroup, report.constraint = limited, Constraint.MEMCG
     report.task_cgroup = text.rpartition(",task=")[0].partition(",task_memcg=")[2] or report.task_cgroup
     if chosen := _chosen(text):
         report.chosen, report.chosen_name = chosen
@@ -696,14 +706,15 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
             report.counters[counter[1]] = ReportCounter(int(counter[2]), limit_kb, failures)
         return True
     if _read_memory(report, text):
-        report.has_memory_info |= bool(report.zones) and not is_other
+        is_machines = text.startswith(_OF_MACHINE) or bool(report.zones)
+        report.has_memory_info |= is_machines and not is_other
         return True
     return _read_context(report, text, is_other=is_other)
 
 
 def _read_memory(report: OOMReport, text: str) -> bool:
     """Read a line about the memory of the machine, or of the cgroup; return whether it is one."""
-    if text.startswith(("Mem-Info", "Mem-info")):
+    if text.startswith(_OF_MACHINE):
         return True
     if found := _ZONE.match(text):
         place = int(found[1] or 0), found[2]

@@ -32,6 +32,7 @@ class Trace(Struct):
 
     is_cgroups: bool | None = None
     """Whether a cgroup ran out, or the machine; None: not known."""
+    has_frames: bool = False
     has_oom: bool = False
     """Whether the OOM killer is on the stack at all."""
     _maybe_cgroups: bool = False
@@ -41,11 +42,11 @@ class Trace(Struct):
         """Read a line; return whether it has a frame."""
         if "+0x" not in text:
             return False
-        has_frame = False
-        for unsure, name in _FRAME.findall(text):
-            has_frame = True
+        frames = _FRAME.findall(text)
+        for unsure, name in frames:
             self._read(name, is_sure=not unsure)
-        return has_frame
+        self.has_frames |= bool(frames)
+        return bool(frames)
 
     @property
     def is_perhaps_cgroups(self) -> bool:

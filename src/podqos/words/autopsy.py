@@ -33,6 +33,8 @@ _CHANGED = {
 
 def process(name: str, pid: int | None) -> str:
     """Return a process; its name as far as a line has room: the kernel's own have at most 15 characters."""
+    if not name and pid is not None:
+        return f"pid {pid}"
     known = name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
     return known if pid is None else f"{known} (pid {pid})"
 

@@ -329,7 +329,8 @@ def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:
     if not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
     if any(not candidate.process.is_exempt for candidate in candidates):
-        return _Verdict(False, Reason.OTHER_IS_HIGHER)
+        # Those that earlier OOMs killed are in the table until they are gone, and are not chosen again.
+        return _Verdict(None, Reason.OTHER_IS_HIGHER)
     return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.NONE_KILLABLE)
 
 
