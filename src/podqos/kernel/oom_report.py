@@ -72,6 +72,7 @@ _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
+_RSS_PARTS = {"rss_anon", "rss_file", "rss_shmem"}
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
@@ -132,6 +133,8 @@ class Task(Struct, frozen=True, gc=False):
     page_table_pages: int | None = None
     page_table_bytes: int | None = None
     total_vm_pages: int = 0
+    rss_parts_pages: tuple[int, int, int] | None = None
+    """anon, file and shmem, where the table has them: since 6.9."""
 
 
 class Victim(Struct, gc=False):
@@ -143,6 +146,8 @@ class Victim(Struct, gc=False):
     rss_kb: int | None = None
     oom_score_adj: int | None = None
     is_reaped: bool = False
+    rss_parts_kb: tuple[int, int, int] | None = None
+    """anon, file and shmem; kernels before 4.5 count shmem as file."""
 
 
 class ReportCounter(Struct, frozen=True, gc=False):
@@ -625,7 +630,8 @@ def _read_killed(report: OOMReport, kill: KillLine, *, is_reaped: bool) -> None:
         rss_kb, score_adj = sum(rss) if rss else None, int(adj[1]) if adj else None
         is_reaped |= known is not None and known.is_reaped
         total_vm = amounts.get("total-vm", amounts.get("vsz"))
-        report.victims[pid] = Victim(pid, name, total_vm, rss_kb, score_adj, is_reaped)
+        parts = (amounts.get("anon-rss", 0), amounts.get("file-rss", 0), amounts.get("shmem-rss", 0)) if rss else None
+        report.victims[pid] = Victim(pid, name, total_vm, rss_kb, score_adj, is_reaped, parts)
     is_thread = report.chosen not in report.tasks and pid in report.tasks and name == report.chosen_name
     if report.chosen is None or is_thread:
         report.chosen = pid
@@ -827,4 +833,7 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
         page_table_pages=None if tables is None else tables + numbers.get("nr_pmds", 0),
         page_table_bytes=numbers.get("pgtables_bytes"),
         total_vm_pages=numbers.get("total_vm", 0),
+        rss_parts_pages=(numbers["rss_anon"], numbers["rss_file"], numbers["rss_shmem"])
+        if numbers.keys() >= _RSS_PARTS
+        else None,
     )
