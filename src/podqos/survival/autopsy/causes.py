@@ -84,6 +84,8 @@ def causes_of(
     node: KilledNode, shortage: Shortage | None, candidates: Sequence[OOMCandidate], own: Collection[int]
 ) -> Iterator[AutopsyCause]:
     """Yield what was behind an OOM, the main cause first. ``own`` are the victim and what belongs to it."""
+    if node.ran_out.level is CgroupLevel.UNKNOWN:
+        return
     if shortage is not None and shortage.kind in OF_NO_USE:
         free = shortage.free_elsewhere_bytes or shortage.usage_bytes
         yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)

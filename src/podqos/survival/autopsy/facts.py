@@ -91,7 +91,7 @@ class KilledNode(Struct, frozen=True):
     @property
     def is_machine(self) -> bool:
         """Whether the machine ran out, and not a cgroup."""
-        return self.report.constraint is not Constraint.MEMCG
+        return self.report.constraint not in {None, Constraint.MEMCG}
 
     @property
     def is_constrained(self) -> bool:
@@ -141,11 +141,11 @@ class KilledNode(Struct, frozen=True):
 
 def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:
     """Return a report with what is known of its machine."""
-    if report.oom_cgroup is None:
-        level = CgroupLevel.SYSTEM if report.constraint is Constraint.MEMCG else CgroupLevel.MACHINE
-        ran_out = CgroupPlace(level)
-    else:
-        ran_out = place_of(report.oom_cgroup)
+    ran_out = place_of(report.oom_cgroup or "")
+    if report.constraint is None:
+        ran_out = CgroupPlace(CgroupLevel.UNKNOWN)
+    elif report.constraint is Constraint.MEMCG and ran_out.level is CgroupLevel.MACHINE:
+        ran_out = CgroupPlace(CgroupLevel.CGROUP)
     victim = place_of(report.task_cgroup or "")
     is_kubernetes = (
         victim.level in _BELOW_PODS
@@ -162,7 +162,9 @@ def constrained(report: OOMReport, page_kb: int) -> OOMReport:
     others. A report lists the zones of the allowed nodes, and of all nodes the huge pages and how much RAM there is.
     """
     found = report.circumstances
-    if report.constraint is not None or report.gfp_mask == 0 or report.order == _BY_HAND or found.is_by_hand:
+    if report.order == _BY_HAND or found.is_by_hand:
+        return replace(report, constraint=Constraint.NONE, oom_cgroup=ROOT)
+    if report.constraint is not Constraint.NONE or report.is_constraint_named or report.gfp_mask == 0:
         return report
     seen = found.nodes | {zone.node for zone in report.zones}
     present = sum(zone.present_kb or 0 for zone in report.zones)

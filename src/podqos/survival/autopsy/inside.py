@@ -16,7 +16,7 @@ from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ, oom_scores
 from podqos.survival.autopsy.facts import KilledNode
 
-OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
+OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
 """Levels whose memory belongs to one pod or daemon."""
 _POD = {CgroupLevel.CONTAINER, CgroupLevel.POD}
 _MOST_LARGEST = 3
