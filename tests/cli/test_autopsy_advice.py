@@ -22,7 +22,7 @@ def told(tmp_path, capsys):
     """Return what the command prints about a log, each paragraph on a line, and the first kill in JSON."""
 
     def tell(lines, *arguments):
-        (tmp_path / "log").write_text("\n".join(lines))
+        (tmp_path / "log").write_text("\n".join(lines) + "\n")
         assert main(["autopsy", str(tmp_path / "log"), *arguments]) == 0
         text = capsys.readouterr().out
         assert main(["autopsy", str(tmp_path / "log"), *arguments, "-o", "json"]) == 0

@@ -21,8 +21,13 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
+<<<<<<< HEAD
 from podqos.kernel.oom_circumstances import Circumstances
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, numbers, panic
+=======
+from podqos.kernel.oom_circumstances import Circumstances, node_numbers
+from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
+>>>>>>> main
 from podqos.kernel.oom_trace import Trace
 
 MOST_TASKS = 100_000
@@ -689,7 +694,11 @@ def _read_summary(report: OOMReport, text: str, kind: str) -> None:
     if allowed in {None, "(null)"} or report.constraint is not Constraint.MEMORY_POLICY:
         allowed = _between(text, "mems_allowed=", ",global_oom") or _between(text, "mems_allowed=", ",oom_memcg=")
     if allowed:
+<<<<<<< HEAD
         report.nodes = numbers(allowed)
+=======
+        report.nodes = node_numbers(allowed)
+>>>>>>> main
     if ",global_oom" in text:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
@@ -720,6 +729,8 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
         if row := _ROW.match(text):
             _read_row(report, row)
             return report.columns is not None
+    if not is_other:
+        report.circumstances.read(text)
     if counter := _COUNTER.match(text):
         limit = int(counter[3])
         failures = None if counter[4] is None else int(counter[4])
@@ -804,7 +815,11 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
         report.oom_cgroup = limit_of[1]
     elif report.nodes is None and (cpuset := _CPUSET.match(text)):
+<<<<<<< HEAD
         report.nodes = numbers(cpuset[1])
+=======
+        report.nodes = node_numbers(cpuset[1])
+>>>>>>> main
     elif text.startswith(_NONE_KILLABLE):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):
