@@ -12,8 +12,6 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from podqos.kernel.oom_lines import numbers
-
 _HUGE = re.compile(
     r"Node (\d{1,5}) hugepages_total=(\d{1,12}) hugepages_free=(\d{1,12}) .{0,40}hugepages_size=(\d{1,9})kB"
 )
@@ -22,6 +20,7 @@ _CPUSET = re.compile(r".{1,64} cpuset=(\S{1,4096}) mems_allowed=")
 _FREE_SWAP = re.compile(r"Free swap {1,3}= ?(\d{1,13})kB")
 _BY_HAND = ("moom_callback", "sysrq_handle_moom", "Manual OOM execution")
 _MOST_POOLS = 1024
+_MOST_NODES = 1024
 
 
 class Origin(StrEnum):
@@ -83,7 +82,7 @@ class Circumstances(Struct):
             self._read_huge_pages(text)
         elif "nodemask=" in text and "oom-kill:" not in text:
             if mask := _NODEMASK.search(text):
-                self.nodemask = numbers(mask[1])
+                self.nodemask = node_numbers(mask[1])
         elif " cpuset=" in text:
             if named := _CPUSET.match(text):
                 self.cpuset = named[1]
@@ -100,3 +99,16 @@ class Circumstances(Struct):
         if pool is not None and len(self.huge_pages) < _MOST_POOLS:
             self.huge_pages[int(pool[1]), int(pool[4])] = HugePages(int(pool[2]), int(pool[3]))
 
+
+def node_numbers(text: str) -> frozenset[int]:
+    """Read a list of memory nodes such as ``0,2-3``; nothing where it is none."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not (first.isascii() and first.isdecimal() and len(first) < 6):
+            return frozenset()
+        end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
+        numbers.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
+        if len(numbers) > _MOST_NODES:
+            break
+    return frozenset(numbers)

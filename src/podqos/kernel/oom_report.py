@@ -21,13 +21,8 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
-<<<<<<< HEAD
-from podqos.kernel.oom_circumstances import Circumstances
-from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, numbers, panic
-=======
 from podqos.kernel.oom_circumstances import Circumstances, node_numbers
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
->>>>>>> main
 from podqos.kernel.oom_trace import Trace
 
 MOST_TASKS = 100_000
@@ -236,6 +231,7 @@ class OOMReport(Struct):
     statistics_of: str | None = None
     """That cgroup, as its statistics call it."""
     smallest_block_kb: int | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -256,7 +252,6 @@ class OOMReport(Struct):
     """Why the kernel panicked in place of a kill, in its words."""
     is_old_rule: bool = False
     """Whether the kernel is one from before 2.6.36, which compared processes by another badness."""
-    circumstances: Circumstances = field(default_factory=Circumstances)
     trace: Trace = field(default_factory=Trace)
     """The stack of the process that asked."""
 
@@ -694,11 +689,7 @@ def _read_summary(report: OOMReport, text: str, kind: str) -> None:
     if allowed in {None, "(null)"} or report.constraint is not Constraint.MEMORY_POLICY:
         allowed = _between(text, "mems_allowed=", ",global_oom") or _between(text, "mems_allowed=", ",oom_memcg=")
     if allowed:
-<<<<<<< HEAD
-        report.nodes = numbers(allowed)
-=======
         report.nodes = node_numbers(allowed)
->>>>>>> main
     if ",global_oom" in text:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
@@ -755,8 +746,16 @@ def _read_memory(report: OOMReport, text: str) -> bool:
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
             high = _HIGH.search(text)
-            high_kb = None if high is None else int(high[1])
-            report.zones.append(ReportZone(*place, int(found[3]), int(found[4]), present_kb, high_kb=high_kb))
+            report.zones.append(
+                ReportZone(
+                    int(found[1] or 0),
+                    found[2],
+                    int(found[3]),
+                    int(found[4]),
+                    present_kb,
+                    high_kb=None if high is None else int(high[1]),
+                )
+            )
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
     elif found := _RESERVES.match(text):
         if report.zones:
@@ -804,7 +803,6 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
 
 def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     """Read a line about the process that asked, and its cgroup; return whether it is one."""
-    report.circumstances.read(text)
     if report.trace.read(text):
         return True
     if not is_other and (asked := _ASKED.search(text)):
@@ -815,11 +813,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
         report.oom_cgroup = limit_of[1]
     elif report.nodes is None and (cpuset := _CPUSET.match(text)):
-<<<<<<< HEAD
-        report.nodes = numbers(cpuset[1])
-=======
         report.nodes = node_numbers(cpuset[1])
->>>>>>> main
     elif text.startswith(_NONE_KILLABLE):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):

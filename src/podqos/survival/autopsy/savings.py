@@ -177,15 +177,10 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKi
 
     ``decision`` is None where the kernel's choice cannot be made again.
     """
-<<<<<<< HEAD
-    if node.ran_out.level is CgroupLevel.UNKNOWN or (shortage is not None and shortage.kind is ShortageKind.SYSRQ):
-        return ()  # by hand nothing ran out: whoever asks for a kill gets one
-=======
     if node.ran_out.level is CgroupLevel.UNKNOWN:
         return ()
     if shortage is not None and shortage.kind is ShortageKind.SYSRQ:
         return ()  # nothing ran out: whoever asked for a kill gets one
->>>>>>> main
     is_shared = node.is_machine or node.ran_out.level not in OWN_LIMIT
     found = [*_by_manifest(node, decision)] if is_shared else []
     if is_shared and (shortage is None or shortage.kind not in OF_NO_USE):
