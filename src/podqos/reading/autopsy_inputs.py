@@ -39,13 +39,8 @@ _AUDIT = b"audit.k8s.io"
 _MOST_TEXT_BYTES = 1 << 23
 """Of a text in whose midst objects are looked for."""
 _IN_LOGS = (
-    b"Killed process",
-    b"Kill process",
-    b"invoked oom-killer",
-    b"oom-kill:",
-    b"Last State:",
-    b"RESTARTS",
-    b"LAST SEEN",
+    *(b"Killed process", b"Kill process", b"invoked oom-killer", b"oom-kill:"),
+    *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
 )
 """Where one of these is, something else may follow objects."""
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')

@@ -14,9 +14,11 @@ from podqos.manifest.documents import plain_documents
 from podqos.objects.kubectl_text.lines import Line, lines_of
 
 _MOST_ATTEMPTS = 200
-_AHEAD = 60
 _FIELDS = r"(?:apiVersion|kind|metadata|items)"
-_MAY_HAVE = re.compile(rb"(?:apiVersion|kind|items)\"?:")
+_MAY_HAVE = re.compile(
+    rb"(?:^|\n)[ \t>|]{0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
+    rb"|\{\s{0,40}[>|]{0,4}\s{0,40}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
+)
 _YAML = re.compile(rf"(?:- )?{_FIELDS}:(?:\s|$)")
 _TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$")
 _KIND = re.compile(r"(?:- )?kind: [A-Z][A-Za-z]{1,60}$")
@@ -36,14 +38,15 @@ def embedded_objects(text: str) -> tuple[str, str]:
     original = text.split("\n")
     objects, rest = [""] * len(lines), original[:]
     is_first = True
-    for start, end, found in _regions(lines):
+    for start, end, own in _regions(lines):
+        first = own[0]
         # The line before is none of an object's: it separates.
         if not is_first and start > 0 and not objects[start - 1].strip():
             objects[start - 1] = "---"
-        elif not is_first and found and not found[0].startswith("---"):
-            found = [f"--- {found[0]}", *found[1:]]
+        elif not is_first and not first.startswith("---"):
+            first = f"--- {first}"
         is_first = False
-        objects[start:end] = found
+        objects[start:end] = [first, *own[1:]]
         rest[start:end] = [""] * (end - start)
     return "\n".join(objects), "\n".join(rest)
 
@@ -107,18 +110,16 @@ def _end_of_json(lines: Sequence[Line], start: int) -> int:
     text = lines[start].text
     end = start + 1
     if not text.endswith(("}", "]")) or len(text) < 3:
-        end = next(
-            (
-                place + 1
-                for place in range(start + 1, len(lines))
-                if lines[place].is_break
-                or (lines[place].indent <= lines[start].indent and lines[place].text in {"}", "]"})
-            ),
-            len(lines),
-        )
+        while end < len(lines) and not _closes(lines[end], lines[start].indent):
+            end += 1
+        end = min(end + 1, len(lines))
         text = "\n".join(line.text for line in lines[start:end])
     try:
         _, length = decoder.raw_decode(text)
     except (ValueError, RecursionError):
         return start
     return end if not text[length:].strip() else start
+
+
+def _closes(line: Line, indent: int) -> bool:
+    return line.is_break or (line.indent <= indent and line.text in {"}", "]"})
