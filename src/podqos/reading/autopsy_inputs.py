@@ -38,6 +38,8 @@ _MOST_BROKEN = 100
 _AUDIT = b"audit.k8s.io"
 _MOST_TEXT_BYTES = 1 << 23
 """Of a text in whose midst objects are looked for."""
+_ODD = (b"\x1b[", b"\xc2\xa0")
+"""What pages and terminals put into a text."""
 _IN_LOGS = (
     *(b"Killed process", b"Kill process", b"invoked oom-killer", b"oom-kill:"),
     *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
@@ -55,10 +57,14 @@ def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
         head = as_utf_8(found.head) if isinstance(found, Log) else _head(path)
         if head.startswith(_SNAPSHOT):
             raise InputError("a snapshot of a cluster", where=path, fix="give it with " + naming("snapshot"))
-        if not _is_objects(head):
-            if may_embed(head):
-                own, found = _separated(found, path)
-                objects += own
+        is_odd = any(odd in head for odd in _ODD)
+        head = head.replace(_ODD[1], b" ")
+        is_objects = _is_objects(head)
+        if may_embed(head) and (is_odd or not is_objects):
+            own, found = _separated(found, path)
+            objects += own
+            is_objects = is_objects and not own
+        if not is_objects:
             logs.append(found)
             continue
         with opened(found) as stream:

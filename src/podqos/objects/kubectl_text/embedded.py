@@ -16,14 +16,17 @@ from podqos.objects.kubectl_text.lines import Line, lines_of
 _MOST_ATTEMPTS = 200
 _FIELDS = r"(?:apiVersion|kind|metadata|items)"
 _MAY_HAVE = re.compile(
-    rb"(?:^|\n)[ \t>|]{0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
-    rb"|\{\s{0,40}[>|]{0,4}\s{0,40}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
+    rb"(?:^|\n)(?:[ \t>|]|\xe2\x94[\x82\x83]){0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
+    rb"|\{(?:[\s>|]|\xe2\x94[\x82\x83]){0,80}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
 )
 _YAML = re.compile(rf"(?:- )?{_FIELDS}:(?:\s|$)")
 _TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$")
 _KIND = re.compile(r"(?:- )?kind: [A-Z][A-Za-z]{1,60}$")
 _JSON = re.compile(r"[\[{]")
 _JSON_FIELDS = re.compile(rf'\s{{0,40}}\[?\s{{0,40}}\{{\s{{0,40}}"{_FIELDS}"\s{{0,4}}:')
+_ELISION = re.compile(r"\s{0,80}(?:- )?(?:…|\.\.\.|\[\.\.\.\]|<snip>)\s{0,80}$")
+_MOST_TRIED_BYTES = 1 << 16
+"""A larger object is not parsed twice; what is wrong with it is reported."""
 _AUDIT = "audit.k8s.io"
 
 
@@ -62,8 +65,8 @@ def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
             own = [_dedented(other, line.indent) for other in lines[place:end]]
             if _is_yaml(own):
                 yield place, end, own
-                place = end
-                continue
+            place = end
+            continue
         elif not line.is_break and _JSON.match(line.text):
             ahead = "\n".join(other.text for other in lines[place : place + 4])
             if _JSON_FIELDS.match(ahead) and _AUDIT not in line.text[:4096]:
@@ -97,8 +100,13 @@ def _end_of_yaml(lines: Sequence[Line], start: int) -> int:
 def _is_yaml(lines: Sequence[str]) -> bool:
     if not any(_KIND.match(line.strip()) for line in lines):
         return False
+    data = "\n".join(lines).encode()
+    if len(data) > _MOST_TRIED_BYTES:
+        heads = sum(line.startswith("apiVersion:") for line in lines)
+        marks = sum(line.startswith("---") for line in lines)
+        return heads <= marks + 1 and not any(_ELISION.match(line) for line in lines)
     try:
-        documents = plain_documents("", "\n".join(lines).encode())
+        documents = plain_documents("", data)
     except InputError:
         return False
     return all(isinstance(document.value, dict | list) for document in documents)
