@@ -274,13 +274,13 @@ def test_rows_of_pods_are_read_without_headings_and_have_the_namespace_that_the_
     [
         f"LAST SEEN   TYPE      REASON    OBJECT     MESSAGE\n5m19s       Warning   Evicted   pod/db-0   {LOW}",
         f"5m   Warning   Evicted   pod/db-0   {LOW}",
-        f"LAST SEEN             TYPE      REASON    OBJECT     MESSAGE\n5m (x3 over 9m)   Warning   Evicted   Pod/db-0   {LOW}",
-        f"LAST SEEN  TYPE  REASON  OBJECT  SUBOBJECT  SOURCE  MESSAGE  FIRST SEEN  COUNT  NAME\n"
-        f"5m    Warning   Evicted   pod/db-0      kubelet, worker-1   {LOW}   5m   1   db-0.17f3ab12cd34ef56",
-        f"LASTSEEN   FIRSTSEEN   COUNT   NAME   KIND   SUBOBJECT   TYPE   REASON   SOURCE   MESSAGE\n"
-        f"5m   5m   1   db-0.17f3ab12cd34ef56   Pod      Warning   Evicted   kubelet, worker-1   {LOW}",
-        f"Events:\n  FirstSeen  LastSeen  Count  From  SubobjectPath  Type  Reason  Message\n"
-        f"  5m  5m  1  {{kubelet worker-1}}    Warning  Evicted  {LOW}\nName: db-0\nNamespace: x",
+        f"LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\n5m (x3 over 9m)   Warning   Evicted   Pod/db-0   {LOW}",
+        (f"LAST SEEN  TYPE  REASON  OBJECT  SUBOBJECT  SOURCE  MESSAGE  FIRST SEEN  COUNT  NAME\n"
+        f"5m    Warning   Evicted   pod/db-0      kubelet, worker-1   {LOW}   5m   1   db-0.17f3ab12cd34ef56"),
+        (f"LASTSEEN   FIRSTSEEN   COUNT   NAME   KIND   SUBOBJECT   TYPE   REASON   SOURCE   MESSAGE\n"
+        f"5m   5m   1   db-0.17f3ab12cd34ef56   Pod      Warning   Evicted   kubelet, worker-1   {LOW}"),
+        (f"Events:\n  FirstSeen  LastSeen  Count  From  SubobjectPath  Type  Reason  Message\n"
+        f"  5m  5m  1  {{kubelet worker-1}}    Warning  Evicted  {LOW}\nName: db-0\nNamespace: x"),
     ],
 )  # fmt: skip
 def test_events_are_read_from_tables_of_every_version(autopsy, text):
@@ -467,8 +467,10 @@ def test_tables_with_columns_of_ones_own_are_read(autopsy, table):
 @pytest.mark.parametrize(
     "text",
     [
-        "    lastState:\n      terminated:\n        containerID: containerd://x\n        exitCode: 137\n"
-        '        finishedAt: "2026-11-18T08:00:00Z"\n        reason: OOMKilled\n    name: app\n    restartCount: 3\n',
+        (
+            "    lastState:\n      terminated:\n        containerID: containerd://x\n        exitCode: 137\n"
+            '        finishedAt: "2026-11-18T08:00:00Z"\n        reason: OOMKilled\n    name: app\n    restartCount: 3\n'
+        ),
         '"lastState": {\n  "terminated": {\n    "exitCode": 137,\n    "reason": "OOMKilled"\n  }\n},\n"name": "app"\n',
     ],
 )
