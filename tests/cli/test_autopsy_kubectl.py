@@ -469,7 +469,7 @@ def test_tables_with_columns_of_ones_own_are_read(autopsy, table):
     [
         (
             "    lastState:\n      terminated:\n        containerID: containerd://x\n        exitCode: 137\n"
-            '        finishedAt: "2026-11-18T08:00:00Z"\n        reason: OOMKilled\n    name: app\n    restartCount: 3\n'
+            '        finishedAt: "2026-11-18T08:00:00Z"\n        reason: OOMKilled\n    name: app\n    restartCount: 3'
         ),
         '"lastState": {\n  "terminated": {\n    "exitCode": 137,\n    "reason": "OOMKilled"\n  }\n},\n"name": "app"\n',
     ],

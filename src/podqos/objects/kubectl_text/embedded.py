@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from podqos.errors import InputError
 from podqos.manifest.documents import plain_documents
-from podqos.objects.kubectl_text.lines import Line, lines_of
+from podqos.objects.kubectl_text.lines import Line, Lines
 
 _MOST_ATTEMPTS = 200
 _FIELDS = r"(?:apiVersion|kind|metadata|items)"
@@ -37,7 +37,7 @@ def may_embed(head: bytes) -> bool:
 
 def embedded_objects(text: str) -> tuple[str, str]:
     """Return the objects of a text, each where it was, and the text without them; both have as many lines."""
-    lines = list(lines_of(text))
+    lines = Lines(text)
     original = text.split("\n")
     objects, rest = [""] * len(lines), original[:]
     is_first = True

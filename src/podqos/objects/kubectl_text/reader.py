@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -13,7 +12,7 @@ from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
-from podqos.objects.kubectl_text.lines import Line, lines_of
+from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import Pasted, PastedPod, joined
 from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES, described_event, event_row, node_row, pod_row
 
@@ -35,7 +34,7 @@ _RULE = re.compile(r"[-\s]{4,}$")
 
 def read_text(text: str) -> Pasted:
     """Return what kubectl printed in a text; everything else in it is left out."""
-    reader = _Reader(list(lines_of(text)))
+    reader = _Reader(Lines(text))
     reader.read()
     return joined([Pasted(tuple(reader.pods), tuple(reader.nodes), tuple(reader.events), tuple(reader.messages))])
 
@@ -43,7 +42,7 @@ def read_text(text: str) -> Pasted:
 class _Reader:
     """Goes through the lines of a paste once."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self.pods: list[PastedPod] = []
         self.nodes: list[Node] = []
@@ -63,6 +62,9 @@ class _Reader:
 
     def _read(self, place: int) -> int:
         """Read a line, or several that belong together, and return where the text goes on."""
+        is_outside = self._pod is None and self._node is None and self._columns is None
+        if is_outside and not self._lines.may_tell(place):
+            return place + 1
         line = self._lines[place]
         if line.is_break:
             self._end()
@@ -71,7 +73,7 @@ class _Reader:
         if not line.text:
             self._columns = None
             return place + 1
-        following = self._following(place)
+        following = self._following(place) if ":" in line.text else ""
         if self._begins(line, following, place):
             return place + 1
         if self._described(line, following) or self._row(line.text):
