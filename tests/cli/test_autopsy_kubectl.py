@@ -479,6 +479,69 @@ def test_a_part_of_a_status_is_the_end_of_an_unnamed_pods_container(autopsy, tex
     assert (killed["pod"], killed["container"], killed["reason"], killed["exitCode"]) == ("", "app", "OOMKilled", 137)
 
 
+def test_a_message_that_is_broken_inside_of_a_word_is_read_whole(autopsy):
+    text = EVICTED.replace("which", "").replace("request is 1Gi, has", "req\nuest is 1Gi, has", 1)
+    (eviction,) = autopsy(text[: text.index("Events:")])["evictions"]
+    assert eviction["containers"] == [{"name": "app", "used": 3 << 30, "request": 1 << 30}]
+
+
+ENDED = {"containerID": "x", "exitCode": 137, "finishedAt": "2026-11-18T08:00:00Z", "reason": "OOMKilled"}
+STATUS = {"name": "app", "restartCount": 3, "lastState": {"terminated": ENDED}, "state": {"running": {}}}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    "value", [ENDED, STATUS, [STATUS], {"containerStatuses": [STATUS]}, {"items": [{"s": STATUS}]}]
+)
+def test_what_jq_cuts_out_of_a_status_is_the_end_of_a_container(autopsy, value, indent):
+    (killed,) = autopsy(f"$ kubectl get pod x -o json | jq .x\n{json.dumps(value, indent=indent)}\n")["terminations"]
+    assert (killed["pod"], killed["reason"], killed["exitCode"], killed["at"]) == (
+        "", "OOMKilled", 137, "2026-11-18T08:00:00Z",
+    )  # fmt: skip
+
+
+KILLING = "Memory cgroup out of memory: Killed process 4711 (java) total-vm:9kB, anon-rss:5kB, file-rss:0kB"
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {
+            "source": "kernel-monitor",
+            "events": [
+                {"severity": "warn", "timestamp": "2026-11-18T08:00:00Z", "reason": "OOMKilling", "message": KILLING}
+            ],
+            "conditions": [{"type": "KernelDeadlock", "status": "False", "reason": "KernelHasNoDeadlock"}],
+        },
+        {
+            "verb": "ADDED",
+            "event": {
+                "metadata": {"name": "worker-3.1", "namespace": "default"},
+                "involvedObject": {"kind": "Node", "name": "worker-3"},
+                "reason": "OOMKilling",
+                "message": KILLING,
+                "source": {"component": "kernel-monitor", "host": "worker-3"},
+                "firstTimestamp": "2026-11-18T08:00:00Z",
+            },
+        },
+    ],
+)
+def test_what_a_node_problem_detector_writes_is_a_node_event(autopsy, value, indent):
+    found = autopsy(json.dumps(value, indent=indent) + "\n")
+    signs = [(sign["kind"], sign["pid"], sign["process"], sign["at"]) for sign in found["nodeEvents"]]
+    assert signs == [("OOMKilling", 4711, "java", "2026-11-18T08:00:00Z")]
+
+
+@pytest.mark.parametrize("name", ["web-<id>", "***", "web-XXXXX", "<pod-name>"])
+def test_names_that_were_made_unreadable_are_names(autopsy, name):
+    text = f"{name}   0/1   OOMKilled   3 (5m ago)   10m\n5m   Warning   Evicted   pod/{name}   {LOW}\n"
+    found = autopsy(text)
+    assert ([each["pod"] for each in found["terminations"]], [each["pod"] for each in found["evictions"]]) == (
+        [name], [name],
+    )  # fmt: skip
+
+
 OBJECT = """\
 apiVersion: v1
 kind: Pod
@@ -550,6 +613,8 @@ def test_a_description_and_an_object_of_one_pod_are_one_pod(autopsy):
         ("Name:  a\nNamespace:  b\nNode:  c\nContainers:\n" + "  a:\n    Image:  x\n" * 50) * 100,
         "\x1b[" * 30_000 + "Last State:",
         "> " * 30_000 + "Last State:",
+        "{\n" * 30_000 + "Last State:",
+        EVICTED[: EVICTED.index("IP:")] + "x\n" * 30_000,
         "apiVersion: v1\nkind: Pod\n" * 3000 + "{" * 3000 + " RESTARTS ",
         "prose\n" + "{\n" * 3000 + '"kind": "Pod" ' * 300,
     ],

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from podqos.errors import InputError
 from podqos.manifest.documents import plain_documents
+from podqos.objects.kubectl_text.json_parts import json_end
 from podqos.objects.kubectl_text.lines import Line, Lines
 
 _MOST_ATTEMPTS = 200
@@ -114,20 +115,11 @@ def _is_yaml(lines: Sequence[str]) -> bool:
 
 def _end_of_json(lines: Sequence[Line], start: int) -> int:
     """Return the line after a JSON value; the one it begins at if it is none."""
-    decoder = json.JSONDecoder()
-    text = lines[start].text
-    end = start + 1
-    if not text.endswith(("}", "]")) or len(text) < 3:
-        while end < len(lines) and not _closes(lines[end], lines[start].indent):
-            end += 1
-        end = min(end + 1, len(lines))
-        text = "\n".join(line.text for line in lines[start:end])
+    end, text = json_end(lines, start, len(lines))
+    if '"kind"' not in text:
+        return start
     try:
-        _, length = decoder.raw_decode(text)
+        _, length = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return start
     return end if not text[length:].strip() else start
-
-
-def _closes(line: Line, indent: int) -> bool:
-    return line.is_break or (line.indent <= indent and line.text in {"}", "]"})

@@ -26,7 +26,8 @@ _TOKENS = (
     ),
     *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
     *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
-    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"terminated":'),
+    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"exitCode"'),
+    *(b'"terminated":', b'"OOMKilling"', b'"involvedObject"'),
 )
 # A table without its headings: rows by themselves.
 _ROWS = re.compile(
@@ -44,7 +45,7 @@ _WORDS = (
     *("Name:", "State:", "Containers:", "Events:", "Status:", "Reason:", "Namespace:", "Node:", "Class:", "Capacity:"),
     *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
     *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
-    *("NS ", '"kernel-monitor"', "involvedObject"),
+    *("NS ", "{", "["),
 )
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
