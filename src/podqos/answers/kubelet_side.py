@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
+from podqos.answers.log_marks import Mark
+from podqos.answers.other_killers import MARKS as MARKS_OF_OTHERS
+from podqos.answers.other_killers import OtherKillers, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -74,8 +77,10 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[bytes, ...] = MARKS
+        self.marks: tuple[Mark, ...] = (*MARKS, *MARKS_OF_OTHERS)
         """What a fast reader of the log at hand looks for."""
+        self._words: tuple[str, ...] = ()
+        self._others = OtherKillers()
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
         self._signs: list[NodeSign] = []
@@ -88,12 +93,21 @@ class KubeletSide:
         self._log = KubeletLog()
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
-        self.marks = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
+        own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
+        self.marks = (*own, *MARKS_OF_OTHERS)
+        self._words = tuple(mark.decode() for mark in own)
         is_table = _TABLE.search(head, 0, _HEAD_BYTES) is not None
         return _MOST_ROWS if is_table or (first.startswith(b"{") and any(each in first for each in _EVENTS)) else 0
 
+    def take(self, message: Message, *, is_every: bool) -> int:
+        """Take a line of a log, and return how many after it matter as well; ``is_every``: as all of this log do."""
+        self._add(self._others.feed(message))
+        if is_every or message.fields or any(word in message.text for word in self._words):
+            self.feed(message)
+        return self._others.lines_after
+
     def feed(self, message: Message) -> None:
-        """Take a line of a log."""
+        """Take a line of a log that tells of the kubelet's decisions."""
         fields = message.fields
         if "time_us" in fields:
             self._add_entry(fields)
@@ -150,7 +164,8 @@ class KubeletSide:
             self._add(condition_signs(node))
         kills = (*found.kills, *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
-        evidence = Evidence(kills, evictions, self._events)
+        by_programs = self._others.kills(pods, kills)
+        evidence = Evidence(kills, evictions, self._events, by_programs)
         return replace(
             found,
             kills=kills,
@@ -158,6 +173,9 @@ class KubeletSide:
             evictions_left_out=self._left_out,
             terminations=tuple(terminations(pods, evidence)),
             node_events=tuple(self._told_signs(kills)),
+            userspace_kills=by_programs,
+            userspace_kills_left_out=self._others.kills_left_out,
+            program_failures=self._others.failures,
         )
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
@@ -180,10 +198,11 @@ class KubeletSide:
             before.add(found[-1].uid)
         return found
 
-    def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
+    def _told_signs(self, kills: Sequence[OOMAutopsy]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
         signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
+        signs = dict.fromkeys(without_repeats(signs, kills))
         return [
             replace(sign, kill=by_victim[sign.pid, sign.process])
             if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim

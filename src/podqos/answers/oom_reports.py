@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
+from podqos.answers.log_marks import Mark, Needle, next_mark
 from podqos.kernel.log_lines import LogStream, Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
@@ -15,6 +16,13 @@ _LINE_BYTES = 1 << 16
 
 
 _LINES_BESIDE = 40
+
+
+_LINES_OF_OTHERS = 2
+
+
+_READ_WHOLE = 1 << 17
+"""Of so much at the beginning every line is looked at: more than anyone pastes."""
 
 
 _FOLLOWING_BYTES = 1 << 18
@@ -31,27 +39,28 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
-    words: list[str] = []
+    passed = 0
     following = 0
     for chunk in _chunks(stream):
         if beside is None:
             beside = 0 if side is None else side.begin(chunk)
-            words = [] if side is None else [mark.decode() for mark in side.marks]
         marks = _Marks(chunk)
         marks.look_for(BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
             marks.look_for(FOLLOWING)
         following -= len(chunk)
+        is_every = side is not None and passed < _READ_WHOLE
+        passed += len(chunk)
         position = 0
         while position < len(chunk):
-            if reader.is_settled and beside <= 0:
+            if reader.is_settled and beside <= 0 and not is_every:
                 found = marks.line_from(position)
                 if found is None:
                     break
                 # A line may be broken into several, and one is held back until the next has come.
                 position, is_kernels = found
-                beside = _LINES_BESIDE if is_kernels else 1
+                beside = _LINES_BESIDE if is_kernels else _LINES_OF_OTHERS
                 if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
@@ -60,13 +69,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
             line = chunk[position : min(end, position + _LINE_BYTES)].decode(errors="replace")
             position, beside = end + 1, beside - 1
             for message in unwrapper.feed(line):
-                is_every = beside > _LINES_BESIDE or bool(message.fields)
-                if side is not None and (is_every or any(word in message.text for word in words)):
-                    side.feed(message)
+                if side is not None:
+                    beside = max(beside, side.take(message, is_every=beside > _LINES_BESIDE))
                 yield from reader.feed(message)
     for message in unwrapper.end():
         if side is not None:
-            side.feed(message)
+            side.take(message, is_every=True)
         yield from reader.feed(message)
     yield from reader.end()
 
@@ -76,27 +84,34 @@ class _Marks:
 
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
-        self._next: dict[bytes, int] = {}
+        self._next: dict[Mark, int] = {}
 
-    def look_for(self, marks: Iterable[bytes], position: int = 0) -> None:
+    def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
-                self._next[mark] = self._chunk.find(mark, position)
+                self._next[mark] = next_mark(self._chunk, mark, position)
 
     def line_from(self, position: int) -> tuple[int, bool] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter."""
         for mark, found in self._next.items():
             if 0 <= found < position:
-                self._next[mark] = self._chunk.find(mark, position)
-        hit, mark = min(((found, mark) for mark, found in self._next.items() if found >= 0), default=(-1, b""))
-        if hit < 0:
+                self._next[mark] = next_mark(self._chunk, mark, position)
+        hits = [(found, mark) for mark, found in self._next.items() if found >= 0]
+        if not hits:
             return None
+        hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
+        if isinstance(mark, Needle):  # some programs say their figures just before what has the mark
+            start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True
         return start, mark in BEGINNINGS or mark in FOLLOWING
+
+
+def _place(hit: tuple[int, Mark]) -> int:
+    return hit[0]
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:

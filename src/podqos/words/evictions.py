@@ -18,6 +18,7 @@ from podqos.words import ranking
 from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
 
 _MOST_NAMED = 5
+_ID_CHARACTERS = 12
 _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 _PODS = f"give {stated_with('files')}, {stated_with('snapshot')} or {stated_with('context')}"
@@ -92,6 +93,7 @@ _ENDED = {
     TerminationCause.KERNEL: "OOM-killed: see above",
     TerminationCause.KERNEL_UNREPORTED: "OOM-killed; its report is not in the logs given",
     TerminationCause.KERNEL_OF_CHILD: "another process in it was OOM-killed, {so}",
+    TerminationCause.USERSPACE_KILLER: "killed by {killer}, not by the kernel: see above",
     TerminationCause.EVICTION: "killed with its pod, which was evicted: see above",
     TerminationCause.PROBE: "failed its probe and did not stop within its grace period",
     TerminationCause.GRACE_PERIOD: "was stopped with SIGTERM but did not exit within its grace period",
@@ -211,7 +213,7 @@ def termination_words(each: ContainerTermination) -> str:
         if each.exit_code is None
         else f"and the container then exited with code {each.exit_code}"
     )
-    words = _ENDED[each.cause].format(so=survived)
+    words = _ENDED[each.cause].format(so=survived, killer=each.killer)
     status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
@@ -221,6 +223,10 @@ def termination_words(each: ContainerTermination) -> str:
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
     SignKind.OOM_KILLING: "the kernel killed a process{victim}",
+    SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
+    SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in container {container}{report}",
+    SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
+    "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
     SignKind.PRESSURE_BEGAN: "{condition} began",
     SignKind.PRESSURE_ENDED: "{condition} ended",
@@ -235,7 +241,13 @@ def sign_words(each: NodeSign) -> str:
     """Return what a node went through."""
     victim = f": {each.process} (pid {each.pid})" if each.pid is not None else ""
     words = _SIGNS[each.kind].format(
-        victim=victim, resource=each.resource or "?", condition=each.condition, pod=each.pod or "a pod"
+        victim=victim,
+        resource=each.resource or "?",
+        condition=each.condition,
+        pod=each.pod or "a pod",
+        unit=each.unit,
+        container=each.container_id[:_ID_CHARACTERS],
+        report="" if each.kill is None else ": see above",
     )
     times = f" ({each.times} times)" if each.times > 1 else ""
     where = " ".join(filter(None, (each.at, each.node)))
