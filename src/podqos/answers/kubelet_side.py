@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ from podqos.survival.autopsy.eviction_traces import (
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
-from podqos.survival.autopsy.terminations import Evidence, terminations
+from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, terminations
 
 _POD = "Pod"
 _MOST_TRACES = 100_000
@@ -97,6 +97,7 @@ class KubeletSide:
         self.marks = (*own, *MARKS_OF_OTHERS)
         self._words = tuple(mark.decode() for mark in own)
         is_table = _TABLE.search(head, 0, _HEAD_BYTES) is not None
+        is_table = self._others.begin(head) or is_table
         return _MOST_ROWS if is_table or (first.startswith(b"{") and any(each in first for each in _EVENTS)) else 0
 
     def take(self, message: Message, *, is_every: bool) -> int:
@@ -171,12 +172,24 @@ class KubeletSide:
             kills=kills,
             evictions=tuple(evictions),
             evictions_left_out=self._left_out,
-            terminations=tuple(terminations(pods, evidence)),
+            terminations=tuple(self._ended(pods, evidence, kills)),
             node_events=tuple(self._told_signs(kills)),
             userspace_kills=by_programs,
             userspace_kills_left_out=self._others.kills_left_out,
             program_failures=self._others.failures,
         )
+
+    def _ended(
+        self, pods: list[FatedPod], evidence: Evidence, kills: Sequence[OOMAutopsy]
+    ) -> Iterator[ContainerTermination]:
+        """Yield containers that were killed: by the status of their pods, others by what the runtime shows."""
+        seen = set()
+        for ended in terminations(pods, evidence):
+            seen.add(ended.container_id)
+            yield ended
+        for ended in self._others.terminations(kills):
+            if not ended.container_id or ended.container_id not in seen:
+                yield ended
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         gone: dict[str, set[str]] = {}

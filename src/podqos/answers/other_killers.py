@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -16,7 +16,8 @@ from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import notices
 from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
-from podqos.survival.autopsy.terminations import containers_by_id
+from podqos.survival.autopsy.runtime_containers import RuntimeContainers
+from podqos.survival.autopsy.terminations import ContainerTermination, containers_by_id
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
 from podqos.survival.autopsy.userspace_kills import UserspaceKills, named
 
@@ -46,12 +47,18 @@ class OtherKillers:
     def __init__(self) -> None:
         self._kills = UserspaceKills(_MOST_KILLS)
         self._failures = ProgramFailures(_MOST_FAILURES)
+        self._containers = RuntimeContainers()
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
+
+    def begin(self, head: bytes) -> bool:
+        """Begin another log, and return whether all of its lines matter."""
+        return self._containers.begin(head)
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""
         self.lines_after = 0
+        self._containers.feed(message)
         text = message.text
         if not (
             "emory" in text
@@ -78,6 +85,10 @@ class OtherKillers:
     def failures(self) -> tuple[ProgramFailure, ...]:
         """Programs that ran out of memory of their own."""
         return self._failures.failures
+
+    def terminations(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
+        """Yield containers that were killed, by what their runtime shows."""
+        return self._containers.terminations(kills)
 
     @property
     def kills_left_out(self) -> int:

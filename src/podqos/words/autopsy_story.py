@@ -13,7 +13,7 @@ from podqos.survival.autopsy.terminations import ContainerTermination, Terminati
 from podqos.wording import counted, listed, mebibytes
 from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_kills import of_kill
-from podqos.words.evictions import of_eviction, sign_words, termination_words
+from podqos.words.evictions import container_words, of_eviction, sign_words, termination_words
 from podqos.words.other_killers import NAMES, failure_headline, failure_words, of_userspace_kill
 
 _UNREPORTED = TerminationCause.KERNEL_UNREPORTED
@@ -122,12 +122,19 @@ def _with_userspace(found: Autopsies, verdicts: list[bool | None]) -> str:
 def _oom_killed(ended: ContainerTermination) -> str:
     """Return what a pod's status alone says about an OOM kill, and where the rest is."""
     times = f" ({counted(ended.restarts, 'restart')})" if ended.restarts else ""
-    killed = f"{ended.pod} ({ended.container}) was OOM-killed{times}"
+    who = f"{ended.pod} ({ended.container})" if ended.pod else _capital(container_words(ended))
+    killed = f"{who} was OOM-killed{times}"
+    if ended.is_from_runtime and ended.memory_limit_bytes is None:
+        return f"{killed}. The kernel log of its machine says what was full."
     log = f"the kernel log of {ended.node}" if ended.node else "its node's kernel log"
     if ended.memory_limit_bytes is None:
         return f"{killed}. It has no memory limit: {log} says what was full."
     limit = mebibytes(ended.memory_limit_bytes)
     return f"{killed}, at its memory limit of {limit} or because the node was full: {log} says which."
+
+
+def _capital(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def groups(told: Sequence[AutopsyDeath]) -> tuple[DeathGroup, ...]:

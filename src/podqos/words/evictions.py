@@ -217,7 +217,15 @@ def termination_words(each: ContainerTermination) -> str:
     status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{each.pod}, container {each.container}: {words} ({', '.join(filter(None, details))})"
+    known = ", ".join(filter(None, details))
+    return f"{container_words(each)}: {words}{f' ({known})' if known else ''}"
+
+
+def container_words(ended: ContainerTermination) -> str:
+    """Return a container, with its pod where it has one."""
+    name = ended.container or ended.container_id[:_ID_CHARACTERS]
+    own = f"container {name}" if name else "a container"
+    return f"{ended.pod}, {own}" if ended.pod else own
 
 
 _SIGNS = {

@@ -44,8 +44,13 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         lines += ["", *death_lines(death, style, verbose=verbose)]
     if len(told) == 1:
         lines = lines[2:]  # it speaks for itself
-    ended = [termination_words(termination) for termination in found.terminations]
-    lines += _others("Killed containers, from the status of their pods:", ended, style, verbose=verbose)
+    for title, is_from_runtime in (("the status of their pods", False), ("their container runtime", True)):
+        ended = [
+            termination_words(termination)
+            for termination in found.terminations
+            if termination.is_from_runtime is is_from_runtime
+        ]
+        lines += _others(f"Killed containers, from {title}:", ended, style, verbose=verbose)
     failures = [failure_words(failure) for failure in found.program_failures]
     lines += _others("Programs that ran out of memory of their own:", failures, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]

@@ -97,6 +97,8 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     """Likewise among ``evictions``."""
     userspace_kill: int | None = None
     """Likewise among ``userspaceKills``."""
+    is_from_runtime: bool = False
+    """Whether the container runtime shows it, and not the status of a pod."""
     killer: str = ""
     """With UserspaceKiller: which program."""
     is_group_kill: bool = False
