@@ -55,10 +55,13 @@ class OtherKillers:
         """Begin another log, and return whether all of its lines matter."""
         return self._containers.begin(head)
 
+    def feed_line(self, line: str) -> None:
+        """Take a line as it was found: a runtime's output is not carried by anything."""
+        self._containers.feed(line)
+
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""
         self.lines_after = 0
-        self._containers.feed(message)
         text = message.text
         if not (
             "emory" in text
@@ -89,6 +92,10 @@ class OtherKillers:
     def terminations(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
         """Yield containers that were killed, by what their runtime shows."""
         return self._containers.terminations(kills)
+
+    def exits(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
+        """Yield containers that nobody killed, by what their runtime shows."""
+        return self._containers.exits(kills)
 
     @property
     def kills_left_out(self) -> int:

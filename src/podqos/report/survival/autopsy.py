@@ -51,6 +51,9 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
             if termination.is_from_runtime is is_from_runtime
         ]
         lines += _others(f"Killed containers, from {title}:", ended, style, verbose=verbose)
+    if verbose or not (told or found.terminations):
+        title = "Containers that nobody killed:"
+        lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
     failures = [failure_words(failure) for failure in found.program_failures]
     lines += _others("Programs that ran out of memory of their own:", failures, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from podqos.kernel.log_lines import Message
@@ -29,12 +30,15 @@ from podqos.model.pod_fate import (
 )
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, ResourceRequirements
+from podqos.survival.autopsy.log_times import carried
 from podqos.survival.autopsy.terminations import (
+    EXIT_BY_SIGKILL,
     OOM_KILLED,
     ContainerTermination,
     Evidence,
     Kill,
     TerminationCause,
+    exits,
     terminations,
 )
 
@@ -45,11 +49,10 @@ _BEGINNING = re.compile(
 )
 _HEAD_BYTES = 1 << 16
 _MOST_CONTAINERS = 2_000
-_MOST_DEPTH = 8
-_MOST_VALUES = 4_000
+_MOST_CHARACTERS = 1 << 16
 _MOST_NAME = 253
 _STOPPED_BY = "Killing"
-_EXIT_BY_SIGKILL = 137
+_MOST_CODE_DIGITS = 4
 _SIGKILL = frozenset({"9", "KILL", "SIGKILL"})
 _KEYS = {
     "Id": "id",
@@ -85,7 +88,20 @@ _ROW = re.compile(
 )
 _EVENT = re.compile(r"\bcontainer (oom|die|died|kill) ([0-9a-f]{12,64})\b(.{0,4000})")
 _ATTRIBUTE = re.compile(r"[(,] ?([\w.]{1,80})=([^,)]{0,253})")
-_ENDED = frozenset({"exited", "container_exited", "stopped", "dead", "restarting"})
+_RUNNING = frozenset({"running", "container_running", "up"})
+
+
+class _Actor(Struct, frozen=True):
+    id: str = field(default="", name="ID")
+    attributes: dict[str, str] = field(default_factory=dict, name="Attributes")
+
+
+class _Event(Struct, frozen=True):
+    """An event of docker's, as JSON."""
+
+    action: str = field(default="", name="Action")
+    actor: _Actor = field(default_factory=_Actor, name="Actor")
+    time: int | None = None
 
 
 class _Container(Struct):
@@ -98,6 +114,38 @@ class _Container(Struct):
     def is_known(self) -> bool:
         """Whether it is a container, and not something else that has an id or a name."""
         return "oom_killed" in self.values or ("exit_code" in self.values and "id" in self.values)
+
+    @property
+    def name(self) -> str:
+        """Its name in the pod, or the runtime's."""
+        return self.values.get("container") or self.values.get("name", "").lstrip("/")
+
+    @property
+    def pod_uid(self) -> str:
+        """The pod's, or one that no pod has."""
+        return self.values.get("uid") or f"runtime/{self.values.get('id', '')}"
+
+    @property
+    def is_oom_killed(self) -> bool:
+        """Whether the kernel killed a process in it."""
+        return self.values.get("oom_killed", "").lower() == "true" or self.values.get("reason") == OOM_KILLED
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs."""
+        return self.values.get("state", "").lower() in _RUNNING
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, where that is shown."""
+        code = self.values.get("exit_code", "")
+        return int(code) if code.isdecimal() and len(code) < _MOST_CODE_DIGITS else None
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Its limit in bytes, where that is shown."""
+        limit = self.values.get("memory_limit", "")
+        return int(limit) if limit.isdecimal() and 0 < int(limit[:20]) < 1 << 62 else None
 
 
 class RuntimeContainers:
@@ -115,17 +163,16 @@ class RuntimeContainers:
         self._is_output = _BEGINNING.search(head, 0, _HEAD_BYTES) is not None
         return self._is_output
 
-    def feed(self, message: Message) -> None:
-        """Take a line."""
+    def feed(self, line: str) -> None:
+        """Take a line as it was found."""
         if not self._is_output:
             return
-        if message.fields:
-            self._fields(message.fields)
-            return
-        text = message.text
-        if match := _EVENT.search(text):
-            attributes = dict(_ATTRIBUTE.findall(match[3]))
-            self._event(match[1], match[2], attributes, message.at)
+        text = line[:_MOST_CHARACTERS]
+        if text.startswith("{") and '"Action"' in text:
+            self._of_json(text)
+        elif match := _EVENT.search(text):
+            at, _ = carried("", Message(text))
+            self._event(match[1], match[2], dict(_ATTRIBUTE.findall(match[3])), at)
         elif match := _ROW.match(text):
             name = match[5].split()[-1] if match[5].split() else ""
             self._known(match[1]).values.update({"exit_code": match[4], "name": name, "state": "exited"})
@@ -133,24 +180,21 @@ class RuntimeContainers:
             for key, value in _KEY.findall(text):
                 self._put(key, value.strip("\"'"))
 
-    def _fields(self, fields: Mapping[str, object]) -> None:
-        actor = fields.get("Actor")
-        if isinstance(actor, Mapping) and isinstance(fields.get("Action"), str):
-            known = actor.get("Attributes")
-            attributes = {str(key): str(value) for key, value in known.items()} if isinstance(known, Mapping) else {}
-            self._event(str(fields["Action"]), str(actor.get("ID", "")), attributes, str(fields.get("time", "")))
-        elif "OOMKilled" in fields or any(isinstance(fields.get(key), Mapping) for key in ("State", "status")):
-            self._end()
-            for key, value in _flat(fields):
-                self._put(key, value)
+    def _of_json(self, text: str) -> None:
+        """Take an event."""
+        try:
+            event = msgspec.json.decode(text, type=_Event)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        self._event(event.action, event.actor.id, event.actor.attributes, str(event.time or ""))
 
     def _event(self, action: str, identity: str, attributes: Mapping[str, str], at: str) -> None:
         if not _ID.fullmatch(identity):
             return
         container = self._known(identity)
         for key, value in attributes.items():
-            if (field := _KEYS.get(key)) is not None and field not in {"state", "id"}:
-                container.values.setdefault(field, value)
+            if (known := _KEYS.get(key)) is not None and known not in {"state", "id"}:
+                container.values.setdefault(known, value)
         if action == "oom":
             container.values["oom_killed"] = "true"
             container.values.setdefault("finished_at", at)
@@ -167,16 +211,16 @@ class RuntimeContainers:
         return self._by_id.setdefault(identity, _Container({"id": identity}))
 
     def _put(self, key: str, value: str) -> None:
-        field = _KEYS[key]
+        name = _KEYS[key]
         values = self._current.values
-        if field == "id":
+        if name == "id":
             if not _ID.fullmatch(value):
                 return
             if "id" in values:
                 self._end()
-        elif field == "oom_killed" and field in values:
+        elif name == "oom_killed" and name in values:
             self._end()  # another one, of which the beginning is missing
-        self._current.values.setdefault(field, value[:_MOST_NAME])
+        self._current.values.setdefault(name, value[:_MOST_NAME])
 
     def _end(self) -> None:
         container, self._current = self._current, _Container({})
@@ -184,112 +228,84 @@ class RuntimeContainers:
             self._finished.append(container)
 
     def terminations(self, kills: Sequence[Kill]) -> Iterator[ContainerTermination]:
-        """Yield how the containers ended that did not end by themselves."""
-        self._end()
+        """Yield the containers that were killed or stopped."""
         by_id = {match[0]: number for number, kill in enumerate(kills) for match in _LONG_ID.finditer(_cgroup(kill))}
-        for container in (*self._finished, *(known for known in self._by_id.values() if known.is_known())):
-            yield from _ended(container, kills, by_id)
+        for container in self._known_containers():
+            yield from _ended(container, kills, by_id.get(container.values.get("id", "")))
+
+    def exits(self, kills: Sequence[Kill]) -> Iterator[ContainerTermination]:
+        """Yield the containers that nobody killed."""
+        for container in self._known_containers():
+            pod, evidence = _as_pod(container), _evidence(container, kills)
+            yield from (_named(ended, container) for ended in exits([pod], evidence))
+
+    def _known_containers(self) -> Iterator[_Container]:
+        self._end()
+        yield from self._finished
+        yield from (container for container in self._by_id.values() if container.is_known())
 
 
 def _cgroup(kill: Kill) -> str:
     return str(getattr(kill, "victim_cgroup", "") or getattr(kill, "cgroup", ""))
 
 
-def _ended(container: _Container, kills: Sequence[Kill], by_id: Mapping[str, int]) -> Iterator[ContainerTermination]:
-    values = container.values
-    is_oom = values.get("oom_killed", "").lower() == "true" or values.get("reason") == OOM_KILLED
-    code = values.get("exit_code", "")
-    exit_code = int(code) if code.isdecimal() and len(code) < 4 else None
-    state = values.get("state", "").lower()
-    name = values.get("container") or values.get("name", "").lstrip("/")
-    identity = values.get("id", "")
-    kill = by_id.get(identity)
-    if state == "running" or (exit_code is None and is_oom and state not in _ENDED):
-        if is_oom:
-            yield _of(container, name, TerminationCause.KERNEL_OF_CHILD if state == "running" else _UNREPORTED, kill)
-        return
-    pod = _as_pod(container, name, exit_code, is_oom=is_oom)
-    killing = Event(reason=_STOPPED_BY, involved_object=ObjectReference("Pod", uid=pod.metadata.uid))
-    evidence = Evidence(kills, (), [killing] if container.is_stopped else [])
-    for ended in terminations([pod], evidence):
-        cause = ended.cause
-        if kill is not None and ended.kill is None:
-            cause = TerminationCause.KERNEL if exit_code == _EXIT_BY_SIGKILL else TerminationCause.KERNEL_OF_CHILD
-        yield replace(
-            ended,
-            pod=ended.pod if values.get("pod") else "",
-            cause=cause,
-            kill=kill if ended.kill is None else ended.kill,
-            is_from_runtime=True,
+def _ended(container: _Container, kills: Sequence[Kill], kill: int | None) -> Iterator[ContainerTermination]:
+    if container.is_oom_killed and (container.is_running or container.exit_code is None):
+        # Only the flag is known, or another process than the first one was killed.
+        cause = TerminationCause.KERNEL_UNREPORTED if kill is None else TerminationCause.KERNEL
+        ended = ContainerTermination(
+            _as_pod(container).key,
+            container.name,
+            TerminationCause.KERNEL_OF_CHILD if container.is_running else cause,
+            at=container.values.get("finished_at", ""),
+            reason=OOM_KILLED,
+            container_id=container.values.get("id", ""),
+            kill=kill,
+            memory_limit_bytes=container.memory_limit,
         )
+        yield _named(ended, container)
+    elif not container.is_running:
+        for ended in terminations([_as_pod(container)], _evidence(container, kills)):
+            own = ended
+            if kill is not None and ended.kill is None:
+                is_killed = container.exit_code == EXIT_BY_SIGKILL
+                cause = TerminationCause.KERNEL if is_killed else TerminationCause.KERNEL_OF_CHILD
+                own = replace(ended, kill=kill, cause=cause)
+            yield _named(own, container)
 
 
-_UNREPORTED = TerminationCause.KERNEL_UNREPORTED
+def _named(ended: ContainerTermination, container: _Container) -> ContainerTermination:
+    return replace(ended, pod=ended.pod if container.values.get("pod") else "", is_from_runtime=True)
 
 
-def _of(container: _Container, name: str, cause: TerminationCause, kill: int | None) -> ContainerTermination:
-    """Return a container that runs on, or of which only the flag is known."""
-    values = container.values
-    pod = f"{values.get('namespace', 'default')}/{values['pod']}" if values.get("pod") else ""
-    return ContainerTermination(
-        pod,
-        name,
-        TerminationCause.KERNEL if kill is not None and cause is _UNREPORTED else cause,
-        at=values.get("finished_at", ""),
-        reason=OOM_KILLED,
-        container_id=values.get("id", ""),
-        kill=kill,
-        memory_limit_bytes=_limit(values),
-        is_from_runtime=True,
-    )
+def _evidence(container: _Container, kills: Sequence[Kill]) -> Evidence:
+    killing = Event(reason=_STOPPED_BY, involved_object=ObjectReference("Pod", uid=container.pod_uid))
+    return Evidence(kills, (), [killing] if container.is_stopped else [])
 
 
-def _limit(values: Mapping[str, str]) -> int | None:
-    limit = values.get("memory_limit", "")
-    return int(limit) if limit.isdecimal() and 0 < int(limit[:20]) < 1 << 62 else None
-
-
-def _as_pod(container: _Container, name: str, exit_code: int | None, *, is_oom: bool) -> FatedPod:
+def _as_pod(container: _Container) -> FatedPod:
     """Return a container as the status of a pod that has it alone."""
     values = container.values
-    identity = values.get("id", "")
+    identity, exit_code = values.get("id", ""), container.exit_code
     ended = ContainerTerminated(
-        reason=OOM_KILLED if is_oom else values.get("reason", "Error" if exit_code else ""),
-        exit_code=exit_code or 0,
+        reason=OOM_KILLED if container.is_oom_killed else values.get("reason", "Error" if exit_code else ""),
+        exit_code=exit_code,
         finished_at=values.get("finished_at"),
         container_id=identity,
     )
-    state = ContainerState(terminated=ended) if exit_code is not None else ContainerState(running=ContainerRunning())
+    is_running = container.is_running or exit_code is None
+    state = ContainerState(running=ContainerRunning()) if is_running else ContainerState(terminated=ended)
     restarts = values.get("restarts", "")
     status = ContainerStatus(
-        name=name,
+        name=container.name,
         container_id=identity,
         restart_count=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else 0,
         state=state,
     )
-    limit = _limit(values)
+    limit = container.memory_limit
     resources = ResourceRequirements(limits={} if limit is None else {MEMORY: Quantity.of_units(limit, "BinarySI")})
     return FatedPod(
-        ObjectMeta(
-            name=values.get("pod", ""),
-            namespace=values.get("namespace", ""),
-            uid=values.get("uid") or f"runtime/{identity}",
-        ),
-        PodSpec(containers=(Container(name=name, resources=resources),)),
+        ObjectMeta(name=values.get("pod", ""), namespace=values.get("namespace", ""), uid=container.pod_uid),
+        PodSpec(containers=(Container(name=container.name, resources=resources),)),
         FullPodStatus(container_statuses=(status,)),
     )
-
-
-def _flat(value: object, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Yield the keys that matter with their values, outer ones first in the order of the text."""
-    if depth > _MOST_DEPTH:
-        return
-    if isinstance(value, Mapping):
-        for key, inner in list(value.items())[:_MOST_VALUES]:
-            if isinstance(inner, Mapping | list):
-                yield from _flat(inner, depth + 1)
-            elif key in _KEYS and inner is not None:
-                yield str(key), str(inner)
-    elif isinstance(value, list):
-        for inner in value[:_MOST_VALUES]:
-            yield from _flat(inner, depth + 1)
