@@ -22,10 +22,6 @@ _LINES_BESIDE = 40
 _LINES_OF_OTHERS = 2
 
 
-_READ_WHOLE = 1 << 17
-"""Of so much at the beginning every line is looked at: more than anyone pastes."""
-
-
 _LINES_BEFORE = 40
 
 
@@ -53,7 +49,6 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
-    passed = 0
     following = 0
 
     def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
@@ -62,7 +57,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take(message, is_every=is_every)
             yield from reader.feed(message)
 
-    for chunk in _chunks(stream):
+    for number, chunk in enumerate(_chunks(stream)):
+        # A log may begin, or be, in the middle of a report: whatever is left of it tells.
+        is_first = number == 0
         if beside is None:
             unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
@@ -72,13 +69,11 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         if following > 0:
             marks.look_for(FOLLOWING)
         following -= len(chunk)
-        is_head = side is not None and passed < _READ_WHOLE
-        passed += len(chunk)
         position = 0
         while position < len(chunk):
-            if reader.is_settled and beside <= 0 and not is_head:
+            if reader.is_settled and beside <= 0 and not is_first:
                 yield from read(unwrapper.flush(), is_every=False)
-            if reader.is_settled and beside <= 0 and not is_head:
+            if reader.is_settled and beside <= 0 and not is_first:
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if mark is None:
                     break
