@@ -4,11 +4,18 @@ import { h } from "./dom";
 import { about, bytes, count, plural } from "./format";
 import { card, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
+import { memoryTree } from "./memoryTree";
 import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow } from "./schema";
 
 const MOST = 200;
 
-export function showAutopsy(page: AutopsyPage): HTMLElement[] {
+/** What the app adds to the page: buttons next to the title, and cards at the end. */
+interface Around {
+  tools?: readonly HTMLElement[];
+  cards?: readonly HTMLElement[];
+}
+
+export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement[] {
   // The last is what brought the reader here.
   const shown = page.deaths.map((death, index) => ({ death, index })).slice(-MOST).toReversed();
   const more = page.deaths.length - shown.length;
@@ -21,9 +28,10 @@ export function showAutopsy(page: AutopsyPage): HTMLElement[] {
     ...listed("containers", "Killed containers, from pod status", page.containers),
     ...listed("signs", "Node events", page.signs),
     ...listed("assumed", "Assumed", page.assumptions),
+    ...(around.cards ?? []),
     h("footer", { class: "quiet" }, "Every decision is replayed from the figures in the report. Keys: Tab and Enter open an entry, t toggles dark mode."),
   ];
-  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page) }), h("main", {}, ...parts)];
+  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page), tools: around.tools ?? [] }), h("main", {}, ...parts)];
 }
 
 function lines(words: readonly string[]): HTMLElement {
@@ -114,7 +122,7 @@ function details(death: AutopsyDeath): HTMLElement[] {
     h("p", { class: `verdict ${String(death.followsRule)}` }, death.verdict.charAt(0).toUpperCase(), death.verdict.slice(1)),
     h("dl", { class: "told" }, ...told),
     ...(death.savedBy.length > 0 ? [h("h3", {}, "What would have saved it"), h("ul", { class: "savings" }, ...death.savedBy.map((each) => h("li", { class: "saves" }, each)))] : []),
-    ...memory(death),
+    ...(death.tree.length > 0 ? memoryTree(death.tree) : memory(death)),
     ...(death.ranking.length > 0 ? [h("h3", {}, "Ranking, first victim on top"), ...(death.rule ? [h("p", { class: "quiet" }, death.rule)] : []), ranking(death)] : []),
   ];
 }
