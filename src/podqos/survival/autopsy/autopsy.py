@@ -22,12 +22,13 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.naming import stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
+from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 
 MOST_SHOWN = 10
@@ -171,7 +172,9 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     evictions_left_out: int = 0
     """Of very many the first ones, which are counted alone."""
     terminations: tuple[ContainerTermination, ...] = ()
-    """Containers that were killed, by the status of their pods."""
+    """Containers that were killed or stopped, by the status of their pods."""
+    exits: tuple[ContainerTermination, ...] = ()
+    """Containers that nobody killed: they crashed, or exited by themselves."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
     api_version: str = "podqos.dev/v1alpha1"
