@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from podqos.kernel.oom_report import OOMReport, Task, Victim
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace
-from podqos.survival.autopsy.causes import MemoryParts, Shortage
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.autopsy.shortage import MemoryParts, Shortage
 
 _TOLERANCE = 16
 """Of the memory of a process: the kernel counts it per CPU, and the victim's line is later than the table."""
