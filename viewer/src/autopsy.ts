@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import { about, bytes, count, plural } from "./format";
-import { card, header, table, tile, type Column } from "./frame";
+import { card, copyable, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import { memoryTree } from "./memoryTree";
 import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow } from "./schema";
@@ -23,15 +23,40 @@ export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement
   const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "earlier death")}: use -o json to see all.`)] : [];
   const listed = (id: string, title: string, words: readonly string[]) => (words.length > 0 ? [card(id, title, "wide", lines(words))] : []);
   const parts = [
+    ...readAndNext(page),
     ...(page.groups.length < page.deaths.length ? [card("groups", "Victims by frequency", "wide", groups(page.groups))] : []),
     ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Killed containers, from pod status", page.containers),
+    ...listed("failures", "Programs that ran out of their own memory", (page as Further).failures ?? []),
     ...listed("signs", "Node events", page.signs),
     ...listed("assumed", "Assumed", page.assumptions),
     ...(around.cards ?? []),
     h("footer", { class: "quiet" }, "Every decision is replayed from the figures in the report. Keys: Tab and Enter open an entry, t toggles dark mode."),
   ];
   return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page), tools: around.tools ?? [] }), h("main", {}, ...parts)];
+}
+
+interface Step {
+  command: string;
+  why: string;
+  warning: string;
+}
+
+/** What newer answers have in addition. */
+interface Further {
+  read?: string;
+  nextSteps?: readonly Step[];
+  failures?: readonly string[];
+}
+
+/** How much was read, and what to run next where the answer is incomplete. */
+export function readAndNext(page: AutopsyPage): HTMLElement[] {
+  const { read = "", nextSteps = [] } = page as Further;
+  const step = ({ command, why, warning }: Step) => h("li", {}, h("p", {}, why, warning ? h("span", { class: "alarm" }, ` ${warning}`) : null), copyable(command));
+  return [
+    ...(read ? [h("p", { class: "quiet wide" }, read)] : []),
+    ...(nextSteps.length > 0 ? [card("next-steps", "Next steps", "wide", h("ol", { class: "steps" }, ...nextSteps.map(step)))] : []),
+  ];
 }
 
 function lines(words: readonly string[]): HTMLElement {

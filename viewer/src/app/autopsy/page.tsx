@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
-import { showAutopsy } from "../../autopsy";
+import { readAndNext, showAutopsy } from "../../autopsy";
 import { h } from "../../dom";
 import { plural } from "../../format";
 import type { AutopsyPage as Autopsy, PastedAutopsy } from "../../schema";
@@ -58,6 +58,7 @@ function SourcePage({ app }: { app: App }) {
         <div class="wide">
           <Empty title={`No OOM kills and no evictions in ${app.info.name}`} />
         </div>
+        <ReadAndNext page={page} />
         <PasteBox app={app} />
       </Page>
     );
@@ -81,6 +82,7 @@ function PastedPage({ app, number }: { app: App; number: string }) {
     return (
       <Page title="Autopsy" headline={page.headline}>
         {problems}
+        <ReadAndNext page={page} />
         <PasteBox app={app} />
         <Command kept={kept} />
       </Page>
@@ -91,6 +93,15 @@ function PastedPage({ app, number }: { app: App; number: string }) {
       {problems}
       <Dom make={make} />
     </>
+  );
+}
+
+function ReadAndNext({ page }: { page: Autopsy }) {
+  const make = useCallback(() => readAndNext(page), [page]);
+  return (
+    <div class="wide stack">
+      <Dom make={make} />
+    </div>
   );
 }
 
