@@ -182,7 +182,7 @@ function ranking(death: AutopsyDeath): HTMLElement {
     { name: death.ranking.some((row) => row.added !== 0) ? "Used and adjustment" : "Used", cell: (row) => bar(row, reach) },
   ];
   const rest = death.candidates - death.ranking.length;
-  return h("div", {}, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, `more ${death.unit}`)} not shown.`)] : []));
+  return h("div", { class: "ranking" }, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, `more ${death.unit}`)} not shown.`)] : []));
 }
 
 function bar(row: RankedRow, reach: number): HTMLElement | string {
