@@ -64,6 +64,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 if side is not None and (is_every or any(word in message.text for word in words)):
                     side.feed(message)
                 yield from reader.feed(message)
+                if message.text.startswith("[") and beside <= _LINES_BESIDE:
+                    position, rows = reader.read_rows(chunk, position, line, message)
+                    beside -= rows
     for message in unwrapper.end():
         if side is not None:
             side.feed(message)

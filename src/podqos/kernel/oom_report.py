@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
+from podqos.kernel.task_table import MOST_TASKS, Rows, Task, read_row
 
-MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
 _MOST_JOINED = 4
@@ -33,7 +33,6 @@ _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
-_MOST_ADJUSTMENT = 1000
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
 BEGINNINGS = (b"oom-kill", b"Killed process")
@@ -78,8 +77,6 @@ _KILLED = re.compile(
     r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
 )
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
-_INTEGER = re.compile(r"-?[0-9]{1,12}")
-_NEEDED = {"uid", "rss", "oom_score_adj"}
 _AMOUNT = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
@@ -99,20 +96,6 @@ class Constraint(StrEnum):
     MEMCG = "memcg"
     CPUSET = "cpuset"
     MEMORY_POLICY = "memoryPolicy"
-
-
-class Task(Struct, frozen=True, gc=False):
-    """A row of the task table; amounts in pages, None where its form has no such column."""
-
-    pid: int
-    uid: int
-    rss_pages: int
-    oom_score_adj: int
-    name: str
-    swap_pages: int | None = None
-    page_table_pages: int | None = None
-    page_table_bytes: int | None = None
-    total_vm_pages: int = 0
 
 
 class Victim(Struct, gc=False):
@@ -250,6 +233,14 @@ class OOMReader:
         self._last = log
         yield from log.feed(message)
 
+    def read_rows(self, chunk: bytes, start: int, line: str, message: Message) -> tuple[int, int]:
+        """Read the rows of a table that follow a line, given with its message, in one go; of none if it is no row.
+
+        Return where the line after them begins, and how many there are.
+        """
+        log = self._last
+        return (start, 0) if log is None else log.read_rows(chunk, start, line, message)
+
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open when the log ends."""
         for log in self._hosts.values():
@@ -293,6 +284,19 @@ class _HostLog:
         if held is not None:
             yield from self._read(held)
         yield from self._close()
+
+    def read_rows(self, chunk: bytes, start: int, line: str, message: Message) -> tuple[int, int]:
+        """Read the rows that follow the one that is held: a row with a name is whole."""
+        report, held = self._report, self._held
+        if report is None or report.columns is None or report.victims or held is not message:
+            return start, 0
+        row = _ROW.match(message.text)
+        if row is None or _is_unended(row, report.columns):
+            return start, 0
+        # What is held comes before them.
+        _read_row(report, row)
+        self._held = None
+        return Rows(report.columns, line, message.text, message.host).read(chunk, start, report.tasks, BEGINNINGS)
 
     def _is_continued(self, held: Message, message: Message) -> bool:
         if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
@@ -516,24 +520,9 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
     if columns is None or len(report.tasks) >= MOST_TASKS:
         report.is_cut = True
         return
-    fields = row[2].split(None, len(columns))
-    values = fields[: len(columns)]
-    if len(values) < len(columns) or not all(map(_INTEGER.fullmatch, values)):
+    pid = int(row[1])
+    task = read_row(columns, pid, row[2])
+    if task is None:
         report.is_cut = True
-        return
-    numbers = dict(zip(columns, map(int, values), strict=True))
-    if not numbers.keys() >= _NEEDED or abs(numbers["oom_score_adj"]) > _MOST_ADJUSTMENT:
-        report.is_cut = True
-        return
-    pid, tables = int(row[1]), numbers.get("nr_ptes")
-    report.tasks[pid] = Task(
-        pid=pid,
-        uid=numbers["uid"],
-        rss_pages=numbers["rss"],
-        oom_score_adj=numbers["oom_score_adj"],
-        name=fields[-1].strip() if len(fields) > len(columns) else "",
-        swap_pages=numbers.get("swapents"),
-        page_table_pages=None if tables is None else tables + numbers.get("nr_pmds", 0),
-        page_table_bytes=numbers.get("pgtables_bytes"),
-        total_vm_pages=numbers.get("total_vm", 0),
-    )
+    else:
+        report.tasks[pid] = task

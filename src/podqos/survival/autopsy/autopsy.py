@@ -15,7 +15,8 @@ from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import OOMCandidate, Process, candidate_in
-from podqos.kernel.oom_report import Constraint, OOMReport, Task
+from podqos.kernel.oom_report import Constraint, OOMReport
+from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
