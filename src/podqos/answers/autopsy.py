@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.oom_reports import reports
+from podqos.answers.pasted_text import begun
 from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.assumption import of_version
@@ -21,14 +22,13 @@ from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
-from podqos.survival.autopsy.facts import NodeFacts
+from podqos.survival.autopsy.facts import NodeFacts, with_nodes
 from podqos.survival.autopsy.terminations import containers_by_id
 
 MOST_KILLS = 10_000
@@ -87,7 +87,10 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     first_in: dict[object, int] = {}
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
-        with log as stream:
+        with log as opened:
+            stream, paste = begun(opened)
+            side.add_paste(paste)
+            examiner.facts = with_nodes(examiner.facts, paste.nodes)
             for report in reports(stream, side):
                 if _is_repeated(report, number, first_in):
                     continue
@@ -116,8 +119,8 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
         known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
         return None if known is None else known.config
 
-    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
-    return NodeFacts(pods, sizes, kubelet_of, request.growth_bytes_per_second, request.profile)
+    facts = NodeFacts(pods, {}, kubelet_of, request.growth_bytes_per_second, request.profile)
+    return with_nodes(facts, nodes)
 
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
@@ -137,7 +140,8 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
 def is_about(pod: str, namespace: str, name: str) -> bool:
     """Whether a pod is of a namespace and has a name, where they are not empty."""
     own_namespace, _, own_name = pod.rpartition("/")
-    return name in {"", own_name} and namespace in {"", own_namespace}
+    # A text by kubectl may not say of which namespace a pod is.
+    return name in {"", own_name} and ("" in {namespace, own_namespace} or namespace == own_namespace)
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:

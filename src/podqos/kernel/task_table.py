@@ -1,27 +1,22 @@
 """The task table of an OOM report: a row per process, whose header says what the columns are.
 
-Most of a report is its table, so rows that come one after the other are read as a block: those whose beginning differs
-from the row before in digits alone, which a carrier's times do.
+Most of a report is its table, so rows that are carried alike are read as a block (``alike_lines``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
 MOST_TASKS = 100_000
 _MOST_ADJUSTMENT = 1000
-_MOST_HEAD = 256
+_RSS_PARTS = ("rss_anon", "rss_file", "rss_shmem")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
-_DIGIT = re.compile(rb"[0-9]")
-_ROW = (
-    rb"\[ {0,12}+([0-9]{1,10}+)\] {1,16}+(?=[0-9])"
-    rb"((?:-?[0-9]{1,12}+ {1,60}+){%d})(?![^!-~])([^\r\n]{1,200}+)\r?+\n"
-)
+_ROW = rb"\[ {0,12}+([0-9]{1,10}+)\] {1,16}+(?=[0-9])((?:-?[0-9]{1,12}+ {1,60}+){%d})(?=[!-~])([^\r\n]{1,200}+)"
 
 
 class Task(Struct, frozen=True, gc=False):
@@ -36,6 +31,8 @@ class Task(Struct, frozen=True, gc=False):
     page_table_pages: int | None = None
     page_table_bytes: int | None = None
     total_vm_pages: int = 0
+    rss_parts_pages: tuple[int, int, int] | None = None
+    """anon, file and shmem, where the table has them: since 6.9."""
 
 
 class Layout:
@@ -50,6 +47,8 @@ class Layout:
         self._swap, self._total = places.get("swapents"), places.get("total_vm")
         self._tables, self._middle = places.get("nr_ptes"), places.get("nr_pmds")
         self._table_bytes = places.get("pgtables_bytes")
+        parts = [places[name] for name in _RSS_PARTS if name in places]
+        self._rss_parts = parts if len(parts) == len(_RSS_PARTS) else None
 
     def task(self, pid: int, values: Sequence[str] | Sequence[bytes], name: str) -> Task | None:
         """Return a row, whose values are integers; None where a score is none that the kernel has."""
@@ -69,7 +68,12 @@ class Layout:
             tables,
             None if self._table_bytes is None else int(values[self._table_bytes]),
             0 if self._total is None else int(values[self._total]),
+            None if self._rss_parts is None else self._parts(values, *self._rss_parts),
         )
+
+    @staticmethod
+    def _parts(values: Sequence[str] | Sequence[bytes], anon: int, file: int, shmem: int) -> tuple[int, int, int]:
+        return int(values[anon]), int(values[file]), int(values[shmem])
 
 
 @lru_cache(maxsize=64)
@@ -88,48 +92,19 @@ def read_row(columns: tuple[str, ...], pid: int, rest: str) -> Task | None:
     return layout.task(pid, values, fields[-1].strip() if len(fields) > layout.count else "")
 
 
-class Rows:
-    """Reads the rows that follow one whose line is known, as long as they are carried like it."""
-
-    def __init__(self, columns: tuple[str, ...], line: str, text: str, host: str) -> None:
-        """Take the line of a row, and the text and the host that it was found to have."""
-        self._layout = layout_of(columns)
-        head = line.removesuffix(text)
-        is_plain = line.endswith(text) and head.isascii() and len(head) < _MOST_HEAD and self._layout.is_whole
-        self._row = _row_pattern(head.encode(), host.encode(), len(columns)) if is_plain else None
-        self._is_named = "kernel" in head
-
-    def read(self, chunk: bytes, start: int, tasks: dict[int, Task], but: Sequence[bytes]) -> tuple[int, int]:
-        """Add the tasks of rows from a position on; return where they end, and how many there are.
-
-        Lines that hold one of ``but`` have to be read one by one.
-        """
-        if self._row is None:
-            return start, 0
-        end, match, found = start, self._row.match, []
-        while (row := match(chunk, end)) is not None:
-            found.append(row)
-            end = row.end()
-        block = chunk[start:end]
-        if any(words in block for words in but) or (not self._is_named and b"kernel" in block):
-            return start, 0
-        read, task = 0, self._layout.task
-        for row in found:
-            pid = int(row[1])
-            known = task(pid, row[2].split(), row[3].decode(errors="replace").strip())
-            if known is None or len(tasks) >= MOST_TASKS:
-                return row.start(), read
-            tasks[pid] = known
-            read += 1
-        return end, read
+def row_pattern(columns: tuple[str, ...]) -> bytes | None:
+    """Return what matches a row with its name; None for a table without the columns that decide."""
+    layout = layout_of(columns)
+    return _ROW % layout.count if layout.is_whole else None
 
 
-@lru_cache(maxsize=64)
-def _row_pattern(head: bytes, host: bytes, columns: int) -> re.Pattern[bytes]:
-    """Return what matches a row with the same head but for its digits; those of the host stay."""
-    shape = re.escape(host).join(map(_shape, head.split(host) if host else [head]))
-    return re.compile(shape + _ROW % columns)
-
-
-def _shape(head: bytes) -> bytes:
-    return b"[0-9]".join(map(re.escape, _DIGIT.split(head)))
+def read_rows(columns: tuple[str, ...], rows: Iterable[re.Match[bytes]], tasks: dict[int, Task]) -> int | None:
+    """Add the tasks of rows that match the pattern; return where the first is that cannot be, or None."""
+    task = layout_of(columns).task
+    for row in rows:
+        pid = int(row[1])
+        known = task(pid, row[2].split(), row[3].decode(errors="replace").strip())
+        if known is None or len(tasks) >= MOST_TASKS:
+            return row.start()
+        tasks[pid] = known
+    return None
