@@ -12,7 +12,8 @@ from heapq import nlargest
 
 from msgspec import Struct
 
-from podqos.kernel.oom_report import OOMReport, Task, Victim
+from podqos.kernel.oom_report import OOMReport, Victim
+from podqos.kernel.task_table import Task
 from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
 from podqos.survival.autopsy.shortage import MemoryParts, Shortage
