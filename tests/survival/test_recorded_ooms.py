@@ -12,8 +12,9 @@ from kernel import record_ooms, trials
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import Reason
-from podqos.survival.autopsy.causes import Cause, ShortageKind
+from podqos.survival.autopsy.causes import Cause
 from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.autopsy.shortage import ShortageKind
 from survival.test_autopsy import examined
 
 FOLDER = Path(__file__).parents[1] / "kernel" / "ooms"
@@ -34,7 +35,8 @@ MAIN_CAUSE = {
     "nodes-cpuset": Cause.ELSEWHERE,
     "nodes-policy": Cause.ELSEWHERE,
 }
-LEVELS = {"nodes": CgroupLevel.MACHINE} | {str(level): level for level in CgroupLevel}
+UNPROVEN = {CgroupLevel.CGROUP, CgroupLevel.UNKNOWN}
+LEVELS = {"nodes": CgroupLevel.MACHINE} | {str(level): level for level in CgroupLevel if level not in UNPROVEN}
 OWN = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
 
 
@@ -96,6 +98,6 @@ def _judged(kill, name, level):
         changes = {each.change for each in kill.saved_by}
         expected = SavedBy.NODE_SIZE if level is CgroupLevel.KUBEPODS else SavedBy.LIMIT
         assert expected in changes
-        assert level not in {CgroupLevel.CONTAINER, CgroupLevel.SYSTEM} or changes == {SavedBy.USAGE, SavedBy.LIMIT}
+        assert level not in OWN or changes == {SavedBy.LIMIT}
         assert (Cause.OWN_LIMIT in {each.cause for each in kill.causes}) is (level in OWN)
     assert (kill.qos_class is QOSClass.GUARANTEED) <= (kill.victims[0].oom_score_adj == -997)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.oom_reports import reports
+from podqos.answers.pasted_text import begun
 from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.assumption import of_version
@@ -21,14 +22,13 @@ from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
-from podqos.survival.autopsy.facts import NodeFacts
+from podqos.survival.autopsy.facts import NodeFacts, with_nodes
 from podqos.survival.autopsy.terminations import containers_by_id
 
 MOST_KILLS = 10_000
@@ -87,7 +87,10 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     first_in: dict[object, int] = {}
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
-        with log as stream:
+        with log as opened:
+            stream, paste = begun(opened)
+            side.add_paste(paste)
+            examiner.facts = with_nodes(examiner.facts, paste.nodes)
             for report in reports(stream, side):
                 if _is_repeated(report, number, first_in):
                     continue
@@ -116,28 +119,42 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
         known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
         return None if known is None else known.config
 
-    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
-    return NodeFacts(pods, sizes, kubelet_of, request.growth_bytes_per_second, request.profile)
+    facts = NodeFacts(pods, {}, kubelet_of, request.growth_bytes_per_second, request.profile)
+    return with_nodes(facts, nodes)
 
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     """Yield a value for each death, and for what else is known."""
     bare = replace(
-        found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
+        found,
+        kills=(),
+        kills_left_out=0,
+        evictions=(),
+        evictions_left_out=0,
+        terminations=(),
+        exits=(),
+        node_events=(),
+        userspace_kills=(),
+        userspace_kills_left_out=0,
+        program_failures=(),
     )
     yield from (replace(bare, kills=(kill,)) for kill in found.kills)
     yield from (replace(bare, evictions=(eviction,)) for eviction in found.evictions)
     yield from (
-        replace(bare, terminations=(replace(termination, kill=None, eviction=None),))
+        replace(bare, terminations=(replace(termination, kill=None, eviction=None, userspace_kill=None),))
         for termination in found.terminations
     )
     yield from (replace(bare, node_events=(replace(node_event, kill=None),)) for node_event in found.node_events)
+    yield from (replace(bare, exits=(ended,)) for ended in found.exits)
+    yield from (replace(bare, userspace_kills=(kill,)) for kill in found.userspace_kills)
+    yield from (replace(bare, program_failures=(failure,)) for failure in found.program_failures)
 
 
 def is_about(pod: str, namespace: str, name: str) -> bool:
     """Whether a pod is of a namespace and has a name, where they are not empty."""
     own_namespace, _, own_name = pod.rpartition("/")
-    return name in {"", own_name} and namespace in {"", own_namespace}
+    # A text by kubectl may not say of which namespace a pod is.
+    return name in {"", own_name} and ("" in {namespace, own_namespace} or namespace == own_namespace)
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
@@ -150,15 +167,20 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     numbers = {number: place for place, number in enumerate(kept)}
     evicted = [number for number, eviction in enumerate(found.evictions) if is_meant(eviction.pod)]
     places = {number: place for place, number in enumerate(evicted)}
+    programs = [number for number, kill in enumerate(found.userspace_kills) if is_meant(kill.pod)]
+    new_places = {number: place for place, number in enumerate(programs)}
     return replace(
         found,
         kills=tuple(found.kills[number] for number in kept),
         evictions=tuple(found.evictions[number] for number in evicted),
+        exits=tuple(ended for ended in found.exits if is_meant(ended.pod)),
+        userspace_kills=tuple(found.userspace_kills[number] for number in programs),
         terminations=tuple(
             replace(
                 termination,
                 kill=numbers.get(_number(termination.kill)),
                 eviction=places.get(_number(termination.eviction)),
+                userspace_kill=new_places.get(_number(termination.userspace_kill)),
             )
             for termination in found.terminations
             if is_meant(termination.pod)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
+from podqos.answers.log_marks import Mark
+from podqos.answers.other_killers import MARKS as MARKS_OF_OTHERS
+from podqos.answers.other_killers import OtherKillers, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -20,6 +22,7 @@ from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joined, without_known
 from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
@@ -33,12 +36,13 @@ from podqos.survival.autopsy.eviction_traces import (
     event_sign,
     event_trace,
     journal_traces,
+    message_trace,
     seconds_of,
     status_trace,
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
-from podqos.survival.autopsy.terminations import Evidence, terminations
+from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, containers_by_id, exits, terminations
 
 _POD = "Pod"
 _MOST_TRACES = 100_000
@@ -50,7 +54,6 @@ _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
 _EVENTS = (b'"involvedObject"', b'"regarding"')
-_TABLE = re.compile(rb"^(?:Events:\s|(?:NAMESPACE\s{1,80})?LAST SEEN\s)", re.MULTILINE)
 
 
 def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list[FatedPod]:
@@ -74,26 +77,46 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[bytes, ...] = MARKS
+        self.marks: tuple[Mark, ...] = (*MARKS, *MARKS_OF_OTHERS)
         """What a fast reader of the log at hand looks for."""
+        self._words: tuple[str, ...] = ()
+        self._others = OtherKillers()
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
         self._signs: list[NodeSign] = []
         self._events: list[Event] = []
         self._left_out = 0
         self._kills: list[OOMAutopsy] = []
+        self._pastes: list[Pasted] = []
 
     def begin(self, head: bytes) -> int:
-        """Begin another log, and return how many of its lines matter: all of a table, of others those with a mark."""
+        """Begin another log, and return how many of its lines matter: all of events in JSON, else those with a mark."""
         self._log = KubeletLog()
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
-        self.marks = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        is_table = _TABLE.search(head, 0, _HEAD_BYTES) is not None
-        return _MOST_ROWS if is_table or (first.startswith(b"{") and any(each in first for each in _EVENTS)) else 0
+        own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
+        self.marks = (*own, *MARKS_OF_OTHERS)
+        self._words = tuple(mark.decode() for mark in own)
+        is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
+        return _MOST_ROWS if is_whole else 0
+
+    @property
+    def lines_after(self) -> int:
+        """How many lines after the last one matter as well."""
+        return self._others.lines_after
+
+    def take_line(self, line: str) -> None:
+        """Take a line as it was found."""
+        self._others.feed_line(line)
+
+    def take(self, message: Message, *, is_every: bool) -> None:
+        """Take a line of a log; ``is_every``: of one whose lines all matter."""
+        self._add(self._others.feed(message))
+        if is_every or message.fields or any(word in message.text for word in self._words):
+            self.feed(message)
 
     def feed(self, message: Message) -> None:
-        """Take a line of a log."""
+        """Take a line of a log that tells of the kubelet's decisions."""
         fields = message.fields
         if "time_us" in fields:
             self._add_entry(fields)
@@ -107,6 +130,11 @@ class KubeletSide:
         for event in events:
             self._events.append(event)
             self._add(each for each in (event_trace(event), event_sign(event)) if each is not None)
+
+    def add_paste(self, paste: Pasted) -> None:
+        """Take what kubectl printed in a text."""
+        if paste is not NOTHING:
+            self._pastes.append(paste)
 
     def _add_entry(self, fields: Mapping[str, object]) -> None:
         try:
@@ -142,23 +170,45 @@ class KubeletSide:
         profile: Profile = LATEST,
     ) -> Autopsies:
         """Return what was found with the kubelet's side of it; ``pods`` are those of the objects or of the cluster."""
-        nodes = () if objects is None else objects.of(Node)
+        paste = without_known(joined(self._pastes), pods)
+        pods = [*pods, *paste.pods]
+        nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
         self.add_events(() if objects is None else objects.of(Event))
+        self.add_events(paste.events)
         self.add_events(() if cluster is None else cluster.events)
         self._add(trace for pod in pods if (trace := status_trace(pod)) is not None)
+        told = {trace.text.strip() for trace in self._traces}
+        self._add(message_trace(message) for message in paste.messages if message.strip() not in told)
         for node in nodes:
             self._add(condition_signs(node))
-        kills = (*found.kills, *self._kills)
+        kills = (*(_of_pasted(kill, paste.pods) for kill in found.kills), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
-        evidence = Evidence(kills, evictions, self._events)
+        by_programs = self._others.kills(pods, kills)
+        evidence = Evidence(kills, evictions, self._events, by_programs)
         return replace(
             found,
             kills=kills,
             evictions=tuple(evictions),
             evictions_left_out=self._left_out,
-            terminations=tuple(terminations(pods, evidence)),
+            terminations=tuple(self._ended(pods, evidence, kills)),
+            exits=(*exits(pods, evidence), *self._others.exits(kills)),
             node_events=tuple(self._told_signs(kills)),
+            userspace_kills=by_programs,
+            userspace_kills_left_out=self._others.kills_left_out,
+            program_failures=self._others.failures,
         )
+
+    def _ended(
+        self, pods: list[FatedPod], evidence: Evidence, kills: Sequence[OOMAutopsy]
+    ) -> Iterator[ContainerTermination]:
+        """Yield containers that were killed: by the status of their pods, others by what the runtime shows."""
+        seen = set()
+        for ended in terminations(pods, evidence):
+            seen.add(ended.container_id)
+            yield ended
+        for ended in self._others.terminations(kills):
+            if not ended.container_id or ended.container_id not in seen:
+                yield ended
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         gone: dict[str, set[str]] = {}
@@ -180,10 +230,11 @@ class KubeletSide:
             before.add(found[-1].uid)
         return found
 
-    def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
+    def _told_signs(self, kills: Sequence[OOMAutopsy]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
         signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
+        signs = dict.fromkeys(without_repeats(signs, kills))
         return [
             replace(sign, kill=by_victim[sign.pid, sign.process])
             if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim
@@ -198,7 +249,9 @@ class _Nodes:
     def __init__(self, pods: Iterable[FatedPod], nodes: Iterable[Node], cluster: ClusterSnapshot | None) -> None:
         self._pods: dict[str, list[FatedPod]] = {}
         for pod in pods:
-            self._pods.setdefault(pod.spec.node_name, []).append(pod)
+            # One of a table has no requests there, and cannot be ranked.
+            if not isinstance(pod, PastedPod) or pod.is_whole:
+                self._pods.setdefault(pod.spec.node_name, []).append(pod)
         self._nodes = {node.name: node for node in nodes}
         self._cluster = cluster
         self._known: dict[str, SceneNode] = {}
@@ -227,11 +280,28 @@ class _Nodes:
         return SceneNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
 
 
+def _of_pasted(kill: OOMAutopsy, pods: Sequence[PastedPod]) -> OOMAutopsy:
+    """Return a kill with its pod, where a text has the container's id or the pod's uid."""
+    if kill.pod or not pods:
+        return kill
+    pod, name = containers_by_id(pods).get(kill.container_id, (None, ""))
+    if pod is None and kill.pod_uid:
+        pod = next((pod for pod in pods if pod.metadata.uid == kill.pod_uid), None)
+    return kill if pod is None else replace(kill, pod=pod.key, container=name, qos_class=pod.status.qos_class)
+
+
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     """Return signs once each, without pressure that ended and never began: a kubelet says that when it starts."""
     begun: set[tuple[str, str]] = set()
     kept: dict[NodeSign, None] = {}
+    signs = list(signs)
+    lost = {sign.node for sign in signs if sign.kind is SignKind.NOT_READY and sign.node}
+    timed = {(sign.kind, sign.node, sign.condition) for sign in signs if sign.at and sign.condition}
     for sign in signs:
+        if sign.kind is SignKind.NOT_READY and lost and not sign.node:
+            continue  # every pod of a lost node gets an event
+        if not sign.at and (sign.kind, sign.node, sign.condition) in timed:
+            continue  # a table without times, and the condition itself
         key = sign.node, sign.condition
         if sign.kind is SignKind.PRESSURE_BEGAN:
             begun.add(key)

@@ -90,7 +90,7 @@ def learned(lines: Sequence[Physical]) -> Wrapping | None:
     is_hyphenated = any(_HYPHENATED.search(line.text) and not following.begins for line, following in pairwise(lines))
     ways = (
         Wrapping(max(map(_length, lines), default=0), is_hard=True),
-        *(Wrapping(width, is_hard=False, is_hyphenated=is_hyphenated) for width in sorted(_widths(lines), reverse=True)),
+        *(Wrapping(width, is_hard=False, is_hyphenated=is_hyphenated) for width in _widths(lines)),
     )
     results = [_tried(lines, way) for way in ways]
     best = max(range(len(ways)), key=lambda number: results[number][1])
@@ -102,7 +102,7 @@ def _length(line: Physical) -> int:
     return len(line.text)
 
 
-def _widths(lines: Sequence[Physical]) -> set[int]:
+def _widths(lines: Sequence[Physical]) -> tuple[int, int]:
     """Return how wide lines may be that are broken between words: a longer word is left whole, or cut."""
     spaced = max((len(line.text) for line in lines if " " in line.message.strip()), default=0)
     cut = (
@@ -110,7 +110,7 @@ def _widths(lines: Sequence[Physical]) -> set[int]:
         for line, following in pairwise(lines)
         if " " not in line.message.strip() and not following.begins and not is_statistic(following.text)
     )
-    return {spaced, max((spaced, *cut))}
+    return max((spaced, *cut)), spaced
 
 
 def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:

@@ -14,20 +14,27 @@ from msgspec import Struct
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import OOMCandidate, Process, candidate_in
-from podqos.kernel.oom_report import Constraint, OOMReport, Task
+from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, old_rules
+from podqos.kernel.oom_circumstances import Origin
+from podqos.kernel.oom_report import Constraint, OOMReport
+from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.naming import stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
-from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
+from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node
+from podqos.survival.autopsy.inside import InsideLimit, inside_of
+from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
+from podqos.survival.autopsy.program_failures import ProgramFailure
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
+from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -47,6 +54,8 @@ class Reason(StrEnum):
     """It has if it was not privileged, which the table does not say: old kernels favour CAP_SYS_ADMIN."""
     NONE_KILLABLE = "NoneKillable"
     """Every task is exempt, and none was killed."""
+    ORIGIN = "Origin"
+    """It turns swap or KSM off, which fills memory: the kernel kills such a process before all others."""
     ASKED = "Asked"
     """The process that asked for memory dies: vm.oom_kill_allocating_task is set."""
     OTHER_IS_HIGHER = "OtherIsHigher"
@@ -67,6 +76,10 @@ class Reason(StrEnum):
     """The limit or the size of the machine is missing, and the scores differ."""
     NO_VICTIM = "NoVictim"
     """The report ends before the kill."""
+    OLD_RULE = "OldRule"
+    """A kernel before 2.6.36 compares processes by another badness, whose figures its report does not have."""
+    PANIC = "Panic"
+    """vm.panic_on_oom is set: the kernel panics, and kills nothing."""
 
 
 class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
@@ -79,7 +92,11 @@ class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
     badness: int | None
     """None for one that is exempt, or where the total is not known."""
     used_pages: int
+    """In memory, in swap and as page tables."""
     adjustment_pages: int | None
+    """By oom_score_adj; of old kernels also what they take off for root, add or round (``OOMAutopsy.oldRules``)."""
+    swap_bytes: int | None = None
+    """The part of what is used that is in swap; None where the table does not say."""
 
 
 class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
@@ -95,6 +112,17 @@ class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
     """Whether the OOM reaper freed its memory."""
 
 
+class Call(StrEnum):
+    """What called the OOM killer."""
+
+    ALLOCATION = "allocation"
+    """A request for memory that could not be served."""
+    PAGE_FAULT = "pageFault"
+    """A page fault that failed (gfp_mask=0): whose memory was short is not said."""
+    SYSRQ = "sysrq"
+    """Someone, by hand (sysrq f): nothing ran out."""
+
+
 class Trigger(Struct, frozen=True, rename="camel", gc=False):
     """The process that asked for memory; it need not be the one that dies."""
 
@@ -102,6 +130,7 @@ class Trigger(Struct, frozen=True, rename="camel", gc=False):
     name: str
     order: int | None = None
     """It asked for 2^order pages at once."""
+    call: Call = Call.ALLOCATION
 
 
 class OOMAutopsy(Struct, frozen=True, rename="camel"):
@@ -114,7 +143,7 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """Which level ran out."""
     constraint: Constraint
     cgroup: str
-    """The cgroup that ran out; / is the machine."""
+    """The cgroup that ran out; / is the machine. Empty where nothing says which."""
     trigger: Trigger
     victims: tuple[AutopsyVictim, ...]
     chosen_pid: int | None
@@ -134,6 +163,10 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """What was behind it, the main cause first; none where the report lacks the figures."""
     saved_by: tuple[Saving, ...] = ()
     """What would have saved the victim, the smallest change first; each was tried."""
+    inside: InsideLimit | None = None
+    """The processes of the one pod, container or service whose limit was reached."""
+    old_rules: tuple[OldRule, ...] = ()
+    """In what this kernel's rule differs from today's."""
     tasks: int = 0
     """How many the table has."""
     ranking: tuple[AutopsyTask, ...] = ()
@@ -151,9 +184,11 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     pod: str = ""
     """namespace/name, where manifests or a snapshot know the uid."""
     container: str = ""
+    tree: tuple[MemoryBar, ...] = ()
+    """Who held the memory: what ran out, the victim's pod and container, processes. Parents first, largest first."""
 
 
-AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign
+AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign | UserspaceKill | ProgramFailure
 """What an autopsy lists, one kind after the other."""
 
 
@@ -168,15 +203,30 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     evictions_left_out: int = 0
     """Of very many the first ones, which are counted alone."""
     terminations: tuple[ContainerTermination, ...] = ()
-    """Containers that were killed, by the status of their pods."""
+    """Containers that were killed or stopped, by the status of their pods."""
+    exits: tuple[ContainerTermination, ...] = ()
+    """Containers that nobody killed: they crashed, or exited by themselves."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
+    userspace_kills: tuple[UserspaceKill, ...] = ()
+    """By systemd-oomd, earlyoom and the like, not by the kernel."""
+    userspace_kills_left_out: int = 0
+    """Of very many the last ones, which are counted alone."""
+    program_failures: tuple[ProgramFailure, ...] = ()
+    """Programs that ran out of memory of their own, such as Java's OutOfMemoryError."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
 
     def _listed(self) -> tuple[AutopsyItem, ...]:
-        return (*self.kills, *self.evictions, *self.terminations, *self.node_events)
+        return (
+            *self.kills,
+            *self.evictions,
+            *self.terminations,
+            *self.node_events,
+            *self.userspace_kills,
+            *self.program_failures,
+        )
 
 
 def assumed_by(kills: Iterable[OOMAutopsy], profile: Profile) -> tuple[Assumption, ...]:
@@ -194,12 +244,15 @@ class Examiner:
         self._most_shown = most_shown
         self.facts = facts
         self._dead: dict[tuple[str, int, str], None] = {}
+        self._peaks: dict[tuple[str, str], int] = {}
 
     def examine(self, report: OOMReport) -> OOMAutopsy:
         """Make the decision again."""
         page_kb = report.page_kb or _USUAL_PAGE_KB
+        report = constrained(report, page_kb)
         total = _total_pages(report, page_kb)
-        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in self._alive(report)]
+        alive = self._alive(report)
+        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in alive]
         # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
         candidates.sort(
             key=lambda candidate: (
@@ -232,14 +285,14 @@ class Examiner:
                 own,
                 max(1, lacking // node.page_bytes),
             )
-        shown = [_task(candidate, report, total) for candidate in candidates[: self._most_shown]]
+        shown = [_task(candidate, report, total, node.page_bytes) for candidate in candidates[: self._most_shown]]
         return OOMAutopsy(
             at=report.at,
             host=report.host,
             scope=place.level,
-            constraint=report.constraint or Constraint.NONE,
-            cgroup=report.oom_cgroup or ("" if report.constraint is Constraint.MEMCG else ROOT),
-            trigger=Trigger(report.trigger_pid, report.trigger, report.order),
+            constraint=report.constraint or Constraint.UNKNOWN,
+            cgroup="" if report.constraint is None else report.oom_cgroup or "",
+            trigger=Trigger(report.trigger_pid, report.trigger, report.order, _call(node)),
             victims=_victims(report, {candidate.process.pid: candidate for candidate in candidates}, total),
             chosen_pid=report.chosen,
             victim_cgroup=report.task_cgroup or "",
@@ -252,16 +305,30 @@ class Examiner:
             shortage=shortage,
             causes=tuple(causes_of(node, shortage, candidates, own)),
             saved_by=savings_of(node, shortage, decision),
+            inside=inside_of(node, candidates),
+            old_rules=old_rules(report.release),
             tasks=len(report.tasks),
             ranking=tuple(shown),
-            runner_up=None if runner_up is None else _task(runner_up, report, total),
+            runner_up=None if runner_up is None else _task(runner_up, report, total, node.page_bytes),
             margin_pages=None if runner_up is None or chosen is None else chosen.points - runner_up.points,
             group=report.group or "",
             kernel="" if report.release is None else "{}.{}".format(*report.release),
             pod_uid=dead_place.pod_uid,
             container_id=dead_place.container_id,
             qos_class=dead_place.qos_class,
+            tree=memory_tree(node, shortage, alive, self._most_shown, self._peak_bytes(report)),
         )
+
+    def _peak_bytes(self, report: OOMReport) -> int | None:
+        """Return the most that reports up to this one have seen in use by the cgroup that ran out."""
+        memory = report.counters.get("memory")
+        if memory is None or not report.oom_cgroup:
+            return None
+        key = report.host, report.oom_cgroup
+        peak = self._peaks[key] = max(self._peaks.pop(key, 0), memory.usage_kb * 1024)
+        while len(self._peaks) > _MOST_REMEMBERED:
+            del self._peaks[next(iter(self._peaks))]
+        return peak
 
     def _alive(self, report: OOMReport) -> list[Task]:
         """Return the tasks that earlier OOMs have not killed, and remember what this one kills."""
@@ -286,8 +353,12 @@ class _Verdict(Struct, frozen=True):
 
 def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | None, page_kb: int) -> _Verdict:
     """Compare the process that was chosen with the one that the rule chooses."""
+    if report.panic and not report.is_hopeless:
+        return _Verdict(True, Reason.PANIC)
     if report.chosen is None:
         return _hopeless(report, candidates) if report.is_hopeless else _Verdict(None, Reason.NO_VICTIM)
+    if report.is_old_rule:
+        return _Verdict(None, Reason.OLD_RULE)
     if report.is_allocating_task:
         asked = report.trigger_pid is None or report.chosen == report.trigger_pid
         return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
@@ -296,6 +367,8 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
     chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
+    if _is_origin(report):
+        return _Verdict(True, Reason.ORIGIN)
     if chosen.process.is_exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
     others = [candidate for candidate in candidates if not candidate.process.is_exempt and candidate is not chosen]
@@ -316,12 +389,26 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
 
 
+def _call(node: KilledNode) -> Call:
+    if node.is_by_hand:
+        return Call.SYSRQ
+    return Call.PAGE_FAULT if node.is_machine and node.report.gfp_mask == 0 else Call.ALLOCATION
+
+
+def _is_origin(report: OOMReport) -> bool:
+    """Whether the process that was chosen is one that is killed first: by its name, or by what it did as it asked."""
+    if Origin.SWAPOFF in {report.chosen_name, report.tasks[report.chosen or 0].name}:
+        return True
+    return report.circumstances.origin is not None and report.chosen == report.trigger_pid
+
+
 def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:
     """Say whether there was no process to kill."""
     if not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
     if any(not candidate.process.is_exempt for candidate in candidates):
-        return _Verdict(False, Reason.OTHER_IS_HIGHER)
+        # Those that earlier OOMs killed are in the table until they are gone, and are not chosen again.
+        return _Verdict(None, Reason.OTHER_IS_HIGHER)
     return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.NONE_KILLABLE)
 
 
@@ -339,7 +426,7 @@ def _swap_needed(
     low, high = total // 1000, (total + most) // 1000
     for other in others:
         points = chosen.process.oom_score_adj - other.process.oom_score_adj
-        lacking = other.used_pages - chosen.used_pages
+        lacking = _unscored(other, total) - _unscored(chosen, total)
         if points > 0:
             low = max(low, -(-lacking // points))
         elif points < 0:
@@ -347,6 +434,11 @@ def _swap_needed(
         elif lacking > 0:
             return None
     return low * 1000 - total if low <= high else None
+
+
+def _unscored(candidate: OOMCandidate, total: int) -> int:
+    """Return the badness without what oom_score_adj adds."""
+    return candidate.points - candidate.process.oom_score_adj * (total // 1000)
 
 
 def _swap_allowed(report: OOMReport, page_kb: int) -> int:
@@ -364,6 +456,8 @@ def _swap_allowed(report: OOMReport, page_kb: int) -> int:
 def _total_pages(report: OOMReport, page_kb: int) -> int | None:
     """Return what the kernel measures scores by; for a cgroup without swap (``_swap_needed``)."""
     swap = (report.swap_kb or 0) // page_kb
+    if report.constraint is None:
+        return None
     if report.constraint is Constraint.MEMCG:
         memory = report.counters.get("memory")
         return None if memory is None or memory.limit_kb is None else memory.limit_kb // page_kb
@@ -401,7 +495,7 @@ def _victims(report: OOMReport, candidates: dict[int, OOMCandidate], total: int 
     return tuple(found)
 
 
-def _task(each: OOMCandidate, report: OOMReport, total: int | None) -> AutopsyTask:
+def _task(each: OOMCandidate, report: OOMReport, total: int | None, page_bytes: int) -> AutopsyTask:
     process = each.process
     is_known = total is not None and not process.is_exempt
     return AutopsyTask(
@@ -412,4 +506,5 @@ def _task(each: OOMCandidate, report: OOMReport, total: int | None) -> AutopsyTa
         badness=each.points if is_known else None,
         used_pages=each.used_pages,
         adjustment_pages=each.adjustment_pages if is_known else None,
+        swap_bytes=None if report.tasks[process.pid].swap_pages is None else process.swap_pages * page_bytes,
     )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import parse_thresholds
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
@@ -17,6 +20,8 @@ from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ
 
 _BELOW_PODS = {CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER}
+_BY_HAND = -1
+_HIDDEN_SHARE = 8  # zones that are in no line, of the machine's memory: more than holes and firmware take
 _SANDBOX = COMPONENT_OOM_SCORE_ADJ["pod sandbox"]
 
 
@@ -34,7 +39,17 @@ class NodeFacts(Struct, frozen=True):
     profile: Profile = LATEST
 
 
+CONSTRAINED = {Constraint.CPUSET, Constraint.MEMORY_POLICY}
+"""What keeps a request to some of the memory nodes."""
 NOTHING_KNOWN = NodeFacts()
+
+
+def with_nodes(facts: NodeFacts, nodes: Iterable[Node]) -> NodeFacts:
+    """Return what is known with the sizes of more nodes."""
+    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
+    return replace(facts, memory_bytes={**facts.memory_bytes, **sizes}) if sizes else facts
+
+
 MOST_BYTES = 1 << 62
 """Of what is added up over the tasks of a table: nothing in a log is trusted, and JSON's integers end at 64 bits."""
 
@@ -76,7 +91,17 @@ class KilledNode(Struct, frozen=True):
     @property
     def is_machine(self) -> bool:
         """Whether the machine ran out, and not a cgroup."""
-        return self.report.constraint is not Constraint.MEMCG
+        return self.report.constraint not in {None, Constraint.MEMCG}
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the request was kept to some of the memory nodes."""
+        return self.report.constraint in CONSTRAINED
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether someone called the OOM killer (sysrq f): since 4.3 the order says so, before it the call trace."""
+        return self.report.order == _BY_HAND or self.report.circumstances.is_by_hand
 
     def is_pods(self, oom_score_adj: int) -> bool:
         """Whether a process belongs to a pod: the kubelet gives them scores that little else has."""
@@ -116,11 +141,11 @@ class KilledNode(Struct, frozen=True):
 
 def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:
     """Return a report with what is known of its machine."""
-    if report.oom_cgroup is None:
-        level = CgroupLevel.SYSTEM if report.constraint is Constraint.MEMCG else CgroupLevel.MACHINE
-        ran_out = CgroupPlace(level)
-    else:
-        ran_out = place_of(report.oom_cgroup)
+    ran_out = place_of(report.oom_cgroup or "")
+    if report.constraint is None:
+        ran_out = CgroupPlace(CgroupLevel.UNKNOWN)
+    elif report.constraint is Constraint.MEMCG and ran_out.level is CgroupLevel.MACHINE:
+        ran_out = CgroupPlace(CgroupLevel.CGROUP)
     victim = place_of(report.task_cgroup or "")
     is_kubernetes = (
         victim.level in _BELOW_PODS
@@ -128,6 +153,32 @@ def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode
         or any(task.oom_score_adj == _SANDBOX for task in report.tasks.values())
     )
     return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_kubernetes)
+
+
+def constrained(report: OOMReport, page_kb: int) -> OOMReport:
+    """Return a report with the constraint that its lines prove where none names it: kernels before 5.0 do not.
+
+    As ``constrained_alloc`` decides: a policy's nodes first, then those of the cpuset, and only where the machine has
+    others. A report lists the zones of the allowed nodes, and of all nodes the huge pages and how much RAM there is.
+    """
+    found = report.circumstances
+    if report.order == _BY_HAND or found.is_by_hand:
+        return replace(report, constraint=Constraint.NONE, oom_cgroup=ROOT)
+    if report.constraint is not Constraint.NONE or report.is_constraint_named or report.gfp_mask == 0:
+        return report
+    seen = found.nodes | {zone.node for zone in report.zones}
+    present = sum(zone.present_kb or 0 for zone in report.zones)
+    ram = (report.ram_pages or 0) * page_kb
+    is_hidden = bool(present) and ram - present > ram // _HIDDEN_SHARE
+
+    def leaves_out(nodes: frozenset[int] | None) -> bool:
+        return bool(nodes) and bool(seen) and (not seen <= (nodes or seen) or (is_hidden and seen == nodes))
+
+    if leaves_out(found.nodemask):
+        return replace(report, constraint=Constraint.MEMORY_POLICY, nodes=found.nodemask)
+    if found.cpuset not in {"", ROOT} and leaves_out(report.nodes):
+        return replace(report, constraint=Constraint.CPUSET)
+    return report
 
 
 def is_guaranteed(node: KilledNode, oom_score_adj: int) -> bool:
