@@ -110,6 +110,8 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
+            if is_first or not reader.is_settled:
+                beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
     yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
     yield from reader.end()
 
