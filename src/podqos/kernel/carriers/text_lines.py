@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
@@ -18,6 +19,7 @@ from podqos.kernel.carriers.wrapping import Physical, Wrapping
 MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
 _MOST_PREFIXES = 6
+_MOST_LATER = 20_000
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
@@ -65,10 +67,19 @@ class TextLines:
         self._columns = 0
         self._group: tuple[str, list[Line], Physical, Carried] | None = None
         self._at = ""
+        self._is_reversed = False
+        self._has_report = False
+        self._later: list[Read] = []
+        """What comes after the next line, where the newest is first."""
         self._is_marked = False
         """Whether lines have a prefix."""
         self._is_everywhere = False
         """Whether every line has, also one that continues another."""
+
+    @property
+    def holds_report(self) -> bool:
+        """Whether a report is held back whose first line has not come: the log has the newest line first."""
+        return self._has_report
 
     @property
     def is_waiting(self) -> bool:
@@ -81,7 +92,26 @@ class TextLines:
         return not self._is_learned or self._wrapping is not None
 
     def feed(self, line: Line) -> Iterator[Read]:
-        """Yield the messages that a line completes."""
+        """Yield the messages that a line completes, in the order in which they were logged."""
+        for read in self._fed(line):
+            if self._is_reversed:
+                yield from self._turned(read)
+            else:
+                yield read
+
+    def _turned(self, read: Read) -> Iterator[Read]:
+        kind = tokens.kind_of(read.text)
+        self._later.append(read)
+        self._has_report = self._has_report or bool(kind)
+        if kind == "I" or len(self._later) >= _MOST_LATER:
+            yield from self.end()
+
+    def end(self) -> Iterator[Read]:
+        """Yield what is held back because the newest line is first."""
+        later, self._later, self._has_report = self._later, [], False
+        yield from reversed(later)
+
+    def _fed(self, line: Line) -> Iterator[Read]:
         if self._is_learned:
             yield from self._pass(line)
             return
@@ -97,10 +127,15 @@ class TextLines:
 
     def flush(self) -> Iterator[Read]:
         """Yield what waits: no line follows soon, or those that do are far away in the file."""
-        if self._waiting:
-            yield from self._learn()
-        yield from self._end_group()
+        rest = [*(self._learn() if self._waiting else ()), *self._end_group()]
         self._is_passing = False
+        for read in rest:
+            if self._is_reversed:
+                yield from self._turned(read)
+            else:
+                yield read
+        if not self._has_report:
+            yield from self.end()
 
     # ---- learning --------------------------------------------------------------------------------------------------
 
@@ -115,6 +150,8 @@ class TextLines:
             self._suffix = _learned_suffix(texts)
         if any(map(tokens.has_hint, texts)):
             self._learn_wrapping(texts)
+            # The header of the table follows its rows, with no kill in between.
+            self._is_reversed = "RH" in "".join(tokens.kind_of(self._carried(text).text) for text in texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
             for line in lines:
@@ -307,8 +344,8 @@ def _learned_suffix(texts: list[str]) -> re.Pattern[str] | None:
     common = 0
     while len(ends) > _FEW and len({end[: common + 1] for end in ends}) == 1 and len(ends[0]) > common:
         common += 1
-    tail = ends[0][:common][::-1] if common else ""
-    return None if not tail or tail[0].isalnum() else _suffix(tail)
+    ending = ends[0][:common][::-1] if common else ""
+    return None if not ending or ending[0].isalnum() else _suffix(ending)
 
 
 def _suffix(tail: str) -> re.Pattern[str] | None:
@@ -329,3 +366,20 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
                 break
             best = pattern
     return best
+
+
+def separated(line: str) -> list[str]:
+    """Return the lines that were joined into one with no line end left: each begins with the prefix of the first."""
+    if not tokens.has_several(line):
+        return [line]
+    before = tokens.before_name(line)
+    start = tokens.start_of(line)
+    if before is not None and (start < 0 or len(before) < start):
+        start = len(before) - len(_name_in(before))
+    form = prefixes.learned(line[:start]) if start > 0 else None
+    if form is None:
+        return [line]
+    begins = [place.start() for place in form.pattern.finditer(line)]
+    if len(begins) < 2 or begins[0] > 0:
+        return [line]
+    return [line[begin:end] for begin, end in pairwise([*begins, len(line)])]

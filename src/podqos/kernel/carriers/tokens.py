@@ -8,6 +8,7 @@ Sources: Linux mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c, lib/dump_stack.c.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 _FARTHEST = 2048
 """A message that begins farther on in its line is not looked for."""
@@ -47,6 +48,7 @@ _START = re.compile(
 _REASON = "Memory cgroup out of memory: "
 _KILLS = ("Memory cgroup out of memory: Killed process", "Out of memory: Killed process")
 _SHORTEST = 3
+_SEVERAL = 2
 _TRACE = re.compile(r"\s{0,4}(?:\? |\[<[0-9a-f]{8,16}>\] |</?[A-Z]{3,4}>|[\w.]{2,80}\+0x[0-9a-f]{1,8}/0x)")
 _STATISTIC = re.compile(r"\s{0,4}[a-z_0-9]{3,40} \d{1,20}\s{0,4}$")
 _ROW_BEGINS = re.compile(r"\[\s{0,12}\d{1,10}\](?:\s{1,16}\d|\s*$)")
@@ -92,6 +94,18 @@ def start_of(line: str, begin: int = 0) -> int:
         if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):
             return start
     return -1
+
+
+def has_several(line: str) -> bool:
+    """Whether a line has the beginnings of several messages."""
+    return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL
+
+
+def kind_of(text: str) -> str:
+    """Return whether a message is of those whose order is certain: I(nvoked), H(eader), R(ow) or K(ill)."""
+    if text.startswith("["):
+        return "H" if _HEADER_BEGINS.match(text) else "R" if _ROW_BEGINS.match(text) else ""
+    return "I" if "invoked oom-killer:" in text else "K" if "Killed process" in text or "oom-kill:" in text else ""
 
 
 def is_start(text: str) -> bool:
