@@ -91,6 +91,11 @@ class Unwrapper:
     def feed(self, line: str) -> Iterator[Message]:
         """Yield the messages that a line completes."""
         line = line.rstrip("\r\n")
+        if self._table is None and not (self._is_printable or self._pretty.is_open) and len(line) < _SHORTEST_JOINED:
+            read = self._lines.quick(line)
+            if read is not None:
+                yield Message(read.text, read.at, read.host, is_marked=True)
+                return
         if line.startswith("__CURSOR="):
             yield from self._end_entry()
             yield from self._export(line[:MOST_CHARACTERS])

@@ -28,6 +28,8 @@ _FEW = 8
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
+_SPECIAL = re.compile(r"[\\&<^\t\x00-\x1f]|\[(?:0;|0?m)|#0")
+_PLAIN_ROW = re.compile(r"\[ {0,12}\d{1,10}\] {1,16}\d| ")
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
 
 
@@ -98,6 +100,23 @@ class TextLines:
                 yield from self._turned(read)
             else:
                 yield read
+
+    def quick(self, text: str) -> Read | None:
+        """Return the message of a plain line whose carrier is known; None for a line that needs a closer look."""
+        if not self._is_learned or self._wrapping is not None or self._is_reversed or self._suffix is not None:
+            return None
+        if not self._prefixes or _SPECIAL.search(text) or not text.isascii():
+            return None
+        carried = self._prefixes[0].taken_off(text)
+        if carried is None or not carried.text or "invoked oom-killer" in carried.text:
+            return None
+        first = carried.text[0]
+        if first in "[ \t" and not _PLAIN_ROW.match(carried.text):
+            return None
+        self._at = carried.at or self._at
+        return (
+            Read(carried.text.rstrip(), carried.at, carried.host, is_marked=True, fields=None) if carried.at else None
+        )
 
     def _turned(self, read: Read) -> Iterator[Read]:
         kind = tokens.kind_of(read.text)

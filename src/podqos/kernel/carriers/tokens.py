@@ -58,11 +58,6 @@ _CPUSET = re.compile(r"^(.{0,2048}?)\s?cpuset=\S{1,4096} mems_allowed=[\d,-]{1,2
 COMM = re.compile(
     r"(?:PID: \d{1,10} Comm: |Pid: \d{1,10}, comm: )(.{1,15}?)\s(?:Kdump: loaded |Kdump: |Not tainted|Tainted:|\d\.\d)"
 )
-_HINTS = (
-    *("oom-kill", "illed process", "ill process", "pid  ]", "[ pid ]", "out of memory", "kB, limit "),
-    *("memory values in pages", "oom_reaper:"),
-)
-
 _WHOLE_INVOKED = re.compile(r"invoked oom-killer: (?:\w{3,16}=[^,=]{1,600},\s{1,2}){1,5}\w{3,16}=[^,=\s]{1,80}$")
 _UID_ENDS = re.compile(r",uid=\d{1,10}$")
 _KILL = re.compile(
@@ -81,7 +76,17 @@ _MOST_ADJUSTMENT = 1000
 
 def has_hint(text: str) -> bool:
     """Whether a text may hold a line of the OOM killer's."""
-    return any(hint in text for hint in _HINTS)
+    return (
+        "oom-kill" in text
+        or "ill process" in text
+        or "illed process" in text
+        or "pid  ]" in text
+        or "[ pid ]" in text
+        or "out of memory" in text
+        or "kB, limit " in text
+        or "memory values in pages" in text
+        or "oom_reaper:" in text
+    )
 
 
 def start_of(line: str, begin: int = 0) -> int:
