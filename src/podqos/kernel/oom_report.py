@@ -42,7 +42,7 @@ BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 """What lines hold that follow a kill, soon after it."""
-_BEGINNINGS = ("oom-kill", "Killed process")
+_BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 
 _ASKED = re.compile(
     r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
@@ -71,7 +71,7 @@ _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
-_NAMED = re.compile(r"Killed process \d{1,10} \(.{0,20}\)$")
+_NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
@@ -367,6 +367,8 @@ class _HostLog:
 
     def _is_continued(self, held: Message, message: Message) -> bool:
         if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
+            return False
+        if not message.text.strip():
             return False
         text, columns = held.text, None if self._report is None else self._report.columns
         if text.startswith("["):
