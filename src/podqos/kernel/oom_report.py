@@ -24,8 +24,8 @@ from podqos.kernel.log_lines import Message
 from podqos.kernel.oom_circumstances import Circumstances, node_numbers
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_trace import Trace
+from podqos.kernel.task_table import MOST_TASKS, Task, read_row
 
-MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
 _MOST_JOINED = 4
@@ -35,7 +35,6 @@ _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
-_MOST_ADJUSTMENT = 1000
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
 BEGINNINGS = (b"oom-kill", b"Killed process")
@@ -73,9 +72,6 @@ _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
 _NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
-_INTEGER = re.compile(r"-?[0-9]{1,12}")
-_NEEDED = {"uid", "rss", "oom_score_adj"}
-_RSS_PARTS = {"rss_anon", "rss_file", "rss_shmem"}
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
@@ -128,22 +124,6 @@ class Constraint(StrEnum):
     MEMORY_POLICY = "memoryPolicy"
     UNKNOWN = "unknown"
     """No line says whether a cgroup ran out or the machine."""
-
-
-class Task(Struct, frozen=True, gc=False):
-    """A row of the task table; amounts in pages, None where its form has no such column."""
-
-    pid: int
-    uid: int
-    rss_pages: int
-    oom_score_adj: int
-    name: str
-    swap_pages: int | None = None
-    page_table_pages: int | None = None
-    page_table_bytes: int | None = None
-    total_vm_pages: int = 0
-    rss_parts_pages: tuple[int, int, int] | None = None
-    """anon, file and shmem, where the table has them: since 6.9."""
 
 
 class Victim(Struct, gc=False):
@@ -865,27 +845,9 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
         return
     if report.is_old_rule:
         return
-    fields = row[2].split(None, len(columns))
-    values = fields[: len(columns)]
-    if len(values) < len(columns) or not all(map(_INTEGER.fullmatch, values)):
+    pid = int(row[1])
+    task = read_row(columns, pid, row[2])
+    if task is None:
         report.is_cut = True
-        return
-    numbers = dict(zip(columns, map(int, values), strict=True))
-    if not numbers.keys() >= _NEEDED or abs(numbers["oom_score_adj"]) > _MOST_ADJUSTMENT:
-        report.is_cut = True
-        return
-    pid, tables = int(row[1]), numbers.get("nr_ptes")
-    report.tasks[pid] = Task(
-        pid=pid,
-        uid=numbers["uid"],
-        rss_pages=numbers["rss"],
-        oom_score_adj=numbers["oom_score_adj"],
-        name=fields[-1].strip() if len(fields) > len(columns) else "",
-        swap_pages=numbers.get("swapents"),
-        page_table_pages=None if tables is None else tables + numbers.get("nr_pmds", 0),
-        page_table_bytes=numbers.get("pgtables_bytes"),
-        total_vm_pages=numbers.get("total_vm", 0),
-        rss_parts_pages=(numbers["rss_anon"], numbers["rss_file"], numbers["rss_shmem"])
-        if numbers.keys() >= _RSS_PARTS
-        else None,
-    )
+    else:
+        report.tasks[pid] = task
