@@ -630,7 +630,6 @@ def _is_filtered(report: OOMReport) -> bool:
         or report.ram_pages is not None
         or report.statistics is not None
         or report.task_cgroup is not None
-        or report.trace.has_oom
     )
     return bool(report.gfp_mask is not None and not has_context)
 
