@@ -93,6 +93,8 @@ def test_the_task_that_was_killed_and_the_limit_may_be_in_two_lines():
         ("kmem: usage 0kB, limit 9007199254740988kB, failcnt 0", Constraint.MEMCG, None),
         ("Memory cgroup out of memory: Kill process 7 (x) score 990 or sacrifice child", Constraint.MEMCG, None),
         ("Out of memory: Kill process 7 (x) score 990 or sacrifice child", Constraint.NONE, "/"),
+        ("Out of memory: Kill process 7 (x) score", Constraint.NONE, "/"),
+        ("Out of memory: Kill process 7 (x)", Constraint.NONE, "/"),
         ("Killed process 7 (x) total-vm:8kB, anon-rss:4kB, file-rss:0kB", None, None),
         ("oom_reaper: reaped process 7 (x), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB", None, None),
         ("Out of memory and no killable processes...", None, None),

@@ -23,7 +23,9 @@ _ORDER = re.compile(r"order=(-?\d{1,3})")
 _GFP = re.compile(r"gfp_mask=0x([0-9a-f]{1,8})")
 _QUOTES = tuple("\"'`“‘«*%")
 _MESSAGE = r"(?:(Memory cgroup out of memory|[Oo]ut of [Mm]emory[^:]{0,64}|No available memory[^:]{0,32}): )?"
-_CHOSEN = re.compile(_MESSAGE + r"([Kk])ill process (\d{1,10}) \((.{0,64}?)\)(?: with)? score (\d{1,18})(.*)")
+_CHOSEN = re.compile(
+    _MESSAGE + r"([Kk])ill process (\d{1,10}) \((.{0,64}?)\)(?: {0,2}$|(?: with)? score(?: (\d{1,18})(.*)|$))"
+)
 _KILLED = re.compile(_MESSAGE + r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)")
 _NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
 _AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]{1,4}(?:tot|vsz|anon-|file-|UID|oom_)")
@@ -53,6 +55,7 @@ class KillLine(Struct, frozen=True, gc=False):
     is_done: bool
     """Whether it is killed; else chosen, and a child may die in its place."""
     score: int | None
+    """None where the line ends before it."""
     rest: str
     is_old_rule: bool
     """Whether only kernels before 2.6.36 write it, which compare processes by another badness."""
@@ -85,11 +88,9 @@ def kill_line(text: str, *, is_marked: bool) -> KillLine | None:
     if "ill" not in text:
         return None
     if line := _CHOSEN.match(text):
-        message, rest = line[1] or "", line[6]
+        message, rest, score = line[1] or "", line[6] or "", None if line[5] is None else int(line[5])
         is_old = line[2] == "k" or any(words in rest for words in _OLD_CHOICE) or _is_old_message(message)
-        return KillLine(
-            int(line[3]), line[4], message, is_done=False, score=int(line[5]), rest=rest, is_old_rule=is_old
-        )
+        return KillLine(int(line[3]), line[4], message, is_done=False, score=score, rest=rest, is_old_rule=is_old)
     if line := _KILLED.match(text):
         message, rest = line[1] or "", line[4]
         if not _AFTER_KILLED.match(rest):

@@ -587,7 +587,7 @@ def _constraint_of(message: str) -> Constraint | None:
 
 def _complete(report: OOMReport) -> None:
     """Fill in what the lines of the kill would have said, where others say it too."""
-    if not report.victims and report.chosen is not None and report.score is None:
+    if not report.victims and report.chosen is not None and report.is_constraint_named and report.score is None:
         # Of the summary: no child dies in its place any more.
         report.victims[report.chosen] = Victim(report.chosen, report.chosen_name)
     if report.constraint is None and not report.is_mixed:
