@@ -101,11 +101,13 @@ def test_the_task_that_was_killed_and_the_limit_may_be_in_two_lines():
         ("Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled", Constraint.NONE, "/"),
         ("Kernel panic - not syncing: Out of memory: compulsory panic_on_oom is enabled", None, None),
         ("Kernel panic - not syncing: System is deadlocked on memory", Constraint.NONE, "/"),
+        ("Kernel panic - not syncing: Out of memory and no killable processes...", Constraint.NONE, "/"),
+        ("Kernel panic - not syncing: out of memory(memcg). panic_on_oom is selected.", Constraint.MEMCG, None),
         ("a invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0", None, None),
     ],
 )  # fmt: skip
 def test_one_line_that_is_left_is_an_oom_and_proves_no_more_than_it_says(line, constraint, cgroup_path):
-    for carried in (line, CARRIERS["dmesg"](line)):
+    for carried in (line, f"> {line}", *(CARRIERS[name](line) for name in ("dmesg", "syslog", "kmsg"))):
         report = only([carried])
         assert (report.constraint, report.oom_cgroup) == (constraint, cgroup_path)
 

@@ -113,6 +113,7 @@ _MEMORY_INFO_ALONE = (3, 9)
 _MOST_BETWEEN = 200
 """Lines of others until what has begun without its first line is no report."""
 _MOST_RECENT = 1024
+_NOTHING_ELSE = Circumstances()
 
 
 class Constraint(StrEnum):
@@ -494,8 +495,6 @@ class _HostLog:
                 # Two reports at once, line by line: what is neither's for certain is no one's.
                 _mix(report)
                 _mix(self._waiting)
-            if not self._is_other_dump:
-                report.circumstances.read(text)
             _read(report, text, is_other=self._is_other_dump)
         else:
             yield from self._candidates(message)
@@ -504,16 +503,15 @@ class _HostLog:
         """Read a line that may be of a report whose first line is missing."""
         candidate = self._candidate or self._blank
         is_other = self._is_other_dump and not message.text.startswith(_OF_OOMS_ALONE)
-        if self._candidate is not None and not is_other:
-            candidate.circumstances.read(message.text)
         if is_other or not _read(candidate, message.text, is_other=self._is_other_dump):
             self._between += 1
             if self._between > _MOST_BETWEEN:
                 self._candidate = None
+            if self._blank.circumstances != _NOTHING_ELSE:
+                self._blank = OOMReport()
             return
         if self._candidate is None:
             candidate.at, candidate.host = message.at, message.host
-            candidate.circumstances.read(message.text)
             self._candidate, self._blank = candidate, OOMReport()
         self._between = 0
         if _is_oom(candidate):
@@ -724,6 +722,8 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
         if report.columns is not None and (row := _ROW.match(text)):
             _read_row(report, row)
             return True
+    if not is_other:
+        report.circumstances.read(text)
     if counter := _COUNTER.match(text):
         limit = int(counter[3])
         failures = None if counter[4] is None else int(counter[4])
