@@ -108,8 +108,8 @@ def _users(cause: AutopsyCause, who: str, held: str) -> str:
 def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
     """Return what filled a limit, and which processes are the largest."""
     parts = [] if kill.shortage is None else list(_filling(kill.shortage))
-    by = " + ".join(parts) if parts else held
-    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit of {limit}: {by}"
+    by = f": {' + '.join(parts)}" if parts else "" if held == limit else f": {held} in use"
+    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit of {limit}{by}"
     inside = kill.inside
     if inside is None or not inside.largest:
         return words
