@@ -61,7 +61,7 @@ def test_inside_a_pod_only_its_limit_saves_and_no_request_class_or_priority(told
     text, kill = told(container(APP, sidecar, at=at))
     (saving,) = kill["savedBy"]
     assert (saving["change"], saving["advisedBytes"], saving["instead"]) == ("limit", 121 * MI, None)
-    assert "memory limit of 121Mi: 20 % above what was in memory, unless something leaks" in text
+    assert re.search(r"memory limit (of the pod .*)?of 121Mi: 20 % above what was in memory, unless something", text)
     assert "no request, QoS class or priority would have helped" in text
     assert "would have died instead" not in text
 
@@ -113,6 +113,23 @@ def test_swap_is_told_with_its_share_of_what_a_process_uses(told):
     assert re.search(r"NAME +PID +BADNESS +USED +SWAP +ADJ\n +app +41 +[\d,]+ +97.8Mi +19.5Mi +990", text)
     assert kill["ranking"][0]["swapBytes"] == 5_000 * 4096
     assert "SWAP" not in told(container(APP))[0]
+
+
+def test_a_limit_whose_figures_are_missing_is_still_the_cause(told):
+    lines = [line for line in container(APP, HELPER) if not line.startswith(("memory:", "swap:", "anon", "file"))]
+    text, kill = told(lines)
+    assert "the container reached its own limit; largest processes: app (pid 41) 78.1Mi and helper" in text
+    assert (kill["shortage"], kill["savedBy"]) == (None, [])
+
+
+def test_the_counter_that_was_full_is_the_limit_to_raise(told):
+    full = f"memory: usage 81920kB, limit {FULL}kB, failcnt 0"
+    swapped = "memory+swap: usage 153600kB, limit 153600kB, failcnt 7"
+    lines = [line for line in container(APP) if not line.startswith("swap:")]
+    at = next(at for at, line in enumerate(lines) if line.startswith("memory:"))
+    text, kill = told([*lines[:at], full, swapped, *lines[at + 1 :]])
+    assert "a memory+swap limit of 181Mi: 20 % above" in text
+    assert (kill["shortage"]["swapUsageBytes"], kill["shortage"]["swapLimitBytes"]) == (70 * MI, 70 * MI)
 
 
 def test_a_cgroup_that_was_not_full_any_more_gets_no_higher_limit(told):

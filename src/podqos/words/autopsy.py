@@ -109,7 +109,8 @@ def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
     """Return what filled a limit, and which processes are the largest."""
     parts = [] if kill.shortage is None else list(_filling(kill.shortage))
     by = f": {' + '.join(parts)}" if parts else "" if held == limit else f": {held} in use"
-    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit of {limit}{by}"
+    of = f" of {limit}" if limit else ""
+    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit{of}{by}"
     inside = kill.inside
     if inside is None or not inside.largest:
         return words
@@ -235,7 +236,9 @@ def _larger_words(change: SavedBy, advised: str, kill: OOMAutopsy) -> str:
     if change is SavedBy.NODE_SIZE:
         what = "for pods, by a larger node or smaller reservations" if kill.scope is CgroupLevel.KUBEPODS else ""
         return f"{advised} of memory {what or 'in the machine'}: {margin}"
+    whose = f"a {kill.shortage.counter if kill.shortage is not None else 'memory'} limit"
     if kill.scope not in _WHOSE:
-        return f"a limit of {advised}: {margin}"
-    whose = "a memory limit" if kill.scope is CgroupLevel.CONTAINER else "a pod memory limit"
+        return f"{whose} of {advised}: {margin}"
+    if kill.scope is CgroupLevel.POD:
+        whose = f"{whose} of the pod (its containers' limits together)"
     return f"{whose} of {advised}: {margin}; no request, QoS class or priority would have helped"

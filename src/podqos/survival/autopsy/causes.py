@@ -92,8 +92,10 @@ def causes_of(
     parts = [] if shortage is None else list(_part_causes(node, shortage))
     main = [cause for is_main, cause in parts if is_main]
     yield from main
-    if node.ran_out.level in OWN_LIMIT:
-        if shortage is not None and shortage.kind is ShortageKind.LIMIT:
+    if not node.is_machine and node.ran_out.level in OWN_LIMIT:
+        if shortage is None and node.ran_out.level is not CgroupLevel.CGROUP:
+            yield AutopsyCause(Cause.OWN_LIMIT)  # which the report names, and no figure of it
+        elif shortage is not None and shortage.kind is ShortageKind.LIMIT:
             # The kubelet can enforce a reservation as the limit of a cgroup beside pods.
             is_reserved = node.ran_out.level is CgroupLevel.SYSTEM and shortage.limit_bytes in (node.reservations or ())
             cause = Cause.SYSTEM_DAEMONS if is_reserved else Cause.OWN_LIMIT
@@ -173,13 +175,24 @@ def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Col
     )
     asked = [found for found in above if found[1].process.pid == node.report.trigger_pid]
     bursts = [found for found in asked if found[1].process.rss_pages > victim_pages]
-    found = [(amount, candidate) for amount, candidate in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
+    found = [
+        (amount, candidate)
+        for amount, candidate in dict.fromkeys([*bursts, *above[:1]])
+        if amount > 0 and _is_cause(node, candidate, basis)
+    ]
     for amount, candidate in found:
         used = candidate.process.rss_pages * node.page_bytes
         yield _use(node, candidate, own, None if capacity is None else used - amount, is_above=True)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
-        yield _use(node, max(candidates, key=lambda candidate: candidate.process.rss_pages), own)
+        largest = max(candidates, key=lambda candidate: candidate.process.rss_pages)
+        if _is_cause(node, largest, basis):
+            yield _use(node, largest, own)
+
+
+def _is_cause(node: KilledNode, candidate: OOMCandidate, basis_bytes: int) -> bool:
+    """Whether a process uses enough to be one."""
+    return candidate.process.rss_pages * node.page_bytes * _LEAST_SHARE >= basis_bytes
 
 
 def _program_cause(
