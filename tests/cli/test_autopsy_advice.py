@@ -248,6 +248,14 @@ def test_a_kill_by_hand_is_not_a_shortage(told, is_old):
     assert (kill["trigger"]["call"], kill["savedBy"]) == ("sysrq", [])
 
 
+def test_a_kill_by_hand_is_the_one_after_the_line_that_says_so(told):
+    rows = ((101, 1000, 90_000, 200, 0, 0, "small"), (102, 1000, 150_000, 300, 0, 0, "java"))
+    first = [line for line in machine(rows) if "Killed" not in line]
+    text, kill = told([*first, "sysrq: SysRq : Manual OOM execution", *machine(rows, kill=killed(102, "java"))])
+    assert kill["trigger"]["call"] == "allocation"
+    assert text.count("Someone triggered the OOM killer by hand") == 1
+
+
 def test_a_page_fault_that_failed_does_not_say_that_the_machine_ran_out(told):
     lines = [line.replace("gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP)", "gfp_mask=0x0()") for line in machine()]
     text, kill = told(lines)
