@@ -181,6 +181,7 @@ def test_huge_pages_are_a_cause_with_what_nobody_uses_of_them(told):
     text, kill = told(lines)
     assert "huge pages hold 600Mi of 1Gi, 560Mi of it unused; only programs that ask for huge pages can" in text
     assert kill["causes"][0]["cause"] == "HugePages"
+    assert "setting aside 40Mi for huge pages: the rest was not in use" in text
     assert "Unaccounted" not in {each["cause"] for each in kill["causes"]}
 
 
@@ -226,7 +227,9 @@ def test_swapoff_is_killed_first_whatever_its_badness(told):
     rows = [(101, 1000, 90_000, 200, 0, 0, "java"), (102, 0, 20, 2, 0, 0, "swapoff")]
     text, kill = told(machine(rows, kill=killed(102, "swapoff", 20)))
     assert (kill["followsRule"], kill["reason"]) == (True, "Origin")
-    assert "it was turning off swap or KSM, which fills memory" in text
+    assert "the kernel kills first what turns off swap or KSM" in text
+    assert "swapoff (pid 102) was turning off swap, and what was swapped out did not fit into memory" in text
+    assert [each["cause"] for each in kill["causes"]] == ["SwapOff"]
 
 
 @pytest.mark.parametrize(("asked", "reason"), [(102, "Origin"), (101, "OtherIsHigher")])
@@ -234,7 +237,9 @@ def test_who_turns_off_ksm_is_killed_first_by_its_call_trace(told, asked, reason
     rows = [(101, 1000, 90_000, 200, 0, 0, "java"), (102, 0, 20, 2, 0, 0, "bash")]
     lines = [line.replace("PID: 77", f"PID: {asked}") for line in machine(rows, kill=killed(102, "bash", 20))]
     lines[4:4] = [" unmerge_and_remove_all_rmap_items+0x2a/0x110"]
-    assert told(lines)[1]["reason"] == reason
+    kill = told(lines)[1]
+    assert kill["reason"] == reason
+    assert ("KSMOff" in {each["cause"] for each in kill["causes"]}) is (reason == "Origin")
 
 
 @pytest.mark.parametrize("is_old", [False, True])

@@ -80,6 +80,10 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
             growth = cause.growth_bytes_per_second
             faster = "" if growth is None else f" at more than {amount(growth)}/s"
             return f"memory ran out{faster}, before the kubelet's next check after its threshold of {against}"
+        case Cause.SWAPOFF:
+            return f"{who} was turning off swap, and what was swapped out did not fit into memory"
+        case Cause.KSM_OFF:
+            return f"{who} was turning off KSM, and the pages that had been merged did not fit into memory"
         case Cause.ELSEWHERE:
             return elsewhere_words(kill.shortage) if kill.shortage is not None else ""
         case _:
@@ -216,6 +220,8 @@ def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
         as_class = f", which makes it {saving.qos_class}" if saving.qos_class is not None else ""
         enough = f"oom_score_adj {saving.oom_score_adj} or less"
         words = f"{known} ({enough}){as_class}"
+    elif saving.change is SavedBy.HUGE_PAGES:
+        words = f"setting aside {advised or 'nothing'} for huge pages: the rest was not in use"
     elif saving.change in {SavedBy.LIMIT, SavedBy.NODE_SIZE}:
         words = _larger_words(saving.change, advised, kill) if advised else ""
     else:

@@ -8,10 +8,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.kernel.oom import OOMCandidate
+from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, chosen_name, origin_of
 from podqos.survival.autopsy.inside import OWN_LIMIT
 from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind, free_bytes
 from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second
@@ -44,6 +45,10 @@ class Cause(StrEnum):
     """Slab, page tables, stacks of the kernel."""
     THRESHOLD = "ThresholdTooLow"
     """The kubelet's threshold was crossed, and memory ran out before its next pass: the race."""
+    SWAPOFF = "SwapOff"
+    """The victim was turning off swap: what was there came back into memory."""
+    KSM_OFF = "KSMOff"
+    """The victim was turning off KSM: equal pages that had been merged became many again."""
     HUGE_PAGES = "HugePages"
     """Memory set aside for huge pages, used or not: nothing else can have it."""
     UNLISTED = "NotInTable"
@@ -52,6 +57,9 @@ class Cause(StrEnum):
     """Memory that no figure of the report accounts for: drivers, a balloon."""
     ELSEWHERE = "MemoryElsewhere"
     """There was memory, and it was of no use (``Shortage.kind`` says why)."""
+
+
+_ORIGINS = {Origin.SWAPOFF: Cause.SWAPOFF, Origin.KSM: Cause.KSM_OFF}
 
 
 class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
@@ -89,6 +97,8 @@ def causes_of(
     if shortage is not None and shortage.kind in OF_NO_USE:
         free = shortage.free_elsewhere_bytes or shortage.usage_bytes
         yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)
+    if origin := origin_of(node.report):
+        yield AutopsyCause(_ORIGINS[origin], pid=node.report.chosen, name=chosen_name(node.report))
     parts = [] if shortage is None else list(_part_causes(node, shortage))
     main = [cause for is_main, cause in parts if is_main]
     yield from main
@@ -100,7 +110,7 @@ def causes_of(
             is_reserved = node.ran_out.level is CgroupLevel.SYSTEM and shortage.limit_bytes in (node.reservations or ())
             cause = Cause.SYSTEM_DAEMONS if is_reserved else Cause.OWN_LIMIT
             yield AutopsyCause(cause, shortage.usage_bytes, shortage.limit_bytes)
-    elif shortage is None or shortage.kind in _BY_USE:
+    elif origin is None and (shortage is None or shortage.kind in _BY_USE):
         yield from _owner_causes(node, candidates, own)
     yield from (cause for is_main, cause in parts if not is_main)
     if shortage is not None:
