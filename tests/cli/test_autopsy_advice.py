@@ -230,6 +230,8 @@ def test_swapoff_is_killed_first_whatever_its_badness(told):
     assert "the kernel kills first what turns off swap or KSM" in text
     assert "swapoff (pid 102) was turning off swap, and what was swapped out did not fit into memory" in text
     assert [each["cause"] for each in kill["causes"]] == ["SwapOff"]
+    alone = told(["swapoff invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0", killed(102, "swapoff", 20)])[1]
+    assert alone["reason"] == "Origin", "whatever the table would say"
 
 
 @pytest.mark.parametrize(("asked", "reason"), [(102, "Origin"), (101, "OtherIsHigher")])

@@ -361,13 +361,13 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
     if report.is_allocating_task:
         asked = report.trigger_pid is None or report.chosen == report.trigger_pid
         return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
+    if origin_of(report) is not None:
+        return _Verdict(True, Reason.ORIGIN)
     if report.columns is None or not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
     chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
-    if origin_of(report) is not None:
-        return _Verdict(True, Reason.ORIGIN)
     if chosen.process.is_exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
     others = [candidate for candidate in candidates if not candidate.process.is_exempt and candidate is not chosen]
