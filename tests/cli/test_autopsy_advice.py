@@ -51,7 +51,7 @@ def test_what_filled_a_pods_own_limit_is_told_with_the_largest_processes(told, a
     text, kill = told(container(APP, HELPER, at=at))
     expected = f"{whose} reached its own limit of 100Mi: anon 90Mi + page cache 4Mi + tmpfs and shared memory 2Mi"
     assert f"{expected} + kernel 2Mi; largest processes: app (pid 41) 78.1Mi and helper (pid 42) 11.7Mi" in text
-    assert "memory 100Mi of 100Mi, limit met 12 times so far" in text
+    assert "memory 100Mi of 100Mi, peak at the limit, met 12 times so far" in text
     assert [each["rssBytes"] for each in kill["inside"]["largest"]] == [20_000 * 4096, 3_000 * 4096]
 
 

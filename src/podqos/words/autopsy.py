@@ -189,7 +189,7 @@ def shortage_words(kill: OOMAutopsy) -> str:
             # Every zone lacks something: what is free is kept, by more than the watermarks.
             return f"{used} free{among}, all of it in the kernel's reserves{lacking}"
         return f"{used} free{among}; the kernel keeps {limit}{lacking}"
-    met = f", limit met {counted(found.failures, 'time')} so far" if found.failures else ""
+    met = f", peak at the limit, met {counted(found.failures, 'time')} so far" if found.failures else ""
     return f"{where}: {found.counter} {used} of {limit}{lacking}{met}".removeprefix(": ")
 
 
