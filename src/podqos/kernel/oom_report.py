@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
-from podqos.kernel.oom_circumstances import Circumstances, node_numbers
+from podqos.kernel.oom_circumstances import BY_HAND, Circumstances, node_numbers
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_trace import Trace
 from podqos.kernel.task_table import MOST_TASKS, Task, read_row
@@ -97,6 +97,7 @@ _OPENERS = (
     "oom_reaper",
     "stats for /",
     "deadlocked on memory",
+    BY_HAND,
     "page allocation ",
     "vmalloc",
     "Show Memory",
@@ -313,6 +314,8 @@ class _HostLog:
         """For the next candidate."""
         self._between = 0
         self._is_other_dump = False
+        self._is_by_hand = False
+        """Whether the next OOM is asked for by someone."""
         self._reaped: dict[int, None] = {}
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
@@ -398,6 +401,7 @@ class _HostLog:
             has_flag_names=line.has_flag_names,
         )
         begun.circumstances.read(message.text)
+        begun.circumstances.is_by_hand, self._is_by_hand = self._is_by_hand, False
         if not line.is_certain:
             self._candidate, self._between = begun, 0
             return
@@ -490,6 +494,8 @@ class _HostLog:
         text, report = message.text, self._report
         if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
             self._is_other_dump, self._candidate = True, None
+        elif BY_HAND in text:
+            self._is_by_hand = True
         elif report is not None and not report.victims:
             if self._waiting is not None and _is_repeated(report, text):
                 # Two reports at once, line by line: what is neither's for certain is no one's.
