@@ -246,7 +246,7 @@ def test_a_table_of_pods_tells_who_was_killed_and_who_was_evicted(autopsy, carri
     (killed,), (evicted,) = found["terminations"], found["evictions"]
     assert killed == {
         "pod": "shop/web-7d9", "container": "", "cause": "KernelUnreported", "node": "worker-3", "reason": "OOMKilled",
-        "restarts": 5,
+        "restarts": 5, "isLimitUnknown": True,
     }  # fmt: skip
     assert (evicted["pod"], evicted["node"], evicted["cause"], evicted["reason"]) == (
         "shop/db-0", "worker-1", "Unknown", "NoMessage",
@@ -479,6 +479,29 @@ def test_a_part_of_a_status_is_the_end_of_an_unnamed_pods_container(autopsy, tex
     assert (killed["pod"], killed["container"], killed["reason"], killed["exitCode"]) == ("", "app", "OOMKilled", 137)
 
 
+def test_a_watched_table_keeps_what_it_showed_before(autopsy):
+    rows = ["1/1 Running 0 5s", "0/1 OOMKilled 0 9s", "0/1 CrashLoopBackOff 1 (2s ago) 11s", "1/1 Running 2 (3s ago) 28s"]
+    (killed,) = autopsy("".join(f"web-0   {row}\n" for row in rows))["terminations"]
+    assert (killed["pod"], killed["reason"], killed["restarts"], killed["isPrevious"]) == ("web-0", "OOMKilled", 2, True)
+
+
+@pytest.mark.parametrize("text", [f"Message:  {LOW}", LOW, f"Reason:  Evicted\nMessage:  {LOW}"])
+def test_the_command_names_the_pod_that_the_rest_leaves_out(autopsy, text):
+    (eviction,) = autopsy(f"**#kubectl  -nshop describe pods db-0\n{text}\n")["evictions"]
+    assert (eviction["pod"], eviction["available"]) == ("shop/db-0", 52 << 20)
+
+
+def test_a_failed_probe_is_told_from_events_alone(autopsy):
+    text = "2m   Normal   Killing   pod/web-0   Container app failed liveness probe, will be restarted\n"
+    (stopped,) = autopsy(text)["terminations"]
+    assert (stopped["pod"], stopped["container"], stopped["cause"]) == ("web-0", "app", "Probe")
+
+
+def test_a_limit_that_is_not_in_the_text_is_unknown(autopsy):
+    cut = POD[: POD.index("    Limits:")]
+    assert [each["isLimitUnknown"] for each in autopsy(cut)["terminations"]] == [True]
+
+
 def test_a_message_that_is_broken_inside_of_a_word_is_read_whole(autopsy):
     text = EVICTED.replace("which", "").replace("request is 1Gi, has", "req\nuest is 1Gi, has", 1)
     (eviction,) = autopsy(text[: text.index("Events:")])["evictions"]
@@ -496,7 +519,7 @@ STATUS = {"name": "app", "restartCount": 3, "lastState": {"terminated": ENDED}, 
 def test_what_jq_cuts_out_of_a_status_is_the_end_of_a_container(autopsy, value, indent):
     (killed,) = autopsy(f"$ kubectl get pod x -o json | jq .x\n{json.dumps(value, indent=indent)}\n")["terminations"]
     assert (killed["pod"], killed["reason"], killed["exitCode"], killed["at"]) == (
-        "", "OOMKilled", 137, "2026-11-18T08:00:00Z",
+        "x", "OOMKilled", 137, "2026-11-18T08:00:00Z",
     )  # fmt: skip
 
 

@@ -240,7 +240,8 @@ def termination_words(each: ContainerTermination) -> str:
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
     container = f"container {each.container}" if each.container else "a container"
-    return f"{each.pod or _A_POD}, {container}: {words} ({', '.join(filter(None, details))})"
+    told = ", ".join(filter(None, details))
+    return f"{each.pod or _A_POD}, {container}: {words}" + (f" ({told})" if told else "")
 
 
 _SIGNS = {

@@ -61,6 +61,10 @@ _COMMAND = re.compile(
 _VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
 _VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
 _NAMESPACE = re.compile(r"(?:^|\s)(?:-n|--namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
+_POD = re.compile(
+    r"(?:describe|get)\s{1,4}(?:-\S{1,80}\s{1,4}(?:[a-z0-9-]{1,63}\s{1,4})?){0,3}(?:pods?|po)(?:/|\s{1,4})"
+    r"([a-z0-9][a-z0-9.-]{0,252})(?=\s{1,8}[-|>]|\s{0,8}$|\s{1,8}&)"
+)
 _DATE = "%a, %d %b %Y %H:%M:%S %z"
 
 
@@ -74,6 +78,8 @@ class Line(Struct, frozen=True, gc=False):
     """What was pasted before it does not go on after it: the fence of a block, or a command."""
     namespace: str | None = None
     """Of a command: the namespace it names, empty where it names none."""
+    pod: str = ""
+    """Of a command: the one pod that it names."""
 
 
 def may_be_kubectl(head: bytes) -> bool:
@@ -135,8 +141,9 @@ def cleaned(raw: str) -> Line:
         return Line(stripped, indent, is_break=True)
     named = _command(stripped)
     if named is not None:
-        found = _NAMESPACE.search(named)
-        return Line(stripped, indent, is_break=True, namespace="" if found is None else found[1])
+        found, pod = _NAMESPACE.search(named), _POD.search(named)
+        namespace = "" if found is None else found[1]
+        return Line(stripped, indent, is_break=True, namespace=namespace, pod="" if pod is None else pod[1])
     return Line(stripped, indent)
 
 

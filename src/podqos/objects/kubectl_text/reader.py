@@ -54,7 +54,8 @@ class _Reader:
         self._pod: PodDescription | None = None
         self._node: NodeDescription | None = None
         self._columns: Columns | None = None
-        self._namespace = ""
+        self._namespace = self._named = ""
+        """What the command names."""
         self._of_pod: list[Event] = []
         self._tried = 0
 
@@ -72,7 +73,7 @@ class _Reader:
         line = self._lines[place]
         if line.is_break:
             self._end()
-            self._namespace = line.namespace or ""
+            self._namespace, self._named = line.namespace or "", line.pod
             return place + 1
         if not line.text:
             self._columns = None
@@ -91,9 +92,14 @@ class _Reader:
                     return after
             pod, after = terminated_fragment(self._lines, place)
             if pod is not None:
-                self._add_pod(pod)
+                metadata = replace(pod.metadata, name=self._named, namespace=self._namespace if self._named else "")
+                self._add_pod(replace(pod, metadata=metadata))
                 return after
             message, after = bare_message(self._lines, place)
+            if message and self._named:
+                about = ObjectReference("Pod", self._namespace, self._named)
+                self.events.append(Event(reason="Evicted", message=message, involved_object=about))
+                return after
             if message:
                 self.messages.append(message)
                 return after
@@ -137,7 +143,7 @@ class _Reader:
             return False
         where = self._place(line, place)
         # Indented as a container's fields are, it is below the sections.
-        self._pod = PodDescription("", Place(0, where.is_flat) if is_state else where, self._namespace)
+        self._pod = PodDescription(self._named, Place(0, where.is_flat) if is_state else where, self._namespace)
         self._pod.feed(line, following)
         return True
 
@@ -205,7 +211,9 @@ class _Reader:
 
     def _take(self, part: Pasted) -> None:
         for pod in part.pods:
-            self._add_pod(pod)
+            is_named = self._named and len(part.pods) == 1
+            metadata = replace(pod.metadata, name=self._named, namespace=self._namespace) if is_named else pod.metadata
+            self._add_pod(replace(pod, metadata=metadata))
         self.events += part.events[: max(0, MOST_OBJECTS - len(self.events))]
 
     def _add_pod(self, pod: PastedPod) -> None:
@@ -225,6 +233,8 @@ class _Reader:
                 about = ObjectReference("Pod", pod.metadata.namespace, pod.metadata.name)
             elif self._pod.is_other:
                 about = ObjectReference("Other", "", self._pod.name)
+        elif self._named:
+            about = ObjectReference("Pod", self._namespace, self._named)
         for event in self._of_pod:
             own = replace(about, field_path=event.about.field_path)
             self.events.append(replace(event, involved_object=own))

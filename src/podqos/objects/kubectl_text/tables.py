@@ -18,7 +18,7 @@ from podqos.objects.kubectl_text.pasted import PastedPod
 
 _NAME = r"[a-z0-9](?:[a-z0-9.-]{0,252})"
 # In public, people replace parts of names: web-<id>, ***, XXX.
-_ANY_NAME = r"[A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252}"
+_ANY_NAME = r"(?:[A-Za-z0-9.*\[\]{}_-]|<[^<>\s]{1,40}(?: [^<>\s]{1,20}){0,3}>){1,253}"
 _NAMESPACE = r"[a-z0-9](?:[a-z0-9-]{0,62})"
 _AGE = r"(?:<unknown>|<invalid>|<none>|(?:\d{1,6}[ydhms]){1,3})"
 _SUBOBJECT = r"spec\.[A-Za-z]{1,40}\{[^}\s]{1,253}\}"
