@@ -480,9 +480,19 @@ def test_a_part_of_a_status_is_the_end_of_an_unnamed_pods_container(autopsy, tex
 
 
 def test_a_watched_table_keeps_what_it_showed_before(autopsy):
-    rows = ["1/1 Running 0 5s", "0/1 OOMKilled 0 9s", "0/1 CrashLoopBackOff 1 (2s ago) 11s", "1/1 Running 2 (3s ago) 28s"]
+    rows = [
+        "1/1 Running 0 5s",
+        "0/1 OOMKilled 0 9s",
+        "0/1 CrashLoopBackOff 1 (2s ago) 11s",
+        "1/1 Running 2 (3s ago) 28s",
+    ]
     (killed,) = autopsy("".join(f"web-0   {row}\n" for row in rows))["terminations"]
-    assert (killed["pod"], killed["reason"], killed["restarts"], killed["isPrevious"]) == ("web-0", "OOMKilled", 2, True)
+    assert (killed["pod"], killed["reason"], killed["restarts"], killed["isPrevious"]) == (
+        "web-0",
+        "OOMKilled",
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize("text", [f"Message:  {LOW}", LOW, f"Reason:  Evicted\nMessage:  {LOW}"])
@@ -609,6 +619,20 @@ def test_an_object_is_the_same_pod_however_it_is_pasted(autopsy, carrier, notati
     found = autopsy(CARRIERS[carrier](text))
     wanted = {key: value for key, value in KILLED.items() if key != "containerId"}
     assert (found["terminations"], found["evictions"]) == ([wanted], [])
+
+
+@pytest.mark.parametrize("text", [
+    "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-7d9\n" + OBJECT[OBJECT.index("status:") :],
+    OBJECT.replace("  uid: 11111111-2222-3333-4444-555555555555\n", "").replace("    image: shop/web:1\n", ""),
+])  # fmt: skip
+@pytest.mark.parametrize("before", ["", "My pod:\n\n"])
+def test_a_pod_of_which_someone_left_out_a_part_is_no_invalid_manifest(autopsy, text, before):
+    (killed,) = autopsy(before + text)["terminations"]
+    assert (killed["pod"].removeprefix("shop/"), killed["container"], killed["reason"]) == (
+        "web-7d9",
+        "app",
+        "OOMKilled",
+    )
 
 
 def test_an_object_and_a_log_may_be_one_text(autopsy):

@@ -11,6 +11,7 @@ from podqos.model.node import Node
 from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
+from podqos.objects.kubectl_text.embedded import incomplete_pods
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
 from podqos.objects.kubectl_text.json_parts import json_part
 from podqos.objects.kubectl_text.lines import Line, Lines
@@ -21,6 +22,7 @@ MOST_OBJECTS = 100_000
 _OBJECT_NAME = re.compile(r"Name:\s+([A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252})$")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
 _LOOK_AHEAD = 60
+_OBJECTS = ("apiVersion:", "kind:", "metadata:", "items:")
 _MOST_TRIED = 50
 """Texts that begin like JSON and may be none."""
 # A description whose beginning is missing begins with one of these.
@@ -87,6 +89,12 @@ class _Reader:
             if line.text[0] in "[{" and self._tried < _MOST_TRIED:
                 self._tried += 1
                 part, after = json_part(self._lines, place)
+                if after > place:
+                    self._take(part)
+                    return after
+            if line.text.startswith(_OBJECTS) and self._tried < _MOST_TRIED:
+                self._tried += 1
+                part, after = incomplete_pods(self._lines, place)
                 if after > place:
                     self._take(part)
                     return after
@@ -211,7 +219,7 @@ class _Reader:
 
     def _take(self, part: Pasted) -> None:
         for pod in part.pods:
-            is_named = self._named and len(part.pods) == 1
+            is_named = self._named and len(part.pods) == 1 and not pod.metadata.name
             metadata = replace(pod.metadata, name=self._named, namespace=self._namespace) if is_named else pod.metadata
             self._add_pod(replace(pod, metadata=metadata))
         self.events += part.events[: max(0, MOST_OBJECTS - len(self.events))]
