@@ -16,7 +16,7 @@ from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile
-from podqos.objects.kubectl_text.embedded import embedded_objects, may_embed
+from podqos.objects.kubectl_text.recognition import may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
@@ -117,6 +117,8 @@ def _start_of(stream: LogStream) -> bytes:
 
 
 def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], str | Log]:
+    from podqos.objects.kubectl_text.embedded import embedded_objects
+
     own, rest = embedded_objects(data.decode(errors="replace"))
     return ([InputFile(path, data=own.encode())], Log(path, rest.encode())) if own.strip() else ([], whole)
 

@@ -17,10 +17,6 @@ from podqos.objects.kubectl_text.pasted import NOTHING, Pasted
 
 _MOST_ATTEMPTS = 200
 _FIELDS = r"(?:apiVersion|kind|metadata|items)"
-_MAY_HAVE = re.compile(
-    rb"(?:^|\n)(?:[ \t>|]|\xe2\x94[\x82\x83]){0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
-    rb"|\{(?:[\s>|]|\xe2\x94[\x82\x83]){0,80}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
-)
 _YAML = re.compile(rf"(?:- )?{_FIELDS}:(?:\s|$)")
 _TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$")
 _KIND = re.compile(r"(?:- )?kind: [A-Z][A-Za-z]{1,60}$")
@@ -30,11 +26,6 @@ _ELISION = re.compile(r"\s{0,80}(?:- )?(?:…|\.\.\.|\[\.\.\.\]|<snip>)\s{0,80}$
 _MOST_TRIED_BYTES = 1 << 16
 """A larger object is not parsed twice; what is wrong with it is reported."""
 _AUDIT = "audit.k8s.io"
-
-
-def may_embed(head: bytes) -> bool:
-    """Whether a text may have objects in it."""
-    return _MAY_HAVE.search(head) is not None
 
 
 def embedded_objects(text: str) -> tuple[str, str]:

@@ -15,30 +15,6 @@ from msgspec import Struct
 MOST_CHARACTERS = 16_384
 """Of a line; an eviction's message has at most a few thousand."""
 MOST_LINES = 400_000
-_TOKENS = (
-    *(
-        b"Last State:",
-        b"Exit Code:",
-        b"Restart Count:",
-        b"QoS Class:",
-        b"Non-terminated Pods:",
-        b"Allocated resources:",
-    ),
-    *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
-    *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
-    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"exitCode"'),
-    *(b'"terminated":', b'"OOMKilling"', b'"involvedObject"'),
-)
-# A table without its headings: rows by themselves.
-_ROWS = re.compile(
-    rb"\d/\d{1,4}\s{1,80}(?:Init:)?(?:OOMKilled|Evicted|Error|CrashLoopBackOff|ContainerStatusUnknown|Completed|Running"
-    rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
-    rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
-    rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
-    rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
-)
-_MOST_SEARCHED = 1 << 17
-_ROW_WORDS = (b"OOMKilled", b"Evicted", b"CrashLoopBackOff", b"Error", b"Normal ", b"Warning ")
 # Each line that begins something has one of these: a command, a fence, a row, a heading, a field, a message.
 _WORDS = (
     *("/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9", "/0", " v1.", "Normal", "Warning", "kubectl", "```", "~~~"),
@@ -80,13 +56,6 @@ class Line(Struct, frozen=True, gc=False):
     """Of a command: the namespace it names, empty where it names none."""
     pod: str = ""
     """Of a command: the one pod that it names."""
-
-
-def may_be_kubectl(head: bytes) -> bool:
-    """Whether a text may hold something that kubectl prints for people; says quickly that a log does not."""
-    if any(token in head for token in _TOKENS):
-        return True
-    return any(word in head for word in _ROW_WORDS) and _ROWS.search(head, 0, _MOST_SEARCHED) is not None
 
 
 class Lines(Sequence[Line]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,12 +18,6 @@ from podqos.model.node import Node
 from podqos.model.pod_fate import ContainerState, ContainerStatus, FatedPod
 
 _MOST_QUOTED = 2000
-# "Back-off … in pod web-0_shop(uid)", "Successfully assigned shop/web-0 to node-1", "… for deletion Pod shop/web-0"
-_QUOTE = re.compile(
-    r"in pod (?P<own>[a-z0-9][a-z0-9.-]{0,252})_(?P<in>[a-z0-9][a-z0-9-]{0,62})\((?P<uid>[0-9a-f-]{32,36})\)"
-    r"|(?:assigned|deletion Pod) (?P<namespace>[a-z0-9][a-z0-9-]{0,62})/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
-    r"(?: to (?P<node>[a-z0-9][a-z0-9.-]{0,252}))?"
-)
 
 
 class PastedPod(FatedPod, frozen=True, gc=False, rename="camel"):
@@ -92,12 +87,22 @@ class _Quoted(Struct, frozen=True, gc=False):
     node: str = ""
 
 
+@cache
+def _quote() -> re.Pattern[str]:
+    # "Back-off … in pod web-0_shop(uid)", "Successfully assigned shop/web-0 to node-1", "… for deletion Pod shop/web-0"
+    return re.compile(
+        r"in pod (?P<own>[a-z0-9][a-z0-9.-]{0,252})_(?P<in>[a-z0-9][a-z0-9-]{0,62})\((?P<uid>[0-9a-f-]{32,36})\)"
+        r"|(?:assigned|deletion Pod) (?P<namespace>[a-z0-9][a-z0-9-]{0,62})/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
+        r"(?: to (?P<node>[a-z0-9][a-z0-9.-]{0,252}))?"
+    )
+
+
 def _quoted(events: Iterable[Event]) -> dict[str, _Quoted]:
     """Return what the kubelet, the scheduler and the control plane write about pods into their messages, by name."""
     found: dict[str, _Quoted] = {}
     for event in events:
         name = event.about.name
-        quote = _QUOTE.search(event.text[:_MOST_QUOTED])
+        quote = _quote().search(event.text[:_MOST_QUOTED])
         if event.about.kind != "Pod" or quote is None or name not in {quote["name"], quote["own"]}:
             continue
         own = _Quoted(quote["namespace"] or quote["in"], quote["uid"] or "", quote["node"] or "")
