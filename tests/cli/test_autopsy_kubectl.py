@@ -289,6 +289,38 @@ def test_events_are_read_from_tables_of_every_version(autopsy, text):
     assert eviction.get("node", "worker-1") == "worker-1"
 
 
+def test_an_event_that_a_test_of_kubernetes_dumps_has_its_time(autopsy):
+    text = f"  At 2026-11-18 08:00:00 +0000 UTC - event for db-0: {{kubelet w-1}} Evicted: {LOW}"
+    (eviction,) = autopsy(text)["evictions"]
+    assert (eviction["pod"], eviction["node"], eviction["at"]) == ("db-0", "w-1", "2026-11-18 08:00:00 +0000")
+
+
+def test_a_metric_of_kube_state_metrics_names_the_container(autopsy):
+    labels = 'namespace="shop",pod="web-0",container="app",reason="{}"'
+    name = "kube_pod_container_status_last_terminated_reason"
+    text = f"{name}{{{labels.format('OOMKilled')}}} 1\n{name}{{{labels.format('Error')}}} 0\n"
+    (killed,) = autopsy(text)["terminations"]
+    assert (killed["pod"], killed["container"], killed["cause"]) == ("shop/web-0", "app", "KernelUnreported")
+
+
+def test_events_of_a_node_without_its_description_name_it(autopsy):
+    text = (
+        "Events:\n  Type  Reason  Age  From  Message\n"
+        "  Normal   NodeNotReady  25m (x3 over 46m)   kubelet   Node w-1 status is now: NodeNotReady\n"
+        "  Warning  SystemOOM     12m (x4 over 25m)   kubelet, w-1   System OOM encountered\n"
+    )
+    signs = [(sign["kind"], sign["node"], sign["times"]) for sign in autopsy(text)["nodeEvents"]]
+    assert signs == [("NotReady", "w-1", 3), ("SystemOOM", "w-1", 4)]
+
+
+@pytest.mark.parametrize("row", ["w-2   NotReady   <none>   41d   v1.30.1", "w-2   NotReady   41d   v1.7.0-alpha"])
+def test_a_table_of_nodes_tells_which_are_not_ready(autopsy, row):
+    found = autopsy(
+        f"# _output/bin/kubectl get nodes\nNAME   STATUS   AGE   VERSION\nw-1   Ready   41d   v1.7.0\n{row}\n"
+    )
+    assert [(sign["kind"], sign["node"]) for sign in found["nodeEvents"]] == [("NotReady", "w-2")]
+
+
 def test_a_table_of_all_namespaces_names_the_pods_in_full(autopsy):
     text = f"NAMESPACE   LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\nshop   5m   Warning   Evicted   pod/db-0   {LOW}"
     assert [each["pod"] for each in autopsy(text)["evictions"]] == ["shop/db-0"]

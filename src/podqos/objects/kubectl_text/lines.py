@@ -21,7 +21,7 @@ _WORDS = (
     *("Name:", "State:", "Containers:", "Events:", "Status:", "Reason:", "Namespace:", "Node:", "Class:", "Capacity:"),
     *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
     *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
-    *("NS ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
+    *("NS ", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
 )
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
@@ -32,7 +32,7 @@ _FENCES = ("```", "~~~")
 _COMMAND = re.compile(
     r"(?:^|^[*_]{0,3}[#$]|[$#%>❯➜»~]\s{1,4}|\b(?:sudo|watch|command:)\s{1,4})`?(?:sudo )?"
     r"(?:(?:microk8s|k3s|minikube) )?"
-    r"(?:kubectl|oc|k)(?:\.exe)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
+    r"(?:[\w.~/-]{1,80}/)?(?:kubectl|kubecolor|oc|kc|k)(?:\.exe|\.sh)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
 )
 _VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
 _VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
@@ -108,6 +108,8 @@ def cleaned(raw: str) -> Line:
         indent = len(before.expandtabs(8)) if "\t" in before else len(before)
     if stripped.startswith(_FENCES):
         return Line(stripped, indent, is_break=True)
+    if stripped.startswith("`") and stripped.endswith("`"):
+        stripped = stripped.strip("`")
     named = _command(stripped)
     if named is not None:
         found, pod = _NAMESPACE.search(named), _POD.search(named)
@@ -127,6 +129,7 @@ def _command(text: str) -> str | None:
 def iso_time(text: str) -> str:
     """Return a time as the API writes it; one without a zone stays as it was printed."""
     try:
-        return datetime.strptime(text.strip()[:40], _DATE).isoformat()  # noqa: DTZ007, the format has its zone
+        time = datetime.strptime(text.strip()[:40], _DATE)  # noqa: DTZ007, the format has its zone
     except ValueError:
-        return "" if text.startswith("Mon, 01 Jan 0001") else text.strip()[:40]
+        return text.strip()[:40]
+    return time.isoformat() if time.year > 1 else ""  # Go's for none at all

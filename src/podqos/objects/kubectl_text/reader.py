@@ -16,10 +16,19 @@ from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragm
 from podqos.objects.kubectl_text.json_parts import json_part
 from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import Pasted, PastedPod, joined
-from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES, described_event, event_row, node_row, pod_row
+from podqos.objects.kubectl_text.tables import (
+    FAILED_BY,
+    PHASES,
+    described_event,
+    event_row,
+    metric_row,
+    node_row,
+    pod_row,
+)
 
 MOST_OBJECTS = 100_000
 _OBJECT_NAME = re.compile(r"Name:\s+([A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252})$")
+_NODE_STATUS = re.compile(r"Node ([a-z0-9][a-z0-9.-]{0,252}) status is now: ")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
 _LOOK_AHEAD = 60
 _OBJECTS = ("apiVersion:", "kind:", "metadata:", "items:")
@@ -188,13 +197,18 @@ class _Reader:
 
     def _row(self, text: str) -> bool:
         """Read a row of a table, and say whether it is one."""
+        node = node_row(text) if " v1." in text else None
+        if node is not None:
+            self._end_descriptions()
+            self.nodes.append(node)
+            return True
         if self._columns is not None:
             pod = column_row(text, self._columns, self._namespace)
             if pod is not None:
                 self._end_descriptions()
                 self._add_pod(pod)
                 return True
-        pod = pod_row(text, self._namespace)
+        pod = pod_row(text, self._namespace) or metric_row(text)
         if pod is not None:
             self._end_descriptions()
             self._add_pod(pod)
@@ -209,10 +223,6 @@ class _Reader:
         if described is not None:
             # The end of a description: of what is not in the text.
             self._of_pod.append(described)
-            return True
-        node = node_row(text)
-        if node is not None:
-            self.nodes.append(node)
             return True
         self._columns = columns_of(text) or self._columns
         return False
@@ -245,6 +255,8 @@ class _Reader:
             about = ObjectReference("Pod", self._namespace, self._named)
         for event in self._of_pod:
             own = replace(about, field_path=event.about.field_path)
+            if not about.name and (node := _NODE_STATUS.match(event.text)):
+                own = ObjectReference("Node", "", node[1])
             self.events.append(replace(event, involved_object=own))
         self._of_pod = []
         if self._node is not None:
