@@ -241,7 +241,8 @@ def termination_words(each: ContainerTermination) -> str:
     status = f"{each.reason or 'exit'} {each.exit_code}" if known else each.reason
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{container_words(each)}: {words} ({', '.join(filter(None, details))})"
+    told = ", ".join(filter(None, details))
+    return f"{container_words(each)}: {words}" + (f" ({told})" if told else "")
 
 
 def container_words(ended: ContainerTermination) -> str:
