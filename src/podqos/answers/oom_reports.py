@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
@@ -23,10 +24,13 @@ _LINES_BESIDE = 40
 _LINES_OF_OTHERS = 2
 
 
-_LINES_BEFORE = 40
+_LINES_BEFORE = 400
 
 
-_BEFORE_BYTES = 1 << 14
+_EVERY = 1 << 40
+
+
+_BEFORE_BYTES = 1 << 16
 
 
 _MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
@@ -34,6 +38,14 @@ _MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
 
 _FOLLOWING_BYTES = 1 << 18
 """After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
+
+
+_BEGINNINGS = (*BEGINNINGS, b"anon-rss:")
+"""The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
+"""In journald's JSON, a message that is not text: nothing in it can be looked for."""
 
 
 _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
@@ -64,8 +76,10 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         if beside is None:
             unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
+            if _BYTES.search(chunk):
+                beside = max(beside, _EVERY)
         marks = _Marks(chunk)
-        marks.look_for(BEGINNINGS)
+        marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
             marks.look_for(FOLLOWING)
@@ -74,11 +88,14 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         while position < len(chunk):
             if reader.is_settled and beside <= 0 and not is_first:
                 yield from read(unwrapper.flush(), is_every=False)
-            if reader.is_settled and beside <= 0 and not is_first:
+            if reader.is_settled and beside <= 0 and not (is_first or unwrapper.holds_report):
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if mark is None:
+                    unwrapper.skip()
                     break
                 # A line may be broken into several, and one is held back until the next has come.
+                if mark[0] > position:
+                    unwrapper.skip()
                 position, is_kernels, lines = mark
                 beside = _LINES_OF_OTHERS
                 if is_kernels:
@@ -128,7 +145,7 @@ class _Marks:
             start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True, 0
-        is_kernels = mark in BEGINNINGS or mark in FOLLOWING
+        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
         if not (looks_back and is_kernels):
             return start, is_kernels, 0
         first = max(position, start - _BEFORE_BYTES)

@@ -16,7 +16,8 @@ from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, old_rules
 from podqos.kernel.oom_circumstances import Origin
-from podqos.kernel.oom_report import Constraint, OOMReport, Task
+from podqos.kernel.oom_report import Constraint, OOMReport
+from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
