@@ -252,6 +252,12 @@ def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
     assert found["userspaceKills"][0]["memoryAvailableBytes"] == 374 << 20
 
 
+def test_quoted_lines_with_iso_times_have_their_host(told):
+    lines = [f"> {line.replace('Nov 18 09:00:01', '2026-11-18T09:00:01+0100')}" for line in EARLYOOM]
+    (kill,) = told(lines)["userspaceKills"]
+    assert (kill["host"], kill["at"], kill["basis"]) == ("worker-1", "2026-11-18T09:00:01+0100", "lowMemory")
+
+
 def test_hosts_do_not_mix(told):
     other = [line.replace("worker-1", "worker-2").replace("4711", "99").replace("374", "200") for line in EARLYOOM]
     mixed = [line for pair in zip(EARLYOOM, other, strict=True) for line in pair]
