@@ -160,6 +160,13 @@ NOTICES = {
         "at": "2026-11-18T09:00:01.5Z",
     },
     f'2026-11-18 09:00:01.5 +0000 UTC k8s.io /tasks/oom {{"container_id":"{ID}"}}': {"kind": "ContainerOOMKilled"},
+    'time="2026-11-18T09:00:01Z" level=debug msg="event forwarded" ns=k8s.io topic=/tasks/oom type=TaskOOM': {
+        "kind": "ContainerOOMKilled"
+    },
+    f'I1118 09:00:01.0 9 manager.go:1126] Created an OOM event in container "{CONTAINER}" at 2026-11-18 09:00:01': {
+        "kind": "ContainerOOMKilled",
+        "containerId": ID,
+    },
     f"{HEADER} systemd[1]: web.service: A process of this unit has been killed by the OOM killer.": {
         "kind": "UnitOOMKilled",
         "unit": "web.service",

@@ -7,7 +7,7 @@ import re
 from podqos.kernel.log_lines import Message
 from podqos.survival.autopsy.eviction_traces import seconds_of
 
-_SYSLOG = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+_SYSLOG = r"[^\W\d_]{3,10}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"  # months in any language
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _HEADER = re.compile(
     rf"(?:<\d{{1,3}}>)?({_SYSLOG}|{_ISO}) ([A-Za-z0-9][A-Za-z0-9._-]{{0,252}}) "
