@@ -11,7 +11,8 @@ from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
-_CHUNK_BYTES = 1 << 18
+_CHUNK_BYTES = 1 << 17
+"""It is searched for one mark after the other, and has to stay in the processor's cache meanwhile."""
 
 
 _LINE_BYTES = 1 << 16
@@ -99,7 +100,6 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 beside = _LINES_OF_OTHERS
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
-                if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
             end = chunk.find(b"\n", position)
