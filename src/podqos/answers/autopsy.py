@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from typing import TypedDict
@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
+from podqos.answers.log_tally import LogTally
 from podqos.answers.oom_reports import reports
 from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
@@ -28,8 +29,12 @@ from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
+from podqos.survival.autopsy.eviction_traces import SignKind
 from podqos.survival.autopsy.facts import NodeFacts
+from podqos.survival.autopsy.next_step import valid_name
+from podqos.survival.autopsy.next_steps import next_steps
 from podqos.survival.autopsy.terminations import containers_by_id
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_KILLS = 10_000
 """The last of them are kept, so that memory does not grow with the log."""
@@ -57,6 +62,8 @@ class AutopsyRequest(Struct, frozen=True, kw_only=True):
     growth_bytes_per_second: int | None = None
     """How fast memory was used up: says which threshold would have saved a victim."""
     profile: Profile = LATEST
+    read: WhatWasRead = WhatWasRead()
+    """Where everything comes from, and the lines of the objects' files; the rest is counted."""
 
     @property
     def known(self) -> Objects | None:
@@ -73,6 +80,7 @@ class AutopsyKeywords(TypedDict, total=False):
     kubelet: Kubelet | None
     growth_bytes_per_second: int | None
     profile: Profile
+    read: WhatWasRead
 
 
 def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: AutopsyRequest) -> Autopsies:
@@ -85,17 +93,33 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     examined = 0
     side = KubeletSide()
     first_in: dict[object, int] = {}
+    tally = LogTally()
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
         with log as stream:
-            for report in reports(stream, side):
+            for report in reports(tally.counting(stream), side):
                 if _is_repeated(report, number, first_in):
                     continue
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
-    return side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
+    found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
+    read = replace(_counted(tally.added_to(request.read), found, known, objects), events=side.events_read)
+    return _guided(replace(found, read=replace(read, oom_reports=examined)))
+
+
+def _counted(read: WhatWasRead, found: Autopsies, pods: Sequence[FatedPod], objects: Objects | None) -> WhatWasRead:
+    """Return what was read with the objects, and with the pod and the node if there is only one."""
+    nodes = {pod.spec.node_name for pod in pods if pod.spec.node_name} or {kill.host for kill in found.kills}
+    return replace(
+        read,
+        pods=len(pods),
+        workloads=0 if objects is None else sum(workload.workload.kind != "Pod" for workload in objects.workloads),
+        nodes=0 if objects is None else len(objects.of(Node)),
+        pod=pods[0].key if len(pods) == 1 else "",
+        node=valid_name(read.node or (nodes.pop() if len(nodes) == 1 else "")),
+    )
 
 
 def autopsy_of(report: OOMReport, examiner: Examiner, request: AutopsyRequest) -> Autopsies:
@@ -120,18 +144,39 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
     return NodeFacts(pods, sizes, kubelet_of, request.growth_bytes_per_second, request.profile)
 
 
+def has_deaths(found: Autopsies) -> bool:
+    """Whether anything was killed or evicted, by a report or by what else tells of it."""
+    signs = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
+    return bool(found.kills or found.evictions or found.terminations) or any(
+        node_event.kind in signs for node_event in found.node_events
+    )
+
+
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     """Yield a value for each death, and for what else is known."""
     bare = replace(
-        found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
+        found,
+        kills=(),
+        kills_left_out=0,
+        evictions=(),
+        evictions_left_out=0,
+        terminations=(),
+        node_events=(),
+        next_steps=(),
     )
-    yield from (replace(bare, kills=(kill,)) for kill in found.kills)
-    yield from (replace(bare, evictions=(eviction,)) for eviction in found.evictions)
-    yield from (
-        replace(bare, terminations=(replace(termination, kill=None, eviction=None),))
-        for termination in found.terminations
-    )
-    yield from (replace(bare, node_events=(replace(node_event, kill=None),)) for node_event in found.node_events)
+    yield from (_guided(replace(bare, kills=(kill,))) for kill in found.kills)
+    yield from (_guided(replace(bare, evictions=(eviction,))) for eviction in found.evictions)
+    for termination in found.terminations:
+        alone = replace(bare, terminations=(replace(termination, kill=None, eviction=None),))
+        yield alone if termination.kill is not None else _guided(alone)
+    for node_event in found.node_events:
+        alone = replace(bare, node_events=(replace(node_event, kill=None),))
+        yield alone if node_event.kill is not None else _guided(alone)
+
+
+def _guided(found: Autopsies) -> Autopsies:
+    """Return what was found with what to run next."""
+    return replace(found, next_steps=next_steps(found))
 
 
 def is_about(pod: str, namespace: str, name: str) -> bool:
@@ -150,7 +195,7 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     numbers = {number: place for place, number in enumerate(kept)}
     evicted = [number for number, eviction in enumerate(found.evictions) if is_meant(eviction.pod)]
     places = {number: place for place, number in enumerate(evicted)}
-    return replace(
+    about = replace(
         found,
         kills=tuple(found.kills[number] for number in kept),
         evictions=tuple(found.evictions[number] for number in evicted),
@@ -166,7 +211,10 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
         node_events=tuple(
             replace(node_event, kill=numbers.get(_number(node_event.kill))) for node_event in found.node_events
         ),
+        read=replace(found.read, pod=f"{namespace}/{name}") if namespace and name else found.read,
     )
+    unexplained = tuple(node_event for node_event in found.node_events if node_event.kill is None)
+    return replace(about, next_steps=next_steps(replace(about, node_events=unexplained)))
 
 
 def _number(place: int | None) -> int:

@@ -83,6 +83,11 @@ class KubeletSide:
         self._left_out = 0
         self._kills: list[OOMAutopsy] = []
 
+    @property
+    def events_read(self) -> int:
+        """How many Events were taken, wherever they come from."""
+        return len(self._events)
+
     def begin(self, head: bytes) -> int:
         """Begin another log, and return how many of its lines matter: all of a table, of others those with a mark."""
         self._log = KubeletLog()

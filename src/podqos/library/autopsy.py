@@ -24,7 +24,11 @@ def autopsy(paths: Iterable[str | Log], **known: Unpack[AutopsyKeywords]) -> Aut
     are kept. ``kubelet`` says what the node reserves and when it evicts; ``growth_bytes_per_second``, how fast memory
     was used up, says which threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
-    return autopsies(map(opened, paths), AutopsyRequest(**known))
+    logs, request = list(paths), AutopsyRequest(**known)
+    if not request.read.is_given:
+        names = tuple(log.name if isinstance(log, Log) else log for log in logs)
+        request = replace(request, read=replace(request.read, logs=names))
+    return autopsies(map(opened, logs), request)
 
 
 def live_autopsy(

@@ -204,18 +204,22 @@ def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
     )
 
 
-def termination_words(each: ContainerTermination) -> str:
-    """Return how a container ended."""
+def ended_words(each: ContainerTermination) -> str:
+    """Return how a container ended, without details."""
     survived = (
         "and the container is still running"
         if each.exit_code is None
         else f"and the container then exited with code {each.exit_code}"
     )
-    words = _ENDED[each.cause].format(so=survived)
+    return f"{each.pod}, container {each.container}: {_ENDED[each.cause].format(so=survived)}"
+
+
+def termination_words(each: ContainerTermination) -> str:
+    """Return how a container ended."""
     status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{each.pod}, container {each.container}: {words} ({', '.join(filter(None, details))})"
+    return f"{ended_words(each)} ({', '.join(filter(None, details))})"
 
 
 _SIGNS = {

@@ -26,8 +26,10 @@ from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, sh
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
+from podqos.survival.autopsy.next_step import NextStep
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
 from podqos.survival.autopsy.terminations import ContainerTermination
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -174,6 +176,9 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
+    read: WhatWasRead = WhatWasRead()
+    next_steps: tuple[NextStep, ...] = ()
+    """What to run next, where what was read does not explain everything."""
 
     def _listed(self) -> tuple[AutopsyItem, ...]:
         return (*self.kills, *self.evictions, *self.terminations, *self.node_events)
