@@ -15,7 +15,8 @@ from kernel.oom_logs import CARRIERS, cgroup, killed, machine
 from podqos.cli.main import main
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
-UNFINISHED = [line for line in cgroup(ROWS, 7, "python3") if "Killed process" not in line and "reaper" not in line]
+OF_THE_KILL = ("oom-kill:", "Killed process", "oom_reaper")
+UNFINISHED = [line for line in cgroup(ROWS, 7, "python3") if not any(word in line for word in OF_THE_KILL)]
 ERROR_137 = {
     "name": "side",
     "state": {"running": {}},
@@ -283,7 +284,7 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
         (objects(EVENTS[1]), "1 OOM kill in node events, without a kernel report"),
         (
             objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
-            "shop/db-0, container side: killed with SIGKILL, sender unknown.",
+            "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled.",
         ),
         (
             objects(DB, pod("db-1", "v", {"containerStatuses": DB["status"]["containerStatuses"]})),

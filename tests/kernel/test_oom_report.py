@@ -296,9 +296,9 @@ def test_the_page_size_follows_from_the_victims_own_line():
 def test_after_a_kill_or_without_one_for_long_other_lines_need_not_be_read():
     def fed(lines):
         reader, unwrapper = OOMReader(), Unwrapper()
-        for line in lines:
-            for message in unwrapper.feed(line):
-                assert not [*reader.feed(message)]
+        messages = [message for line in lines for message in unwrapper.feed(line)]
+        for message in [*messages, *unwrapper.flush()]:
+            assert not [*reader.feed(message)]
         return reader.is_settled
 
     assert fed([])
@@ -327,7 +327,8 @@ def test_no_text_makes_the_reader_fail(lines, chance: random.Random):
 
 def test_a_line_without_end_is_cut_at_once():
     long = "invoked oom-killer " * 100_000
-    (message,) = Unwrapper().feed(long)
+    unwrapper = Unwrapper()
+    (message,) = [*unwrapper.feed(long), *unwrapper.flush()]
     assert len(message.text) <= MOST_CHARACTERS
     for hostile in ("(" * 1_000_000, "[ " * 500_000, "Killed process 1 (" + ")" * 1_000_000, "{" * 1_000_000):
         read([hostile, *machine(), hostile])

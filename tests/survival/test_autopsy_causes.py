@@ -16,9 +16,10 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, QOSClass
 from podqos.survival.autopsy.autopsy import Examiner, OOMAutopsy
-from podqos.survival.autopsy.causes import AutopsyCause, Cause, MemoryParts, ShortageKind, race_at
+from podqos.survival.autopsy.causes import AutopsyCause, Cause, race_at
 from podqos.survival.autopsy.facts import NodeFacts
 from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.autopsy.shortage import MemoryParts, ShortageKind
 from podqos.survival.forecast.race import run_race
 from podqos.words.autopsy import cause_words, saving_words, shortage_words
 from survival.nodes import GI, MI

@@ -165,47 +165,14 @@ def test_hosts_in_one_log_are_kept_apart():
 LOW = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
 
 
-@pytest.mark.parametrize(
-    ("lines", "pod"),
-    [
-        (["LAST SEEN   TYPE   REASON   OBJECT", f"5m   Warning   Evicted   pod/web-0   {LOW}"], "default/web-0"),
-        ([f"shop        5m19s       Warning   Evicted   pod/web-0   {LOW}"], "shop/web-0"),
-        ([f"shop  5m (x3 over 9m)  Warning  Evicted  pod/web-0  spec  kubelet, node-1  {LOW}  5m  1  x"], "shop/web-0"),
-        (
-            [
-                "Name:             web-0",
-                "Namespace:        shop",
-                "Status:           Failed",
-                "Volumes:",
-                "    Name:      kube-root-ca.crt",
-                "Events:",
-                "  Type     Reason     Age    From               Message",
-                f"  Warning  Evicted    5m     kubelet            {LOW}",
-            ],
-            "shop/web-0",
-        ),
-        (["Name:      web-0", "Namespace: shop", "Reason:    Evicted", f"Message:   {LOW}"], "shop/web-0"),
-        (
-            [f'I1116 10:00:00.0 1 event.go:307] "Event occurred" object="shop/web-0" reason="Evicted" message="{LOW}"'],
-            "shop/web-0",
-        ),
-    ],
-)  # fmt: skip
-def test_events_are_read_as_kubectl_and_kubelets_print_them(lines, pod):
-    (trace,) = evictions(lines)
+def test_an_event_that_a_kubelet_logs_is_read():
+    line = f'I1116 10:00:00.0 1 event.go:307] "Event occurred" object="shop/web-0" reason="Evicted" message="{LOW}"'
+    (trace,) = evictions([line])
     assert (trace.pod, trace.cause, trace.message and trace.message.available) == (
-        pod,
+        "shop/web-0",
         EvictionCause.NODE_PRESSURE,
         90 << 20,
     )
-
-
-def test_a_system_oom_in_a_table_names_its_victim():
-    (sign,) = found(
-        ["5m   Warning   SystemOOM   node/node-1   System OOM encountered, victim process: java (x), pid: 77"]
-    )
-    assert isinstance(sign, NodeSign)
-    assert (sign.kind, sign.node, sign.process, sign.pid) == (SignKind.SYSTEM_OOM, "node-1", "java (x)", 77)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from kernel import record_ooms, trials
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import Reason
-from podqos.survival.autopsy.causes import Cause, ShortageKind
+from podqos.survival.autopsy.causes import Cause
 from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.autopsy.shortage import ShortageKind
 from survival.test_autopsy import examined
 
 FOLDER = Path(__file__).parents[1] / "kernel" / "ooms"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from typing import TypedDict
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.log_tally import LogTally
 from podqos.answers.oom_reports import reports
+from podqos.answers.pasted_text import begun
 from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.assumption import of_version
@@ -22,7 +23,6 @@ from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import MEMORY
 from podqos.objects.cluster_snapshot import ClusterSnapshot
 from podqos.objects.kubelet_node import Kubelet
 from podqos.objects.objects import Objects
@@ -30,7 +30,7 @@ from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
 from podqos.survival.autopsy.eviction_traces import SignKind
-from podqos.survival.autopsy.facts import NodeFacts
+from podqos.survival.autopsy.facts import NodeFacts, with_nodes
 from podqos.survival.autopsy.next_step import valid_name
 from podqos.survival.autopsy.next_steps import next_steps
 from podqos.survival.autopsy.terminations import containers_by_id
@@ -96,8 +96,11 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     tally = LogTally()
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
-        with log as stream:
-            for report in reports(tally.counting(stream), side):
+        with log as opened:
+            stream, paste = begun(tally.counting(opened))
+            side.add_paste(paste)
+            examiner.facts = with_nodes(examiner.facts, paste.nodes)
+            for report in reports(stream, side):
                 if _is_repeated(report, number, first_in):
                     continue
                 kills.append(_named(examiner.examine(report), pods, profile))
@@ -105,20 +108,18 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
-    read = replace(_counted(tally.added_to(request.read), found, known, objects), events=side.events_read)
-    return _guided(replace(found, read=replace(read, oom_reports=examined)))
-
-
-def _counted(read: WhatWasRead, found: Autopsies, pods: Sequence[FatedPod], objects: Objects | None) -> WhatWasRead:
-    """Return what was read with the objects, and with the pod and the node if there is only one."""
-    nodes = {pod.spec.node_name for pod in pods if pod.spec.node_name} or {kill.host for kill in found.kills}
-    return replace(
-        read,
-        pods=len(pods),
-        workloads=0 if objects is None else sum(workload.workload.kind != "Pod" for workload in objects.workloads),
-        nodes=0 if objects is None else len(objects.of(Node)),
-        pod=pods[0].key if len(pods) == 1 else "",
-        node=valid_name(read.node or (nodes.pop() if len(nodes) == 1 else "")),
+    read = side.read_in(tally.added_to(request.read))
+    hosts = {kill.host for kill in found.kills}
+    return _guided(
+        replace(
+            found,
+            read=replace(
+                read,
+                oom_reports=examined,
+                workloads=0 if objects is None else sum(each.workload.kind != "Pod" for each in objects.workloads),
+                node=valid_name(read.node or (hosts.pop() if len(hosts) == 1 else "")),
+            ),
+        )
     )
 
 
@@ -140,8 +141,8 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
         known = cluster.kubelet(node) if kubelet is None and cluster is not None else kubelet
         return None if known is None else known.config
 
-    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
-    return NodeFacts(pods, sizes, kubelet_of, request.growth_bytes_per_second, request.profile)
+    facts = NodeFacts(pods, {}, kubelet_of, request.growth_bytes_per_second, request.profile)
+    return with_nodes(facts, nodes)
 
 
 def has_deaths(found: Autopsies) -> bool:
@@ -161,6 +162,7 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
         evictions=(),
         evictions_left_out=0,
         terminations=(),
+        exits=(),
         node_events=(),
         next_steps=(),
     )
@@ -182,7 +184,8 @@ def _guided(found: Autopsies) -> Autopsies:
 def is_about(pod: str, namespace: str, name: str) -> bool:
     """Whether a pod is of a namespace and has a name, where they are not empty."""
     own_namespace, _, own_name = pod.rpartition("/")
-    return name in {"", own_name} and namespace in {"", own_namespace}
+    # A text by kubectl may not say of which namespace a pod is.
+    return name in {"", own_name} and ("" in {namespace, own_namespace} or namespace == own_namespace)
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
@@ -208,6 +211,7 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
             for termination in found.terminations
             if is_meant(termination.pod)
         ),
+        exits=tuple(ended for ended in found.exits if is_meant(ended.pod)),
         node_events=tuple(
             replace(node_event, kill=numbers.get(_number(node_event.kill))) for node_event in found.node_events
         ),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from podqos.model.pod_fate import FatedPod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joined, without_known
 from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
@@ -33,12 +33,14 @@ from podqos.survival.autopsy.eviction_traces import (
     event_sign,
     event_trace,
     journal_traces,
+    message_trace,
     seconds_of,
     status_trace,
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
-from podqos.survival.autopsy.terminations import Evidence, terminations
+from podqos.survival.autopsy.terminations import Evidence, containers_by_id, exits, terminations
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _POD = "Pod"
 _MOST_TRACES = 100_000
@@ -50,7 +52,6 @@ _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
 _EVENTS = (b'"involvedObject"', b'"regarding"')
-_TABLE = re.compile(rb"^(?:Events:\s|(?:NAMESPACE\s{1,80})?LAST SEEN\s)", re.MULTILINE)
 
 
 def fated_pods(objects: Objects | None, cluster: ClusterSnapshot | None) -> list[FatedPod]:
@@ -82,20 +83,29 @@ class KubeletSide:
         self._events: list[Event] = []
         self._left_out = 0
         self._kills: list[OOMAutopsy] = []
+        self._pastes: list[Pasted] = []
+        self._pods: list[FatedPod] = []
+        self._nodes: set[str] = set()
 
-    @property
-    def events_read(self) -> int:
-        """How many Events were taken, wherever they come from."""
-        return len(self._events)
+    def read_in(self, read: WhatWasRead) -> WhatWasRead:
+        """Return what was read with the pods, nodes and Events, wherever they come from; after ``told``."""
+        names = {pod.spec.node_name for pod in self._pods if pod.spec.node_name} or self._nodes
+        return replace(
+            read,
+            pods=len(self._pods),
+            nodes=len(self._nodes),
+            events=len(self._events),
+            pod=self._pods[0].key if len(self._pods) == 1 else "",
+            node=read.node or (next(iter(names)) if len(names) == 1 else ""),
+        )
 
     def begin(self, head: bytes) -> int:
-        """Begin another log, and return how many of its lines matter: all of a table, of others those with a mark."""
+        """Begin another log, and return how many of its lines matter: all of events in JSON, else those with a mark."""
         self._log = KubeletLog()
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         self.marks = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        is_table = _TABLE.search(head, 0, _HEAD_BYTES) is not None
-        return _MOST_ROWS if is_table or (first.startswith(b"{") and any(each in first for each in _EVENTS)) else 0
+        return _MOST_ROWS if first.startswith(b"{") and any(field in first for field in _EVENTS) else 0
 
     def feed(self, message: Message) -> None:
         """Take a line of a log."""
@@ -112,6 +122,11 @@ class KubeletSide:
         for event in events:
             self._events.append(event)
             self._add(each for each in (event_trace(event), event_sign(event)) if each is not None)
+
+    def add_paste(self, paste: Pasted) -> None:
+        """Take what kubectl printed in a text."""
+        if paste is not NOTHING:
+            self._pastes.append(paste)
 
     def _add_entry(self, fields: Mapping[str, object]) -> None:
         try:
@@ -147,13 +162,19 @@ class KubeletSide:
         profile: Profile = LATEST,
     ) -> Autopsies:
         """Return what was found with the kubelet's side of it; ``pods`` are those of the objects or of the cluster."""
-        nodes = () if objects is None else objects.of(Node)
+        paste = without_known(joined(self._pastes), pods)
+        pods = [*pods, *paste.pods]
+        nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
+        self._pods, self._nodes = pods, {node.name for node in nodes}
         self.add_events(() if objects is None else objects.of(Event))
+        self.add_events(paste.events)
         self.add_events(() if cluster is None else cluster.events)
         self._add(trace for pod in pods if (trace := status_trace(pod)) is not None)
+        told = {trace.text.strip() for trace in self._traces}
+        self._add(message_trace(message) for message in paste.messages if message.strip() not in told)
         for node in nodes:
             self._add(condition_signs(node))
-        kills = (*found.kills, *self._kills)
+        kills = (*(_of_pasted(kill, paste.pods) for kill in found.kills), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         evidence = Evidence(kills, evictions, self._events)
         return replace(
@@ -162,6 +183,7 @@ class KubeletSide:
             evictions=tuple(evictions),
             evictions_left_out=self._left_out,
             terminations=tuple(terminations(pods, evidence)),
+            exits=tuple(exits(pods, evidence)),
             node_events=tuple(self._told_signs(kills)),
         )
 
@@ -203,7 +225,9 @@ class _Nodes:
     def __init__(self, pods: Iterable[FatedPod], nodes: Iterable[Node], cluster: ClusterSnapshot | None) -> None:
         self._pods: dict[str, list[FatedPod]] = {}
         for pod in pods:
-            self._pods.setdefault(pod.spec.node_name, []).append(pod)
+            # One of a table has no requests there, and cannot be ranked.
+            if not isinstance(pod, PastedPod) or pod.is_whole:
+                self._pods.setdefault(pod.spec.node_name, []).append(pod)
         self._nodes = {node.name: node for node in nodes}
         self._cluster = cluster
         self._known: dict[str, SceneNode] = {}
@@ -232,11 +256,28 @@ class _Nodes:
         return SceneNode(name, pods, {} if seen is None else seen.pods, capacity, allocatable)
 
 
+def _of_pasted(kill: OOMAutopsy, pods: Sequence[PastedPod]) -> OOMAutopsy:
+    """Return a kill with its pod, where a text has the container's id or the pod's uid."""
+    if kill.pod or not pods:
+        return kill
+    pod, name = containers_by_id(pods).get(kill.container_id, (None, ""))
+    if pod is None and kill.pod_uid:
+        pod = next((pod for pod in pods if pod.metadata.uid == kill.pod_uid), None)
+    return kill if pod is None else replace(kill, pod=pod.key, container=name, qos_class=pod.status.qos_class)
+
+
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     """Return signs once each, without pressure that ended and never began: a kubelet says that when it starts."""
     begun: set[tuple[str, str]] = set()
     kept: dict[NodeSign, None] = {}
+    signs = list(signs)
+    lost = {sign.node for sign in signs if sign.kind is SignKind.NOT_READY and sign.node}
+    timed = {(sign.kind, sign.node, sign.condition) for sign in signs if sign.at and sign.condition}
     for sign in signs:
+        if sign.kind is SignKind.NOT_READY and lost and not sign.node:
+            continue  # every pod of a lost node gets an event
+        if not sign.at and (sign.kind, sign.node, sign.condition) in timed:
+            continue  # a table without times, and the condition itself
         key = sign.node, sign.condition
         if sign.kind is SignKind.PRESSURE_BEGAN:
             begun.add(key)

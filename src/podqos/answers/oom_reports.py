@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
-from podqos.kernel.log_lines import LogStream, Unwrapper
+from podqos.kernel.carriers.text_lines import MOST_WAITING
+from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
 _CHUNK_BYTES = 1 << 18
@@ -15,6 +16,15 @@ _LINE_BYTES = 1 << 16
 
 
 _LINES_BESIDE = 40
+
+
+_LINES_BEFORE = 40
+
+
+_BEFORE_BYTES = 1 << 14
+
+
+_MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
 
 
 _FOLLOWING_BYTES = 1 << 18
@@ -27,14 +37,27 @@ _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
 _ENTRY_END = b"\n\n"
 
 
+_ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
+"""Where a line that holds a whole log can be cut."""
+
+
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
     words: list[str] = []
     following = 0
+
+    def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
+        for message in messages:
+            is_meant = is_every or bool(message.fields) or any(word in message.text for word in words)
+            if side is not None and is_meant:
+                side.feed(message)
+            yield from reader.feed(message)
+
     for chunk in _chunks(stream):
         if beside is None:
+            unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
             words = [] if side is None else [mark.decode() for mark in side.marks]
         marks = _Marks(chunk)
@@ -46,28 +69,23 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         position = 0
         while position < len(chunk):
             if reader.is_settled and beside <= 0:
-                found = marks.line_from(position)
-                if found is None:
+                yield from read(unwrapper.flush(), is_every=False)
+            if reader.is_settled and beside <= 0:
+                mark = marks.line_from(position, looks_back=unwrapper.looks_back)
+                if mark is None:
                     break
                 # A line may be broken into several, and one is held back until the next has come.
-                position, is_kernels = found
-                beside = _LINES_BESIDE if is_kernels else 1
+                position, is_kernels, lines = mark
+                beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines if is_kernels else 1
                 if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
             end = chunk.find(b"\n", position)
             end = len(chunk) if end < 0 else end
-            line = chunk[position : min(end, position + _LINE_BYTES)].decode(errors="replace")
+            line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
             position, beside = end + 1, beside - 1
-            for message in unwrapper.feed(line):
-                is_every = beside > _LINES_BESIDE or bool(message.fields)
-                if side is not None and (is_every or any(word in message.text for word in words)):
-                    side.feed(message)
-                yield from reader.feed(message)
-    for message in unwrapper.end():
-        if side is not None:
-            side.feed(message)
-        yield from reader.feed(message)
+            yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
+    yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
     yield from reader.end()
 
 
@@ -84,8 +102,11 @@ class _Marks:
             if mark not in self._next:
                 self._next[mark] = self._chunk.find(mark, position)
 
-    def line_from(self, position: int) -> tuple[int, bool] | None:
-        """Return where the next such line begins, or its entry in an export, and whether lines beside it matter."""
+    def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
+        """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
+
+        Where lines before it matter, the first of them is returned, and how many there are.
+        """
         for mark, found in self._next.items():
             if 0 <= found < position:
                 self._next[mark] = self._chunk.find(mark, position)
@@ -95,8 +116,14 @@ class _Marks:
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
-            return entry, True
-        return start, mark in BEGINNINGS or mark in FOLLOWING
+            return entry, True, 0
+        is_kernels = mark in BEGINNINGS or mark in FOLLOWING
+        if not (looks_back and is_kernels):
+            return start, is_kernels, 0
+        first = max(position, start - _BEFORE_BYTES)
+        before = self._chunk[first:start].split(b"\n")[:-1]
+        kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
+        return start - sum(len(line) + 1 for line in kept), True, len(kept)
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:
@@ -104,7 +131,7 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
     rest = b""
     is_skipping = False
     end = b"\n"
-    while part := stream.read(_CHUNK_BYTES):
+    for part in _with_line_feeds(stream):
         if is_skipping:
             _, found, part = part.partition(b"\n")
             is_skipping = not found
@@ -118,8 +145,26 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
         if cut >= 0:
             yield rest[: cut + len(end) - 1]
             rest = rest[cut + len(end) :]
-        if len(rest) > _CHUNK_BYTES:
-            yield rest[:_LINE_BYTES]
-            rest, is_skipping = b"", True
+        if len(rest) > MOST_IN_RECORD:
+            cut = max(rest.rfind(mark) for mark in _ESCAPED_ENDS)
+            if cut > 0:
+                yield rest[: cut + 1]
+                rest = rest[cut + 1 :]
+            else:
+                yield rest[:_LINE_BYTES]
+                rest, is_skipping = b"", True
     if rest:
         yield rest
+
+
+def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
+    """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
+    held = b""
+    while part := stream.read(_CHUNK_BYTES):
+        if b"\r" in part or held:
+            part = held + part
+            held = b"\r" if part.endswith(b"\r") else b""
+            part = part.removesuffix(b"\r").replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        yield part
+    if held:
+        yield b"\n"

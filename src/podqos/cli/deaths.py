@@ -10,7 +10,7 @@ from podqos.cli.cluster import arguments_name_cluster, cluster_of
 from podqos.cli.inputs import read_objects
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.objects.files import Inputs
+from podqos.objects.files import STDIN, Inputs
 from podqos.objects.objects import Objects
 from podqos.reading.autopsy_inputs import read_file
 from podqos.reading.files import NO_RENDERING
@@ -61,7 +61,7 @@ def read_before(arguments: argparse.Namespace, files: Inputs, logs: Iterable[str
     return WhatWasRead(
         lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data if text),
         bytes=sum(map(len, data)),
-        logs=tuple(log.name if isinstance(log, Log) else log for log in logs),
+        logs=tuple(STDIN if isinstance(log, Log) else log for log in logs),  # a pipe cannot be read again
         files=tuple(files.places),
         snapshot=arguments.snapshot or "",
         cluster=arguments.cluster.source if is_live else "",

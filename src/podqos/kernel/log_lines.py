@@ -1,43 +1,30 @@
-"""The kernel's messages in logs as they are found: what carried them is taken off line by line.
+"""The kernel's messages in logs as they are found: what carries them is learned and taken off.
 
-Known are dmesg (plain, ``-T``, ``-x``, ``-r``, ISO times), ``/dev/kmsg``, syslog (both RFCs), journald (short forms,
-JSON, export), container logs, and JSON lines of cloud services. A line that is none of them is a message as it is.
-Nothing is trusted: lines are cut at a length, JSON that is none stays text.
+Lines are found by what they say (``carriers.tokens``), not by what precedes them. Text may be plain, coloured, quoted,
+numbered, wrapped or escaped; records may be JSON of any layout, journald's export format or tables. Nothing is trusted:
+lines are cut at a length, JSON that is none stays text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+
+from podqos.kernel.carriers.cleaning import cleaned, from_quoted_printable, is_quoted_printable, pieces
+from podqos.kernel.carriers.records import PrettyJSON, Record, decoded, records
+from podqos.kernel.carriers.tables import Table
+from podqos.kernel.carriers.text_lines import Line, TextLines
+from podqos.kernel.carriers.tokens import has_hint
 
 MOST_CHARACTERS = 8192
 """Of a line; the longest that decides anything is the one with two cgroup paths."""
+MOST_IN_RECORD = 1 << 20
+"""Of a line that holds a whole report, escaped."""
 _MOST_FIELDS = 64
-_CARRIED = 256  # a "kernel:" further on belongs to the message
-
-_LEVEL = re.compile(r"(?:<\d{1,3}>(?:1 )?|(?:kern|user|daemon|syslog) {0,6}:\w{1,8} {0,6}: ?)")
-_KMSG = re.compile(r"\d{1,4},\d{1,20},(\d{1,20}),[^;]{0,64};")
-_BRACKETED = re.compile(
-    r"\[ {0,12}(\d{1,10}\.\d{1,9}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})[^\]]{0,24}\] ?"
-)
-_CALLER = re.compile(r"\[(?: {0,12}[TC]\d{1,10}|pid:[^\]]{1,48})\] ?")
-_ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?):? +(?:std(?:out|err) [FP] )?"
-)
-_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ")
-_KERNEL = re.compile(r"(?:^|[ \]])kernel(?:\[\d{1,10}\])?(?:: ?| - - (?:- )?)")
-_ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
-_QUOTED = re.compile(r"^(?:> ?)+")
-
-_MESSAGE = ("MESSAGE", "message", "msg", "log", "textPayload", "@message", "jsonPayload", "_raw", "line", "body")
-_TIME = ("__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "timestamp", "@timestamp", "time", "ts", "date")
-_HOST = ("_HOSTNAME", "host", "hostname", "node_name", "node", "instance_id", "@logStream", "logStream")
-_INSIDE = ("jsonPayload", "resource", "labels", "kubernetes", "_source", "fields")
+_BETWEEN = re.compile(r"(?<=\}),\s{0,4}(?=\{)")
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -55,31 +42,137 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class Unwrapper:
-    """Takes lines, and yields messages."""
+    """Takes lines, and yields messages; the first ones wait until their carrier has been learned."""
 
     def __init__(self) -> None:
         self._entry: dict[str, str] | None = None
+        self._lines = TextLines()
+        self._pretty = PrettyJSON()
+        self._table: Table | None = None
+        self._is_first = True
+        self._is_printable = False
+        self._soft = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether lines wait for others."""
+        return self._lines.is_waiting or self._pretty.is_open or self._entry is not None
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether lines before a mark are needed to understand it."""
+        return self._lines.looks_back or self._pretty.is_open
+
+    def begin(self, head: str) -> None:
+        """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
+        first = next((line for line in head.splitlines() if line.strip()), "")
+        if not has_hint(first):
+            self._table = Table.begun(cleaned(first))
+            self._is_first = self._table is None
 
     def feed(self, line: str) -> Iterator[Message]:
         """Yield the messages that a line completes."""
-        line = line[:MOST_CHARACTERS].rstrip("\r\n")
+        line = line.rstrip("\r\n")
         if line.startswith("__CURSOR="):
-            yield from self.end()
-            yield from self._export(line)
+            yield from self._end_entry()
+            yield from self._export(line[:MOST_CHARACTERS])
         elif self._entry is not None:
-            yield from self._export(line)
-        elif line.startswith("{"):
-            yield from _of_json(line)
+            yield from self._export(line[:MOST_CHARACTERS])
+        elif self._pretty.is_open:
+            yield from self._of_either(self._pretty.feed(line[:MOST_IN_RECORD]))
+        elif line.lstrip()[:1] in {"{", "["} and self._pretty.begins(line):
+            return
         else:
-            message = unwrapped(line)
-            if "\n" in message.text:  # a record of /dev/kmsg can hold several lines
-                for text in message.text.split("\n"):
-                    yield replace(message, text=text)
-            else:
-                yield message
+            yield from self._of_line(line)
+
+    def flush(self) -> Iterator[Message]:
+        """Yield what waits for lines that do not come soon."""
+        for read in self._lines.flush():
+            yield Message(*read[:4], read.fields or {})
 
     def end(self) -> Iterator[Message]:
         """Yield what the last line left incomplete."""
+        yield from self._end_entry()
+        yield from self._of_text(self._pretty.end())
+        if self._table is not None:
+            yield from self._of_text(self._table.end())
+        if self._soft:
+            yield from self._of_text([self._soft])
+        yield from self.flush()
+
+    def _of_line(self, line: str) -> Iterator[Message]:
+        if self._is_first and line.strip():
+            self._is_first = False
+            self._table = None if has_hint(line) else Table.begun(cleaned(line[:MOST_CHARACTERS]))
+            if self._table is not None:
+                return
+        if self._table is not None:
+            yield from self._of_either(self._table.feed(line[:MOST_IN_RECORD]))
+            return
+        if line.endswith(("{", "[")) and self._pretty.begins(line):
+            return
+        opening = line.find("{") if line.lstrip()[:1] != "[" else line.find("[")
+        if 0 <= opening < MOST_CHARACTERS and (value := self._json(line[:MOST_IN_RECORD], opening)) is not None:
+            from podqos.kernel.carriers.prefixes import time_and_host
+
+            yield from self._of_either(records(value, *time_and_host(line[:opening])))
+        elif len(line) > MOST_CHARACTERS and _BETWEEN.search(line):
+            for part in _BETWEEN.split(line[: 2 * MOST_IN_RECORD]):
+                yield from self._of_line(part.strip("[], "))
+        else:
+            yield from self._of_text([line])
+
+    @staticmethod
+    def _json(line: str, opening: int) -> object:
+        """Return the JSON that a line ends with; None if there is none, or other text holds the message."""
+        text = line[opening:].rstrip(", \t")
+        if text[-1:] not in {"}", "]"} or (opening and not (text.startswith('{"') and has_hint(text))):
+            return None
+        value = decoded(text)
+        return value if isinstance(value, dict | list) else None
+
+    def _of_either(self, read: Iterable[Record | str]) -> Iterator[Message]:
+        for record in read:
+            if isinstance(record, str):
+                yield from self._of_text([record])
+                continue
+            for text in record.text.removesuffix("\n").split("\n"):
+                for piece in self._pieces(text):
+                    yield from self._messages(Line(piece, record.at, record.host, record.fields))
+
+    def _of_text(self, lines: Iterable[str]) -> Iterator[Message]:
+        for line in lines:
+            for piece in self._pieces(line):
+                yield from self._messages(Line(piece))
+
+    def _pieces(self, line: str) -> list[str]:
+        """Return the lines in a line as they were logged."""
+        if self._is_printable or is_quoted_printable(line[:MOST_CHARACTERS]):
+            self._is_printable = True
+            text, is_soft = from_quoted_printable(self._soft + line[:MOST_CHARACTERS] if not self._soft else line)
+            if self._soft:
+                text = self._soft + text
+            self._soft = ""
+            if is_soft and len(text) < MOST_CHARACTERS:
+                self._soft = text
+                return []
+            line = text
+        if len(line) <= MOST_CHARACTERS:
+            parts = pieces(line) if has_hint(line) else [line]
+        else:
+            parts = pieces(line[:MOST_IN_RECORD])
+        return [cleaned(part[:MOST_CHARACTERS]) for part in parts]
+
+    def _messages(self, line: Line) -> Iterator[Message]:
+        for read in self._lines.feed(line):
+            fields = read.fields or {}
+            if "\n" in read.text:  # a record of /dev/kmsg can hold several lines
+                for text in read.text.split("\n"):
+                    yield Message(text, read.at, read.host, read.is_marked, fields)
+            else:
+                yield Message(read.text, read.at, read.host, read.is_marked, fields)
+
+    def _end_entry(self) -> Iterator[Message]:
         if self._entry is not None:
             yield from self._export("")
 
@@ -93,81 +186,7 @@ class Unwrapper:
         elif not line:
             entry, self._entry = self._entry, None
             if "MESSAGE" in entry:
-                yield from _of_fields(entry)
-
-
-def unwrapped(line: str) -> Message:
-    """Return a line without what carried it."""
-    at = host = ""
-    text = _QUOTED.sub("", line).lstrip()
-    if found := _KMSG.match(text):
-        text = _ESCAPES.sub(_unescaped, text[found.end() :])
-        return Message(text, f"{int(found[1]) / 1e6:.6f}", is_marked=True)
-    start = text
-    if found := _LEVEL.match(text):
-        text = text[found.end() :]
-    if found := _KERNEL.search(text, 0, _CARRIED):
-        at, host = _time_and_host(text[: found.start()].strip())
-        text = text[found.end() :]
-    elif _SYSLOG.match(text):
-        return Message(text, is_marked=True)  # another program's
-    for pattern in (_ISO, _BRACKETED):
-        if found := pattern.match(text):
-            at = at or found[1].strip()
-            text = text[found.end() :]
-    if found := _CALLER.match(text):
-        text = text[found.end() :]
-    return Message(text, at, host, text is not start)
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    return bytes.fromhex(found[0].replace("\\x", "")).decode(errors="replace")
-
-
-def _time_and_host(text: str) -> tuple[str, str]:
-    """Return what syslog and journald write before ``kernel:``."""
-    before, _, host = text.rpartition(" ")
-    if found := _BRACKETED.match(text + " "):  # journald's monotonic times
-        return found[1].strip(), text[found.end() :].strip()
-    # Without a host the last word is the time.
-    return (text, "") if ":" in host or not before else (before.strip(), host)
-
-
-def _of_json(line: str) -> Iterator[Message]:
-    try:
-        fields = msgspec.json.decode(line.rstrip(","))
-    except (msgspec.DecodeError, RecursionError):
-        # One that was cut, or a line that begins with a brace.
-        yield unwrapped(line)
-        return
-    if isinstance(fields, dict):
-        yield from _of_fields(fields)
-
-
-def _of_fields(fields: Mapping[str, object]) -> Iterator[Message]:
-    text, at, host = _found(fields, _MESSAGE), _found(fields, _TIME), _found(fields, _HOST)
-    if at.isdecimal() and len(at) == 16 and "__REALTIME_TIMESTAMP" in fields:
-        at = f"{at[:-6]}.{at[-6:]}"
-    for line in text.split("\n"):
-        inner = unwrapped(line)
-        yield Message(inner.text, at or inner.at, host or inner.host, is_marked=True, fields=fields)
-
-
-def _found(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 3) -> str:
-    """Return the first of the named fields that holds text, also inside what services wrap around it."""
-    for name in names:
-        value = fields.get(name)
-        if isinstance(value, str) and value:
-            return value
-        if isinstance(value, int | float):
-            return str(value)
-        if isinstance(value, list) and value and all(isinstance(each, int) and 0 <= each < 256 for each in value):
-            return bytes(value).decode(errors="replace")  # journald, where it is no UTF-8
-    for name in _INSIDE:
-        inner = fields.get(name)
-        if depth and isinstance(inner, dict) and (text := _found(inner, names, depth - 1)):
-            return text
-    return ""
+                yield from self._of_either(records(entry))
 
 
 class LogStream(Protocol):

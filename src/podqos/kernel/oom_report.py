@@ -80,6 +80,7 @@ _KILLED = re.compile(
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
+_RSS_PARTS = {"rss_anon", "rss_file", "rss_shmem"}
 _AMOUNT = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
@@ -113,6 +114,8 @@ class Task(Struct, frozen=True, gc=False):
     page_table_pages: int | None = None
     page_table_bytes: int | None = None
     total_vm_pages: int = 0
+    rss_parts_pages: tuple[int, int, int] | None = None
+    """anon, file and shmem, where the table has them: since 6.9."""
 
 
 class Victim(Struct, gc=False):
@@ -124,6 +127,8 @@ class Victim(Struct, gc=False):
     rss_kb: int | None = None
     oom_score_adj: int | None = None
     is_reaped: bool = False
+    rss_parts_kb: tuple[int, int, int] | None = None
+    """anon, file and shmem; kernels before 4.5 count shmem as file."""
 
 
 class ReportCounter(Struct, frozen=True, gc=False):
@@ -362,7 +367,8 @@ def _read_killed(report: OOMReport, pid: int, killed: re.Match[str]) -> None:
     adj = _VICTIM_ADJ.search(rest)
     if pid not in report.victims and len(report.victims) < MOST_VICTIMS:
         rss_kb, score_adj = sum(rss) if rss else None, int(adj[1]) if adj else None
-        report.victims[pid] = Victim(pid, name, amounts.get("total-vm"), rss_kb, score_adj)
+        parts = (amounts.get("anon-rss", 0), amounts.get("file-rss", 0), amounts.get("shmem-rss", 0)) if rss else None
+        report.victims[pid] = Victim(pid, name, amounts.get("total-vm"), rss_kb, score_adj, rss_parts_kb=parts)
     is_thread = report.chosen not in report.tasks and pid in report.tasks and name == report.chosen_name
     if report.chosen is None or is_thread:
         report.chosen = pid
@@ -536,4 +542,7 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
         page_table_pages=None if tables is None else tables + numbers.get("nr_pmds", 0),
         page_table_bytes=numbers.get("pgtables_bytes"),
         total_vm_pages=numbers.get("total_vm", 0),
+        rss_parts_pages=(numbers["rss_anon"], numbers["rss_file"], numbers["rss_shmem"])
+        if numbers.keys() >= _RSS_PARTS
+        else None,
     )

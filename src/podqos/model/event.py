@@ -81,6 +81,7 @@ TELLING = frozenset(
     (
         *("Evicted", "Preempting", "Preempted", "TaintManagerEviction", "Terminated", "NodeShutdown", "Rebooted"),
         *("Killing", "ExceededGracePeriod", "SystemOOM", "OOMKilling", "EvictionThresholdMet"),
+        *("NodeNotReady", "NodeControllerEviction"),
         *("NodeHasInsufficientMemory", "NodeHasDiskPressure", "NodeHasInsufficientPID"),
         *("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"),
     )

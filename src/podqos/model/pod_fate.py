@@ -29,7 +29,8 @@ class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
 class ContainerTerminated(WhyIdle, frozen=True, gc=False, rename="camel"):
     """How a container ended. Its message is left out: it is what the program wrote."""
 
-    exit_code: int = 0
+    exit_code: int | None = 0
+    """None: not in the text it was read from; the API always has it."""
     signal: int = 0
     started_at: str | None = None
     finished_at: str | None = None
@@ -68,3 +69,8 @@ class FatedPod(Pod, frozen=True, gc=False, rename="camel"):
     """A pod with its full status."""
 
     status: FullPodStatus = FullPodStatus()
+
+    @property
+    def is_being_deleted(self) -> bool:
+        """Whether something deleted it, and it is not gone yet."""
+        return bool(self.metadata.deletion_timestamp)

@@ -37,13 +37,14 @@ _AUDIT = b"audit.k8s.io"
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
-def told_apart(paths: Iterable[str]) -> tuple[list[InputFile], list[str | Log]]:
+def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | Log]]:
     """Return the files with objects, which are read, and the logs, which are not (of a pipe, only the beginning is)."""
     objects: list[InputFile] = []
     logs: list[str | Log] = []
-    for path in paths:
-        found = _begun(path)
-        head = as_utf_8(found.head) if isinstance(found, Log) else _head(path)
+    for given in paths:
+        found = given if isinstance(given, Log) else _begun(given)
+        path = found.name if isinstance(found, Log) else found
+        head = as_utf_8(found.head) if isinstance(found, Log) else _head(found)
         if head.startswith(_SNAPSHOT):
             raise InputError("a snapshot of a cluster", where=path, fix="give it with " + naming("snapshot"))
         if not _is_objects(head):

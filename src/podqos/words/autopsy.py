@@ -5,8 +5,9 @@ from __future__ import annotations
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import OOMAutopsy
-from podqos.survival.autopsy.causes import AutopsyCause, Cause, Shortage, ShortageKind
+from podqos.survival.autopsy.causes import AutopsyCause, Cause
 from podqos.survival.autopsy.savings import SavedBy, Saving
+from podqos.survival.autopsy.shortage import Shortage, ShortageKind
 from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT, in_mebibytes, with_headroom
 from podqos.wording import listed, mebibytes
 

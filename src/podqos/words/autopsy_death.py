@@ -30,6 +30,25 @@ class MemoryPart(Struct, frozen=True, gc=False):
 
     name: str
     bytes: int
+    kind: str = ""
+    """anon, file, shmem, rss, kernel, other or swap: what it is drawn as."""
+
+
+class TreeRow(Struct, frozen=True, rename="camel", gc=False):
+    """A bar of the picture: what ran out, a pod, a container, a process; parents first."""
+
+    depth: int
+    kind: str
+    """machine, cgroup, pod, container, process or others."""
+    name: str
+    parts: tuple[MemoryPart, ...] = ()
+    """What it holds, swap last; empty where the report does not say."""
+    used_bytes: int | None = None
+    limit_bytes: int | None = None
+    """Its limit; of the machine its memory."""
+    peak_bytes: int | None = None
+    mark: str = ""
+    """killed, or nothing."""
 
 
 class AutopsyDeath(Struct, frozen=True, rename="camel"):
@@ -67,3 +86,5 @@ class AutopsyDeath(Struct, frozen=True, rename="camel"):
     """What the memory that ran out held."""
     memory_bytes: int = 0
     """How much that is in all; 0: not known."""
+    tree: tuple[TreeRow, ...] = ()
+    """Who held the memory at that moment."""

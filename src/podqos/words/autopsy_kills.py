@@ -11,6 +11,7 @@ from podqos.survival.autopsy.causes import Cause
 from podqos.wording import listed, mebibytes, verb
 from podqos.words.autopsy import cause_words, process, saving_words, short_path, shortage_words
 from podqos.words.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
+from podqos.words.autopsy_tree import tree_rows
 
 _MOST_NAMED = 3
 _ID_CHARACTERS = 12
@@ -95,6 +96,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         candidates=kill.tasks,
         memory=tuple(_parts(kill)),
         memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
+        tree=tuple(tree_rows(kill)),
     )
 
 

@@ -115,6 +115,8 @@ def headline(found: Autopsies) -> str:
         pieces.append(f"{number:,} {more}OOM kill{'s' * (number > 1)} in node events, without a kernel report")
     if number := len({sign.pod for sign in found.node_events if sign.kind is _TIMED_OUT} - _evicted(found)):
         pieces.append(f"{counted(number, 'pod')} evicted, by the kubelet's log alone")
+    if not pieces and found.exits:
+        return f"No OOM kills and no evictions: {counted(len(found.exits), 'container')} ended without being killed."
     if not pieces:
         return _nothing(found.read)
     return pieces[0] if len(pieces) == 1 else ". ".join(pieces) + "."

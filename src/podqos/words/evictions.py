@@ -12,7 +12,7 @@ from podqos.survival.autopsy.eviction_savings import EvictionSaving
 from podqos.survival.autopsy.eviction_scene import AutopsyPod, EvictionReason, UsageSource
 from podqos.survival.autopsy.eviction_traces import EvictionCause, NodeSign, SignKind
 from podqos.survival.autopsy.savings import SavedBy
-from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
+from podqos.survival.autopsy.terminations import EXIT_BY_SIGKILL, ContainerTermination, TerminationCause
 from podqos.wording import counted, listed
 from podqos.words import ranking
 from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
@@ -32,6 +32,7 @@ _WHY = {
     EvictionReason.USAGE_DECIDES: "it depends on the usage of {rivals} at that moment, which is unknown",
     EvictionReason.PODS_UNKNOWN: "the other pods on the node are unknown: " + _PODS,
     EvictionReason.POD_UNKNOWN: "its requests and priority are unknown: " + _PODS,
+    EvictionReason.NO_MESSAGE: "the eviction message is missing",
     EvictionReason.SIGNAL_UNKNOWN: "the message doesn't say what ran short",
 }
 _HAPPENED = {
@@ -45,7 +46,9 @@ _HAPPENED = {
     EvictionCause.PREEMPTED_BY_SCHEDULER: "{pod} was preempted by the scheduler for a pod of higher priority.",
     EvictionCause.TAINT: "{pod} was deleted: it does not tolerate a taint of its node.",
     EvictionCause.POD_GC: "{pod} was deleted: its node is gone.",
+    EvictionCause.NODE_LOST: "{pod} was deleted: its node stopped reporting.",
     EvictionCause.OTHER: "{pod} was evicted, but not by the kubelet's rules.",
+    EvictionCause.UNKNOWN: "{pod} was evicted; the text does not say why.",
 }
 _CAUSES = {
     EvictionCause.NODE_PRESSURE: "node low on {resource}",
@@ -58,14 +61,18 @@ _CAUSES = {
     EvictionCause.PREEMPTED_BY_SCHEDULER: "preemption",
     EvictionCause.TAINT: "a taint",
     EvictionCause.POD_GC: "node gone",
+    EvictionCause.NODE_LOST: "node not reporting",
     EvictionCause.OTHER: "something else",
+    EvictionCause.UNKNOWN: "unknown",
 }
 _BY = {
     EvictionCause.EVICTION_API: "user",
     EvictionCause.PREEMPTED_BY_SCHEDULER: "scheduler",
     EvictionCause.TAINT: "control plane",
     EvictionCause.POD_GC: "control plane",
+    EvictionCause.NODE_LOST: "control plane",
     EvictionCause.OTHER: "another",
+    EvictionCause.UNKNOWN: "unknown",
 }
 _LIMITS = {
     LocalStorageLimit.EMPTY_DIR: "emptyDir volume",
@@ -90,14 +97,28 @@ _CHANGED = {
 }
 _ENDED = {
     TerminationCause.KERNEL: "OOM-killed: see above",
-    TerminationCause.KERNEL_UNREPORTED: "OOM-killed; its report is not in the logs given",
+    TerminationCause.KERNEL_UNREPORTED: "OOM-killed; no report in the given logs names it",
     TerminationCause.KERNEL_OF_CHILD: "another process in it was OOM-killed, {so}",
     TerminationCause.EVICTION: "killed with its pod, which was evicted: see above",
-    TerminationCause.PROBE: "failed its probe and did not stop within its grace period",
+    TerminationCause.PROBE: "failed its probe and was stopped by the kubelet{late}",
     TerminationCause.GRACE_PERIOD: "was stopped with SIGTERM but did not exit within its grace period",
     TerminationCause.NODE_LOST: "the kubelet lost track of it: the node restarted, or something else removed it",
-    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown",
+    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown; its status does not say OOMKilled",
+    TerminationCause.SIGTERM: "stopped with SIGTERM, as for a rollout, a deletion or a failed probe; not an OOM kill",
+    TerminationCause.CRASH: "crashed with {signal}; not an OOM kill",
+    TerminationCause.EXIT: "exited by itself; not an OOM kill",
 }
+_SIGNALS = {
+    3: "SIGQUIT",
+    4: "SIGILL",
+    5: "SIGTRAP",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    11: "SIGSEGV",
+    31: "SIGSYS",
+}
+_A_POD = "a pod"
 
 
 def amount(number: int, resource: str) -> str:
@@ -114,8 +135,8 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
         by=_BY.get(eviction.cause, "kubelet"),
         at=eviction.at,
         host=eviction.node,
-        who=eviction.pod,
-        what=_HAPPENED[eviction.cause].format(pod=eviction.pod, resource=resource, conditions=conditions),
+        who=eviction.pod or _A_POD,
+        what=_HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions),
         verdict=_verdict(eviction),
         follows_rule=eviction.follows_rule,
         cause=_CAUSES[eviction.cause].format(resource=resource),
@@ -211,12 +232,17 @@ def ended_words(each: ContainerTermination) -> str:
         if each.exit_code is None
         else f"and the container then exited with code {each.exit_code}"
     )
-    return f"{each.pod}, container {each.container}: {_ENDED[each.cause].format(so=survived)}"
+    signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
+    late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
+    words = _ENDED[each.cause].format(so=survived, signal=signal, late=late)
+    container = f"container {each.container}" if each.container else "a container"
+    return f"{each.pod or _A_POD}, {container}: {words}"
 
 
 def termination_words(each: ContainerTermination) -> str:
     """Return how a container ended."""
-    status = f"{each.reason or 'exit'} {each.exit_code}" if each.exit_code is not None else ""
+    known = each.exit_code is not None
+    status = f"{each.reason or 'exit'} {each.exit_code}" if known else each.reason
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
     return f"{ended_words(each)} ({', '.join(filter(None, details))})"
@@ -232,6 +258,7 @@ _SIGNS = {
     SignKind.NOTHING_TO_EVICT: "no pod could be evicted to free {resource}",
     SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted but not gone in time",
     SignKind.REBOOTED: "the node restarted",
+    SignKind.NOT_READY: "{whose} was not ready",
 }
 
 
@@ -239,7 +266,11 @@ def sign_words(each: NodeSign) -> str:
     """Return what a node went through."""
     victim = f": {each.process} (pid {each.pid})" if each.pid is not None else ""
     words = _SIGNS[each.kind].format(
-        victim=victim, resource=each.resource or "?", condition=each.condition, pod=each.pod or "a pod"
+        victim=victim,
+        resource=each.resource or "?",
+        condition=each.condition,
+        pod=each.pod or _A_POD,
+        whose=f"the node of {each.pod}" if each.pod else "the node",
     )
     times = f" ({each.times} times)" if each.times > 1 else ""
     where = " ".join(filter(None, (each.at, each.node)))

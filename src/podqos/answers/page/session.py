@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from msgspec import Struct
 
 from podqos.answers.page.source import PageSource, SourceKind
-from podqos.manifest.problems import Severity
+from podqos.manifest.problems import Problem, Severity
 from podqos.naming import published
 
 _MOST_PROBLEMS = 100
@@ -45,6 +46,8 @@ class SessionLimits(Struct, frozen=True, rename="camel"):
 
     upload_bytes: int
     """At once."""
+    paste_bytes: int
+    """As one text that is not kept: the autopsy of a log."""
     files_per_source: int
     sources: int
     total_bytes: int
@@ -84,12 +87,19 @@ def source_info(
 ) -> SourceInfo:
     """Return what a page is told of a source."""
     named = tuple(files) or tuple(file.path for file in source.files)
-    problems = tuple(
-        ProblemInfo(problem.worded(published), problem.severity, problem.source, problem.line, problem.column)
-        for problem in source.problems[:_MOST_PROBLEMS]
-    )
+    problems = problem_infos(source.problems)
     views = views_of(source)
     return SourceInfo(key, source.kind, source.name, named[:_MOST_PROBLEMS], views, problems, generation, is_live)
+
+
+def problem_infos(problems: Iterable[Problem], only: str = "") -> tuple[ProblemInfo, ...]:
+    """Return the first problems as the page is told of them; ``only`` those of one file, if it is named."""
+    told = (
+        ProblemInfo(problem.worded(published), problem.severity, problem.source, problem.line, problem.column)
+        for problem in problems
+        if only in {"", problem.source}
+    )
+    return tuple(islice(told, _MOST_PROBLEMS))
 
 
 def views_of(source: PageSource) -> tuple[str, ...]:

@@ -62,3 +62,5 @@ class PageSource(Struct, frozen=True):
     """The files and directories on disk that it is made of."""
     size_bytes: int = 0
     """Of the files given, unpacked."""
+    known_by: tuple[str, ...] = ()
+    """Of a live cluster: the options by which a command names it."""

@@ -9,6 +9,7 @@ from podqos.answers.page.cluster import ClusterChange, ClusterView
 from podqos.answers.page.compare import CompareView
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
 from podqos.answers.page.job import Age, Hello, JobInfo
+from podqos.answers.page.pasted import PastedAutopsy
 from podqos.answers.page.pod import PodPage
 from podqos.answers.page.session import ErrorAnswer, Session
 from podqos.answers.page.what_if import WhatIf, WhatIfView
@@ -28,6 +29,7 @@ class PageValues(Struct, frozen=True, rename="camel"):
     fix_request: FixRequest
     fix: FixView
     compare: CompareView
+    pasted: PastedAutopsy
     session: Session
     job: JobInfo
     hello: Hello

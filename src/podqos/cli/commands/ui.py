@@ -156,8 +156,14 @@ def _started(arguments: argparse.Namespace) -> Started:
     seconds = arguments.interval / SECOND_US
     mirror = Mirror(connect(arguments.context, kubeconfig=arguments.kubeconfig), usage_seconds=seconds, say=_say)
     mirror.start()
-    feed = ClusterFeed(mirror, seconds)
+    feed = ClusterFeed(mirror, seconds, _known_by(arguments))
     return Started(feed.look(), feed)
+
+
+def _known_by(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the options by which another command names the same cluster, with all of its namespaces."""
+    named = (("--context", arguments.context), ("--kubeconfig", arguments.kubeconfig))
+    return (*(part for option, value in named if value for part in (option, value)), "-A")
 
 
 def _write(arguments: argparse.Namespace, viewer: str) -> int:

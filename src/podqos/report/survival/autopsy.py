@@ -49,6 +49,9 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         lines = lines[2:]
     ended = [termination_words(termination) for termination in found.terminations]
     lines += _others("Killed containers, from the status of their pods:", ended, style, verbose=verbose)
+    if verbose or not (told or ended):
+        title = "Containers that nobody killed:"
+        lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]
     lines += _others("Node events:", signs, style, verbose=verbose)
     return lines + _guidance(found, style)

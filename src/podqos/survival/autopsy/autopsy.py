@@ -22,12 +22,14 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
 from podqos.naming import stated_with
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.causes import AutopsyCause, Shortage, causes_of, shortage_of
+from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
+from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
 from podqos.survival.autopsy.next_step import NextStep
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
+from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
@@ -153,6 +155,8 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     pod: str = ""
     """namespace/name, where manifests or a snapshot know the uid."""
     container: str = ""
+    tree: tuple[MemoryBar, ...] = ()
+    """Who held the memory: what ran out, the victim's pod and container, processes. Parents first, largest first."""
 
 
 AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign
@@ -170,7 +174,9 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     evictions_left_out: int = 0
     """Of very many the first ones, which are counted alone."""
     terminations: tuple[ContainerTermination, ...] = ()
-    """Containers that were killed, by the status of their pods."""
+    """Containers that were killed or stopped, by the status of their pods."""
+    exits: tuple[ContainerTermination, ...] = ()
+    """Containers that nobody killed: they crashed, or exited by themselves."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
     api_version: str = "podqos.dev/v1alpha1"
@@ -199,12 +205,14 @@ class Examiner:
         self._most_shown = most_shown
         self.facts = facts
         self._dead: dict[tuple[str, int, str], None] = {}
+        self._peaks: dict[tuple[str, str], int] = {}
 
     def examine(self, report: OOMReport) -> OOMAutopsy:
         """Make the decision again."""
         page_kb = report.page_kb or _USUAL_PAGE_KB
         total = _total_pages(report, page_kb)
-        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in self._alive(report)]
+        alive = self._alive(report)
+        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in alive]
         # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
         candidates.sort(
             key=lambda candidate: (
@@ -266,7 +274,19 @@ class Examiner:
             pod_uid=dead_place.pod_uid,
             container_id=dead_place.container_id,
             qos_class=dead_place.qos_class,
+            tree=memory_tree(node, shortage, alive, self._most_shown, self._peak_bytes(report)),
         )
+
+    def _peak_bytes(self, report: OOMReport) -> int | None:
+        """Return the most that reports up to this one have seen in use by the cgroup that ran out."""
+        memory = report.counters.get("memory")
+        if memory is None or not report.oom_cgroup:
+            return None
+        key = report.host, report.oom_cgroup
+        peak = self._peaks[key] = max(self._peaks.pop(key, 0), memory.usage_kb * 1024)
+        while len(self._peaks) > _MOST_REMEMBERED:
+            del self._peaks[next(iter(self._peaks))]
+        return peak
 
     def _alive(self, report: OOMReport) -> list[Task]:
         """Return the tasks that earlier OOMs have not killed, and remember what this one kills."""

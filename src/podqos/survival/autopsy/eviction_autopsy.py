@@ -91,7 +91,9 @@ def gathered(traces: Iterable[EvictionTrace]) -> list[list[EvictionTrace]]:
     by_uid: dict[str, _Gathered] = {}
     by_name: dict[str, list[_Gathered]] = {}
     for trace in sorted(traces, key=lambda trace: not trace.uid):
-        group = by_uid.get(trace.uid) if trace.uid else _nearest(trace, by_name.get(trace.pod, ()))
+        # Of those without a name each is its own.
+        named = by_name.get(trace.pod, ()) if trace.pod else ()
+        group = by_uid.get(trace.uid) if trace.uid else _nearest(trace, named)
         if group is None:
             group = _Gathered()
             groups.append(group)
@@ -153,7 +155,8 @@ _SPECIFIC = (
     EvictionCause.NODE_SHUTDOWN,
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
 )
-_BY_TIME = (TraceSource.EVENT, TraceSource.JOURNAL, TraceSource.STATUS, TraceSource.KUBELET_LOG)
+_UNSPECIFIC = (EvictionCause.UNKNOWN, EvictionCause.OTHER)
+_BY_TIME = (TraceSource.EVENT, TraceSource.JOURNAL, TraceSource.STATUS, TraceSource.KUBELET_LOG, TraceSource.MESSAGE)
 
 
 def examine_eviction(
@@ -179,6 +182,8 @@ def examine_eviction(
         )
     if found.cause is EvictionCause.LOCAL_STORAGE_LIMIT:
         return replace(found, follows_rule=True, reason=EvictionReason.OWN_LIMIT)
+    if found.cause is EvictionCause.UNKNOWN:
+        return replace(found, reason=EvictionReason.NO_MESSAGE)
     if found.cause is not EvictionCause.NODE_PRESSURE:
         return found
     because = next((trace.because for trace in traces if isinstance(trace.because, UnderPressure)), None)
@@ -228,7 +233,7 @@ def _with_uid(pod: FatedPod) -> FatedPod:
 
 
 def _is(pod: FatedPod, found: PodEviction) -> bool:
-    return pod.metadata.uid == found.uid if found.uid and pod.metadata.uid else pod.key == found.pod
+    return pod.metadata.uid == found.uid if found.uid and pod.metadata.uid else pod.key == found.pod != ""
 
 
 def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
@@ -259,7 +264,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     limit = None if message is None else message.limit
     return PodEviction(
         pod=traces[0].pod,
-        cause=next((cause for cause in _SPECIFIC if cause in causes), traces[0].cause),
+        cause=next((cause for cause in _SPECIFIC if cause in causes), _other_cause(traces)),
         follows_rule=None,
         reason=EvictionReason.NOT_RANKED,
         at=next((trace.at for trace in ordered if trace.at), ""),
@@ -278,6 +283,10 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
         limit_bytes=excess.limit_bytes if excess is not None else limit,
         conditions=() if message is None else message.conditions,
     )
+
+
+def _other_cause(traces: Sequence[EvictionTrace]) -> EvictionCause:
+    return next((trace.cause for trace in traces if trace.cause not in _UNSPECIFIC), traces[0].cause)
 
 
 def _was_active(pod: FatedPod, found: PodEviction, gone: frozenset[str]) -> bool:

@@ -51,6 +51,8 @@ class EvictionReason(StrEnum):
     """The pod's own requests and priority are not known."""
     SIGNAL_UNKNOWN = "SignalUnknown"
     """What the node was short of is not said."""
+    NO_MESSAGE = "NoMessage"
+    """Why it was evicted is not in the text."""
     NOT_RANKED = "NotRanked"
     """No ranking decides about this kind of eviction."""
 

@@ -50,8 +50,12 @@ class EvictionCause(StrEnum):
     """The node has a taint that the pod does not tolerate."""
     POD_GC = "PodGC"
     """Its node is gone."""
+    NODE_LOST = "NodeLost"
+    """Its node no longer reported, and it was deleted."""
     OTHER = "Other"
     """Something else calls it an eviction: the message says what."""
+    UNKNOWN = "Unknown"
+    """It was evicted, or deleted on purpose; the reason is not in the text."""
 
 
 _BY_MESSAGE = {
@@ -78,8 +82,16 @@ _BY_EVENT = {
     "Terminated": EvictionCause.NODE_SHUTDOWN,
     "NodeShutdown": EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
     "Preempted": EvictionCause.PREEMPTED_BY_SCHEDULER,
+    "NodeControllerEviction": EvictionCause.NODE_LOST,
 }
+_NODE_LOST = "NodeLost"
 _EVICTED = "Evicted"
+_NOT_BY_KUBELET = {
+    EvictionCause.TAINT,
+    EvictionCause.PREEMPTED_BY_SCHEDULER,
+    EvictionCause.NODE_LOST,
+    EvictionCause.OTHER,
+}
 _DISRUPTION = "DisruptionTarget"
 _TAINT_MANAGER, _MARKING = "TaintManagerEviction", "Marking for deletion"
 
@@ -91,6 +103,8 @@ class TraceSource(StrEnum):
     STATUS = "status"
     KUBELET_LOG = "kubeletLog"
     JOURNAL = "journal"
+    MESSAGE = "message"
+    """The message by itself: it does not name the pod."""
 
 
 class EvictionTrace(Struct, frozen=True, gc=False):
@@ -98,7 +112,7 @@ class EvictionTrace(Struct, frozen=True, gc=False):
 
     source: TraceSource
     pod: str
-    """namespace/name."""
+    """namespace/name; the name alone, or nothing, where a text says no more."""
     cause: EvictionCause
     at: str = ""
     node: str = ""
@@ -130,6 +144,8 @@ class SignKind(StrEnum):
     CLEAN_UP_TIMED_OUT = "CleanUpTimedOut"
     """An evicted pod was not gone in time, and the next one was looked for."""
     REBOOTED = "Rebooted"
+    NOT_READY = "NotReady"
+    """Its kubelet no longer reported, or reported that it cannot run pods."""
 
 
 class NodeSign(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -166,20 +182,21 @@ _KILLED = re.compile(r"Kill(?:ed)? process (\d{1,10}) \((.{0,64}?)\)")
 def event_trace(event: Event) -> EvictionTrace | None:
     """Return the eviction that an event tells of; None: it tells of none."""
     about, text = event.about, event.text[:MOST_CHARACTERS]
-    if about.kind not in {"", "Pod"} or not about.name:
+    if about.kind not in {"", "Pod"} or not (about.name or about.kind):
         return None
     message = None
     if event.reason == _EVICTED:
         message = read_message(text)
-        cause = EvictionCause.OTHER if message is None else _BY_MESSAGE[message.kind]
+        cause = _cause(message, text)
     elif event.reason == _TAINT_MANAGER and text.startswith(_MARKING):
         cause = EvictionCause.TAINT
     elif event.reason in _BY_EVENT:
         cause = _BY_EVENT[event.reason]
     else:
         return None
-    pod = f"{about.namespace or event.metadata.namespace_or_default}/{about.name}"
-    by_kubelet = cause not in {EvictionCause.TAINT, EvictionCause.PREEMPTED_BY_SCHEDULER, EvictionCause.OTHER}
+    namespace = about.namespace or event.metadata.namespace
+    pod = f"{namespace}/{about.name}" if namespace else about.name
+    by_kubelet = cause not in _NOT_BY_KUBELET
     return EvictionTrace(
         TraceSource.EVENT,
         pod[:_NAME_CHARACTERS],
@@ -202,11 +219,15 @@ def status_trace(pod: FatedPod) -> EvictionTrace | None:
     message = None
     if status.phase == FAILED and status.reason == _EVICTED:
         message = read_message(status.message)
-        cause = EvictionCause.OTHER if message is None else _BY_MESSAGE[message.kind]
+        cause = _cause(message, status.message)
     elif status.phase == FAILED and status.reason in _BY_STATUS:
         cause = _BY_STATUS[status.reason]
     elif condition is not None and condition.reason in _BY_CONDITION:
         cause = _BY_CONDITION[condition.reason]
+    elif status.reason == _NODE_LOST:
+        cause = EvictionCause.NODE_LOST
+    elif condition is not None and not condition.reason:
+        cause = EvictionCause.UNKNOWN  # a description has no reasons of conditions
     else:
         return None
     at = "" if condition is None else condition.last_transition_time or ""
@@ -220,6 +241,18 @@ def status_trace(pod: FatedPod) -> EvictionTrace | None:
         status.message[:MOST_CHARACTERS],
         message,
     )
+
+
+def _cause(message: EvictionMessage | None, text: str) -> EvictionCause:
+    if message is not None:
+        return _BY_MESSAGE[message.kind]
+    return EvictionCause.OTHER if text.strip() else EvictionCause.UNKNOWN
+
+
+def message_trace(text: str) -> EvictionTrace:
+    """Return the eviction that a message by itself tells of."""
+    message = read_message(text)
+    return EvictionTrace(TraceSource.MESSAGE, "", _cause(message, text), text=text[:MOST_CHARACTERS], message=message)
 
 
 def _ended(pod: FatedPod) -> str:
@@ -299,12 +332,18 @@ def event_sign(event: Event) -> NodeSign | None:
         found = _KILLED.search(text)
         pid, process = (int(found[1]), found[2]) if found is not None else (None, "")
         return NodeSign(SignKind.OOM_KILLING, at, node, process=process, pid=pid, times=times)
+    if reason == "NodeNotReady":
+        # Pods get one, too, without the name of the node.
+        pod = "" if about.kind == "Node" else f"{about.namespace}/{about.name}".removeprefix("/")
+        return NodeSign(SignKind.NOT_READY, at, node, pod=pod, times=times)
     return NodeSign(SignKind.REBOOTED, at, node, times=times) if reason == "Rebooted" else None
 
 
 def condition_signs(node: Node) -> Iterator[NodeSign]:
-    """Yield the pressure that a node is under."""
+    """Yield the pressure that a node is under, and that it is not ready."""
     for condition in node.status.conditions:
+        if condition.type == "Ready" and condition.status in {"False", "Unknown"}:
+            yield NodeSign(SignKind.NOT_READY, condition.last_transition_time or "", node.name)
         if condition.status == "True" and condition.type in {*NodeCondition}:
             yield NodeSign(SignKind.PRESSURE_BEGAN, condition.last_transition_time or "", node.name, condition.type)
 

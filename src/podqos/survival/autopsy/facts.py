@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import parse_thresholds
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
@@ -35,6 +37,14 @@ class NodeFacts(Struct, frozen=True):
 
 
 NOTHING_KNOWN = NodeFacts()
+
+
+def with_nodes(facts: NodeFacts, nodes: Iterable[Node]) -> NodeFacts:
+    """Return what is known with the sizes of more nodes."""
+    sizes = {node.name: node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity}
+    return replace(facts, memory_bytes={**facts.memory_bytes, **sizes}) if sizes else facts
+
+
 MOST_BYTES = 1 << 62
 """Of what is added up over the tasks of a table: nothing in a log is trusted, and JSON's integers end at 64 bits."""
 

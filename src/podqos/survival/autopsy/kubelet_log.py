@@ -1,7 +1,7 @@
 """The kubelet's log: what its eviction manager wrote, as text of klog in all its forms and as JSON; events in lines.
 
-Known are sentences (up to 1.20), sentences with fields (since 1.21), ``--logging-format=json``, and events as ``kubectl
-get events`` and ``kubectl describe`` print them. What carries the lines is off already (``kernel.log_lines``).
+Known are sentences (up to 1.20), sentences with fields (since 1.21) and ``--logging-format=json``. What carries the
+lines is off already (``kernel.log_lines``); what kubectl prints is ``objects.kubectl_text``'s.
 
 Sources: Kubernetes v1.8 to v1.36 pkg/kubelet/eviction/eviction_manager.go, pkg/kubelet/util/format/pod.go;
 klog v2 internal/serialize, k8s_references.go.
@@ -34,8 +34,6 @@ MARKS = (b"Evict", b"eviction manager:")
 """What every line holds that matters in a log."""
 _MOST_HOSTS = 256
 _MOST_PODS = 2000
-_MOST_DESCRIBED = 8192
-_DESCRIBED = frozenset({"Name", "Namespace", "Roles", "Reason", "Message"})
 
 _HEADER = re.compile(
     r"(?:^|[ :])[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d(?:\.\d{1,9})?) {1,8}\d{1,10} [\w./-]{1,80}:\d{1,6}\] "
@@ -48,13 +46,6 @@ _OLD = re.compile(r"(eviction manager: .{1,200000})", re.DOTALL)
 _OLD_POD = re.compile(r"([a-z0-9][a-z0-9.-]{0,252})_([a-z0-9][a-z0-9-]{0,62})\(([0-9A-Za-z-]{0,64})\)")
 _NEW_POD = re.compile(r"([a-z0-9][a-z0-9-]{0,62})/([a-z0-9][a-z0-9.-]{0,252})")
 _WORD = re.compile(r"([A-Za-z][A-Za-z.-]{0,62})")
-# kubectl get events, with or without -A and -o wide; kubectl describe.
-_ROW = re.compile(r"(?:^|\s)(?:Warning|Normal)\s{1,40}([A-Z][A-Za-z]{1,62})\s{1,80}(\S.{0,8000})$")
-_MESSAGES = (
-    *("The node was low on ", "The node had condition: ", "Usage of ", "Pod ephemeral", "Container "),
-    *("System OOM", "Attempting to", "Preempted ", "Marking for deletion"),
-)
-_OBJECT = re.compile(r"(pod|node)s?/([a-z0-9][a-z0-9.-]{0,252})\s+", re.IGNORECASE)
 _ONSET = {
     "attempting to reclaim": "reclaim",
     "must evict pod(s) to reclaim": "reclaim",
@@ -83,9 +74,6 @@ class KubeletLog:
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Reclaim] = {}
-        self._name = self._reason = ""
-        self._described = ObjectReference()
-        """What ``kubectl describe`` is about."""
 
     def feed(self, message: Message) -> Iterator[EvictionTrace | NodeSign]:
         """Yield what a message completes."""
@@ -103,8 +91,6 @@ class KubeletLog:
             carrier = _CARRIER.search(text[:start])
             host = message.host or (carrier[1] if carrier is not None else "")
             yield from self._of_json(text[start:], message.at, host)
-        else:
-            yield from self._of_table(text, message)
 
     def _of_json(self, text: str, at: str, host: str) -> Iterator[EvictionTrace | NodeSign]:
         try:
@@ -189,33 +175,6 @@ class KubeletLog:
             del self._hosts[next(iter(self._hosts))]
         return self._hosts.setdefault(host, _Reclaim())
 
-    def _of_table(self, text: str, message: Message) -> Iterator[EvictionTrace | NodeSign]:
-        """Read an event of a table; what is described names itself in the lines before."""
-        key, colon, value = text[:_MOST_DESCRIBED].partition(":")
-        if colon and key in _DESCRIBED:
-            yield from self._describe(key, value.strip(), message.at)
-        elif found := _ROW.search(text, 0, _MOST_DESCRIBED):
-            reason, rest = found[1], found[2]
-            if named := _OBJECT.match(rest):
-                before = text[: found.start()].split()
-                # With -A the namespace comes first; without it, how long ago.
-                is_namespace = len(before) > 1 and not re.match(r"\d|<", before[0])
-                about = ObjectReference(named[1].capitalize(), before[0] if is_namespace else "", named[2])
-                yield from _of_event(reason, "", _table_message(rest[named.end() :]), about, "")
-            elif self._described.name:
-                yield from _of_event(reason, "", _table_message(rest), self._described, "")
-
-    def _describe(self, key: str, value: str, at: str) -> Iterator[EvictionTrace | NodeSign]:
-        """Note who is described. Of the names in a description, its own is followed by a namespace, or by roles."""
-        if key == "Name":
-            self._name = value
-        elif key in {"Namespace", "Roles"}:
-            self._described = ObjectReference("Pod" if key == "Namespace" else "Node", value, self._name)
-        elif key == "Reason":
-            self._reason = value
-        elif key == "Message" and self._reason == "Evicted" and self._described.kind == "Pod":
-            yield from _of_event("Evicted", "", value, self._described, at)
-
 
 def _of_event(reason: str, host: str, text: str, about: ObjectReference, at: str) -> Iterator[EvictionTrace | NodeSign]:
     event = Event(reason=reason, message=text, involved_object=about, source=EventSource(host=host), first_timestamp=at)
@@ -232,12 +191,6 @@ def _of_logged_event(fields: Mapping[str, str], at: str, host: str) -> Iterator[
     namespace, slash, name = fields.get("object", "").rpartition("/")
     about = ObjectReference(fields.get("kind", ""), namespace if slash else "", name)
     yield from _of_event(fields.get("reason", ""), host, fields.get("message", ""), about, at)
-
-
-def _table_message(text: str) -> str:
-    """Return the message in a row of a table, without the columns that come before it."""
-    starts = [at for each in _MESSAGES if (at := text.find(each)) >= 0]
-    return text[min(starts, default=0) :]
 
 
 def _when(found: re.Match[str], before: str, message: Message) -> tuple[str, str]:

@@ -76,7 +76,10 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
         for sign in reversed(found.node_events):
             yield from _of_sign(sign, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events):
-        yield from _of_nothing(read)
+        for ended in reversed(found.exits):
+            yield from _program_log(read, ended)
+        if not found.exits:
+            yield from _of_nothing(read)
 
 
 def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:

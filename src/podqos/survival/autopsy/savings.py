@@ -20,8 +20,9 @@ from podqos.model.resources import MEMORY, ResourceRequirements
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
-from podqos.survival.autopsy.causes import OWN_LIMIT, Shortage, ShortageKind, kubelet_available_bytes, race_at
+from podqos.survival.autopsy.causes import OWN_LIMIT, kubelet_available_bytes, race_at
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, is_guaranteed
+from podqos.survival.autopsy.shortage import Shortage, ShortageKind
 from podqos.survival.counterfactual.counterfactual import least
 from podqos.survival.counterfactual.pod_changes import holder_of, resources_of, with_headroom, with_request
 from podqos.survival.forecast.race import run_race, winning_threshold_bytes

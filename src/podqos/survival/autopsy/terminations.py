@@ -1,4 +1,4 @@
-"""How containers ended that were killed: OOMKilled, exit 137 and ContainerStatusUnknown, told apart.
+"""How containers ended: OOMKilled, exit 137, 143 and ContainerStatusUnknown, and those that nobody killed, told apart.
 
 A status says little: ``OOMKilled`` is what the runtime saw of its cgroup, 137 is any SIGKILL. The kernel's report, the
 kubelet's events and the end of the pod say whose it was.
@@ -26,8 +26,15 @@ from podqos.survival.autopsy.eviction_traces import seconds_of
 OOM_KILLED = "OOMKilled"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 SIGKILL = 9
+SIGTERM = 15
 EXIT_BY_SIGKILL = 137
+_BY_SIGNAL = 128
+"""An exit code above this is the number of a signal, as shells and runtimes have it."""
+_LAST_SIGNAL = 64
+_CRASHES = frozenset((3, 4, 5, 6, 7, 8, 11, 31))
+"""QUIT, ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS: what a program does to itself."""
 _NEAR_SECONDS = 120.0
+_SAME_SECONDS = 5.0
 _ID = re.compile(r"[0-9a-f]{12,64}")
 _FIELD_PATH = re.compile(r"\{([^}]{1,253})\}")
 _PROBE = re.compile(r"failed (liveness|startup) probe", re.IGNORECASE)
@@ -39,6 +46,10 @@ class Kill(Protocol):
     @property
     def at(self) -> str:
         """When."""
+
+    @property
+    def host(self) -> str:
+        """On which machine."""
 
     @property
     def container_id(self) -> str:
@@ -65,17 +76,23 @@ class TerminationCause(StrEnum):
     EVICTION = "Eviction"
     """The kubelet ended it with its pod: see ``evictions``."""
     PROBE = "Probe"
-    """It failed its liveness or startup probe and did not end in time."""
+    """It failed its liveness or startup probe, and the kubelet stopped it."""
     GRACE_PERIOD = "GracePeriod"
     """It was told to stop, and did not within its grace period."""
     NODE_LOST = "NodeLost"
     """The kubelet no longer found it: the node restarted, or it was removed behind the kubelet's back."""
     SIGKILL = "Sigkill"
     """It was killed, and nothing is left that says by whom."""
+    SIGTERM = "Sigterm"
+    """It was asked to stop, and did."""
+    CRASH = "Crash"
+    """Nobody killed it: a signal that a program brings upon itself, such as SIGSEGV."""
+    EXIT = "Exit"
+    """Nobody killed it: it exited by itself."""
 
 
 class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """A container that was killed, or of which a process was."""
+    """A container that ended, or of which a process was killed."""
 
     pod: str
     container: str
@@ -85,7 +102,7 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     reason: str = ""
     """As its status has it: OOMKilled, Error, ContainerStatusUnknown."""
     exit_code: int | None = None
-    """None: it runs."""
+    """None: it runs, or the text does not say."""
     restarts: int = 0
     container_id: str = ""
     kill: int | None = None
@@ -126,11 +143,30 @@ def containers_by_id(pods: Iterable[FatedPod]) -> dict[str, tuple[FatedPod, str]
 
 
 def terminations(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
-    """Yield every container that was killed, by pods in their order."""
+    """Yield every container that was killed or stopped, by pods in their order."""
+    for own, status in _own(pods, evidence):
+        yield from _of_container(own, status)
+
+
+def exits(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
+    """Yield every container that nobody killed, and that did not end well or was started again."""
+    for own, status in _own(pods, evidence):
+        for is_previous, ended in _terminated(status):
+            if (ended.exit_code or is_previous or ended.signal) and _cause_of(own, status, ended) is None:
+                is_crash = _signal(ended) in _CRASHES
+                cause = TerminationCause.CRASH if is_crash else TerminationCause.EXIT
+                if is_crash or ended.exit_code is not None:
+                    yield _termination(own, status, ended, cause, is_previous=is_previous)
+
+
+def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, ContainerStatus]]:
+    """Yield the status of every container, with what is known of its pod."""
     killed: dict[str, list[int]] = {}
     for number, kill in enumerate(evidence.kills):
         killed.setdefault(kill.container_id or kill.pod_uid, []).append(number)
-    evicted = {eviction.uid or eviction.pod: number for number, eviction in enumerate(evidence.evictions)}
+    evicted = {
+        eviction.uid or eviction.pod: number for number, eviction in enumerate(evidence.evictions) if eviction.pod
+    }
     events: dict[str, list[Event]] = {}
     for event in evidence.events:
         if event.reason in {"Killing", "ExceededGracePeriod"}:
@@ -145,7 +181,7 @@ def terminations(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[Conta
             events.get(uid) or events.get(pod.metadata.name) or [],
         )
         for status in _statuses(pod):
-            yield from _of_container(own, status)
+            yield own, status
 
 
 class _Own(Struct, frozen=True):
@@ -174,31 +210,43 @@ def _terminated(status: ContainerStatus) -> Iterator[tuple[bool, ContainerTermin
 
 
 def _of_container(own: _Own, status: ContainerStatus) -> Iterator[ContainerTermination]:
-    pod, named = own.pod, set()
+    named = set()
     for is_previous, ended in _terminated(status):
-        is_killed = ended.exit_code == EXIT_BY_SIGKILL or ended.signal == SIGKILL
-        if not (is_killed or ended.reason in {OOM_KILLED, STATUS_UNKNOWN}):
-            continue
-        kill = _kill_of(own, ended)
-        named.add(kill)
-        cause = _cause(own, status.name, ended, kill, is_previous=is_previous)
-        yield ContainerTermination(
-            pod=pod.key,
-            container=status.name,
-            cause=cause,
-            at=ended.finished_at or "",
-            node=pod.spec.node_name,
-            reason=ended.reason,
-            exit_code=ended.exit_code,
-            restarts=status.restart_count,
-            container_id=container_id(ended.container_id),
-            kill=kill,
-            eviction=own.eviction if cause is TerminationCause.EVICTION else None,
-            is_group_kill=kill is not None and bool(own.kills[kill].group),
-            is_previous=is_previous,
-            memory_limit_bytes=_memory_limit(pod, status.name),
-        )
+        cause = _cause_of(own, status, ended)
+        if cause is not None:
+            named.add(_kill_of(own, ended))
+            yield _termination(own, status, ended, cause, is_previous=is_previous)
     yield from _survived(own, status, named)
+
+
+def _termination(
+    own: _Own, status: ContainerStatus, ended: ContainerTerminated, cause: TerminationCause, *, is_previous: bool
+) -> ContainerTermination:
+    pod, kill = own.pod, _kill_of(own, ended)
+    return ContainerTermination(
+        pod=pod.key,
+        container=status.name,
+        cause=cause,
+        at=ended.finished_at or "",
+        node=pod.spec.node_name,
+        reason=ended.reason,
+        exit_code=ended.exit_code,
+        restarts=status.restart_count,
+        container_id=container_id(ended.container_id),
+        kill=kill,
+        eviction=own.eviction if cause is TerminationCause.EVICTION else None,
+        is_group_kill=kill is not None and bool(own.kills[kill].group),
+        is_previous=is_previous,
+        memory_limit_bytes=_memory_limit(pod, status.name),
+    )
+
+
+def _signal(ended: ContainerTerminated) -> int:
+    """Return the signal that ended a container; 0: none did."""
+    if ended.signal:
+        return ended.signal
+    number = (ended.exit_code or 0) - _BY_SIGNAL
+    return number if 0 < number <= _LAST_SIGNAL else 0
 
 
 def _memory_limit(pod: FatedPod, name: str) -> int | None:
@@ -236,8 +284,10 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     if by_id:
         return by_id[-1]
     uid, at = own.pod.metadata.uid, seconds_of(ended.finished_at or "")
-    if not uid or at is None or ended.reason != OOM_KILLED:
+    if at is None or ended.reason != OOM_KILLED:
         return None
+    if not uid:
+        return None if identity else _only_kill_at(own, at)
     for number in own.killed.get(uid, ()):
         seconds = seconds_of(own.kills[number].at, at)
         if seconds is not None and abs(seconds - at) <= _NEAR_SECONDS:
@@ -245,23 +295,48 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     return None
 
 
-def _cause(
-    own: _Own, name: str, ended: ContainerTerminated, kill: int | None, *, is_previous: bool
-) -> TerminationCause:
-    by_itself = ended.exit_code != EXIT_BY_SIGKILL and ended.signal != SIGKILL
+def _only_kill_at(own: _Own, at: float) -> int | None:
+    """Return the one kill in a pod of the node at that time; a description has neither uid nor id of what ended."""
+    node = own.pod.spec.node_name
+    near = []
+    for number, kill in enumerate(own.kills):
+        seconds = seconds_of(kill.at, at)
+        is_there = node == kill.host or not (node and kill.host)
+        if is_there and (kill.container_id or kill.pod_uid) and seconds is not None:
+            near += [number] * (abs(seconds - at) <= _SAME_SECONDS)
+    return near[0] if len(near) == 1 else None
+
+
+def _cause_of(own: _Own, status: ContainerStatus, ended: ContainerTerminated) -> TerminationCause | None:
+    """Return who killed or stopped a container; None: nobody did, as far as anything says."""
+    kill, signal = _kill_of(own, ended), _signal(ended)
+    is_previous = status.last_state is not None and status.last_state.terminated is ended
     if ended.reason == OOM_KILLED or kill is not None:
-        if by_itself:
+        if signal != SIGKILL and ended.exit_code is not None:
             return TerminationCause.KERNEL_OF_CHILD
         return TerminationCause.KERNEL if kill is not None else TerminationCause.KERNEL_UNREPORTED
     if own.eviction is not None and not is_previous:
-        return TerminationCause.EVICTION
+        is_killed = signal == SIGKILL or ended.reason == STATUS_UNKNOWN
+        return TerminationCause.EVICTION if is_killed else None
     if ended.reason == STATUS_UNKNOWN:
         return TerminationCause.NODE_LOST
-    near = [event for event in own.events if _is_about(event, name, ended)]
-    if any(_PROBE.search(event.text) for event in near):
-        return TerminationCause.PROBE
-    is_stopped = bool(own.pod.metadata.deletion_timestamp) and not is_previous
-    return TerminationCause.GRACE_PERIOD if near or is_stopped else TerminationCause.SIGKILL
+    near = [event for event in own.events if _is_about(event, status.name, ended)]
+    probes = [event for event in near if _PROBE.search(event.text)]
+    if signal in {SIGKILL, SIGTERM}:
+        if probes:
+            return TerminationCause.PROBE
+        if signal == SIGTERM:
+            return TerminationCause.SIGTERM
+        is_stopped = own.pod.is_being_deleted and not is_previous
+        return TerminationCause.GRACE_PERIOD if near or is_stopped else TerminationCause.SIGKILL
+    # A program may answer SIGTERM with any code. Without times, the probe must account for every restart.
+    restarts = max(status.restart_count, 1)
+    is_probe = any(_has_time(event) or (event.count or 1) >= restarts for event in probes)
+    return TerminationCause.PROBE if is_probe and is_previous else None
+
+
+def _has_time(event: Event) -> bool:
+    return seconds_of(event.first_at) is not None
 
 
 def _is_about(event: Event, name: str, ended: ContainerTerminated) -> bool:

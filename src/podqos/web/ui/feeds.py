@@ -88,8 +88,9 @@ class ClusterFeed:
 
     pause_seconds = 0.1
 
-    def __init__(self, mirror: Mirror, usage_seconds: float) -> None:
+    def __init__(self, mirror: Mirror, usage_seconds: float, known_by: tuple[str, ...] = ()) -> None:
         self._mirror = mirror
+        self._known_by = known_by
         self._usage_seconds = usage_seconds
         self._known = -1
         self._taken_at = 0.0
@@ -107,7 +108,7 @@ class ClusterFeed:
             return None
         self._known, self._taken_at = mirror.changes, now
         self._last = mirror.snapshot(self._last)
-        return of_cluster(self._last)
+        return replace(of_cluster(self._last), known_by=self._known_by)
 
 
 class NodeFeed:

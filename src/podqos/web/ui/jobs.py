@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +28,8 @@ from podqos.answers.page.source import PageSource
 from podqos.errors import HostError, InputError
 from podqos.library.engines.fan_out import usable_cores
 from podqos.web.ui.source_files import varied
+
+T = TypeVar("T")
 
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
@@ -65,6 +67,13 @@ class ReadingJob(Struct, frozen=True):
     """The task of a worker that only reads files."""
 
     files: Mapping[str, bytes]
+
+
+class PasteJob(Struct, frozen=True):
+    """The task of a worker that examines a pasted text; its result is JSON."""
+
+    text: bytes
+    source: PageSource | None
 
 
 class Job:
@@ -213,18 +222,27 @@ class Jobs:
 
 async def read_apart(files: Mapping[str, bytes]) -> PageSource:
     """Read files in a separate process with a time limit; raise their errors."""
-    data = await asyncio.to_thread(pickle.dumps, ReadingJob(files), pickle.HIGHEST_PROTOCOL)
+    return await _apart(ReadingJob(files), PageSource, ", ".join(files), "open a smaller part")
+
+
+async def autopsy_apart(text: bytes, source: PageSource | None) -> bytes:
+    """Examine a pasted text in a separate process with a time limit; return JSON, or raise its error."""
+    return await _apart(PasteJob(text, source), bytes, "pasted", "paste the lines around one OOM kill")
+
+
+async def _apart(task: ReadingJob | PasteJob, _: type[T], where: str, fix: str) -> T:
+    data = await asyncio.to_thread(pickle.dumps, task, pickle.HIGHEST_PROTOCOL)
     try:
         async with asyncio.timeout(_READING_SECONDS), worker(data) as process:
             async for kind, body in messages(process):
                 if kind == FAILURE:
-                    raise InputError(body.decode(), where=", ".join(files))
-                found: PageSource | InputError = await asyncio.to_thread(pickle.loads, body)
+                    raise InputError(body.decode(), where=where)
+                found: T | InputError = await asyncio.to_thread(pickle.loads, body)
                 if isinstance(found, InputError):
                     raise found
                 return found
     except TimeoutError:
-        raise InputError("reading it takes too long", where=", ".join(files), fix="open a smaller part") from None
+        raise InputError("reading it takes too long", where=where, fix=fix) from None
     raise AssertionError("a worker answers, or is ended")
 
 

@@ -37,10 +37,11 @@ from podqos.naming import stated_with
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, EventStream, Request, Response, Server
 from podqos.web.settings import Limits
-from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask, check_request, encoded, new_id, read_apart
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask, autopsy_apart, check_request, encoded, new_id, read_apart
 from podqos.web.ui.live import Live, told
+from podqos.web.ui.pasting import pasted_autopsy
 from podqos.web.ui.sessions import NoRoom, SessionSource, TooLarge, Visitor, Visitors, file_name
-from podqos.web.ui.settings import HTTP_LIMITS, UI_LIMITS, UPLOAD_PATH, UiLimits
+from podqos.web.ui.settings import HTTP_LIMITS, PASTE_PATH, UI_LIMITS, UPLOAD_PATH, UiLimits
 from podqos.web.ui.sharing import START
 from podqos.web.ui.source_files import read_given
 
@@ -177,8 +178,12 @@ class Ui:
             self.visitors.forget_old()
 
     def _body_bytes(self, target: bytes) -> int:
-        is_upload = target.partition(b"?")[0] == UPLOAD_PATH.encode()
-        return self.limits.upload_bytes if is_upload else self.server.limits.body_bytes
+        match target.partition(b"?")[0].decode(errors="replace"):
+            case path if path == UPLOAD_PATH:
+                return self.limits.upload_bytes
+            case path if path == PASTE_PATH:
+                return self.limits.paste_bytes
+        return self.server.limits.body_bytes
 
     # ---- who asks ----------------------------------------------------------------------------------------------------
 
@@ -309,6 +314,8 @@ class Ui:
                 return _json([job.info() for job in visitor.jobs.values()])
             case method, ["jobs", key, *rest]:
                 return self._job(method, rest, _known(visitor.jobs, key, "run"))
+            case "POST", ["autopsy"]:
+                return await self._pasted(request, query, visitor)
             case "GET" | "HEAD", ["compare"]:
                 return await self._compare(query, visitor)
         raise RequestRefusal(404, "no such path")
@@ -321,7 +328,12 @@ class Ui:
             __version__,
             (*start, *own),
             SessionLimits(
-                limits.upload_bytes, limits.files, limits.sources, limits.visitor_bytes, limits.expires_seconds
+                limits.upload_bytes,
+                limits.paste_bytes,
+                limits.files,
+                limits.sources,
+                limits.visitor_bytes,
+                limits.expires_seconds,
             ),
             self.live is not None and self.live.is_live,
         )
@@ -368,6 +380,15 @@ class Ui:
         """Read what may take long, one after the other, where it can be stopped."""
         async with self._reading:
             return await read_apart(files)
+
+    async def _pasted(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
+        """Answer with the autopsy of a text, which is not kept; the named source may know its pods."""
+        source = self._shown(visitor, query["source"]).source if "source" in query else None
+        text = request.body
+        if len(text) <= _SMALL_BYTES:
+            return Response(await self._in(self._slow, lambda: json_line(pasted_autopsy(text, source))))
+        async with self._reading:
+            return Response(await autopsy_apart(text, source))
 
     async def _cluster(self, request: Request, shown: SessionSource) -> Response:
         if self.live is not None and shown is self.live.shown:

@@ -9,6 +9,7 @@ from podqos.web.settings import Limits
 HOST, PORT = "127.0.0.1", 8677
 LISTEN = f"{HOST}:{PORT}"
 UPLOAD_PATH = "/api/sources"
+PASTE_PATH = "/api/autopsy"
 
 HTTP_LIMITS = Limits(
     body_bytes=256 << 10,
@@ -25,6 +26,8 @@ class UiLimits(Struct, frozen=True):
 
     upload_bytes: int = 32 << 20
     """Of one request."""
+    paste_bytes: int = 8 << 20
+    """Of a text whose autopsy is asked for; it is not kept."""
     files: int = 500
     """Of one source."""
     sources: int = 12

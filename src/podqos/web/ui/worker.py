@@ -6,7 +6,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from podqos.answers.page.job import JobKind
 from podqos.errors import InputError, PodqosError
 from podqos.manifest.encoding import json_line
-from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, JobTask, ReadingJob
+from podqos.web.ui.jobs import FAILURE, HEAD, PROGRESS, RESULT, JobTask, PasteJob, ReadingJob
 from podqos.web.ui.source_files import read_given
 
 _PR_SET_PDEATHSIG = 1
@@ -34,12 +34,12 @@ def main(server: int) -> None:
     _be_modest()
     out = os.dup(1)
     os.dup2(2, 1)  # prints must not corrupt the messages
-    task: JobTask | ReadingJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
+    task: JobTask | ReadingJob | PasteJob = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own server
     if sys.platform != "linux":
         # Only there: Linux ends it by itself, and a process with threads is not forked.
         Thread(target=_end_with_input, daemon=True).start()
     try:
-        result = _read(task.files) if isinstance(task, ReadingJob) else json_line(_computed(task, _Told(out)))
+        result = json_line(_computed(task, _Told(out))) if isinstance(task, JobTask) else _read(task)
     except PodqosError as error:
         _send(out, FAILURE, str(error).encode())
     except MemoryError:
@@ -92,10 +92,14 @@ class _Told:
             _send(self._out, PROGRESS, str(fraction).encode())
 
 
-def _read(files: Mapping[str, bytes]) -> bytes:
-    """Return the content of files or their error, pickled."""
+def _read(task: ReadingJob | PasteJob) -> bytes:
+    """Return the content of files, the autopsy of a text as JSON, or the error in it, pickled."""
     try:
-        return pickle.dumps(read_given(files), pickle.HIGHEST_PROTOCOL)
+        if isinstance(task, ReadingJob):
+            return pickle.dumps(read_given(task.files), pickle.HIGHEST_PROTOCOL)
+        from podqos.web.ui.pasting import pasted_autopsy
+
+        return pickle.dumps(json_line(pasted_autopsy(task.text, task.source)), pickle.HIGHEST_PROTOCOL)
     except InputError as error:
         return pickle.dumps(error, pickle.HIGHEST_PROTOCOL)
 

@@ -1,0 +1,1 @@
+"""What carries the kernel's messages: prefixes, quoting, wrapping, records."""

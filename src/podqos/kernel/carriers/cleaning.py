@@ -1,0 +1,84 @@
+"""Text as it was logged: what terminals, mail programs, web pages and word processors add is taken out.
+
+Everything here is cheap for lines that have none of it, and linear for lines that have much.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NOTHING = dict.fromkeys(
+    (0xAD, 0x180E, 0xFEFF, 0xFFF9, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070))
+)
+_SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
+_PUNCTUATION = {
+    **dict.fromkeys((0x2018, 0x2019, 0x201A, 0x201B, 0x2032, 0x2035), "'"),
+    **dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F, 0x2033), '"'),
+    **dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xFE63, 0xFF0D), "-"),
+    0x2026: "...",
+}
+_PLAIN: dict[int, str | None] = {**_NOTHING, **_SPACES, **_PUNCTUATION, **{0xFF01 + n: chr(0x21 + n) for n in range(94)}}
+_COLOUR = re.compile(
+    r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)"
+    r"(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|\([A-Z0-9])"
+    r"|\[(?:\d{1,3}(?:;\d{1,3}){0,4})?[mK](?![\w-])(?=[^\]]|$)"
+)
+_ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,10});")
+_TAG = re.compile(
+    r"</?(?:pre|code|p|div|span|td|tr|th|thead|tbody|table|li|ul|ol|tt|font|b|i|u|em|strong|samp|kbd|html|body|a|small"
+    r"|blockquote|ins|del|mark|center|line|log|message|msg|text)(?:\s[^<>]{0,300})?/?>|<!\[CDATA\[|\]\]>",
+    re.IGNORECASE,
+)
+_ESCAPED = re.compile(r"\\([_\[\]*<>()#.|~`+!/-])")
+_PRINTABLE = re.compile(r"=([0-9A-F]{2})")
+_NEWLINES = re.compile(r"\\r\\n|\\n|#012|\\u000[aA]|<br ?/?>|[\u2028\u2029\u240a\u23ce\u21b5]", re.IGNORECASE)
+_MOST_ENTITIES = 2
+
+
+def cleaned(line: str) -> str:
+    """Return a line without colour, entities, tags and escapes, and with plain spaces, quotes and hyphens."""
+    if not line.isascii():
+        line = line.translate(_PLAIN)
+    if "\0" in line:
+        line = line.replace("\0", "")
+    if "\x1b" in line or "[" in line or "#033" in line:
+        line = _COLOUR.sub("", line)
+    if "&" in line and _ENTITY.search(line):
+        line = _without_entities(line)
+    if "<" in line or "]]>" in line:
+        line = _TAG.sub("", line)
+    if "\\" in line:
+        line = _ESCAPED.sub(r"\1", line).replace("\\t", " ")
+    return line
+
+
+def _without_entities(line: str) -> str:
+    from html import unescape
+
+    for _ in range(_MOST_ENTITIES):  # what quotes a page may escape it again
+        if not _ENTITY.search(line):
+            break
+        line = unescape(line)
+    return line.translate(_PLAIN)
+
+
+def pieces(line: str) -> list[str]:
+    """Return the lines in a line whose line ends were escaped."""
+    if "\\" in line or "#012" in line or "<" in line or not line.isascii():
+        return _NEWLINES.split(line)
+    return [line]
+
+
+def is_quoted_printable(line: str) -> bool:
+    """Whether a line of a report is encoded as mail is: each equals sign begins a code."""
+    return "=3D" in line and line.count("=") == len(_PRINTABLE.findall(line)) + line.endswith("=")
+
+
+def from_quoted_printable(line: str) -> tuple[str, bool]:
+    """Return a line decoded, and whether the next one continues it."""
+    is_soft = line.endswith("=")
+    line = line.removesuffix("=")
+    if "=" not in line:
+        return line, is_soft
+    data = _PRINTABLE.sub(lambda code: chr(int(code[1], 16)), line).encode("latin-1", errors="replace")
+    return data.decode(errors="replace"), is_soft

@@ -1,0 +1,227 @@
+"""What stands before a message: known forms, and others that are learned from a line whose message is certain.
+
+A learned prefix matches lines whose prefix has the same words; figures, levels and identifiers may differ.
+Time and host are taken from it only where their form is unmistakable.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LONGEST = 1024
+"""A longer prefix is not learned."""
+_CARRIED = 256  # a "kernel:" further on belongs to the message
+
+_LEVEL = re.compile(r"(?:<\d{1,3}>(?:1 )?|(?:kern|user|daemon|syslog) {0,6}:\w{1,8} {0,6}: ?)")
+_KMSG = re.compile(r"(?:\d{1,3}\.\d{1,4}[^,; ]{0,40},)?\d{1,4},\d{1,20},(\d{1,20}),[^;]{0,64};")
+_DATED = r"\[[^\[\]]{0,60}\d\d?:\d\d[^\[\]]{0,40}\]"
+_BRACKETED = re.compile(rf"(?:\[ {{0,12}}\+?\d{{1,10}}\.\d{{1,9}}[^\]]{{0,24}}\]|{_DATED}):? {{0,2}}")
+_CALLER = re.compile(r"\[(?: {0,12}[TC]\d{1,10}|pid:[^\]]{1,48})\] {0,2}")
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?:? +(?:std(?:out|err) [FP] )?"
+)
+_SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ")
+_KERNEL = re.compile(
+    r"(?:^|[ \]\t,|\"])kernel(?:\[\d{1,10}\])?(?:: ?| - - (?:- |(?:\[[^\]]{0,200}\]){1,4} )?)(?:\ufeff)?"
+)
+_ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
+_QUOTED = re.compile(r"^(?:[>|] ?)+")
+
+_TIMES = tuple(
+    map(
+        re.compile,
+        (
+            r"\d{4}[-/.]\d\d[-/.]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d)(?!\w)| [A-Z]{3,4}(?= ))?",
+            r"(?<![\w.])\d{1,4}[/.-]\w{2,3}[/.-]\d{2,4}[,:]? ?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AP]M)?(?: [+-]\d{4})?",
+            r"(?<![\w.])\d{1,2}/\d{1,2}/\d{4}[,:]? ?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AP]M)?",
+            r"(?<=\[)[^\[\]]{0,60}\d\d?:\d\d[^\[\]]{0,40}(?=\])",
+            r"(?<!\w)(?:[A-Z][a-z]{2},? )?[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4}(?!\d))?",
+            r"(?<![\w.,-])\d{10}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?(?![\w.-])",
+            r"(?<=\[)[ ]{0,12}\d{1,10}\.\d{1,9}",
+            r"(?<![\w:])\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![\w:])",
+        ),
+    )
+)
+_NAME = r"([A-Za-z0-9][\w.-]{0,252})"
+_HOSTS = tuple(
+    map(
+        re.compile,
+        (
+            rf"(?:^|[\s,;{{\"'(])(?:host|hostname|host_?name|_HOSTNAME|node|node_?name|nodeName|computer)[\"']?\s{{0,2}}[=:]"
+            rf"(?:>)?\s{{0,2}}[\"']?{_NAME}(?![\w:/])",
+            rf"(?:^|[\s|,\"]){_NAME}(?:\s{{1,4}}(?:kern|user|daemon)\.\w{{1,8}})?\s{{1,4}}kernel(?:\[\d{{1,10}}\])?(?::|\s-)",
+            rf"^\W{{0,8}}{_NAME}: kern: ",
+            rf":\d\d(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)? {_NAME} \[ {{0,12}}\d{{1,10}}\.\d{{1,9}}\]",
+        ),
+    )
+)
+_NO_HOST = re.compile(
+    r"\d{1,10}|(?:kern|user|daemon|syslog|local\d)\.\w+|[A-Z][a-z]{2}|std(?:out|err)|UTC|[A-Z]{2,5}T|[FPZ]|[AP]M"
+    r"|(?i:emerg|alert|crit|critical|err|error|warn|warning|notice|info|debug|kern)|[\d.:,+-]+Z?"
+)
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_RELATIVE = re.compile(r"\[\s{0,12}\+\d")
+_WORDS = re.compile(r"([^\W_]+)|(\s+)|(.)", re.DOTALL)
+_LEVELS = frozenset(
+    ("emerg alert crit critical err error warn warning notice info debug informational fatal panic default emergency").split()
+)
+_PROSE = re.compile(r"(?:^|\s)[A-Za-z']{1,20} [A-Za-z']{1,20}[,.;]? $|[a-z]{2,20}[,.;]? $")
+
+
+class Carried(NamedTuple):
+    """A line, and what its carrier says of it."""
+
+    text: str
+    at: str
+    host: str
+    is_marked: bool
+
+
+class Prefix(NamedTuple):
+    """A learned prefix."""
+
+    pattern: re.Pattern[str]
+    parts: tuple[str, ...]
+    """The patterns of its words, without groups."""
+    has_time: bool
+    has_host: bool
+    is_relative: bool
+    """Whether its time counts from the line before."""
+
+    def taken_off(self, line: str) -> Carried | None:
+        """Return a line without the prefix, or None if it has another."""
+        matched = self.pattern.match(line)
+        if matched is None:
+            return None
+        at = in_seconds(matched["at"].strip()) if self.has_time else ""
+        return Carried(line[matched.end() :], at, matched["host"] if self.has_host else "", is_marked=True)
+
+
+def record(line: str) -> Carried | None:
+    """Return a record of ``/dev/kmsg``, or of netconsole, without its prefix and its escapes; None for another line."""
+    found = _KMSG.match(line) if ";" in line else None
+    if found is None:
+        return None
+    text = _ESCAPES.sub(_unescaped, line[found.end() :])
+    return Carried(text, f"{int(found[1]) / 1e6:.6f}", "", is_marked=True)
+
+
+def known(line: str) -> Carried:
+    """Return a line without a prefix of a known form."""
+    text = _QUOTED.sub("", line).lstrip()
+    if (carried := record(text)) is not None:
+        return carried
+    start = text
+    if found := _LEVEL.match(text):
+        text = text[found.end() :]
+    if found := _KERNEL.search(text, 0, _CARRIED):
+        text = text[found.end() :]
+    elif _SYSLOG.match(text):
+        return Carried(text, "", "", is_marked=True)  # another program's
+    for pattern in (_ISO, _BRACKETED, _CALLER):
+        if found := pattern.match(text):
+            text = text[found.end() :]
+    if text is start:
+        return Carried(text, "", "", is_marked=False)
+    at, host = time_and_host(start[: len(start) - len(text)])
+    return Carried(text, at, host, is_marked=True)
+
+
+def learned(prefix: str) -> Prefix | None:
+    """Return a prefix as a form that others like it have, too; None for nothing and for what is too long."""
+    if not prefix.strip() or len(prefix) > LONGEST:
+        return None
+    time_span, host_span = _time_span(prefix), _host_span(prefix)
+    if host_span is not None and time_span is not None and host_span[0] < time_span[1] and time_span[0] < host_span[1]:
+        host_span = None
+    opened = {span[0]: name for span, name in ((time_span, "at"), (host_span, "host")) if span}
+    closed = {span[1] for span in (time_span, host_span) if span}
+    parts: list[str] = []
+    grouped: list[str] = []
+    words = [(word.start(), word[0]) for word in _split(prefix, {*opened, *closed})]
+    for number, (start, word) in enumerate(words):
+        following = words[number + 1][1] if number + 1 < len(words) else None
+        before = words[number - 1][1] if number else ""
+        part = _part(word, before, following)
+        parts.append(part)
+        if start in opened:
+            part = f"(?P<{opened[start]}>{part}"
+        if start + len(word) in closed:
+            part += ")"
+        grouped.append(part)
+    pattern = re.compile("".join(grouped))
+    return Prefix(pattern, tuple(parts), time_span is not None, host_span is not None, _RELATIVE.search(prefix) is not None)
+
+
+def _split(prefix: str, cuts: set[int]) -> list[re.Match[str]]:
+    words: list[re.Match[str]] = []
+    edges = sorted({0, *cuts, len(prefix)})
+    for start, end in zip(edges, edges[1:], strict=False):
+        words += _WORDS.finditer(prefix, start, end)
+    return words
+
+
+def _part(word: str, before: str, following: str | None) -> str:
+    """Return the pattern of a word of a prefix. None of them can match in more than one way."""
+    if word.isspace():
+        if following is None:
+            return f"(?:{re.escape(word)}|$)" if word in {" ", "\t"} else r"(?:\s{1,40}+|$)"
+        is_padding = following.isdigit() or following.lower() in _LEVELS or before.lower() in _LEVELS
+        return r"\s{0,40}+" if is_padding else r"\s{1,40}+"
+    if word.isdigit():
+        return r"\d{1,20}+"
+    if word.lower() in _LEVELS:
+        return r"[^\W\d_]{1,16}+" + (r"\s{0,16}+" if following is not None and not following.isspace() else "")
+    if any(map(str.isdigit, word)):
+        return r"[^\W_]{1,80}+"
+    return re.escape(word)
+
+
+def time_and_host(prefix: str) -> tuple[str, str]:
+    """Return when and where, as far as a prefix says."""
+    time_span, host_span = _time_span(prefix), _host_span(prefix)
+    at = "" if time_span is None else in_seconds(prefix[slice(*time_span)].strip())
+    host = "" if host_span is None else prefix[slice(*host_span)]
+    return at, "" if host and host in at else host
+
+
+def is_relative(prefix: str) -> bool:
+    """Whether the time in a prefix counts from the line before, as ``dmesg -H`` and ``-d`` have it."""
+    return _RELATIVE.search(prefix) is not None
+
+
+def is_prose(prefix: str) -> bool:
+    """Whether what precedes a message is a sentence that quotes it."""
+    return _PROSE.search(prefix) is not None
+
+
+def in_seconds(at: str) -> str:
+    """Return a time since 1970 in seconds, whatever it was counted in; others as they are."""
+    if at.isdecimal() and len(at) in {13, 16, 19}:
+        return f"{at[:10]}.{at[10:]}"
+    return at
+
+
+def _time_span(prefix: str) -> tuple[int, int] | None:
+    for pattern in _TIMES:
+        if found := pattern.search(prefix):
+            if found[0].lstrip(" ").startswith("+"):
+                continue
+            return found.span()
+    return None
+
+
+def _host_span(prefix: str) -> tuple[int, int] | None:
+    for pattern in _HOSTS:
+        found = pattern.search(prefix)
+        if found is None:
+            continue
+        if _NO_HOST.fullmatch(found[1]) and not _ADDRESS.fullmatch(found[1]):
+            continue
+        return found.span(1)
+    return None
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("\\x", "")).decode(errors="replace")

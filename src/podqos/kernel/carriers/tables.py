@@ -1,0 +1,83 @@
+"""Rows of tables with a header, as services export logs: separated by commas, semicolons, tabs or bars."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+
+from podqos.kernel.carriers.records import Record, records
+from podqos.kernel.carriers.tokens import has_hint
+
+_COLUMN = re.compile(r"[\"']?[@_A-Za-z][\w @.()\[\]/:-]{0,60}[\"']?")
+_MESSAGES = frozenset(
+    ("message", "@message", "msg", "log", "line", "_raw", "raw", "syslogmessage", "logmessage", "textpayload", "body")
+    + ("content", "event", "text", "logentry", "log line", "log message", "renderedmessage", "description", "log_line")
+    + ("jsonpayload.message", "logline", "entry", "logentrysource", "event.original", "_source.message", "payload")
+)
+_TIMES = ("time", "date", "when", "ts")
+_HOSTS = frozenset(
+    ("host", "hostname", "host.name", "_hostname", "computer", "node", "node_name", "nodename", "instance", "@logstream")
+    + ("logstream", "logstreamname", "host_name", "_source.host.name", "resource.labels.node_name")
+)
+_MOST_COLUMNS = 200
+_MOST_LINES = 200
+_SEPARATORS = "\t,;|"
+
+
+class Table:
+    """A table by its header."""
+
+    def __init__(self, names: list[str], separator: str) -> None:
+        self._separator = separator
+        self._width = len(names)
+        lower = [name.strip().strip("\"'").lower().partition(" [")[0] for name in names]
+        self._message = next((number for number, name in enumerate(lower) if name in _MESSAGES), None)
+        self._time = next((number for number, name in enumerate(lower) if any(part in name for part in _TIMES)), None)
+        self._host = next((number for number, name in enumerate(lower) if name in _HOSTS), None)
+        self._open: list[str] = []
+
+    @classmethod
+    def begun(cls, header: str) -> Table | None:
+        """Return the table that a header begins; None if it is none."""
+        for separator in _SEPARATORS:
+            names = header.strip("\ufeff \r").split(separator)
+            if not 2 <= len(names) <= _MOST_COLUMNS or not all(_COLUMN.fullmatch(name.strip()) for name in names):
+                continue
+            lower = [name.strip().strip("\"'").lower().partition(" [")[0] for name in names]
+            if any(name in _MESSAGES for name in lower):
+                return cls(names, separator)
+        return None
+
+    def feed(self, line: str) -> Iterator[Record | str]:
+        """Yield the message of a row; the line as it is, where it is none. A field may hold several lines."""
+        self._open.append(line)
+        text = "\n".join(self._open)
+        if text.count('"') % 2 and len(self._open) < _MOST_LINES and (len(self._open) > 1 or self._separator in line):
+            return
+        self._open = []
+        row = next(csv.reader([text] if "\n" not in text else text.splitlines(keepends=True), delimiter=self._separator), [])
+        if len(row) < self._width:
+            yield from text.split("\n")
+            return
+        number = self._message
+        if number is None or not (len(row) == self._width or has_hint(row[number])):
+            yield from text.split("\n")
+            return
+        if len(row) > self._width and number == self._width - 1:  # the last one was not quoted
+            row[number] = self._separator.join(row[number:])
+        at = "" if self._time is None else row[self._time].strip()
+        host = "" if self._host is None else row[self._host].strip()
+        if row[number].lstrip().startswith("{"):
+            from podqos.kernel.carriers.records import decoded
+
+            value = decoded(row[number].strip())
+            if value is not None:
+                yield from records(value, at, host)
+                return
+        yield Record(row[number], at, host, {})
+
+    def end(self) -> Iterator[str]:
+        """Yield the lines of a row that did not end."""
+        rest, self._open = self._open, []
+        yield from rest

@@ -1,0 +1,297 @@
+"""Lines of text, whatever carries them: the carrier is learned from the first lines of the OOM killer's.
+
+The first lines wait until enough of them are there to learn from: the prefix, what follows the message, and how lines
+were broken. Then every line passes at once, but for one that may be continued. Memory is that of the lines that wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from podqos.kernel.carriers import prefixes, tokens, wrapping
+from podqos.kernel.carriers.prefixes import Carried, Prefix
+from podqos.kernel.carriers.wrapping import Physical, Wrapping
+
+MOST_WAITING = 240
+_MOST_BYTES = 1 << 17
+_MOST_PREFIXES = 6
+_NEAR = 24
+"""So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
+_HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{1,200})$")
+_DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
+_QUOTES = "\"'`([{<>| \t"
+_ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
+
+
+class Line(NamedTuple):
+    """A line to be read, and what is known of it already."""
+
+    text: str
+    at: str = ""
+    host: str = ""
+    fields: Mapping[str, object] | None = None
+    """Of the record whose message it is; None for a line of a file."""
+
+
+class Read(NamedTuple):
+    """A message, and what its carrier says of it."""
+
+    text: str
+    at: str
+    host: str
+    is_marked: bool
+    fields: Mapping[str, object] | None
+
+
+class TextLines:
+    """Takes lines, and yields messages."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Line] = []
+        self._bytes = 0
+        self._is_learned = False
+        self._is_passing = False
+        """Nothing of the OOM killer's was in the lines that waited."""
+        self._prefixes: list[Prefix] = []
+        self._suffix: re.Pattern[str] | None = None
+        self._outer: re.Pattern[str] | None = None
+        self._wrapping: Wrapping | None = None
+        self._columns = 0
+        self._group: tuple[str, list[Line], Physical, Carried] | None = None
+        self._at = ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether lines wait for others to learn from, or for their continuation."""
+        return bool(self._waiting) or self._group is not None
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether what precedes a mark matters: until the carrier is known, and where lines are broken."""
+        return not self._is_learned or self._wrapping is not None
+
+    def feed(self, line: Line) -> Iterator[Read]:
+        """Yield the messages that a line completes."""
+        if self._is_learned:
+            yield from self._pass(line)
+            return
+        if self._is_passing:
+            if not tokens.has_hint(line.text):
+                yield self._read(line, prefixes.known(line.text))
+                return
+            self._is_passing = False
+        self._waiting.append(line)
+        self._bytes += len(line.text)
+        if len(self._waiting) >= MOST_WAITING or self._bytes > _MOST_BYTES:
+            yield from self._learn()
+
+    def flush(self) -> Iterator[Read]:
+        """Yield what waits: no line follows soon, or those that do are far away in the file."""
+        if self._waiting:
+            yield from self._learn()
+        yield from self._end_group()
+        self._is_passing = False
+
+    # ---- learning --------------------------------------------------------------------------------------------------
+
+    def _learn(self) -> Iterator[Read]:
+        lines, self._waiting, self._bytes = self._waiting, [], 0
+        texts = [line.text for line in lines]
+        starts = [0 if prefixes.record(text) else tokens.start_of(text) for text in texts]
+        invoked = [tokens.before_name(text) if start < 0 else None for text, start in zip(texts, starts, strict=True)]
+        if not any(start >= 0 for start in starts) and all(before is None for before in invoked):
+            self._is_passing = True
+            for line in lines:
+                yield self._read(line, prefixes.known(line.text))
+            return
+        self._is_learned = True
+        self._learn_prefixes(texts, starts, invoked)
+        self._suffix = _learned_suffix(texts)
+        if all(line.fields is None for line in lines):
+            self._learn_wrapping(texts)
+        for line in lines:
+            yield from self._pass(line)
+
+    def _learn_prefixes(self, texts: list[str], starts: list[int], invoked: list[str | None]) -> None:
+        counts: Counter[str] = Counter()
+        forms: dict[str, Prefix] = {}
+        bare = 0
+        for number, (text, start) in enumerate(zip(texts, starts, strict=True)):
+            if (before := invoked[number]) is not None:
+                name = _asked(texts[number + 1 : number + _NEAR])
+                if not (name and before.endswith(name)):
+                    continue
+                start = len(before) - len(name)
+            if start == 0 or (start > 0 and not text[:start].strip()):
+                bare += 1
+            if start <= 0 or (prefix := prefixes.learned(text[:start])) is None:
+                continue
+            key = prefix.pattern.pattern
+            forms[key] = prefix
+            counts[key] += 1
+        kept = [key for key, count in counts.most_common(_MOST_PREFIXES) if count > 1 or not bare]
+        self._prefixes = [forms[key] for key in kept]
+
+    def _learn_wrapping(self, texts: list[str]) -> None:
+        carried = [self._carried(text) for text in texts]
+        lacking = [
+            text
+            for text, line in zip(texts, carried, strict=True)
+            if text.strip() and not line.is_marked and not tokens.is_start(line.text)
+        ]
+        if not lacking:
+            return
+        self._outer = _outer(self._prefixes, lacking)
+        physical = [self._physical(text, line) for text, line in zip(texts, carried, strict=True)]
+        self._wrapping = wrapping.learned(physical)
+        if self._wrapping is None:
+            self._outer = None
+
+    # ---- passing ---------------------------------------------------------------------------------------------------
+
+    def _pass(self, line: Line) -> Iterator[Read]:
+        carried = self._carried(line.text)
+        if self._wrapping is None or line.fields is not None:
+            yield from self._end_group()
+            yield self._read(line, carried)
+            return
+        physical = self._physical(line.text, carried)
+        group = self._group
+        if group is not None:
+            text, lines, before, first = group
+            if (
+                len(lines) < wrapping.MOST_JOINED
+                and len(text) < _MOST_BYTES
+                and self._wrapping.continues(before, text, physical, self._columns)
+            ):
+                self._group = self._wrapping.joined(text, before, physical), [*lines, line], physical, first
+                return
+        yield from self._end_group()
+        self._group = physical.message, [line], physical, carried
+
+    def _end_group(self) -> Iterator[Read]:
+        if self._group is None:
+            return
+        text, lines, _, first = self._group
+        self._group = None
+        self._columns = tokens.columns_of(text) or self._columns
+        yield self._read(lines[0], first._replace(text=self._without_suffix(text)))
+
+    def _read(self, line: Line, carried: Carried) -> Read:
+        text = carried.text.replace("\t", " ") if "\t" in carried.text else carried.text
+        at = line.at or carried.at
+        is_marked = carried.is_marked or line.fields is not None
+        if at:
+            self._at = at
+        elif carried.is_marked and prefixes.is_relative(line.text[: len(line.text) - len(carried.text)]):
+            at = self._at
+        return Read(text, at, line.host or carried.host, is_marked, line.fields)
+
+    def _physical(self, text: str, carried: Carried) -> Physical:
+        outer = None if self._outer is None else self._outer.match(text)
+        rest = text if outer is None else text[outer.end() :]
+        message = carried.text if carried.is_marked else rest
+        begins = carried.is_marked or tokens.is_start(rest)
+        return Physical(rest, message, begins, bool(self._prefixes) and not carried.is_marked)
+
+    def _carried(self, text: str) -> Carried:
+        """Return a line without its prefix, and without what follows the message."""
+        best = prefixes.record(text)
+        if best is not None:
+            return best
+        for prefix in self._prefixes:
+            other = prefix.taken_off(text)
+            if other is not None and (best is None or len(other.text) < len(best.text)):
+                best = other
+        if best is None:
+            best = self._located(text)
+        elif best.text.startswith("[") and not _ROW.match(best.text):
+            more = tokens.start_of(best.text)
+            inner = prefixes.known(best.text)
+            best = best._replace(text=best.text[more:] if more > 0 else inner.text, at=best.at or inner.at)
+        elif "invoked oom-killer:" in best.text and (before := tokens.before_name(best.text)) is not None:
+            best = best._replace(text=best.text[len(before) - len(_name_in(before)) :])
+        if self._suffix is not None and self._wrapping is None:
+            best = best._replace(text=self._without_suffix(best.text))
+        return best
+
+    def _located(self, text: str) -> Carried:
+        """Return a line without a prefix that has not been learned: by its message, or by a known form."""
+        start = tokens.start_of(text)
+        if start > 0 and text[:start].strip() and not prefixes.is_prose(text[:start]):
+            at, host = prefixes.time_and_host(text[:start])
+            if prefixes.known(text).text != text[start:]:
+                self._add(text[:start])
+            return Carried(text[start:], at, host, is_marked=True)
+        if start == 0 or (start > 0 and not text[:start].strip()):
+            return Carried(text[start:], "", "", is_marked=False)
+        form = prefixes.known(text)
+        before = tokens.before_name(form.text) if start < 0 else None
+        if before is None:
+            return form
+        name = _name_in(before)
+        rest = form.text[len(before) - len(name) :]
+        if len(name) == len(before):
+            return form._replace(text=rest)
+        at, host = prefixes.time_and_host(text[: len(text) - len(rest)])
+        return Carried(rest, at, host, is_marked=True)
+
+    def _add(self, prefix: str) -> None:
+        form = prefixes.learned(prefix)
+        if form is not None:
+            self._prefixes = [form, *self._prefixes[: _MOST_PREFIXES - 1]]
+
+    def _without_suffix(self, text: str) -> str:
+        if self._suffix is None:
+            return text
+        ends = self._suffix.search(text)
+        return text if ends is None else text[: ends.start()].rstrip()
+
+
+def _asked(texts: list[str]) -> str:
+    """Return the process that asked, by the line that names it with its pid."""
+    for text in texts:
+        if named := tokens.COMM.search(text):
+            return named[1]
+    return ""
+
+
+def _name_in(before: str) -> str:
+    """Return the name at the end of what precedes ``invoked oom-killer``, where nothing says where it begins."""
+    whole = before.strip(_QUOTES)
+    if len(whole) <= tokens.LONGEST_NAME and not _DELIMITER.match(whole):
+        return whole
+    rest = before[-tokens.LONGEST_NAME - 1 :]
+    delimiter = _DELIMITER.match(rest)
+    if delimiter is not None:
+        name = rest[delimiter.end() :]
+        if name.strip(_QUOTES):
+            return name.lstrip(_QUOTES)
+    if len(whole) <= tokens.LONGEST_NAME:
+        return whole
+    return rest.split()[-1] if rest.split() else rest
+
+
+def _learned_suffix(texts: list[str]) -> re.Pattern[str] | None:
+    """Return what follows a message in its line, by the header of the table, whose end is certain."""
+    for text in texts:
+        tail = _HEADER_TAIL.search(text)
+        if tail is not None and tail[1].strip():
+            form = prefixes.learned(tail[1].strip())
+            return None if form is None else re.compile("".join(form.parts) + r"\s{0,80}$")
+    return None
+
+
+def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
+    """Return the part of a prefix that lines without the rest of it have, too, such as the quoting of a mail."""
+    best: re.Pattern[str] | None = None
+    for form in forms[:1]:
+        for count in range(1, len(form.parts)):
+            pattern = re.compile("".join(form.parts[:count]))
+            if not all(map(pattern.match, lacking)):
+                break
+            best = pattern
+    return best

@@ -1,0 +1,158 @@
+"""What the OOM killer's lines look like, wherever they begin: distinctive words and figures, not prefixes.
+
+A line of a report is found by what it says. What stands before it is the carrier's (``prefixes``).
+
+Sources: Linux mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c, lib/dump_stack.c.
+"""
+
+from __future__ import annotations
+
+import re
+
+_FARTHEST = 2048
+"""A message that begins farther on in its line is not looked for."""
+
+_INVOKED = re.compile(r" {1,4}invoked oom-killer:")
+INVOKED = re.compile(r"^(.{0,2048}?)\s{1,4}invoked oom-killer: {0,4}(?:gfp_mask=(?:0x)?[0-9a-f]|.{0,40}$)")
+LONGEST_NAME = 15
+"""Of a process: TASK_COMM_LEN without its end."""
+
+_START = re.compile(
+    r"(?:"
+    r"oom-kill:constraint="
+    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: Kill(?:ed)? process \d"
+    r"|(?:Memory cgroup o|O)ut of memory and no killable|Out of memory: [Nn]o killable"
+    r"|Kill(?:ed)? process \d{1,10}(?:, UID \d{1,10},)? \("
+    r"|\[\s{0,6}pid\s{0,6}\]\s{1,6}uid\s"
+    r"|\[\s{0,12}\d{1,10}\]\s{1,16}\d{1,10}\s{1,16}\d{1,10}\s{1,16}\d{1,15}\s{1,16}\d{1,15}\s{1,16}-?\d"
+    r"|(?:memory|memory\+swap|swap|kmem): usage \d{1,20}kB, limit \d"
+    r"|Memory cgroup stats(?: for /|:)"
+    r"|Task in /\S{0,4096} killed as a result of limit of"
+    r"|Tasks in /\S{0,4096} are going to be killed"
+    r"|Tasks state \(memory values in pages\)"
+    r"|oom_reaper: (?:reaped|unable)"
+    r"|CPU: \d{1,5} (?:UID: \d{1,10} )?PID: \d{1,10} Comm: "
+    r"|Pid: \d{1,10}, comm: "
+    r"|Mem-[Ii]nfo:"
+    r"|\*\* \d{1,12} printk messages dropped"
+    r"|(?:Call Trace|Hardware name|Modules linked in):"
+    r"|(?:active_anon|active_file|unevictable|slab_reclaimable|mapped|sec_pagetables|free):\d{1,15} [a-z_]{4,24}:\d"
+    r"|Node \d{1,5} (?:\w{1,16} free:\d|active_anon:\d|\w{1,16}: \d{1,12}\*\d|hugepages_total=)"
+    r"|(?:DMA|DMA32|Normal|HighMem|Movable)(?: free:\d{1,15}kB (?:boost|min)|: \d{1,12}\*\d{1,9}kB )"
+    r"|lowmem_reserve\[\]: \d"
+    r"|\d{1,15} (?:pages (?:RAM|reserved|HighMem|in swap|cma reserved|hwpoisoned)|total pagecache pages)"
+    r"|(?:Total|Free) swap {1,3}= \d"
+    r")"
+)
+_TRACE = re.compile(r"\s{0,4}(?:\? |\[<[0-9a-f]{8,16}>\] |</?[A-Z]{3,4}>|[\w.]{2,80}\+0x[0-9a-f]{1,8}/0x)")
+_STATISTIC = re.compile(r"\s{0,4}[a-z_0-9]{3,40} \d{1,20}\s{0,4}$")
+_ROW_BEGINS = re.compile(r"\[\s{0,12}\d{1,10}\](?:\s{1,16}\d|\s*$)")
+_HEADER_BEGINS = re.compile(r"\[\s{0,6}pid\s{0,6}\]")
+_CPUSET = re.compile(r"^(.{0,2048}?)\s?cpuset=\S{1,4096} mems_allowed=[\d,-]{1,256}")
+
+COMM = re.compile(
+    r"(?:PID: \d{1,10} Comm: |Pid: \d{1,10}, comm: )(.{1,15}?)\s(?:Kdump: loaded |Kdump: |Not tainted|Tainted:|\d\.\d)"
+)
+_HINTS = (
+    *("oom-kill", "illed process", "ill process", "pid  ]", "[ pid ]", "out of memory", "kB, limit "),
+    *("memory values in pages", "oom_reaper:"),
+)
+
+_ADJ_ENDS = re.compile(r"(?:adj=-?\d{1,5}|[^,=]{1,20}order=\d{1,3})$")
+_UID_ENDS = re.compile(r",uid=\d{1,10}$")
+_KILL = re.compile(
+    r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{1,40}?\)(?:,? (?:UID:\d{1,10},? )?total-vm:\d{1,15}kB, "
+    r"anon-rss:\d{1,15}kB, file-rss:\d{1,15}kB(?P<rest>.*))?"
+)
+_KILL_REST = re.compile(r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?")
+_COUNTER_ENDS = re.compile(r"limit \d{1,20}kB(?P<failures>, failcnt \d{1,20})?$")
+_MOST_ADJUSTMENT = 1000
+
+
+def has_hint(text: str) -> bool:
+    """Whether a text may hold a line of the OOM killer's."""
+    return any(hint in text for hint in _HINTS)
+
+
+def start_of(line: str, begin: int = 0) -> int:
+    """Return where a message of the OOM killer's begins in a line; -1 if none does, or it does so with a name."""
+    for located in _START.finditer(line, begin, begin + _FARTHEST):
+        start = located.start()
+        if start == begin or not (line[start - 1].isalnum() or line[start - 1] in "_/-"):
+            return start
+    return -1
+
+
+def is_start(text: str) -> bool:
+    """Whether a message begins here, even if the rest of it is in the next line."""
+    return (
+        _START.match(text) is not None
+        or _TRACE.match(text) is not None
+        or _ROW_BEGINS.match(text) is not None
+        or _HEADER_BEGINS.match(text) is not None
+        or " invoked oom-killer" in text[:40]
+        or _CPUSET.match(text) is not None
+    )
+
+
+def is_statistic(text: str) -> bool:
+    """Whether a line has the form of one of a cgroup's statistics."""
+    return _STATISTIC.match(text) is not None
+
+
+def before_name(line: str) -> str | None:
+    """Return what precedes ``invoked oom-killer``, or ``cpuset=``: what carries the line, and a process's name."""
+    located = INVOKED.match(line) if "invoked oom-killer:" in line else None
+    if located is None and "mems_allowed=" in line and "constraint=" not in line:
+        located = _CPUSET.match(line)
+    return None if located is None else located[1]
+
+
+def columns_of(text: str) -> int:
+    """Return how many figures a row has after its pid, by the header of the table; 0 if this is none."""
+    located = re.match(r"\[\s{0,6}pid\s{0,6}\]\s{1,6}(.{10,200})\sname\b", text)
+    return 0 if located is None else len(located[1].split())
+
+
+def is_whole(text: str, columns: int) -> bool | None:
+    """Whether a message has its end; None where its form does not say."""
+    if text.startswith("["):
+        return _is_whole_row(text, columns)
+    if "invoked oom-killer" in text:
+        return _ADJ_ENDS.search(text) is not None
+    if text.startswith("oom-kill:"):
+        return _UID_ENDS.search(text) is not None
+    if "Killed process" in text:
+        return _is_whole_kill(text)
+    if ": usage " in text:
+        ends = _COUNTER_ENDS.search(text)
+        return False if ends is None else (True if ends["failures"] else None)
+    if text.startswith("Memory cgroup stats"):
+        return True if text.endswith(":") else None if "KB" in text else False
+    return False if text.endswith(("ut of memory:", "Memory cgroup out of")) else None
+
+
+def _is_whole_kill(text: str) -> bool | None:
+    kill = _KILL.search(text)
+    if kill is None:
+        return False
+    if kill["rest"] is None:
+        return None if text.endswith(")") else False
+    ends = _KILL_REST.fullmatch(kill["rest"])
+    return False if ends is None else (True if ends["adj"] else None)
+
+
+def _is_whole_row(text: str, columns: int) -> bool | None:
+    if _HEADER_BEGINS.match(text):
+        return text.endswith(" name")
+    row = re.match(r"\[\s{0,12}(\d{1,10})\]\s{0,16}(.*)", text)
+    if row is None or not columns:
+        return None
+    figures = row[2].split(None, columns)
+    if len(figures) <= columns:
+        return False
+    numbers = figures[:columns]
+    if not all(number.lstrip("-").isdecimal() for number in numbers):
+        return False
+    # The second figure is the thread group, which the pid leads; the last the adjustment.
+    return numbers[1] == row[1] and abs(int(numbers[-1][:6])) <= _MOST_ADJUSTMENT

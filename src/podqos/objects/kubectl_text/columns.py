@@ -1,0 +1,110 @@
+"""Tables with columns of one's own: ``kubectl get pods -o custom-columns=NAME:…,REASON:…,EXIT:…``."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.model.pod import ObjectMeta, PodSpec
+from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FullPodStatus
+from podqos.objects.kubectl_text.lines import iso_time
+from podqos.objects.kubectl_text.pasted import PastedPod
+from podqos.objects.kubectl_text.tables import tabled_pod
+
+_HEADING = r"[A-Z][A-Z0-9_./:-]{0,40}(?: [A-Z][A-Z0-9_./-]{1,40}){0,2}"
+_HEADINGS = re.compile(rf"{_HEADING}(?:(?:\s{{2,}}|\t){_HEADING}){{1,20}}$")
+_GAP = re.compile(r"\s{2,}|\t")
+_NAME = re.compile(r"(?:pod/)?([a-z0-9][a-z0-9.-]{0,252})$")
+_NOT_LETTERS = re.compile(r"[^a-z]")
+# What columns are called, in letters alone.
+_MEANINGS = {
+    **dict.fromkeys(("name", "pod", "podname"), "name"),
+    **dict.fromkeys(("namespace", "ns"), "namespace"),
+    **dict.fromkeys(("node", "nodename", "host"), "node"),
+    **dict.fromkeys(("status", "phase"), "status"),
+    **dict.fromkeys(
+        ("reason", "laststate", "lastreason", "lastterminationreason", "terminationreason", "laststatereason",
+         "terminated", "lastterminated", "termination", "lasttermination"),
+        "reason",
+    ),
+    **dict.fromkeys(("exit", "exitcode", "code", "lastexit", "lastexitcode", "exitcodes"), "exit"),
+    **dict.fromkeys(("container", "containers", "containername"), "container"),
+    **dict.fromkeys(("message", "msg"), "message"),
+    **dict.fromkeys(("restarts", "restart", "restartcount"), "restarts"),
+    **dict.fromkeys(("finished", "finishedat", "lastfinished", "killedat", "when", "time"), "finished"),
+}  # fmt: skip
+_TELLING = {"reason", "exit", "status"}
+_POD_REASONS = frozenset(("Evicted", "Preempting", "NodeLost", "Shutdown", "NodeShutdown"))
+_MOST_CONTAINERS = 50
+
+
+class Columns(Struct, frozen=True, gc=False):
+    """The columns of a table: what each means, empty for one that means nothing here."""
+
+    meanings: tuple[str, ...]
+
+
+def columns_of(text: str) -> Columns | None:
+    """Return the columns that a heading names; None: it is something else."""
+    if not _HEADINGS.match(text):
+        return None
+    meanings = tuple(_MEANINGS.get(_NOT_LETTERS.sub("", heading.lower()), "") for heading in _GAP.split(text))
+    return Columns(meanings) if "name" in meanings and not _TELLING.isdisjoint(meanings) else None
+
+
+def column_row(text: str, columns: Columns, namespace: str = "") -> PastedPod | None:
+    """Return the pod of a row; None: it is something else."""
+    cells = _GAP.split(text)
+    if len(cells) != len(columns.meanings):
+        cells = text.split()
+    if len(cells) != len(columns.meanings):
+        return None
+    row = {meaning: "" if cell == "<none>" else cell for meaning, cell in zip(columns.meanings, cells, strict=True)}
+    named = _NAME.match(row["name"])
+    if named is None:
+        return None
+    metadata = ObjectMeta(name=named[1], namespace=row.get("namespace", "") or namespace)
+    pod = tabled_pod(metadata, row.get("status", ""), node=row.get("node", ""), restarts=_count(row))
+    reason = row.get("reason", "")
+    if reason in _POD_REASONS:
+        status = FullPodStatus(phase="Failed", reason=reason, message=row.get("message", ""))
+        return replace(pod, status=status)
+    statuses = _statuses(row)
+    if not statuses:
+        return pod
+    return PastedPod(metadata, PodSpec(node_name=row.get("node", "")), replace(pod.status, container_statuses=statuses))
+
+
+def _count(row: dict[str, str]) -> int:
+    digits = row.get("restarts", "").partition(" ")[0]
+    return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 10 else 0
+
+
+def _statuses(row: dict[str, str]) -> tuple[ContainerStatus, ...]:
+    """Return how containers ended; of several the cells hold lists."""
+    reasons = row.get("reason", "").split(",")
+    codes = row.get("exit", "").split(",")
+    names = row.get("container", "").split(",")
+    statuses = []
+    for place in range(min(max(len(reasons), len(codes)), _MOST_CONTAINERS)):
+        reason = reasons[place] if place < len(reasons) else ""
+        code = codes[place] if place < len(codes) else ""
+        is_code = code.isascii() and code.isdecimal() and len(code) < 6
+        if not (is_code or reason[:1].isupper()):
+            continue
+        ended = ContainerTerminated(
+            reason="" if reason == "<none>" else reason,
+            exit_code=int(code) if is_code else None,
+            finished_at=iso_time(row.get("finished", "")) or None,
+        )
+        # The columns do not say whether it runs again.
+        statuses.append(
+            ContainerStatus(
+                name=names[place] if len(names) > 1 and place < len(names) else row.get("container", ""),
+                restart_count=_count(row),
+                last_state=ContainerState(terminated=ended),
+            )
+        )
+    return tuple(statuses)

@@ -1,0 +1,105 @@
+"""Lines of a paste, without what terminals, mail, Markdown and chats put around them; and which texts are kubectl's.
+
+Indentation counts: in a description it tells a field from what a program wrote into one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+MOST_CHARACTERS = 16_384
+"""Of a line; an eviction's message has at most a few thousand."""
+MOST_LINES = 400_000
+_TOKENS = (
+    *(
+        b"Last State:",
+        b"Exit Code:",
+        b"Restart Count:",
+        b"QoS Class:",
+        b"Non-terminated Pods:",
+        b"Allocated resources:",
+    ),
+    *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
+    *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
+    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"terminated":'),
+)
+# A table without its headings: rows by themselves.
+_ROWS = re.compile(
+    rb"\d/\d{1,4}\s{1,80}(?:Init:)?(?:OOMKilled|Evicted|Error|CrashLoopBackOff|ContainerStatusUnknown|Completed|Running"
+    rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
+    rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
+    rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
+)
+_ROW_WORDS = (b"OOMKilled", b"Evicted", b"CrashLoopBackOff", b"Error", b"Normal ", b"Warning ")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
+)
+_QUOTE = re.compile(r" {0,3}(?:(?:>|&gt;|[│┃|](?= |$)) ?){1,8}")
+_FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
+_COMMAND = re.compile(
+    r"(?:^|[$#%>❯➜»~]\s{1,4}|\b(?:sudo|watch|command:)\s{1,4})`?(?:sudo )?(?:(?:microk8s|k3s|minikube) )?"
+    r"(?:kubectl|oc|k)(?:\.exe)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
+)
+_VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
+_NAMESPACE = re.compile(r"(?:^|\s)(?:-n|--namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
+_DATE = "%a, %d %b %Y %H:%M:%S %z"
+
+
+class Line(Struct, frozen=True, gc=False):
+    """A line as kubectl printed it."""
+
+    text: str
+    """Without its indentation."""
+    indent: int = 0
+    is_break: bool = False
+    """What was pasted before it does not go on after it: the fence of a block, or a command."""
+    namespace: str | None = None
+    """Of a command: the namespace it names, empty where it names none."""
+
+
+def may_be_kubectl(head: bytes) -> bool:
+    """Whether a text may hold something that kubectl prints for people; says quickly that a log does not."""
+    if any(token in head for token in _TOKENS):
+        return True
+    return any(word in head for word in _ROW_WORDS) and _ROWS.search(head) is not None
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """Yield the lines of a paste; empty ones stay."""
+    for raw in text.split("\n", MOST_LINES)[:MOST_LINES]:
+        line = raw[:MOST_CHARACTERS]
+        if "\x1b" in line or "\u200b" in line or "\ufeff" in line:
+            line = _ESCAPE.sub("", line)
+        line = line.replace("\u00a0", " ").replace("\r", "")
+        quoted = _QUOTE.match(line)
+        if quoted is not None:
+            line = line[quoted.end() :]
+        stripped = line.strip()
+        indent = len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
+        if _FENCE.match(line):
+            yield Line(stripped, indent, is_break=True)
+        elif (named := _command(stripped)) is not None:
+            found = _NAMESPACE.search(named)
+            yield Line(stripped, indent, is_break=True, namespace="" if found is None else found[1])
+        else:
+            yield Line(stripped, indent)
+
+
+def _command(text: str) -> str | None:
+    """Return what follows kubectl on a command line; None: the line is something else."""
+    if "k" not in text[:400] and "oc" not in text[:400]:
+        return None
+    found = _COMMAND.search(text, 0, 1500)
+    return found[1] if found is not None and not _VERBS.isdisjoint(found[1].split()) else None
+
+
+def iso_time(text: str) -> str:
+    """Return a time as the API writes it; one without a zone stays as it was printed."""
+    try:
+        return datetime.strptime(text.strip()[:40], _DATE).isoformat()  # noqa: DTZ007, the format has its zone
+    except ValueError:
+        return "" if text.startswith("Mon, 01 Jan 0001") else text.strip()[:40]

@@ -1,0 +1,217 @@
+"""A paste as a whole: which part of it is what, and all parts put together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from podqos.model.event import Event, ObjectReference
+from podqos.model.node import Node
+from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
+from podqos.objects.kubectl_text.describe_node import NodeDescription
+from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
+from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
+from podqos.objects.kubectl_text.lines import Line, lines_of
+from podqos.objects.kubectl_text.pasted import Pasted, PastedPod, joined
+from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES, described_event, event_row, node_row, pod_row
+
+MOST_OBJECTS = 100_000
+_OBJECT_NAME = re.compile(r"Name:\s+([a-z0-9][a-z0-9.-]{0,252})$")
+_AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
+_LOOK_AHEAD = 60
+# A description whose beginning is missing begins with one of these.
+_BEGINNINGS = frozenset(
+    (
+        *("Namespace", "Node", "Status", "Reason", "Init Containers", "Containers", "State", "Last State"),
+        *("QoS Class", "Events"),
+    )
+)
+_NODE_BEGINNINGS = frozenset(("Capacity", "Allocatable", "Non-terminated Pods", "Allocated resources", "Unschedulable"))
+_STATES = ("Terminated", "Waiting", "Running")
+_RULE = re.compile(r"[-\s]{4,}$")
+
+
+def read_text(text: str) -> Pasted:
+    """Return what kubectl printed in a text; everything else in it is left out."""
+    reader = _Reader(list(lines_of(text)))
+    reader.read()
+    return joined([Pasted(tuple(reader.pods), tuple(reader.nodes), tuple(reader.events), tuple(reader.messages))])
+
+
+class _Reader:
+    """Goes through the lines of a paste once."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self.pods: list[PastedPod] = []
+        self.nodes: list[Node] = []
+        self.events: list[Event] = []
+        self.messages: list[str] = []
+        self._pod: PodDescription | None = None
+        self._node: NodeDescription | None = None
+        self._columns: Columns | None = None
+        self._namespace = ""
+        self._of_pod: list[Event] = []
+
+    def read(self) -> None:
+        place = 0
+        while place < len(self._lines):
+            place = self._read(place)
+        self._end()
+
+    def _read(self, place: int) -> int:
+        """Read a line, or several that belong together, and return where the text goes on."""
+        line = self._lines[place]
+        if line.is_break:
+            self._end()
+            self._namespace = line.namespace or ""
+            return place + 1
+        if not line.text:
+            self._columns = None
+            return place + 1
+        following = self._following(place)
+        if self._begins(line, following, place):
+            return place + 1
+        if self._described(line, following) or self._row(line.text):
+            return place + 1
+        if self._node is None and (self._pod is None or not self._pod.is_pod):
+            pod, after = terminated_fragment(self._lines, place)
+            if pod is not None:
+                self._add_pod(pod)
+                return after
+            message, after = bare_message(self._lines, place)
+            if message:
+                self.messages.append(message)
+                return after
+        return place + 1
+
+    def _following(self, place: int) -> str:
+        for line in self._lines[place + 1 : place + 4]:
+            if line.text:
+                return line.text
+        return ""
+
+    def _begins(self, line: Line, following: str, place: int) -> bool:
+        """Begin a description, and say whether this line begins one."""
+        key = KEY.match(line.text)
+        if key is None:
+            return False
+        named = _OBJECT_NAME.match(line.text)
+        if named is not None and following.startswith(_AFTER_NAME):
+            self._end()
+            if following.startswith("Role"):
+                self._node = NodeDescription(named[1])
+            else:
+                self._pod = PodDescription(named[1], self._place(line, place), self._namespace)
+            return True
+        if named is not None and self._pod is None and self._node is None:
+            # The next lines are missing.
+            self._pod = PodDescription(named[1], self._place(line, place), self._namespace)
+            return True
+        if self._pod is not None or self._node is not None:
+            return False
+        if key[1] in _NODE_BEGINNINGS or (key[1] == "Conditions" and "LastHeartbeatTime" in following):
+            self._node = NodeDescription("")
+            self._node.feed(line)
+            return True
+        if key[1] not in _BEGINNINGS:
+            return False
+        word = (key[2] or "").partition(" ")[0]
+        is_state = key[1] in {"State", "Last State"}
+        known = _STATES if is_state else PHASES if key[1] == "Status" else FAILED_BY if key[1] == "Reason" else {word}
+        if word not in known:
+            return False
+        where = self._place(line, place)
+        # Indented as a container's fields are, it is below the sections.
+        self._pod = PodDescription("", Place(0, where.is_flat) if is_state else where, self._namespace)
+        self._pod.feed(line, following)
+        return True
+
+    def _place(self, line: Line, place: int) -> Place:
+        ahead = [other.indent for other in self._lines[place + 1 : place + _LOOK_AHEAD] if other.text]
+        return Place(line.indent, is_flat=all(indent <= line.indent for indent in ahead))
+
+    def _described(self, line: Line, following: str) -> bool:
+        """Give a line to the description it is in, and say whether there is one that took it."""
+        if self._node is not None:
+            if self._node.is_in_events and self._take_event(line, ObjectReference("Node", "", self._node.name)):
+                return True
+            self._node.feed(line)
+            return self._is_row_of_other(line)
+        if self._pod is not None:
+            if self._pod.is_in_events and self._take_event(line, ObjectReference("Pod")):
+                return True
+            self._pod.feed(line, following)
+            return self._pod.is_pod and self._is_row_of_other(line)
+        return False
+
+    def _is_row_of_other(self, line: Line) -> bool:
+        """Whether a line cannot be a row of another table: inside a description none begins without a break."""
+        inside = self._pod or self._node
+        return inside is None or not inside.is_in_events or line.indent > 0 or _RULE.match(line.text) is not None
+
+    def _take_event(self, line: Line, about: ObjectReference) -> bool:
+        event = described_event(line.text, about)
+        if event is None:
+            return False
+        if len(self.events) + len(self._of_pod) < MOST_OBJECTS:
+            (self._of_pod if about.kind == "Pod" else self.events).append(event)
+        return True
+
+    def _row(self, text: str) -> bool:
+        """Read a row of a table, and say whether it is one."""
+        if self._columns is not None:
+            pod = column_row(text, self._columns, self._namespace)
+            if pod is not None:
+                self._end_descriptions()
+                self._add_pod(pod)
+                return True
+        pod = pod_row(text, self._namespace)
+        if pod is not None:
+            self._end_descriptions()
+            self._add_pod(pod)
+            return True
+        event = event_row(text, self._namespace)
+        if event is not None:
+            self._end_descriptions()
+            if len(self.events) < MOST_OBJECTS:
+                self.events.append(event)
+            return True
+        described = described_event(text, ObjectReference("Pod"))
+        if described is not None:
+            # The end of a description: of what is not in the text.
+            self._of_pod.append(described)
+            return True
+        node = node_row(text)
+        if node is not None:
+            self.nodes.append(node)
+            return True
+        self._columns = columns_of(text) or self._columns
+        return False
+
+    def _add_pod(self, pod: PastedPod) -> None:
+        if len(self.pods) < MOST_OBJECTS:
+            self.pods.append(pod)
+
+    def _end(self) -> None:
+        self._end_descriptions()
+        self._columns = None
+
+    def _end_descriptions(self) -> None:
+        about = ObjectReference("Pod")
+        if self._pod is not None:
+            if self._pod.is_pod:
+                pod = self._pod.pod()
+                self._add_pod(pod)
+                about = ObjectReference("Pod", pod.metadata.namespace, pod.metadata.name)
+            elif self._pod.is_other:
+                about = ObjectReference("Other", "", self._pod.name)
+        for event in self._of_pod:
+            own = replace(about, field_path=event.about.field_path)
+            self.events.append(replace(event, involved_object=own))
+        self._of_pod = []
+        if self._node is not None:
+            self.nodes.append(self._node.node())
+        self._pod = self._node = None

@@ -1,0 +1,220 @@
+"""The memory of an OOM as a tree: what ran out, the victim's pod and container below it, and the processes.
+
+Only what the report says. A cgroup's report lists the processes of that cgroup; which container a process belongs to it
+says of the victim alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from enum import StrEnum
+from heapq import nlargest
+
+from msgspec import Struct
+
+from podqos.kernel.oom_report import OOMReport, Task, Victim
+from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace
+from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.autopsy.shortage import MemoryParts, Shortage
+
+_NAMED = {CgroupLevel.POD, CgroupLevel.CONTAINER}
+
+
+class BarKind(StrEnum):
+    """What a bar stands for."""
+
+    MACHINE = "machine"
+    CGROUP = "cgroup"
+    """Any other than a pod's or a container's."""
+    POD = "pod"
+    CONTAINER = "container"
+    PROCESS = "process"
+    OTHERS = "others"
+    """The remaining processes together."""
+
+
+class MemoryBar(Struct, frozen=True, rename="camel", gc=False, kw_only=True):
+    """A row of the tree, parents first; amounts are None where the report does not say."""
+
+    kind: BarKind
+    depth: int
+    name: str
+    """The cgroup's path, the pod's uid, the container's id, or the process."""
+    pid: int | None = None
+    tasks: int = 1
+    """How many processes, of OTHERS."""
+    is_killed: bool = False
+    used_bytes: int | None = None
+    """Of a process: resident memory, page tables and swap; of a cgroup what counts against its limit."""
+    anon_bytes: int | None = None
+    file_bytes: int | None = None
+    """Page cache without tmpfs; of a process the files that it maps."""
+    shmem_bytes: int | None = None
+    rss_bytes: int | None = None
+    """The three above in one: kernels before 6.9 say that of each process, and more of the victim alone."""
+    kernel_bytes: int | None = None
+    """Slab, page tables, stacks; of a process its page tables."""
+    other_bytes: int | None = None
+    """What none of the other figures accounts for."""
+    swap_bytes: int | None = None
+    limit_bytes: int | None = None
+    """The cgroup's limit, or the machine's memory."""
+    peak_bytes: int | None = None
+    """The most that reports of this log have seen in use."""
+
+
+def memory_tree(
+    node: KilledNode, shortage: Shortage | None, tasks: Collection[Task], most_shown: int, peak_bytes: int | None = None
+) -> tuple[MemoryBar, ...]:
+    """Return the tree; empty where the report has neither figures nor processes. The largest processes are shown."""
+    size, victims = node.page_bytes, node.report.victims
+    lone = [victim for victim in victims.values() if victim.rss_parts_kb and victim.pid not in node.report.tasks]
+    if shortage is None and not tasks and not lone:
+        return ()
+    above = [*_above(node, shortage, peak_bytes)]
+    depth = len(above)
+    below = [*_below(node, depth)]
+    largest = nlargest(most_shown, tasks, key=lambda task: (task.pid in victims, _resident(task, size)))
+    largest.sort(key=lambda task: (task.pid not in victims if below else False, -_resident(task, size)))
+    is_victim_shown = bool(lone) or any(task.pid in victims for task in largest)
+    inner = depth + len(below) if is_victim_shown else depth
+    processes = [_lone(victim, inner) for victim in lone[:most_shown]]
+    processes += [_process(node, task, inner if task.pid in victims else depth) for task in largest]
+    rest = len(tasks) - len(largest)
+    others = [_others(tasks, largest, size, depth)] if rest else []
+    return (*above, *(below if is_victim_shown else ()), *processes, *others)
+
+
+def _above(node: KilledNode, shortage: Shortage | None, peak_bytes: int | None) -> Iterator[MemoryBar]:
+    """Yield the cgroup that ran out, below its pod if it is a container's."""
+    report, place = node.report, node.ran_out
+    depth = 0
+    if place.level is CgroupLevel.CONTAINER:
+        yield MemoryBar(kind=BarKind.POD, depth=0, name=place.pod_uid)
+        depth = 1
+    parts = MemoryParts() if shortage is None else shortage.parts
+    swap = report.counters.get("swap")
+    memory = report.counters.get("memory")
+    if node.is_machine:
+        limit, used, swapped = node.capacity_bytes, None, _swapped(report, node.page_bytes)
+        other = parts.other_bytes
+    else:
+        limit = None if memory is None or memory.limit_kb is None else memory.limit_kb * 1024
+        used = None if memory is None else memory.usage_kb * 1024
+        swapped = None if swap is None else swap.usage_kb * 1024
+        known = (parts.anon_bytes, parts.file_bytes, parts.shmem_bytes, parts.kernel_bytes)
+        other = None if used is None or parts.anon_bytes is None else max(0, used - sum(filter(None, known)))
+    yield MemoryBar(
+        kind=_kind(place),
+        depth=depth,
+        name=_name(place, report.oom_cgroup or ""),
+        used_bytes=used,
+        anon_bytes=parts.anon_bytes,
+        file_bytes=parts.file_bytes,
+        shmem_bytes=parts.shmem_bytes,
+        kernel_bytes=parts.kernel_bytes,
+        other_bytes=other,
+        swap_bytes=swapped,
+        limit_bytes=limit,
+        peak_bytes=peak_bytes,
+    )
+
+
+def _swapped(report: OOMReport, page_bytes: int) -> int | None:
+    """Return how much the tasks of a machine have swapped out; None where there is no swap, or the table lacks it."""
+    if not report.swap_kb or not report.tasks:
+        return None
+    pages = [task.swap_pages for task in report.tasks.values()]
+    return None if None in pages else min(MOST_BYTES, sum(filter(None, pages)) * page_bytes)
+
+
+def _below(node: KilledNode, depth: int) -> Iterator[MemoryBar]:
+    """Yield the cgroups between the one that ran out and the victim."""
+    victim, ran_out = node.victim, node.ran_out
+    if not node.report.task_cgroup or victim == ran_out:
+        return
+    if victim.level in _NAMED and victim.pod_uid and victim.pod_uid != ran_out.pod_uid:
+        yield MemoryBar(kind=BarKind.POD, depth=depth, name=victim.pod_uid)
+        depth += 1
+    if victim.level is CgroupLevel.CONTAINER and ran_out.level is not CgroupLevel.CONTAINER:
+        yield MemoryBar(kind=BarKind.CONTAINER, depth=depth, name=victim.container_id)
+    elif victim.level not in _NAMED and node.report.task_cgroup != node.report.oom_cgroup:
+        yield MemoryBar(kind=BarKind.CGROUP, depth=depth, name=node.report.task_cgroup)
+
+
+def _kind(place: CgroupPlace) -> BarKind:
+    if place.level in _NAMED:
+        return BarKind(place.level.value)
+    return BarKind.MACHINE if place.level is CgroupLevel.MACHINE else BarKind.CGROUP
+
+
+def _name(place: CgroupPlace, path: str) -> str:
+    return {CgroupLevel.POD: place.pod_uid, CgroupLevel.CONTAINER: place.container_id}.get(place.level, path)
+
+
+def _resident(task: Task, page_bytes: int) -> int:
+    """Return the memory that a process uses, and its swap."""
+    return (task.rss_pages + (task.swap_pages or 0)) * page_bytes + _tables(task, page_bytes)
+
+
+def _tables(task: Task, page_bytes: int) -> int:
+    return (task.page_table_bytes or 0) if task.page_table_pages is None else task.page_table_pages * page_bytes
+
+
+def _process(node: KilledNode, task: Task, depth: int) -> MemoryBar:
+    size = node.page_bytes
+    victim = node.report.victims.get(task.pid)
+    has_tables = task.page_table_bytes is not None or task.page_table_pages is not None
+    split = task.rss_parts_pages and tuple(pages * size for pages in task.rss_parts_pages)
+    if not split and victim is not None and victim.rss_parts_kb:
+        split = tuple(kilobytes * 1024 for kilobytes in victim.rss_parts_kb)
+    anon, file, shmem = split or (None, None, None)
+    return MemoryBar(
+        kind=BarKind.PROCESS,
+        depth=depth,
+        name=task.name,
+        pid=task.pid,
+        is_killed=victim is not None,
+        used_bytes=min(MOST_BYTES, _resident(task, size)),
+        anon_bytes=anon,
+        file_bytes=file,
+        shmem_bytes=shmem,
+        rss_bytes=min(MOST_BYTES, task.rss_pages * size),
+        kernel_bytes=min(MOST_BYTES, _tables(task, size)) if has_tables else None,
+        swap_bytes=None if task.swap_pages is None else min(MOST_BYTES, task.swap_pages * size),
+    )
+
+
+def _lone(victim: Victim, depth: int) -> MemoryBar:
+    """Return a victim that is in no table, by its own line: reports are rate limited."""
+    anon, file, shmem = (min(MOST_BYTES, kilobytes * 1024) for kilobytes in victim.rss_parts_kb or (0, 0, 0))
+    return MemoryBar(
+        kind=BarKind.PROCESS,
+        depth=depth,
+        name=victim.name,
+        pid=victim.pid,
+        is_killed=True,
+        used_bytes=anon + file + shmem,
+        anon_bytes=anon,
+        file_bytes=file,
+        shmem_bytes=shmem,
+        rss_bytes=anon + file + shmem,
+    )
+
+
+def _others(tasks: Collection[Task], shown: Sequence[Task], page_bytes: int, depth: int) -> MemoryBar:
+    """Return those that are not shown, together."""
+
+    def rest(amount: Callable[[Task], int]) -> int:
+        return min(MOST_BYTES, sum(map(amount, tasks)) - sum(map(amount, shown)))
+
+    return MemoryBar(
+        kind=BarKind.OTHERS,
+        depth=depth,
+        name="",
+        tasks=len(tasks) - len(shown),
+        used_bytes=rest(lambda task: _resident(task, page_bytes)),
+        rss_bytes=rest(lambda task: task.rss_pages * page_bytes),
+        kernel_bytes=rest(lambda task: _tables(task, page_bytes)),
+        swap_bytes=rest(lambda task: (task.swap_pages or 0) * page_bytes),
+    )

@@ -1,0 +1,109 @@
+"""Who held the memory of an OOM, as far as its report says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kernel.oom_logs import CONTAINER, POD, ROWS, cgroup, killed, machine, table
+from podqos.cli.main import main
+
+UID = "11111111-2222-3333-4444-555555555555"
+MANY = [(pid, 0, pid, 1, 0, 0, f"worker-{pid}") for pid in range(1, 15)]
+
+
+def tree(tmp_path, capsys, lines, *options):
+    """Return the rows of the last OOM: depth, kind, name, and all amounts that are known."""
+    path = tmp_path / "kern.log"
+    path.write_text("\n".join(lines) + "\n")
+    assert main(["autopsy", str(path), "-o", "json", *options]) == 0
+    rows = json.loads(capsys.readouterr().out)["kills"][-1]["tree"]
+    return [{key: value for key, value in row.items() if value not in {None, ""}} for row in rows]
+
+
+def names(rows):
+    return [(row["depth"], row["kind"], row.get("name", "")) for row in rows]
+
+
+def test_processes_are_below_the_container_that_ran_out_and_it_is_below_its_pod(tmp_path, capsys):
+    rows = tree(tmp_path, capsys, cgroup(ROWS, 102, "java (main) [x]", limit_kb=2048))
+    assert names(rows) == [
+        (0, "pod", UID),
+        (1, "container", "ab" * 32),
+        (2, "process", "java (main) [x]"),
+        (2, "process", "small"),
+        (2, "process", "sshd"),
+    ]
+    assert rows[1]["limitBytes"] == rows[1]["usedBytes"] == rows[1]["peakBytes"] == 2 << 20
+    assert rows[1]["anonBytes"] == 1000
+    assert [row["isKilled"] for row in rows] == [False, False, True, False, False]
+    assert rows[3]["usedBytes"] == rows[3]["rssBytes"] + rows[3]["kernelBytes"] == (90_000 + 200) * 4096
+
+
+def test_of_a_machine_only_the_victim_is_known_to_be_in_its_container(tmp_path, capsys):
+    summary = (
+        f"oom-kill:constraint=CONSTRAINT_NONE,global_oom,task_memcg={CONTAINER},task=java (main) [x],pid=102,uid=1"
+    )
+    *report, kill = machine()
+    rows = tree(tmp_path, capsys, [*report, summary, kill])
+    assert names(rows) == [
+        (0, "machine", "/"),
+        (1, "pod", UID),
+        (2, "container", "ab" * 32),
+        (3, "process", "java (main) [x]"),
+        (1, "process", "small"),
+        (1, "process", "sshd"),
+    ]
+    assert rows[0]["limitBytes"] == 1 << 30
+
+
+def test_the_largest_processes_are_shown_and_the_others_are_added_up(tmp_path, capsys):
+    rows = tree(tmp_path, capsys, machine(MANY, kill=killed(1, "worker-1", 1)), "--top", "3")
+    assert names(rows)[1:] == [
+        (1, "process", "worker-14"),
+        (1, "process", "worker-13"),
+        (1, "process", "worker-1"),  # the victim, however small
+        (1, "others", ""),
+    ]
+    assert rows[-1]["tasks"] == 11
+    assert rows[-1]["rssBytes"] == sum(range(2, 13)) * 4096
+
+
+@pytest.mark.parametrize(("form", "is_split"), [("rss_anon", True), ("pgtables_bytes", False), ("cpu", False)])
+def test_resident_memory_is_split_where_the_kernel_does_that(tmp_path, capsys, form, is_split):
+    rows = {row.get("name"): row for row in tree(tmp_path, capsys, machine(form=form))}
+    assert ("anonBytes" in rows["small"]) == is_split
+    assert rows["java (main) [x]"]["anonBytes"] == 150_000 * 4096  # of the victim every kernel says it
+    assert ("swapBytes" in rows["small"]) == (form != "cpu")
+
+
+def test_a_victim_without_a_table_is_shown_by_its_own_line(tmp_path, capsys):
+    rows = tree(tmp_path, capsys, [killed()])
+    assert names(rows)[-1][1:] == ("process", "java (main) [x]")
+    assert rows[-1]["usedBytes"] == rows[-1]["anonBytes"] == 150_000 * 4096
+
+
+def test_the_peak_is_the_most_that_the_log_has_seen_in_use(tmp_path, capsys):
+    before, after = (cgroup(ROWS, 102, "java (main) [x]", limit_kb=size) for size in (8192, 4096))
+    row = tree(tmp_path, capsys, [*before, *after])[1]
+    assert (row["usedBytes"], row["peakBytes"]) == (4 << 20, 8 << 20)
+
+
+def test_a_pod_that_ran_out_is_above_the_container_of_its_victim(tmp_path, capsys):
+    lines = [
+        line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in cgroup(ROWS, 102, "java (main) [x]")
+    ]
+    assert names(tree(tmp_path, capsys, lines)) == [
+        (0, "pod", UID),
+        (1, "container", "ab" * 32),
+        (2, "process", "java (main) [x]"),
+        (1, "process", "small"),
+        (1, "process", "sshd"),
+    ]
+
+
+def test_huge_figures_stay_within_the_integers_of_json(tmp_path, capsys):
+    rows = [(pid, 0, 999_999_999_999, 999_999_999, 999_999_999_999, 0, "x") for pid in range(1, 30)]
+    found = tree(tmp_path, capsys, [*machine()[:-5], *table(rows), killed(1, "x")], "--top", "2")
+    assert all(0 <= value < 1 << 63 for row in found for value in row.values() if isinstance(value, int))
