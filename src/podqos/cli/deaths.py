@@ -6,13 +6,15 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from podqos.cli.cluster import arguments_name_cluster, cluster_of
 from podqos.cli.inputs import read_objects
 from podqos.cli.progress import progress_line
 from podqos.errors import InvalidOption
-from podqos.objects.files import STDIN, Inputs
+from podqos.objects.files import Inputs
 from podqos.objects.objects import Objects
-from podqos.reading.autopsy_inputs import read_file
+from podqos.reading.autopsy_inputs import read_file, what_is_given
 from podqos.reading.files import NO_RENDERING
 from podqos.reading.gathering import gather
 from podqos.reading.logs import Log
@@ -56,13 +58,9 @@ def objects_of(files: Inputs, cluster: ClusterSnapshot | None) -> Objects | None
 
 def read_before(arguments: argparse.Namespace, files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
     """Return where an autopsy's inputs come from, and how much the files with objects hold."""
-    data = [file.data for file in files.files if file.data is not None]
     is_live = arguments_name_cluster(arguments) and arguments.snapshot is None
-    return WhatWasRead(
-        lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data if text),
-        bytes=sum(map(len, data)),
-        logs=tuple(STDIN if isinstance(log, Log) else log for log in logs),  # a pipe cannot be read again
-        files=tuple(files.places),
+    return replace(
+        what_is_given(files, logs),
         snapshot=arguments.snapshot or "",
         cluster=arguments.cluster.source if is_live else "",
         context=arguments.context or "",

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from podqos.answers.autopsy import AutopsyKeywords, AutopsyRequest, autopsies, autopsy_of
 from podqos.objects.cluster_snapshot import ClusterSnapshot
-from podqos.objects.files import STDIN
+from podqos.objects.files import Inputs
 from podqos.objects.objects import Objects
+from podqos.reading.autopsy_inputs import what_is_given
 from podqos.reading.live_log import follow, growing
 from podqos.reading.logs import Log, opened
 from podqos.survival.autopsy.autopsy import Autopsies, Examiner
@@ -27,8 +28,7 @@ def autopsy(paths: Iterable[str | Log], **known: Unpack[AutopsyKeywords]) -> Aut
     """
     logs, request = list(paths), AutopsyRequest(**known)
     if not request.read.is_given:
-        names = tuple(STDIN if isinstance(log, Log) else log for log in logs)  # a pipe cannot be read again
-        request = replace(request, read=replace(request.read, logs=names))
+        request = replace(request, read=what_is_given(Inputs([]), logs))
     return autopsies(map(opened, logs), request)
 
 
