@@ -63,7 +63,7 @@ def test_a_victim_is_named_by_the_summary_where_the_log_ends_before_its_kill():
 
 
 @pytest.mark.parametrize(
-    ("adj", "follows", "reason"), [(-1000, True, Reason.NONE_KILLABLE), (100, False, Reason.OTHER_IS_HIGHER)]
+    ("adj", "follows", "reason"), [(-1000, True, Reason.NONE_KILLABLE), (100, None, Reason.OTHER_IS_HIGHER)]
 )
 def test_a_cgroup_without_a_process_to_kill_is_no_oom_of_the_machine(adj, follows, reason):
     lines = cgroup([(7, 1000, 200_000, 100, 0, adj, "python3")], 7, "python3")

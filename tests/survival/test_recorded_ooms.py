@@ -35,7 +35,8 @@ MAIN_CAUSE = {
     "nodes-cpuset": Cause.ELSEWHERE,
     "nodes-policy": Cause.ELSEWHERE,
 }
-LEVELS = {"nodes": CgroupLevel.MACHINE} | {str(level): level for level in CgroupLevel}
+UNPROVEN = {CgroupLevel.CGROUP, CgroupLevel.UNKNOWN}
+LEVELS = {"nodes": CgroupLevel.MACHINE} | {str(level): level for level in CgroupLevel if level not in UNPROVEN}
 OWN = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
 
 

@@ -55,7 +55,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.feed(message)
             yield from reader.feed(message)
 
-    for chunk in _chunks(stream):
+    for number, chunk in enumerate(_chunks(stream)):
+        # A log may begin, or be, in the middle of a report: whatever is left of it tells.
+        is_first = number == 0
         if beside is None:
             unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
@@ -68,9 +70,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         following -= len(chunk)
         position = 0
         while position < len(chunk):
-            if reader.is_settled and beside <= 0:
+            if reader.is_settled and beside <= 0 and not is_first:
                 yield from read(unwrapper.flush(), is_every=False)
-            if reader.is_settled and beside <= 0:
+            if reader.is_settled and beside <= 0 and not is_first:
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if mark is None:
                     break

@@ -1,8 +1,9 @@
 """What the OOM killer writes into the kernel's log, read back: who asked, what was full, the task table, who died.
 
-Kernels 3.x to 6.x. A report begins with ``invoked oom-killer`` and holds what follows up to the next; lines of others
-in between do not matter, and neither do those that are missing. Reports are rate limited: a kill that comes alone is
-a report without a table. One pass, and memory for one report per host.
+Kernels 2.6 to 6.x. A report usually begins with ``invoked oom-killer`` and holds what follows up to the next; lines of
+others in between do not matter, and neither do those that are missing, also at the beginning. Reports are rate limited:
+a kill that comes alone is a report without a table. What ran out is only what a line proves. One pass, and memory for a
+few reports per host.
 
 Sources: Linux mm/oom_kill.c (dump_header, dump_tasks, dump_task, __oom_kill_process, oom_kill_process, oom_reap_task),
 mm/memcontrol.c (mem_cgroup_print_oom_context, mem_cgroup_print_oom_meminfo, mem_cgroup_print_oom_group),
@@ -20,6 +21,8 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
+from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, numbers, panic
+from podqos.kernel.oom_trace import Trace
 
 MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
@@ -27,8 +30,6 @@ MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
 _MOST_ZONES = 512
-_MOST_NODES = 1024
-_MOST_ORDER = 18
 _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
 _MOST_DIGITS = 10
@@ -42,15 +43,13 @@ FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 """What lines hold that follow a kill, soon after it."""
 _BEGINNINGS = ("oom-kill", "Killed process")
 
-_INVOKED = re.compile(r"(.{1,64}?) invoked oom-killer(.*)")
-_ORDER = re.compile(r"order=(-?\d{1,3})")
-_GFP = re.compile(r"gfp_mask=0x([0-9a-f]{1,8})")
-_RELEASE = re.compile(
-    r"PID: (\d{1,10}) .{0,200}?(?:Not tainted|Tainted: [A-Z ]{1,40}) ?\(?(\d{1,3})\.(\d{1,4})[^ ]{0,80}"
+_ASKED = re.compile(
+    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
 )
-_OLD_PID = re.compile(r"Pid: (\d{1,10}), comm: .{1,64} (\d{1,3})\.(\d{1,4})[^ ]{0,80} ")
+_RELEASE = re.compile(r"(?:Not tainted|Tainted: [A-Z ]{1,40}) {0,8}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
-_TASK_IN = re.compile(r"Task in (\S+) killed as a result of limit of (\S+)")
+_TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
+_LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
 _COUNTER = re.compile(
     r"(memory|memory\+swap|swap|kmem): usage (\d{1,13})kB, limit (\d{1,20})kB(?:, failcnt (\d{1,18}))?"
 )
@@ -70,27 +69,45 @@ _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
-_KILL = re.compile(
-    r"(?:Memory cgroup out of memory|Out of memory[^:]{0,64}): Kill process (\d{1,10}) \((.{0,64})\) score (\d{1,18})"
-)
-_KILLED = re.compile(
-    r"(?:((?:Memory cgroup o|O)ut of memory[^:]{0,64}): )?"
-    r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,])(.*)"
-)
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
 _RSS_PARTS = {"rss_anon", "rss_file", "rss_shmem"}
-_AMOUNT = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
+_AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
-_REAPED = re.compile(r"oom_reaper: (?:reaped process|unable to reap pid:) ?(\d{1,10})")
+_REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,10})(?: \((.{0,64})\)(?=$|[ ,.]))?")
+_OTHER_DUMP = re.compile(
+    r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
+)
+_SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
 _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
 )
+_OPENERS = (
+    "oom-kill",
+    "ill process",
+    "illed process",
+    "ut of memory",
+    "kB, limit ",
+    "Mem-",
+    "total_vm",
+    "omm: ",
+    "Task in ",
+    "oom_reaper",
+    "stats for /",
+    "deadlocked on memory",
+)
+"""What may be the first line that is left of a report."""
 _OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
 _ALLOCATING = "oom_kill_allocating_task"
 _NONE_KILLABLE = "Out of memory and no killable processes"
+_OF_MACHINE = ("Mem-Info:", "Mem-info:")
+_MEMORY_INFO_ALONE = (3, 9)
+"""Since then the report of a cgroup does not show the machine's memory."""
+_MOST_BETWEEN = 200
+"""Lines of others until what has begun without its first line is no report."""
+_MOST_RECENT = 1024
 
 
 class Constraint(StrEnum):
@@ -100,6 +117,8 @@ class Constraint(StrEnum):
     MEMCG = "memcg"
     CPUSET = "cpuset"
     MEMORY_POLICY = "memoryPolicy"
+    UNKNOWN = "unknown"
+    """No line says whether a cgroup ran out or the machine."""
 
 
 class Task(Struct, frozen=True, gc=False):
@@ -165,10 +184,14 @@ class OOMReport(Struct):
     order: int | None = None
     gfp_mask: int | None = None
     """What the request allows; its lowest bits say which zones may serve it."""
+    has_flag_names: bool = False
+    """Whether its flags are named, too: since 4.6."""
     release: tuple[int, int] | None = None
     """The kernel's, such as (6, 1)."""
     constraint: Constraint | None = None
-    """None where no line says; a kill's own line tells a cgroup's OOM from others."""
+    """None where no line proves it."""
+    is_constraint_named: bool = False
+    """Whether a line names it; else a cpuset or a memory policy may have limited a machine's (before 5.0)."""
     nodes: frozenset[int] | None = None
     """The memory nodes that a cpuset or a policy allows."""
     oom_cgroup: str | None = None
@@ -187,6 +210,8 @@ class OOMReport(Struct):
     zones: list[ReportZone] = field(default_factory=list)
     memory_pages: dict[str, int] = field(default_factory=dict)
     """What the machine's memory holds, by the kernel's names."""
+    has_memory_info: bool = False
+    """Whether the machine's memory is shown for this OOM, and not for a failed allocation near it."""
     kernel_stack_kb: int = 0
     statistics: dict[str, int] | None = None
     """What the cgroup that ran out holds, with those below it: bytes, by the names of its version's memory.stat."""
@@ -198,6 +223,10 @@ class OOMReport(Struct):
     tasks: dict[int, Task] = field(default_factory=dict)
     is_cut: bool = False
     """Whether lines are missing in the table."""
+    is_mixed: bool = False
+    """Whether lines of another report are among its own."""
+    is_reapers: bool = False
+    """Whether the OOM reaper's line is all that is known of it."""
     victims: dict[int, Victim] = field(default_factory=dict)
     group: str | None = None
     """The cgroup that died as one (``memory.oom.group``)."""
@@ -205,6 +234,12 @@ class OOMReport(Struct):
     """Whether the process that asked dies by setting (``vm.oom_kill_allocating_task``)."""
     is_hopeless: bool = False
     """Whether the kernel found no process that it may kill."""
+    panic: str = ""
+    """Why the kernel panicked in place of a kill, in its words."""
+    is_old_rule: bool = False
+    """Whether the kernel is one from before 2.6.36, which compared processes by another badness."""
+    trace: Trace = field(default_factory=Trace)
+    """The stack of the process that asked."""
 
     @property
     def page_kb(self) -> int | None:
@@ -247,7 +282,7 @@ class OOMReader:
         log = self._hosts.get(message.host) if message.is_marked else self._last
         self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
-            if not any(beginning in message.text for beginning in _BEGINNINGS):
+            if not any(opener in message.text for opener in _OPENERS):
                 return
             if len(self._hosts) >= MOST_HOSTS:
                 yield from self._hosts.pop(next(iter(self._hosts))).end()
@@ -268,6 +303,14 @@ class _HostLog:
 
     def __init__(self) -> None:
         self._report: OOMReport | None = None
+        self._waiting: OOMReport | None = None
+        """The one before it, where that has no kill yet."""
+        self._candidate: OOMReport | None = None
+        """What may become a report: its first line is missing, and nothing yet proves an OOM."""
+        self._between = 0
+        self._is_other_dump = False
+        self._reaped: dict[int, None] = {}
+        self._recent: dict[int, None] = {}
         self._held: Message | None = None
         self._joined = 0
 
@@ -276,7 +319,7 @@ class _HostLog:
         """Whether the open report, if there is one, has all but what the reaper says."""
         if self._held is not None and any(each in self._held.text for each in _BEGINNINGS):
             return False
-        return self._report is None or bool(self._report.victims)
+        return self._candidate is None and (self._report is None or bool(self._report.victims))
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
@@ -312,47 +355,263 @@ class _HostLog:
 
     def _read(self, message: Message) -> Iterator[OOMReport]:
         text = message.text
-        report = self._report
-        if "invoked oom-killer" in text and (found := _INVOKED.match(text)):
+        if line := invocation(text, is_marked=message.is_marked):
+            yield from self._begin(message, line)
+        elif kill := kill_line(text, is_marked=message.is_marked):
+            yield from self._kill(message, kill)
+        elif summary := _SUMMARY.match(text):
+            yield from self._summary(message, text, summary[1])
+        elif reaped := _REAPED.match(text):
+            yield from self._reap(message, reaped)
+        elif group := _GROUP.match(text):
+            yield from self._group(message, group[1])
+        elif why := panic(text):
+            if self._report is None or self._report.victims:
+                yield from self._open(message)
+            _read_panic(self._latest, why)
+        else:
+            yield from self._context(message)
+
+    @property
+    def _latest(self) -> OOMReport:
+        return self._report if self._report is not None else OOMReport()
+
+    def _begin(self, message: Message, line: Invocation) -> Iterator[OOMReport]:
+        """Begin a report with its first line."""
+        begun = OOMReport(
+            at=message.at,
+            host=message.host,
+            trigger=line.trigger,
+            order=line.order,
+            gfp_mask=line.gfp_mask,
+            has_flag_names=line.has_flag_names,
+        )
+        if not line.is_certain:
+            self._candidate, self._between = begun, 0
+            return
+        before = self._report
+        if before is not None and _is_only_context(before):
+            # Lines of one report may be swapped.
+            begun.constraint, begun.counters = before.constraint, before.counters
+            begun.oom_cgroup, begun.task_cgroup = before.oom_cgroup, before.task_cgroup
+            self._report = None
+        elif before is not None and not before.victims:
+            yield from self._let_go(self._waiting)
+            self._waiting, self._report = before, None
+        yield from self._replace(begun)
+
+    def _open(self, message: Message) -> Iterator[OOMReport]:
+        """Open a report without its first line, with what may have been read of it."""
+        opened = self._candidate or OOMReport(at=message.at, host=message.host)
+        yield from self._replace(opened)
+
+    def _replace(self, report: OOMReport) -> Iterator[OOMReport]:
+        """Make another report the one that is read."""
+        if self._report is not None:
             yield from self._close()
-            order, mask = _ORDER.search(found[2]), _GFP.search(found[2])
-            self._report = OOMReport(
-                at=message.at,
-                host=message.host,
-                trigger=found[1].strip(),
-                order=min(int(order[1]), _MOST_ORDER) if order else None,
-                gfp_mask=int(mask[1], 16) if mask else None,
+        self._report, self._candidate = report, None
+        self._is_other_dump = False
+        self._reaped.clear()
+
+    def _kill(self, message: Message, kill: KillLine) -> Iterator[OOMReport]:
+        report, is_reaped = self._report_of(kill), kill.pid in self._reaped
+        if report is None:
+            # Reports are rate limited: another kill stands for an OOM whose report was left out.
+            if self._candidate is not None and not _fits(self._candidate, kill):
+                self._candidate = None
+            yield from self._open(message)
+            report = self._latest
+        if kill.is_done:
+            _read_killed(report, kill, is_reaped=is_reaped)
+        else:
+            report.chosen, report.chosen_name, report.score = kill.pid, kill.name, kill.score
+        _read_message(report, kill)
+
+    def _report_of(self, kill: KillLine) -> OOMReport | None:
+        """Return the open report that a kill belongs to."""
+        report, waiting = self._report, self._waiting
+        if report is not None:
+            if kill.pid in report.victims or (report.group is not None and report.victims and kill.is_done):
+                return report
+            if not report.victims and _fits(report, kill):
+                return report
+        if waiting is not None and (waiting.chosen == kill.pid or waiting.is_mixed) and _fits(waiting, kill):
+            return waiting
+        return None
+
+    def _summary(self, message: Message, text: str, kind: str) -> Iterator[OOMReport]:
+        report = self._report
+        chosen = _chosen(text)
+        if report is None or (report.victims and (chosen is None or chosen[0] not in report.victims)):
+            yield from self._open(message)
+        _read_summary(self._latest, text, kind)
+
+    def _reap(self, message: Message, reaped: re.Match[str]) -> Iterator[OOMReport]:
+        """Read what the reaper says. Without any kill before it, its line is what is left of one."""
+        pid, is_done = int(reaped[2]), reaped[1].startswith("reaped")
+        report = self._report
+        if report is not None and pid in report.victims:
+            report.victims[pid].is_reaped = is_done
+        elif self._candidate is not None or (report is not None and not report.victims):
+            self._reaped[pid] = None
+        elif reaped[3] and pid not in self._recent and (report is None or report.is_reapers):
+            yield from self._open(message)
+            report = self._latest
+            report.is_reapers, report.chosen = True, pid
+            report.victims[pid] = Victim(pid, reaped[3], is_reaped=is_done)
+
+    def _group(self, message: Message, group: str) -> Iterator[OOMReport]:
+        """Read which cgroup dies as one. The kill before it is the first of the group's."""
+        report = self._report
+        if report is None:
+            yield from self._open(message)
+        elif report.group is not None and len(report.victims) > 1:
+            pid, victim = report.victims.popitem()
+            yield from self._replace(
+                OOMReport(at=message.at, host=message.host, constraint=report.constraint, chosen=pid)
             )
-        elif "Killed process" in text and (found := _KILLED.match(text)):
-            pid = int(found[2])
-            if report is None or (report.victims and report.group is None and pid not in report.victims):
-                # Reports are rate limited: another kill stands for an OOM whose report was left out.
-                yield from self._close()
-                report = self._report = OOMReport(at=message.at, host=message.host)
-            _read_killed(report, pid, found)
-        elif text.startswith("oom-kill:"):
-            if report is None or report.victims:
-                yield from self._close()
-                report = self._report = OOMReport(at=message.at, host=message.host)
-            _read_summary(report, text)
-        elif report is not None:
-            _read(report, text)
+            self._latest.victims[pid] = victim
+        self._latest.group = group
+
+    def _context(self, message: Message) -> Iterator[OOMReport]:
+        """Read a line that is about an OOM only among others."""
+        text, report = message.text, self._report
+        if _OTHER_DUMP.search(text):
+            self._is_other_dump, self._candidate = True, None
+        elif report is not None and not report.victims:
+            if self._waiting is not None and _is_repeated(report, text):
+                # Two reports at once, line by line: what is neither's for certain is no one's.
+                _mix(report)
+                _mix(self._waiting)
+            _read(report, text, is_other=self._is_other_dump)
+        else:
+            yield from self._candidates(message)
+
+    def _candidates(self, message: Message) -> Iterator[OOMReport]:
+        """Read a line that may be of a report whose first line is missing."""
+        candidate = self._candidate or OOMReport(at=message.at, host=message.host)
+        if not _read(candidate, message.text, is_other=self._is_other_dump):
+            self._between += 1
+            if self._between > _MOST_BETWEEN:
+                self._candidate = None
+            return
+        self._candidate, self._between = candidate, 0
+        if _is_oom(candidate):
+            yield from self._replace(candidate)
 
     def _close(self) -> Iterator[OOMReport]:
+        """Yield the open reports that are of OOMs."""
+        waiting, self._waiting = self._waiting, None
         report, self._report = self._report, None
+        yield from self._let_go(waiting)
+        yield from self._let_go(report)
+
+    def _let_go(self, report: OOMReport | None) -> Iterator[OOMReport]:
         if report is not None:
             _complete(report)
+            for pid in report.victims:
+                self._recent[pid] = None
+            while len(self._recent) > _MOST_RECENT:
+                del self._recent[next(iter(self._recent))]
             yield report
+
+
+def _is_oom(report: OOMReport) -> bool:
+    """Whether what was read without a first line is of an OOM: only its reports have counters and a task table."""
+    return bool(report.victims or report.counters or report.task_cgroup or report.tasks or report.is_hopeless)
+
+
+def _is_only_context(report: OOMReport) -> bool:
+    """Whether a report has nothing but the lines about its cgroup."""
+    is_begun = report.trigger or report.trigger_pid is not None or report.gfp_mask is not None
+    return not (is_begun or report.victims or report.chosen is not None or report.columns or report.is_hopeless)
+
+
+def _is_repeated(report: OOMReport, text: str) -> bool:
+    """Whether a line is one that a report has once, and has already."""
+    if report.is_mixed:
+        return False
+    if text.startswith("memory: usage"):
+        return "memory" in report.counters
+    if text.startswith("Task in /"):
+        return report.task_cgroup is not None
+    return report.columns is not None and bool(_HEADER.match(text))
+
+
+def _mix(report: OOMReport) -> None:
+    """Forget what may be another report's."""
+    report.is_mixed = report.is_cut = True
+    report.counters.clear()
+    report.oom_cgroup = report.task_cgroup = None
+    report.trigger_pid = report.statistics = report.statistics_of = None
+
+
+def _fits(report: OOMReport, kill: KillLine) -> bool:
+    """Whether a kill can be that of a report."""
+    said = _constraint_of(kill.message)
+    known = report.constraint or (Constraint.MEMCG if report.counters and not report.is_mixed else None)
+    if said is not None and known is not None and (said is Constraint.MEMCG) is not (known is Constraint.MEMCG):
+        return False
+    return kill.is_done or report.chosen in {None, kill.pid}
+
+
+def _constraint_of(message: str) -> Constraint | None:
+    """Return what a kill's line says ran out."""
+    if message.startswith("Memory cgroup"):
+        return Constraint.MEMCG
+    if message.startswith("No available memory"):
+        return Constraint.CPUSET if "cpuset" in message else Constraint.MEMORY_POLICY
+    return Constraint.NONE if message else None
 
 
 def _complete(report: OOMReport) -> None:
     """Fill in what the lines of the kill would have said, where others say it too."""
-    if report.victims:
-        return
-    if report.chosen is not None and report.score is None:  # of the summary: no child dies in its place any more
+    if not report.victims and report.chosen is not None and report.score is None:
+        # Of the summary: no child dies in its place any more.
         report.victims[report.chosen] = Victim(report.chosen, report.chosen_name)
-    elif report.constraint is None and report.counters:  # only the report of a cgroup has them
-        report.constraint, report.oom_cgroup = Constraint.MEMCG, report.statistics_of
+    if report.constraint is None and not report.is_mixed:
+        report.constraint = _proven(report)
+    if report.constraint is Constraint.MEMCG:
+        report.oom_cgroup = report.oom_cgroup or report.statistics_of
+    elif report.constraint is not None:
+        report.oom_cgroup = report.oom_cgroup or ROOT
+    if report.columns is not None and _is_filtered(report):
+        report.is_cut = True
+
+
+def _proven(report: OOMReport) -> Constraint | None:
+    """Return what ran out by the lines around the kill; None where none proves it."""
+    if report.counters or report.statistics_of or report.trace.is_cgroups:
+        return Constraint.MEMCG  # only the report of a cgroup has them
+    if report.trace.is_cgroups is False:
+        return Constraint.NONE
+    if report.trace.is_perhaps_cgroups:
+        return Constraint.MEMCG if not report.has_memory_info else None
+    return Constraint.NONE if report.has_memory_info and _is_memory_info_alone(report) else None
+
+
+def _is_memory_info_alone(report: OOMReport) -> bool:
+    """Whether the machine's memory is only shown where the machine ran out."""
+    if report.release is not None and report.release >= _MEMORY_INFO_ALONE:
+        return True
+    if report.has_flag_names or (report.release is None and report.columns and "oom_adj" not in report.columns):
+        return True
+    # Older kernels show it for cgroups as well, after lines about the cgroup.
+    return report.gfp_mask is not None and report.trace.has_frames
+
+
+def _is_filtered(report: OOMReport) -> bool:
+    """Whether only lines that were searched for are left: then rows of the table are missing, too."""
+    has_context = (
+        report.trigger_pid is not None
+        or report.counters
+        or report.has_memory_info
+        or report.ram_pages is not None
+        or report.statistics is not None
+        or report.task_cgroup is not None
+        or report.trace.has_oom
+    )
+    return bool(report.gfp_mask is not None and not has_context)
 
 
 def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
@@ -360,46 +619,69 @@ def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
     return len(row[2].split(None, len(columns))) <= len(columns)
 
 
-def _read_killed(report: OOMReport, pid: int, killed: re.Match[str]) -> None:
-    why, name, rest = killed[1] or "", killed[3], killed[4]
-    amounts = {label: int(number) for label, number in _AMOUNT.findall(rest)}
+def _read_killed(report: OOMReport, kill: KillLine, *, is_reaped: bool) -> None:
+    pid, name = kill.pid, kill.name
+    amounts = {label: int(number) for label, number in _AMOUNT.findall(kill.rest)}
     rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
-    adj = _VICTIM_ADJ.search(rest)
-    if pid not in report.victims and len(report.victims) < MOST_VICTIMS:
+    adj = _VICTIM_ADJ.search(kill.rest)
+    known = report.victims.get(pid)
+    has_room = known is not None or len(report.victims) < MOST_VICTIMS
+    if has_room and (known is None or known.rss_kb is None):
         rss_kb, score_adj = sum(rss) if rss else None, int(adj[1]) if adj else None
+        is_reaped |= known is not None and known.is_reaped
+        total_vm = amounts.get("total-vm", amounts.get("vsz"))
         parts = (amounts.get("anon-rss", 0), amounts.get("file-rss", 0), amounts.get("shmem-rss", 0)) if rss else None
-        report.victims[pid] = Victim(pid, name, amounts.get("total-vm"), rss_kb, score_adj, rss_parts_kb=parts)
+        report.victims[pid] = Victim(pid, name, total_vm, rss_kb, score_adj, is_reaped, parts)
     is_thread = report.chosen not in report.tasks and pid in report.tasks and name == report.chosen_name
     if report.chosen is None or is_thread:
         report.chosen = pid
-    report.is_allocating_task |= _ALLOCATING in why
-    if report.constraint is None and why.startswith("Memory cgroup"):
-        report.constraint = Constraint.MEMCG
 
 
-def _read_summary(report: OOMReport, text: str) -> None:
+def _read_message(report: OOMReport, kill: KillLine) -> None:
+    """Read what a kill's line says about the OOM."""
+    report.is_allocating_task |= _ALLOCATING in kill.message
+    report.is_old_rule |= kill.is_old_rule
+    if report.constraint is None:
+        report.constraint = _constraint_of(kill.message)
+
+
+def _read_panic(report: OOMReport, why: str) -> None:
+    report.panic = why.strip()
+    if "no killable" in why or "deadlocked" in why:
+        report.is_hopeless = True
+    if report.constraint is None and "compulsory" not in why:
+        # For a cgroup the kernel panics only where vm.panic_on_oom is 2.
+        report.constraint = Constraint.MEMCG if "(memcg)" in why else Constraint.NONE
+
+
+def _chosen(text: str) -> tuple[int, str] | None:
+    """Return the process that ``oom-kill:`` names."""
+    name, _, pid = text.rpartition(",task=")[2].rpartition(",uid=")[0].rpartition(",pid=")
+    return (int(pid), name) if pid.isascii() and pid.isdecimal() and len(pid) <= _MOST_DIGITS else None
+
+
+def _read_summary(report: OOMReport, text: str, kind: str) -> None:
     """Read ``oom-kill:constraint=…``. Masks, paths and names may hold commas."""
-    kind = text.partition("constraint=CONSTRAINT_")[2].partition(",")[0]
     report.constraint = {
         "NONE": Constraint.NONE,
         "MEMCG": Constraint.MEMCG,
         "CPUSET": Constraint.CPUSET,
         "MEMORY_POLICY": Constraint.MEMORY_POLICY,
     }.get(kind, report.constraint)
+    report.is_constraint_named = True
     allowed = _between(text, "nodemask=", ",cpuset=")
     if allowed in {None, "(null)"} or report.constraint is not Constraint.MEMORY_POLICY:
         allowed = _between(text, "mems_allowed=", ",global_oom") or _between(text, "mems_allowed=", ",oom_memcg=")
     if allowed:
-        report.nodes = _numbers(allowed)
+        report.nodes = numbers(allowed)
     if ",global_oom" in text:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
-        report.oom_cgroup = limited
-    before, _, rest = text.rpartition(",task=")
-    report.task_cgroup = before.partition(",task_memcg=")[2] or report.task_cgroup
-    name, _, pid = rest.rpartition(",uid=")[0].rpartition(",pid=")
-    if pid.isascii() and pid.isdecimal() and len(pid) <= _MOST_DIGITS:
-        report.chosen, report.chosen_name = int(pid), name
+        # 5.0 calls the constraint of a cgroup NONE.
+        report.oom_cgroup, report.constraint = limited, Constraint.MEMCG
+    report.task_cgroup = text.rpartition(",task=")[0].partition(",task_memcg=")[2] or report.task_cgroup
+    if chosen := _chosen(text):
+        report.chosen, report.chosen_name = chosen
 
 
 def _between(text: str, start: str, end: str) -> str | None:
@@ -408,50 +690,41 @@ def _between(text: str, start: str, end: str) -> str | None:
     return value if found and ends else None
 
 
-def _numbers(text: str) -> frozenset[int]:
-    """Read a list such as ``0,2-3``; nothing where it is none."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not (first.isascii() and first.isdecimal() and len(first) < 6):
-            return frozenset()
-        end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
-        found.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
-        if len(found) > _MOST_NODES:
-            break
-    return frozenset(found)
+def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
+    """Read a line of a report before its kill; return whether it is one.
 
-
-def _read(report: OOMReport, text: str) -> None:
-    """Read a line of an open report."""
-    if report.victims:
-        if (found := _REAPED.match(text)) and (victim := report.victims.get(int(found[1]))):
-            victim.is_reaped = True
-        elif found := _GROUP.match(text):
-            report.group = found[1]
-    elif text.startswith("["):
-        if found := _HEADER.match(text):
-            report.columns = tuple(found[1].split())
+    ``is_other``: the machine's memory may be shown for something else.
+    """
+    if text.startswith("["):
+        if header := _HEADER.match(text):
+            report.columns = tuple(header[1].split())
+            report.is_old_rule |= "oom_score_adj" not in report.columns
             report.tasks.clear()
-        elif found := _ROW.match(text):
-            _read_row(report, found)
-    elif found := _COUNTER.match(text):
-        limit = int(found[3])
-        failures = None if found[4] is None else int(found[4])
-        report.counters[found[1]] = ReportCounter(int(found[2]), None if limit >= _UNLIMITED_KB else limit, failures)
-    elif found := _KILL.match(text):
-        report.chosen, report.chosen_name, report.score = int(found[1]), found[2], int(found[3])
-        report.is_allocating_task |= _ALLOCATING in text
-        if text.startswith("Memory"):
-            report.constraint = Constraint.MEMCG
-    elif not _read_memory(report, text):
-        _read_context(report, text)
+            return True
+        if row := _ROW.match(text):
+            _read_row(report, row)
+            return report.columns is not None
+    if counter := _COUNTER.match(text):
+        limit = int(counter[3])
+        failures = None if counter[4] is None else int(counter[4])
+        if not report.is_mixed:
+            limit_kb = None if limit >= _UNLIMITED_KB else limit
+            report.counters[counter[1]] = ReportCounter(int(counter[2]), limit_kb, failures)
+        return True
+    if _read_memory(report, text):
+        is_machines = text.startswith(_OF_MACHINE) or bool(report.zones)
+        report.has_memory_info |= is_machines and not is_other
+        return True
+    return _read_context(report, text, is_other=is_other)
 
 
 def _read_memory(report: OOMReport, text: str) -> bool:
     """Read a line about the memory of the machine, or of the cgroup; return whether it is one."""
+    if text.startswith(_OF_MACHINE):
+        return True
     if found := _ZONE.match(text):
-        if len(report.zones) < _MOST_ZONES:
+        place = int(found[1] or 0), found[2]
+        if len(report.zones) < _MOST_ZONES and place not in ((zone.node, zone.name) for zone in report.zones):
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
             report.zones.append(ReportZone(int(found[1] or 0), found[2], int(found[3]), int(found[4]), present_kb))
@@ -499,21 +772,37 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     return True
 
 
-def _read_context(report: OOMReport, text: str) -> None:
-    """Read a line about the process that asked, and its cgroup."""
-    if report.trigger_pid is None and (found := _RELEASE.search(text) or _OLD_PID.match(text)):
-        report.trigger_pid, report.release = int(found[1]), (int(found[2]), int(found[3]))
-    elif found := _TASK_IN.match(text):
-        report.task_cgroup, report.oom_cgroup = found[1], found[2]
+def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
+    """Read a line about the process that asked, and its cgroup; return whether it is one."""
+    if report.trace.read(text):
+        return True
+    if not is_other and (asked := _ASKED.search(text)):
+        return _read_asked(report, text, asked)
+    if task_in := _TASK_IN.match(text):
+        report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
         report.constraint = Constraint.MEMCG
-    elif report.nodes is None and (found := _CPUSET.match(text)):
-        report.nodes = _numbers(found[1])
-    elif found := _GROUP.match(text):
-        report.group = found[1]
+    elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
+        report.oom_cgroup = limit_of[1]
+    elif report.nodes is None and (cpuset := _CPUSET.match(text)):
+        report.nodes = numbers(cpuset[1])
     elif text.startswith(_NONE_KILLABLE):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):
         report.is_cut = True
+    else:
+        return False
+    return True
+
+
+def _read_asked(report: OOMReport, text: str, asked: re.Match[str]) -> bool:
+    """Read who asked, on which kernel. Another name is that of a process whose stack is shown for something else."""
+    name = asked[3].strip()
+    if report.trigger_pid is not None or (report.trigger and not report.trigger.endswith(name)):
+        return False
+    report.trigger, report.trigger_pid = name, int(asked[1] or asked[2])
+    if release := _RELEASE.search(text):
+        report.release = int(release[1]), int(release[2])
+    return True
 
 
 def _read_row(report: OOMReport, row: re.Match[str]) -> None:
@@ -521,6 +810,8 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
     columns = report.columns
     if columns is None or len(report.tasks) >= MOST_TASKS:
         report.is_cut = True
+        return
+    if report.is_old_rule:
         return
     fields = row[2].split(None, len(columns))
     values = fields[: len(columns)]

@@ -112,6 +112,10 @@ class CgroupLevel(StrEnum):
     CONTAINER = "container"
     SYSTEM = "system"
     """Something beside pods: a daemon, a session, a container that no kubelet started."""
+    CGROUP = "cgroup"
+    """A cgroup, and nothing says which."""
+    UNKNOWN = "unknown"
+    """Nothing says whether it is the machine or a cgroup."""
 
 
 class CgroupPlace(Struct, frozen=True, gc=False):

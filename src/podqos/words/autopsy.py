@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.autopsy import OOMAutopsy
@@ -33,6 +34,8 @@ _CHANGED = {
 
 def process(name: str, pid: int | None) -> str:
     """Return a process; its name as far as a line has room: the kernel's own have at most 15 characters."""
+    if not name and pid is not None:
+        return f"pid {pid}"
     known = name if len(name) <= _NAME_CHARACTERS else f"{name[: _NAME_CHARACTERS - 1]}…"
     return known if pid is None else f"{known} (pid {pid})"
 
@@ -102,7 +105,7 @@ def elsewhere_words(shortage: Shortage) -> str:
 
 def shortage_words(kill: OOMAutopsy) -> str:
     """Return what ran out, and how far; empty where the report does not say."""
-    where = "" if kill.scope is CgroupLevel.MACHINE else short_path(kill.cgroup)
+    where = "" if kill.cgroup == ROOT else short_path(kill.cgroup)
     found = kill.shortage
     if found is None:
         return where

@@ -22,6 +22,8 @@ _RAN_OUT = {
     CgroupLevel.POD: "A pod reached its limit",
     CgroupLevel.CONTAINER: "A container reached its limit",
     CgroupLevel.SYSTEM: "A cgroup reached its limit",
+    CgroupLevel.CGROUP: "A cgroup reached its limit",
+    CgroupLevel.UNKNOWN: "The machine or a cgroup ran out of memory (the log doesn't say which)",
 }
 _CONSTRAINED = {
     Constraint.CPUSET: "The NUMA nodes of a cpuset ran out of memory",
@@ -44,6 +46,8 @@ _WHY = {
     Reason.TABLE_LACKS_COLUMNS: "this old kernel's table lists neither swap nor page tables, which decide here",
     Reason.TOTAL_UNKNOWN: "the report doesn't show the limit or the machine's size, and the scores differ",
     Reason.NO_VICTIM: "the report ends before the kill",
+    Reason.OLD_RULE: "kernels before 2.6.36 chose by another rule, whose figures the report doesn't show",
+    Reason.PANIC: "vm.panic_on_oom is set, so the kernel panics instead of killing a process",
 }
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 _CAUSES = {
@@ -105,6 +109,8 @@ def _spared(kill: OOMAutopsy) -> str:
     if kill.chosen_pid is not None:
         chosen = next((task.name for task in kill.ranking if task.pid == kill.chosen_pid), "")
         return f"{process(chosen, kill.chosen_pid)} was chosen; the log ends before the kill"
+    if kill.reason is Reason.PANIC:
+        return "the kernel panicked"
     return "no kill in the log" if kill.reason is Reason.NO_VICTIM else "the kernel found no killable process"
 
 

@@ -17,7 +17,12 @@ _PUNCTUATION = {
     **dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xFE63, 0xFF0D), "-"),
     0x2026: "...",
 }
-_PLAIN: dict[int, str | None] = {**_NOTHING, **_SPACES, **_PUNCTUATION, **{0xFF01 + n: chr(0x21 + n) for n in range(94)}}
+_PLAIN: dict[int, str | None] = {
+    **_NOTHING,
+    **_SPACES,
+    **_PUNCTUATION,
+    **{0xFF01 + n: chr(0x21 + n) for n in range(94)},
+}
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)"
     r"(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|\([A-Z0-9])"

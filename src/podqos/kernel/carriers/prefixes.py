@@ -64,7 +64,9 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _RELATIVE = re.compile(r"\[\s{0,12}\+\d")
 _WORDS = re.compile(r"([^\W_]+)|(\s+)|(.)", re.DOTALL)
 _LEVELS = frozenset(
-    ("emerg alert crit critical err error warn warning notice info debug informational fatal panic default emergency").split()
+    (
+        "emerg alert crit critical err error warn warning notice info debug informational fatal panic default emergency"
+    ).split()
 )
 _PROSE = re.compile(r"(?:^|\s)[A-Za-z']{1,20} [A-Za-z']{1,20}[,.;]? $|[a-z]{2,20}[,.;]? $")
 
@@ -151,7 +153,9 @@ def learned(prefix: str) -> Prefix | None:
             part += ")"
         grouped.append(part)
     pattern = re.compile("".join(grouped))
-    return Prefix(pattern, tuple(parts), time_span is not None, host_span is not None, _RELATIVE.search(prefix) is not None)
+    return Prefix(
+        pattern, tuple(parts), time_span is not None, host_span is not None, _RELATIVE.search(prefix) is not None
+    )
 
 
 def _split(prefix: str, cuts: set[int]) -> list[re.Match[str]]:

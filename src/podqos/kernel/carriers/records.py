@@ -164,7 +164,11 @@ def _found(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 4)
     for name in _INSIDE:
         inner = fields.get(name)
         if depth and isinstance(inner, dict):
-            text = _found(inner, names if names is not _HOST else (*names, "name"), depth - 1) if name == "host" else _found(inner, names, depth - 1)
+            text = (
+                _found(inner, names if names is not _HOST else (*names, "name"), depth - 1)
+                if name == "host"
+                else _found(inner, names, depth - 1)
+            )
             if text:
                 return text
     attributes = fields.get("attributes")

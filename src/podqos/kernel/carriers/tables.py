@@ -17,7 +17,18 @@ _MESSAGES = frozenset(
 )
 _TIMES = ("time", "date", "when", "ts")
 _HOSTS = frozenset(
-    ("host", "hostname", "host.name", "_hostname", "computer", "node", "node_name", "nodename", "instance", "@logstream")
+    (
+        "host",
+        "hostname",
+        "host.name",
+        "_hostname",
+        "computer",
+        "node",
+        "node_name",
+        "nodename",
+        "instance",
+        "@logstream",
+    )
     + ("logstream", "logstreamname", "host_name", "_source.host.name", "resource.labels.node_name")
 )
 _MOST_COLUMNS = 200
@@ -56,7 +67,9 @@ class Table:
         if text.count('"') % 2 and len(self._open) < _MOST_LINES and (len(self._open) > 1 or self._separator in line):
             return
         self._open = []
-        row = next(csv.reader([text] if "\n" not in text else text.splitlines(keepends=True), delimiter=self._separator), [])
+        row = next(
+            csv.reader([text] if "\n" not in text else text.splitlines(keepends=True), delimiter=self._separator), []
+        )
         if len(row) < self._width:
             yield from text.split("\n")
             return

@@ -64,7 +64,9 @@ _KILL = re.compile(
     r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{1,40}?\)(?:,? (?:UID:\d{1,10},? )?total-vm:\d{1,15}kB, "
     r"anon-rss:\d{1,15}kB, file-rss:\d{1,15}kB(?P<rest>.*))?"
 )
-_KILL_REST = re.compile(r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?")
+_KILL_REST = re.compile(
+    r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?"
+)
 _COUNTER_ENDS = re.compile(r"limit \d{1,20}kB(?P<failures>, failcnt \d{1,20})?$")
 _MOST_ADJUSTMENT = 1000
 

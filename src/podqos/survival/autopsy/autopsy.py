@@ -71,6 +71,10 @@ class Reason(StrEnum):
     """The limit or the size of the machine is missing, and the scores differ."""
     NO_VICTIM = "NoVictim"
     """The report ends before the kill."""
+    OLD_RULE = "OldRule"
+    """A kernel before 2.6.36 compares processes by another badness, whose figures its report does not have."""
+    PANIC = "Panic"
+    """vm.panic_on_oom is set: the kernel panics, and kills nothing."""
 
 
 class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
@@ -118,7 +122,7 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """Which level ran out."""
     constraint: Constraint
     cgroup: str
-    """The cgroup that ran out; / is the machine."""
+    """The cgroup that ran out; / is the machine. Empty where nothing says which."""
     trigger: Trigger
     victims: tuple[AutopsyVictim, ...]
     chosen_pid: int | None
@@ -250,8 +254,8 @@ class Examiner:
             at=report.at,
             host=report.host,
             scope=place.level,
-            constraint=report.constraint or Constraint.NONE,
-            cgroup=report.oom_cgroup or ("" if report.constraint is Constraint.MEMCG else ROOT),
+            constraint=report.constraint or Constraint.UNKNOWN,
+            cgroup="" if report.constraint is None else report.oom_cgroup or "",
             trigger=Trigger(report.trigger_pid, report.trigger, report.order),
             victims=_victims(report, {candidate.process.pid: candidate for candidate in candidates}, total),
             chosen_pid=report.chosen,
@@ -311,8 +315,12 @@ class _Verdict(Struct, frozen=True):
 
 def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | None, page_kb: int) -> _Verdict:
     """Compare the process that was chosen with the one that the rule chooses."""
+    if report.panic and not report.is_hopeless:
+        return _Verdict(True, Reason.PANIC)
     if report.chosen is None:
         return _hopeless(report, candidates) if report.is_hopeless else _Verdict(None, Reason.NO_VICTIM)
+    if report.is_old_rule:
+        return _Verdict(None, Reason.OLD_RULE)
     if report.is_allocating_task:
         asked = report.trigger_pid is None or report.chosen == report.trigger_pid
         return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
@@ -346,7 +354,8 @@ def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:
     if not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
     if any(not candidate.process.is_exempt for candidate in candidates):
-        return _Verdict(False, Reason.OTHER_IS_HIGHER)
+        # Those that earlier OOMs killed are in the table until they are gone, and are not chosen again.
+        return _Verdict(None, Reason.OTHER_IS_HIGHER)
     return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.NONE_KILLABLE)
 
 
@@ -389,6 +398,8 @@ def _swap_allowed(report: OOMReport, page_kb: int) -> int:
 def _total_pages(report: OOMReport, page_kb: int) -> int | None:
     """Return what the kernel measures scores by; for a cgroup without swap (``_swap_needed``)."""
     swap = (report.swap_kb or 0) // page_kb
+    if report.constraint is None:
+        return None
     if report.constraint is Constraint.MEMCG:
         memory = report.counters.get("memory")
         return None if memory is None or memory.limit_kb is None else memory.limit_kb // page_kb

@@ -16,7 +16,7 @@ from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind, 
 from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second
 
 _SHARE = 4  # what holds a quarter or more of the memory is named as a cause
-OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM}
+OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
 """Levels whose memory belongs to one pod or daemon."""
 
 
@@ -74,6 +74,8 @@ def causes_of(
     node: KilledNode, shortage: Shortage | None, candidates: Sequence[OOMCandidate], own: Collection[int]
 ) -> Iterator[AutopsyCause]:
     """Yield what was behind an OOM, the main cause first. ``own`` are the victim and what belongs to it."""
+    if node.ran_out.level is CgroupLevel.UNKNOWN:
+        return
     if shortage is not None and shortage.kind in OF_NO_USE:
         free = shortage.free_elsewhere_bytes or shortage.usage_bytes
         yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)

@@ -86,7 +86,7 @@ class KilledNode(Struct, frozen=True):
     @property
     def is_machine(self) -> bool:
         """Whether the machine ran out, and not a cgroup."""
-        return self.report.constraint is not Constraint.MEMCG
+        return self.report.constraint not in {None, Constraint.MEMCG}
 
     def is_pods(self, oom_score_adj: int) -> bool:
         """Whether a process belongs to a pod: the kubelet gives them scores that little else has."""
@@ -126,11 +126,11 @@ class KilledNode(Struct, frozen=True):
 
 def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:
     """Return a report with what is known of its machine."""
-    if report.oom_cgroup is None:
-        level = CgroupLevel.SYSTEM if report.constraint is Constraint.MEMCG else CgroupLevel.MACHINE
-        ran_out = CgroupPlace(level)
-    else:
-        ran_out = place_of(report.oom_cgroup)
+    ran_out = place_of(report.oom_cgroup or "")
+    if report.constraint is None:
+        ran_out = CgroupPlace(CgroupLevel.UNKNOWN)
+    elif report.constraint is Constraint.MEMCG and ran_out.level is CgroupLevel.MACHINE:
+        ran_out = CgroupPlace(CgroupLevel.CGROUP)
     victim = place_of(report.task_cgroup or "")
     is_kubernetes = (
         victim.level in _BELOW_PODS

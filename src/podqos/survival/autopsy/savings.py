@@ -161,6 +161,8 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKi
 
     ``decision`` is None where the kernel's choice cannot be made again.
     """
+    if node.ran_out.level is CgroupLevel.UNKNOWN:
+        return ()
     found = [*_by_use(node, shortage, decision), *_by_manifest(node, decision)]
     if shortage is not None:
         found += [*_by_size(node, shortage), *_by_threshold(node, shortage)]

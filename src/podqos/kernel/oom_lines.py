@@ -1,0 +1,129 @@
+"""Lines of the OOM killer that begin, decide or end a report, told from prose and source code that quote them.
+
+A line that a log carries is the kernel's; one without a time or a host may be from a mail, a patch or a manual, and
+has to be whole. Linux 2.6 to 6.x.
+
+Sources: Linux mm/oom_kill.c (dump_header, oom_kill_process, __oom_kill_process, out_of_memory, check_panic_on_oom),
+also as of v2.6.9 to v2.6.36.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+_MOST_ORDER = 18
+_MOST_NAME = 15  # TASK_COMM_LEN holds a zero byte, too
+_MOST_NODES = 1024
+
+_INVOKED = re.compile(r"(?:(?:(.{1,64}?) )?invoked )?oom-killer(?::|$)(.*)")
+_MASK_BEGINS = "gfp_mask=0x"
+_DETAILS = re.compile(r"gfp_mask=0x[0-9a-f]|order=-?\d")
+_ORDER = re.compile(r"order=(-?\d{1,3})")
+_GFP = re.compile(r"gfp_mask=0x([0-9a-f]{1,8})")
+_QUOTES = tuple("\"'`“‘«*%")
+_KILL = re.compile(
+    r"(?:(Memory cgroup out of memory|[Oo]ut of [Mm]emory[^:]{0,64}|No available memory[^:]{0,32}): )?"
+    r"(Killed|[Kk]ill) process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)"
+)
+_NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
+_SCORE = re.compile(r" score (\d{1,18})")
+_AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]+(?:tot|vsz|anon-|file-|UID|oom_)")
+_PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")
+_OLD_CHOICE = ("or a child", "and children")
+
+
+class Invocation(Struct, frozen=True, gc=False):
+    """The first line of a report."""
+
+    trigger: str
+    """Empty where it is not known: before 2.6.18, or behind something that is no part of a name."""
+    order: int | None
+    gfp_mask: int | None
+    has_flag_names: bool
+    is_certain: bool
+    """Whether nothing but the kernel writes such a line; else more of a report has to follow."""
+
+
+class KillLine(Struct, frozen=True, gc=False):
+    """A line that names the process that is chosen, or that is killed."""
+
+    pid: int
+    name: str
+    message: str
+    """What comes before the kill, such as "Out of memory"; empty where kernels left that to the line before."""
+    is_done: bool
+    """Whether it is killed; else chosen, and a child may die in its place."""
+    score: int | None
+    rest: str
+    is_old_rule: bool
+    """Whether only kernels before 2.6.36 write it, which compare processes by another badness."""
+
+
+def invocation(text: str, *, is_marked: bool) -> Invocation | None:
+    """Read ``NAME invoked oom-killer: gfp_mask=…``, before 2.6.18 without a name."""
+    line = _INVOKED.match(text) if "oom-killer" in text else None
+    if line is None:
+        return None
+    trigger, rest = (line[1] or "").strip(), line[2].strip()
+    details = _DETAILS.match(rest)
+    if details is None and not _MASK_BEGINS.startswith(rest):
+        return None
+    if not trigger and details is None:
+        return None
+    is_name = len(trigger) <= _MOST_NAME and not trigger.startswith(_QUOTES)
+    order, mask = _ORDER.search(rest), _GFP.search(rest)
+    return Invocation(
+        trigger=trigger if is_name else "",
+        order=min(int(order[1]), _MOST_ORDER) if order else None,
+        gfp_mask=int(mask[1], 16) if mask else None,
+        has_flag_names=mask is not None and rest[mask.end() :].startswith("("),
+        is_certain=is_name and (is_marked or details is not None),
+    )
+
+
+def kill_line(text: str, *, is_marked: bool) -> KillLine | None:
+    """Read ``Killed process N (NAME)`` or ``Kill process N (NAME) score …``, with what is said before it."""
+    line = _KILL.match(text) if "ill" in text else None
+    if line is None:
+        nameless = _NAMELESS.match(text) if is_marked else None
+        return None if nameless is None else _nameless(nameless)
+    message, is_done, rest = line[1] or "", line[2] == "Killed", line[5]
+    score = None if is_done else _SCORE.match(rest)
+    if score is None and not is_done:
+        return None
+    if is_done and not is_marked and not _AFTER_KILLED.match(rest):
+        return None
+    is_old = line[2] == "kill" or any(words in rest for words in _OLD_CHOICE) or _is_old_message(message)
+    number = None if score is None else int(score[1])
+    return KillLine(int(line[3]), line[4], message, is_done, number, rest, is_old)
+
+
+def _nameless(line: re.Match[str]) -> KillLine:
+    """Return a kill whose line ends before the name."""
+    return KillLine(int(line[2]), "", line[1] or "", is_done=True, score=None, rest="", is_old_rule=False)
+
+
+def _is_old_message(message: str) -> bool:
+    return message.startswith(("Out of Memory", "No available memory"))
+
+
+def panic(text: str) -> str:
+    """Return why the kernel panics in place of a kill; empty for other lines."""
+    line = _PANIC.match(text)
+    return line[1] if line else ""
+
+
+def numbers(text: str) -> frozenset[int]:
+    """Read a list such as ``0,2-3``; nothing where it is none."""
+    listed: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if not (first.isascii() and first.isdecimal() and len(first) < 6):
+            return frozenset()
+        end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
+        listed.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
+        if len(listed) > _MOST_NODES:
+            break
+    return frozenset(listed)
