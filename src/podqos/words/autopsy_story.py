@@ -37,6 +37,9 @@ _CONTAINERS = {
     "killed at the end of the grace period": {TerminationCause.GRACE_PERIOD},
     "lost by the kubelet": {TerminationCause.NODE_LOST},
     "killed by an unknown sender": {TerminationCause.SIGKILL},
+    "stopped with SIGTERM": {TerminationCause.SIGTERM},
+    "crashed": {TerminationCause.CRASH},
+    "exited": {TerminationCause.EXIT},
 }
 _COUNTED = {True: "explained by the rules", False: "against the rules", None: "cannot be verified"}
 
