@@ -182,8 +182,11 @@ def _one_container(ended: ContainerTermination) -> str:
 def _oom_killed(ended: ContainerTermination) -> str:
     """Return what a pod's status alone says about an OOM kill, and where the rest is."""
     times = f" ({counted(ended.restarts, 'restart')})" if ended.restarts else ""
-    killed = f"{ended.pod} ({ended.container}) was OOM-killed{times}"
+    who = f"{ended.pod} ({ended.container})" if ended.container else ended.pod or "A container"
+    killed = f"{who} was OOM-killed{times}"
     log = f"the kernel log of {ended.node}" if ended.node else "its node's kernel log"
+    if not ended.container:  # a table, which has no limits
+        return f"{killed}: {log} says what was full."
     if ended.memory_limit_bytes is None:
         return f"{killed}. It has no memory limit: {log} says what was full."
     limit = mebibytes(ended.memory_limit_bytes)

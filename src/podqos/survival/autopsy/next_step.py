@@ -36,6 +36,8 @@ class StepReason(StrEnum):
 
     KERNEL_LOG = "KernelLog"
     """The kernel's log of that time has the report."""
+    KERNEL_CHECK = "KernelCheck"
+    """The kernel's log of that time shows whether it killed anything."""
     REST_OF_REPORT = "RestOfReport"
     """Lines of the report are missing; the node's log may still have them."""
     REST_ON_HOST = "RestOnHost"

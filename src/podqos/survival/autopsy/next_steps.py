@@ -35,6 +35,7 @@ _CUT = {
     Reason.NO_VICTIM,
 }
 """Why a verdict is missing that a complete log might have."""
+_OOMS = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
 _KUBEPODS = "kubepods"
 _ALL = "get pods,nodes,events -A -o json"
 _ANY_BOOT = "_TRANSPORT=kernel"  # -k alone is the current one
@@ -73,7 +74,7 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
     for eviction in reversed(found.evictions):
         yield from _of_eviction(eviction, read)
     if not (found.kills or found.terminations):
-        for sign in reversed(found.node_events):
+        for sign in sorted(reversed(found.node_events), key=lambda sign: sign.kind not in _OOMS):
             yield from _of_sign(sign, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events):
         for ended in reversed(found.exits):
@@ -138,11 +139,11 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
             yield NextStep(command, StepReason.EVENTS, node=node, pod=ended.pod)
         yield from _program_log(read, ended)
         if not read.kernel_messages:
-            yield _kernel_log(read, node, ended.at, ended.pod)
+            yield _kernel_check(read, node, ended.at, ended.pod)
     elif ended.cause is TerminationCause.NODE_LOST and node:
         command = f"{kubectl(read)} describe node {node}"
         yield NextStep(command, StepReason.NODE, node=node, pod=ended.pod)
-        yield _kernel_log(read, node, ended.at, ended.pod, _ANY_BOOT)
+        yield _kernel_check(read, node, ended.at, ended.pod, _ANY_BOOT)
 
 
 def _live(read: WhatWasRead, options: str, name: str, node: str) -> Iterator[NextStep]:
@@ -159,9 +160,13 @@ def _program_log(read: WhatWasRead, ended: ContainerTermination) -> Iterator[Nex
         yield NextStep(command, StepReason.PROGRAM_LOG, pod=ended.pod)
 
 
-def _kernel_log(read: WhatWasRead, node: str, at: str, pod: str = "", journal: str = "-k") -> NextStep:
+def _kernel_log(read: WhatWasRead, node: str, at: str, pod: str = "") -> NextStep:
+    return NextStep(node_log(read, node, at), StepReason.KERNEL_LOG, creates_pod=True, node=valid_name(node), pod=pod)
+
+
+def _kernel_check(read: WhatWasRead, node: str, at: str, pod: str = "", journal: str = "-k") -> NextStep:
     return NextStep(
-        node_log(read, node, at, journal), StepReason.KERNEL_LOG, creates_pod=True, node=valid_name(node), pod=pod
+        node_log(read, node, at, journal), StepReason.KERNEL_CHECK, creates_pod=True, node=valid_name(node), pod=pod
     )
 
 
@@ -198,10 +203,10 @@ def _again(command: str, read: WhatWasRead) -> str:
 
 def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
     node = valid_name(sign.node) or read.node
-    if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and sign.kill is None:
+    if sign.kind in _OOMS and sign.kill is None:
         yield _kernel_log(read, node, sign.at)
     elif sign.kind is SignKind.REBOOTED:
-        yield _kernel_log(read, node, sign.at, journal=_ANY_BOOT)
+        yield _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
     elif not (read.pods or read.cluster):
         yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE, node=node)
 
@@ -216,7 +221,7 @@ def _of_nothing(read: WhatWasRead) -> Iterator[NextStep]:
     elif not (read.pods and read.events):
         yield NextStep(f"{kubectl(read)} {_ALL} | podqos autopsy -", StepReason.CLUSTER_STATE)
     if read.node and not read.kernel_messages:
-        yield _kernel_log(read, read.node, "", read.pod)
+        yield _kernel_check(read, read.node, "", read.pod)
     elif read.kernel_messages:
         yield NextStep("journalctl -k -b -1 -o short-iso --no-pager | podqos autopsy -", StepReason.PREVIOUS_BOOT)
     else:
