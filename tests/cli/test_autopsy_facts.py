@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from kernel.oom_logs import CONTAINER, POD, cgroup
+from kernel.oom_logs import CONTAINER, cgroup
 from podqos.cli.main import main
-from survival.test_autopsy_causes import SANDBOX, memory_info, on_node
+from survival.test_autopsy_causes import KUBEPODS, SANDBOX, memory_info, on_node
 
 UID = "11111111-2222-3333-4444-555555555555"
 NODE = """
@@ -48,7 +48,7 @@ def said(tmp_path, capsys):
 
 def test_the_size_of_the_node_comes_from_its_object(said):
     rows = [(102, 1000, 150_000, 300, 0, 900, "java"), (7, 1000, 100_000, 0, 0, 899, "rival")]
-    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in cgroup(rows, 102, "java")]
+    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={KUBEPODS}") for line in cgroup(rows, 102, "java")]
     assert said(lines)[1]["request"]["amountBytes"] is None
     _, saved, _ = said(lines, "-f", "node.yaml", "-f", "pod.yaml", node=NODE, pod=WEB)
     assert saved["request"]["amountBytes"] - saved["request"]["moreBytes"] == 1639 << 20

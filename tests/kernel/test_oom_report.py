@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kernel.oom_logs import CARRIERS, CONTAINER, FORMS, GIB_PAGES, ROWS, cgroup, killed, machine, read, table
 from podqos.kernel.log_lines import MOST_CHARACTERS, Unwrapper
-from podqos.kernel.oom_report import MOST_HOSTS, Constraint, OOMReader
+from podqos.kernel.oom_report import MOST_HOSTS, Constraint, FreeBlocks, OOMReader
 
 BIG = (7, 1000, 200_000, 100, 5, 100, "python3")
 
@@ -160,12 +160,13 @@ def test_figures_of_the_machine_are_those_of_zones_nodes_and_lists():
     assert (report.memory_pages["free"], report.kernel_stack_kb) == (11, 80)
     (zone,) = report.zones
     assert (zone.node, zone.name, zone.free_kb, zone.min_kb, zone.present_kb) == (0, "DMA", 1000, 20, 4000)
-    assert (zone.reserve_pages, zone.largest_block_kb) == ((0, 5, 6), 16)
+    assert (zone.reserve_pages, zone.high_kb) == ((0, 5, 6), 28)
+    assert zone.blocks == (FreeBlocks(4, 3, "UE"), FreeBlocks(16, 2, "M"))
 
 
-def test_a_zone_without_free_blocks_has_no_largest_one():
+def test_a_zone_without_free_blocks_has_none():
     lines = [line.replace("10*4kB (M) 3*8kB (U) = 64kB", "0*4kB 0*8kB = 0kB") for line in machine()]
-    assert [zone.largest_block_kb for report in read(lines) for zone in report.zones] == [0]
+    assert [zone.blocks for report in read(lines) for zone in report.zones] == [()]
 
 
 def test_without_a_line_about_them_no_pages_are_reserved():

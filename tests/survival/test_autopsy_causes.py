@@ -21,9 +21,10 @@ from podqos.survival.autopsy.facts import NodeFacts
 from podqos.survival.autopsy.savings import SavedBy
 from podqos.survival.autopsy.shortage import MemoryParts, ShortageKind
 from podqos.survival.forecast.race import run_race
-from podqos.words.autopsy import cause_words, saving_words, shortage_words
+from podqos.words.autopsy import cause_words, savings_words, shortage_words
 from survival.nodes import GI, MI
 
+KUBEPODS = "/kubepods.slice"
 UID = "11111111-2222-3333-4444-555555555555"
 SANDBOX = (900, 65535, 30, 1, 0, -998, "pause")
 VICTIM = (102, 1000, 150_000, 300, 0, 900, "java")
@@ -125,7 +126,7 @@ def zone(name, free, least, reserve="0 0 0 0", node=0):
         (
             [*zone("Normal", 9000, 1000), "Node 0 Normal: 100*4kB (M) 3*8kB (U) 1*16kB = 424kB"],
             {"order": 2},
-            ShortageKind.WATERMARKS,
+            ShortageKind.FREED,
             None,
             0,
         ),
@@ -235,8 +236,7 @@ def test_a_score_says_how_much_of_the_node_is_requested_and_999_that_it_is_next_
 
 def test_where_the_size_of_the_node_is_unknown_the_score_says_which_share_is_requested():
     rows = [(102, 1000, 20_000, 0, 0, 1000, "java"), (7, 1000, 120_000, 0, 0, 500, "db")]
-    kubepods = CONTAINER.partition("/kubepods-")[0]
-    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={kubepods}") for line in cgroup(rows, 102, "java")]
+    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={KUBEPODS}") for line in cgroup(rows, 102, "java")]
     kill = examined(lines)
     (cause,) = kill.causes
     assert (cause.cause, cause.pid, cause.against_bytes, cause.request_thousandths) == (Cause.OWN_USE, 102, None, 0)
@@ -377,7 +377,7 @@ def test_a_pod_without_requests_becomes_burstable_by_one():
 
 def test_the_size_of_the_node_turns_a_score_into_a_request_in_a_cgroups_report():
     rows = [(102, 1000, 150_000, 300, 0, 900, "java"), (7, 1000, 100_000, 0, 0, 899, "rival")]
-    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in cgroup(rows, 102, "java")]
+    lines = [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={KUBEPODS}") for line in cgroup(rows, 102, "java")]
     unknown = saved(lines)[SavedBy.REQUEST]
     assert unknown.amount_bytes is None
     sized = saved(lines, memory_bytes={"": 16 * GI})[SavedBy.REQUEST]
@@ -392,7 +392,7 @@ def test_a_guaranteed_victim_has_no_better_class_and_needs_no_request():
 
 def test_without_a_table_only_what_needs_no_ranking_is_said():
     lines = [line for line in cgroup([VICTIM], 102, "java") if not line.startswith("[")]
-    assert set(saved(lines)) == {SavedBy.USAGE, SavedBy.LIMIT}
+    assert set(saved(lines)) == {SavedBy.LIMIT}
     assert set(saved([line for line in on_node(SANDBOX) if not line.startswith("[")])) == {SavedBy.NODE_SIZE}
 
 
@@ -421,4 +421,5 @@ def test_no_number_in_a_report_is_too_large_to_be_said(lines, changed):
         kill = Examiner(facts=NodeFacts(growth_bytes_per_second=MI)).examine(report)
         assert msgspec.json.decode(msgspec.json.encode(kill), type=OOMAutopsy) == kill
         shown = [shortage_words(kill), *(cause_words(each, kill) for each in kill.causes)]
-        assert all(shown[1:] + [saving_words(each, kill) for each in kill.saved_by])
+        assert all(shown[1:])
+        assert all(savings_words(kill))

@@ -142,10 +142,10 @@ def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn
     lacking = found.shortage.lacking_bytes // PAGE_BYTES
     inside = {each.process.pid for each in rank(processes, selection.total_pages, selection.domain)}
     own = {each.pid for each in (*done.killed, victim)}
-    own |= {pid for pid in inside if found.scope is CgroupLevel.CONTAINER}
+    is_own = found.scope in {CgroupLevel.CONTAINER, CgroupLevel.POD}
+    own |= {pid for pid in inside if is_own}
     if 0 < victim.oom_score_adj < 999:
         own |= {each.pid for each in processes if each.oom_score_adj == victim.oom_score_adj}
-    is_shared = found.scope in {CgroupLevel.MACHINE, CgroupLevel.KUBEPODS, CgroupLevel.CLASS} and not inside <= own
 
     def dies(change=lambda each: each, more_pages=0):
         return bool(own & set(_killed([change(each) for each in processes], selection, lacking - more_pages)))
@@ -165,9 +165,9 @@ def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn
         pages = (saving.more_bytes or 0) // PAGE_BYTES
         match saving.change:
             case SavedBy.USAGE:
-                freed = 0 if is_shared else pages
-                assert not dies(lighter(pages), freed)
-                assert dies(lighter(pages - 1), max(0, freed - 1))
+                assert not dies(lighter(pages))
+                assert dies(lighter(pages - 1))
+                assert max(MI // PAGE_BYTES, victim.rss_pages // 100) < pages <= victim.rss_pages // 2
             case SavedBy.REQUEST if saving.amount_bytes is None:
                 assert not dies(scored(saving.oom_score_adj))
                 assert dies(scored(saving.oom_score_adj + 1))
@@ -175,9 +175,14 @@ def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn
                 assert saving.oom_score_adj == _score(saving.amount_bytes, capacity)
                 assert not dies(scored(saving.oom_score_adj))
                 assert dies(scored(_score(saving.amount_bytes - PAGE_BYTES, capacity)))
+                assert saving.advised_bytes >= saving.amount_bytes
+                assert not dies(scored(_score(saving.advised_bytes, capacity)))
             case SavedBy.LIMIT | SavedBy.NODE_SIZE:
                 assert not dies(more_pages=pages)
                 assert dies(more_pages=pages - 1)
+                now = selection.total_pages * PAGE_BYTES
+                assert saving.advised_bytes is None or saving.advised_bytes > 1.2 * now
+                assert saving.advised_bytes is not None or saving.change is SavedBy.NODE_SIZE
             case SavedBy.CLASS | SavedBy.PRIORITY:
                 assert saving.oom_score_adj == -997
                 assert not dies(scored(-997))
@@ -185,10 +190,11 @@ def test_what_is_said_to_have_saved_a_victim_does_and_a_page_less_does_not(drawn
             assert saving.instead.pid not in own
     helpful = {each.change for each in found.saved_by}
     is_guaranteed = victim.oom_score_adj == -997
-    assert (SavedBy.CLASS in helpful) == (not is_guaranteed and not dies(scored(-997)))
-    assert (SavedBy.REQUEST in helpful) == (not is_guaranteed and not dies(scored(3)))
-    if found.scope is CgroupLevel.CONTAINER:
-        assert helpful == {SavedBy.LIMIT} | ({SavedBy.USAGE} if victim.rss_pages >= lacking else set())
+    may_be_scored = not is_guaranteed and not is_own
+    assert (SavedBy.CLASS in helpful) == (may_be_scored and not dies(scored(-997)))
+    assert (SavedBy.REQUEST in helpful) == (may_be_scored and not dies(scored(3)))
+    if is_own:
+        assert helpful == {SavedBy.LIMIT}, "no request, class or priority helps inside a pod"
     elsewhere = {SavedBy.USAGE, SavedBy.THRESHOLD, SavedBy.NODE_SIZE}
     needs_no_manifest = [saving.change in elsewhere for saving in found.saved_by]
     assert needs_no_manifest == sorted(needs_no_manifest), "what a manifest can say comes first"

@@ -98,6 +98,6 @@ def _judged(kill, name, level):
         changes = {each.change for each in kill.saved_by}
         expected = SavedBy.NODE_SIZE if level is CgroupLevel.KUBEPODS else SavedBy.LIMIT
         assert expected in changes
-        assert level not in {CgroupLevel.CONTAINER, CgroupLevel.SYSTEM} or changes == {SavedBy.USAGE, SavedBy.LIMIT}
+        assert level not in OWN or changes == {SavedBy.LIMIT}
         assert (Cause.OWN_LIMIT in {each.cause for each in kill.causes}) is (level in OWN)
     assert (kill.qos_class is QOSClass.GUARANTEED) <= (kill.victims[0].oom_score_adj == -997)

@@ -13,6 +13,7 @@ path within a cgroup's OOM.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -46,8 +47,24 @@ class Process(Struct, frozen=True, gc=False):
         return self.oom_score_adj == OOM_SCORE_ADJ_MIN or self.pid == INIT_PID
 
 
+class OldRule(StrEnum):
+    """What kernels of the past add to the rule of today."""
+
+    AT_LEAST_ONE = "atLeastOne"
+    """Badness is never less than 1 (before 5.9)."""
+    ROOT_OF_USE = "rootOfUse"
+    """A process with CAP_SYS_ADMIN gets 3 % off what it uses (3.14 to 4.16)."""
+    ROOT_OF_TOTAL = "rootOfTotal"
+    """It gets 3 % of the total off (before 3.14)."""
+    PER_MILLE = "perMille"
+    """Badness is counted in whole thousandths of the total, from 1 to 1000 (before 3.5)."""
+
+
 class OOMCandidate(Struct, frozen=True, gc=False):
-    """A process with the two parts of its badness, in pages."""
+    """A process with the two parts of its badness, in pages.
+
+    What old kernels take off, add or round is part of the adjustment: what is used is what is used.
+    """
 
     process: Process
     used_pages: int
@@ -113,11 +130,24 @@ def candidate_in(
     if is_privileged and release < _BONUS_OF_USE_SINCE:
         adjustment -= _BONUS_THOUSANDTHS * step
     elif is_privileged and release < _NO_BONUS_SINCE:
-        used -= used * _BONUS_THOUSANDTHS // 1000
+        adjustment -= used * _BONUS_THOUSANDTHS // 1000
     if release < _PAGES_SINCE and step:
-        used = used * 1000 // total_pages * step
-        return OOMCandidate(process, used, min(1000 * step, max(step, used + adjustment)) - used)
+        rounded = used * 1000 // total_pages * step
+        return OOMCandidate(process, used, min(1000 * step, max(step, rounded + adjustment)) - used)
     return OOMCandidate(process, used, max(adjustment, 1 - used))
+
+
+def old_rules(release: tuple[int, int] | None) -> tuple[OldRule, ...]:
+    """Return in what the rule of a kernel's release differs from today's."""
+    if release is None or release >= _SIGNED_SINCE:
+        return ()
+    if release >= _NO_BONUS_SINCE:
+        return (OldRule.AT_LEAST_ONE,)
+    if release >= _BONUS_OF_USE_SINCE:
+        return (OldRule.ROOT_OF_USE, OldRule.AT_LEAST_ONE)
+    if release >= _PAGES_SINCE:
+        return (OldRule.ROOT_OF_TOTAL, OldRule.AT_LEAST_ONE)
+    return (OldRule.ROOT_OF_TOTAL, OldRule.PER_MILLE)
 
 
 def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> OOMSelection | None:

@@ -15,7 +15,6 @@ from msgspec import Struct
 
 _MOST_ORDER = 18
 _MOST_NAME = 15  # TASK_COMM_LEN holds a zero byte, too
-_MOST_NODES = 1024
 
 _INVOKED = re.compile(r"(?:(?:(.{1,64}?) )?invoked )?oom-killer(?::|$)(.*)")
 _MASK_BEGINS = "gfp_mask=0x"
@@ -113,17 +112,3 @@ def panic(text: str) -> str:
     """Return why the kernel panics in place of a kill; empty for other lines."""
     line = _PANIC.match(text)
     return line[1] if line else ""
-
-
-def numbers(text: str) -> frozenset[int]:
-    """Read a list such as ``0,2-3``; nothing where it is none."""
-    listed: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if not (first.isascii() and first.isdecimal() and len(first) < 6):
-            return frozenset()
-        end = int(last) if last.isascii() and last.isdecimal() and len(last) < 6 else int(first)
-        listed.update(range(int(first), min(end, int(first) + _MOST_NODES) + 1))
-        if len(listed) > _MOST_NODES:
-            break
-    return frozenset(listed)

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
-from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, numbers, panic
+from podqos.kernel.oom_circumstances import Circumstances, node_numbers
+from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_trace import Trace
 
 MOST_TASKS = 100_000
@@ -62,10 +63,11 @@ _STACK = re.compile(r" kernel_stack:(\d{1,13})kB")
 _RAM = re.compile(r"(\d{1,12}) pages (RAM|reserved)")
 _SWAP = re.compile(r"Total swap = (\d{1,13})kB")
 _ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,13})kB (?:boost:\d{1,13}kB )?min:(\d{1,13})kB")
+_HIGH = re.compile(r" high:(\d{1,13})kB")
 _PRESENT = re.compile(r" present:(\d{1,13})kB")
 _RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,12}){1,8})")
 _BUDDIES = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}): \d{1,12}\*(\d{1,3})kB ")
-_BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB")
+_BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
@@ -160,6 +162,15 @@ class ReportCounter(Struct, frozen=True, gc=False):
     """How often the limit was met."""
 
 
+class FreeBlocks(Struct, frozen=True, gc=False):
+    """Free pieces of one size."""
+
+    size_kb: int
+    count: int
+    kinds: str = ""
+    """Whom they are kept for, by the kernel's letters: U, M, E, and H, C, I, which are not for everyone."""
+
+
 class ReportZone(Struct, gc=False):
     """A zone of the machine's memory."""
 
@@ -170,8 +181,10 @@ class ReportZone(Struct, gc=False):
     present_kb: int | None = None
     reserve_pages: tuple[int, ...] = ()
     """What is kept from requests that other zones could serve, by the highest zone that may serve them."""
-    largest_block_kb: int | None = None
-    """Of free memory, in one piece."""
+    blocks: tuple[FreeBlocks, ...] | None = None
+    """Free memory by the size of its pieces; None where the report does not say."""
+    high_kb: int | None = None
+    """The watermark to which the kernel looks a last time before it kills."""
 
 
 class OOMReport(Struct):
@@ -218,6 +231,7 @@ class OOMReport(Struct):
     statistics_of: str | None = None
     """That cgroup, as its statistics call it."""
     smallest_block_kb: int | None = None
+    circumstances: Circumstances = field(default_factory=Circumstances)
     columns: tuple[str, ...] | None = None
     """Of the task table; None where there is none."""
     tasks: dict[int, Task] = field(default_factory=dict)
@@ -386,6 +400,7 @@ class _HostLog:
             gfp_mask=line.gfp_mask,
             has_flag_names=line.has_flag_names,
         )
+        begun.circumstances.read(message.text)
         if not line.is_certain:
             self._candidate, self._between = begun, 0
             return
@@ -544,6 +559,7 @@ def _mix(report: OOMReport) -> None:
     report.counters.clear()
     report.oom_cgroup = report.task_cgroup = None
     report.trigger_pid = report.statistics = report.statistics_of = None
+    report.circumstances = Circumstances()
 
 
 def _fits(report: OOMReport, kill: KillLine) -> bool:
@@ -673,7 +689,7 @@ def _read_summary(report: OOMReport, text: str, kind: str) -> None:
     if allowed in {None, "(null)"} or report.constraint is not Constraint.MEMORY_POLICY:
         allowed = _between(text, "mems_allowed=", ",global_oom") or _between(text, "mems_allowed=", ",oom_memcg=")
     if allowed:
-        report.nodes = numbers(allowed)
+        report.nodes = node_numbers(allowed)
     if ",global_oom" in text:
         report.oom_cgroup = ROOT
     elif limited := _between(text, ",oom_memcg=", ",task_memcg="):
@@ -704,6 +720,8 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
         if row := _ROW.match(text):
             _read_row(report, row)
             return report.columns is not None
+    if not is_other:
+        report.circumstances.read(text)
     if counter := _COUNTER.match(text):
         limit = int(counter[3])
         failures = None if counter[4] is None else int(counter[4])
@@ -727,17 +745,28 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         if len(report.zones) < _MOST_ZONES and place not in ((zone.node, zone.name) for zone in report.zones):
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
-            report.zones.append(ReportZone(int(found[1] or 0), found[2], int(found[3]), int(found[4]), present_kb))
+            high = _HIGH.search(text)
+            report.zones.append(
+                ReportZone(
+                    int(found[1] or 0),
+                    found[2],
+                    int(found[3]),
+                    int(found[4]),
+                    present_kb,
+                    high_kb=None if high is None else int(high[1]),
+                )
+            )
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
     elif found := _RESERVES.match(text):
         if report.zones:
             report.zones[-1].reserve_pages = tuple(map(int, found[1].split()))
     elif found := _BUDDIES.match(text):
         report.smallest_block_kb = int(found[3])
-        node, name, sizes = int(found[1] or 0), found[2], [int(size) for _, size in _BLOCKS.findall(text)]
+        node, name = int(found[1] or 0), found[2]
+        blocks = tuple(FreeBlocks(int(size), int(count), kinds) for count, size, kinds in _BLOCKS.findall(text))
         for zone in report.zones:
             if (zone.node, zone.name) == (node, name):
-                zone.largest_block_kb = max(sizes, default=0)
+                zone.blocks = blocks
     elif found := _RAM.match(text):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
@@ -784,7 +813,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
         report.oom_cgroup = limit_of[1]
     elif report.nodes is None and (cpuset := _CPUSET.match(text)):
-        report.nodes = numbers(cpuset[1])
+        report.nodes = node_numbers(cpuset[1])
     elif text.startswith(_NONE_KILLABLE):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
@@ -9,8 +11,8 @@ from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.causes import AutopsyCause, Cause
 from podqos.survival.autopsy.savings import SavedBy, Saving
 from podqos.survival.autopsy.shortage import Shortage, ShortageKind
-from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT, in_mebibytes, with_headroom
-from podqos.wording import listed, mebibytes
+from podqos.survival.counterfactual.pod_changes import HEADROOM_PERCENT
+from podqos.wording import counted, listed, mebibytes
 
 _NAME_CHARACTERS = 24
 _PATH_CHARACTERS = 60
@@ -20,16 +22,24 @@ _PARTS = {
     Cause.TMPFS: "tmpfs and shared memory hold {held}",
     Cause.KERNEL_MEMORY: "the kernel's own memory (slab, page tables, stacks) holds {held}",
     Cause.PAGE_CACHE: "page cache that could not be dropped holds {held}",
-    Cause.UNACCOUNTED: "{held} is not accounted for in the report: drivers, huge pages or a balloon",
+    Cause.HUGE_PAGES: "huge pages hold {held}",
+    Cause.UNLISTED: "processes that are not in the table, such as ones that were ending, hold {held}",
+    Cause.UNACCOUNTED: "{held} is not accounted for in the report: drivers or a balloon",
 }
 _CHANGED = {
     SavedBy.USAGE: "using at least {more} less",
-    SavedBy.LIMIT: "a limit of {offered}: the {more} that were missing, plus {percent} % headroom",
-    SavedBy.NODE_SIZE: "a machine with at least {more} more memory",
     SavedBy.CLASS: "class Guaranteed: limits equal to requests, {amount} or more; CPU is throttled at its limit",
     SavedBy.PRIORITY: "priority class system-node-critical",
     SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} higher)",
 }
+_PART_NAMES = (
+    ("anon_bytes", "anon"),
+    ("file_bytes", "page cache"),
+    ("shmem_bytes", "tmpfs and shared memory"),
+    ("kernel_bytes", "kernel"),
+)
+_LEAST_PART = 100  # a hundredth of the limit: less is not worth a word
+_OTHER_PART = 20
 
 
 def process(name: str, pid: int | None) -> str:
@@ -52,13 +62,13 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
     who = process(cause.name, cause.pid)
     match cause.cause:
         case Cause.OWN_LIMIT:
-            return f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit: {held} of {against}"
+            return _own_limit_words(kill, held, against)
         case Cause.OWN_USE:
             asked = _request(cause, against)
             most = f"{asked}, further above its request than any other" if asked else ", more than any other"
-            return f"the victim's own usage: {who} uses {held}{most}"
+            return f"the victim's own usage: {_users(cause, who, held)}{most}"
         case Cause.NEIGHBOUR:
-            return f"a neighbour: {who} uses {held}{_request(cause, against)}"
+            return f"a neighbour: {_users(cause, who, held)}{_request(cause, against)}"
         case Cause.SYSTEM_DAEMONS:
             known = f"{against} is reserved for them" if against else "their reservation is not known"
             return f"processes outside pods use {held}, and {known}"
@@ -75,7 +85,52 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
         case _:
             of = f" of {against}" if cause.cause is not Cause.UNACCOUNTED else ""
             volumes = f"; the pod's in-memory volumes: {listed(cause.volumes)}" if cause.volumes else ""
-            return f"{_PARTS[cause.cause].format(held=held)}{of}{volumes}"
+            return f"{_PARTS[cause.cause].format(held=held)}{of}{_unused(cause)}{volumes}"
+
+
+def _unused(cause: AutopsyCause) -> str:
+    """Return what of it is not in use, or not yet written."""
+    if cause.cause is Cause.HUGE_PAGES:
+        unused = f", {amount(cause.unused_bytes)} of it unused" if cause.unused_bytes else ""
+        return f"{unused}; only programs that ask for huge pages can use them"
+    if cause.cause is Cause.PAGE_CACHE and cause.unused_bytes:
+        return f", {amount(cause.unused_bytes)} of it not yet written to disk"
+    return ""
+
+
+def _users(cause: AutopsyCause, who: str, held: str) -> str:
+    """Return which processes use how much."""
+    if cause.processes == 1:
+        return f"{who} uses {held}"
+    return f"{cause.processes:,} {process(cause.name, None)} processes use {held} together"
+
+
+def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
+    """Return what filled a limit, and which processes are the largest."""
+    parts = [] if kill.shortage is None else list(_filling(kill.shortage))
+    by = " + ".join(parts) if parts else held
+    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit of {limit}: {by}"
+    inside = kill.inside
+    if inside is None or not inside.largest:
+        return words
+    largest = [
+        f"{process(each.name, each.pid)} {amount(each.rss_bytes)}"
+        + (f" (and {amount(each.swap_bytes)} in swap)" if each.swap_bytes else "")
+        for each in inside.largest
+    ]
+    of = f" of {inside.processes:,}" if inside.processes > len(largest) else ""
+    return f"{words}; largest {'process' if len(largest) == 1 else 'processes'}{of}: {listed(largest)}"
+
+
+def _filling(shortage: Shortage) -> Iterator[str]:
+    """Yield what the memory below a limit was, the largest part first."""
+    parts = [(getattr(shortage.parts, name) or 0, words) for name, words in _PART_NAMES]
+    for size, words in sorted(parts, key=lambda part: -part[0]):
+        if size * _LEAST_PART >= shortage.limit_bytes > 0:
+            yield f"{words} {amount(size)}"
+    other = shortage.usage_bytes - sum(size for size, _ in parts)
+    if any(size for size, _ in parts) and other * _OTHER_PART >= shortage.limit_bytes > 0:
+        yield f"other {amount(other)}"
 
 
 def _request(cause: AutopsyCause, against: str) -> str:
@@ -90,13 +145,20 @@ def elsewhere_words(shortage: Shortage) -> str:
     free = amount(shortage.free_elsewhere_bytes)
     match shortage.kind:
         case ShortageKind.FRAGMENTATION:
-            return f"{amount(shortage.usage_bytes)} was free, but not in one contiguous block"
+            block = amount(shortage.block_bytes or 0)
+            return f"{amount(shortage.usage_bytes)} was free, but no contiguous {block} that the request could use"
         case ShortageKind.PAGE_FAULT:
             return "a page fault failed; the report does not say what was short"
         case ShortageKind.SYSRQ:
-            return "someone triggered the OOM killer by hand (sysrq f)"
+            return "no request for memory had failed"
         case ShortageKind.NODES:
             return f"{free} was free on NUMA nodes the process may not use"
+        case ShortageKind.FREED if shortage.counter != "free":
+            used, limit = amount(shortage.usage_bytes), amount(shortage.limit_bytes)
+            return f"only {used} of {limit} was in use again when the report was written: a process had just ended"
+        case ShortageKind.FREED:
+            again = amount(shortage.usage_bytes)
+            return f"{again} was free again when the report was written: a process had just ended"
         case ShortageKind.ZONES:
             return f"{free} was free in zones that cannot serve the request"
         case _:
@@ -110,15 +172,20 @@ def shortage_words(kill: OOMAutopsy) -> str:
     if found is None:
         return where
     used, limit = amount(found.usage_bytes), amount(found.limit_bytes)
-    lacking = "" if found.lacking_bytes is None else f", {amount(found.lacking_bytes)} short"
+    missing = found.lacking_bytes or 0
+    lacking = f", {amount(missing)} short" if missing >= _MIB else ""
     if found.counter == "free":
         among = (
             " where the process may allocate"
             if kill.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
             else ""
         )
+        if missing and found.usage_bytes > found.limit_bytes:
+            # Every zone lacks something: what is free is kept, by more than the watermarks.
+            return f"{used} free{among}, all of it in the kernel's reserves{lacking}"
         return f"{used} free{among}; the kernel keeps {limit}{lacking}"
-    return f"{where}: {found.counter} {used} of {limit}{lacking}".removeprefix(": ")
+    met = f", limit met {counted(found.failures, 'time')} so far" if found.failures else ""
+    return f"{where}: {found.counter} {used} of {limit}{lacking}{met}".removeprefix(": ")
 
 
 def short_path(path: str) -> str:
@@ -130,25 +197,45 @@ def short_path(path: str) -> str:
     return f"…/{last}" if len(last) <= room else f"…/{last[: room // 2]}…{last[-(room // 4) :]}"
 
 
-def _offered(least_bytes: int | None) -> str:
-    """Return a limit that is more than just enough, in whole mebibytes."""
-    return "" if least_bytes is None else str(in_mebibytes(with_headroom(least_bytes)))
+def savings_words(kill: OOMAutopsy) -> Iterator[str]:
+    """Yield what would have saved the victim, as far as it says what to set."""
+    return filter(None, (saving_words(saving, kill) for saving in kill.saved_by))
 
 
 def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
-    """Return a change that would have saved the victim, and who would have died in its place."""
+    """Return a change that would have saved the victim, and who would have died in its place.
+
+    Empty where only the least is known, such as that a few pages more were enough: nobody can set that.
+    """
     more = "" if saving.more_bytes is None else amount(saving.more_bytes)
     total = "" if saving.amount_bytes is None else amount(saving.amount_bytes)
+    advised = "" if saving.advised_bytes is None else amount(saving.advised_bytes)
     if saving.change is SavedBy.REQUEST:
-        known = f"a request of {total} or more" if total else "a higher request"
+        known = f"a request of {advised or total}" if advised or total else "a higher request"
         as_class = f", which makes it {saving.qos_class}" if saving.qos_class is not None else ""
-        words = f"{known} (oom_score_adj {saving.oom_score_adj}){as_class}"
-    elif saving.change is SavedBy.NODE_SIZE and kill.scope is CgroupLevel.KUBEPODS:
-        words = f"at least {more} more memory for pods: a larger node, or smaller reservations"
+        enough = f"oom_score_adj {saving.oom_score_adj} or less"
+        words = f"{known} ({enough}){as_class}"
+    elif saving.change in {SavedBy.LIMIT, SavedBy.NODE_SIZE}:
+        words = _larger_words(saving.change, advised, kill) if advised else ""
     else:
-        words = _CHANGED[saving.change].format(
-            more=more, amount=total, offered=_offered(saving.amount_bytes), percent=HEADROOM_PERCENT
-        )
+        words = _CHANGED[saving.change].format(more=more, amount=advised or total)
     if saving.instead is not None:
         return f"{words}; {process(saving.instead.name, saving.instead.pid)} would have died instead"
     return words
+
+
+def _larger_words(change: SavedBy, advised: str, kill: OOMAutopsy) -> str:
+    """Return a limit or a node that is large enough, with a margin."""
+    is_cache = bool(kill.causes) and kill.causes[0].cause is Cause.PAGE_CACHE
+    swapped = kill.shortage.swap_usage_bytes if kill.shortage is not None else None
+    in_swap = " and in swap" if swapped and change is SavedBy.NODE_SIZE else ""
+    margin = f"{HEADROOM_PERCENT} % above what was in memory{in_swap}, " + (
+        "as long as page cache does not fill that, too" if is_cache else "unless something leaks"
+    )
+    if change is SavedBy.NODE_SIZE:
+        what = "for pods, by a larger node or smaller reservations" if kill.scope is CgroupLevel.KUBEPODS else ""
+        return f"{advised} of memory {what or 'in the machine'}: {margin}"
+    if kill.scope not in _WHOSE:
+        return f"a limit of {advised}: {margin}"
+    whose = "a memory limit" if kill.scope is CgroupLevel.CONTAINER else "a pod memory limit"
+    return f"{whose} of {advised}: {margin}; no request, QoS class or priority would have helped"

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from podqos.kernel.oom import OldRule
 from podqos.kernel.oom_report import Constraint
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.autopsy import AutopsyTask, OOMAutopsy, Reason
+from podqos.survival.autopsy.autopsy import AutopsyTask, Call, OOMAutopsy, Reason
 from podqos.survival.autopsy.causes import Cause
+from podqos.survival.autopsy.inside import OwnScore
+from podqos.survival.autopsy.shortage import OF_NO_USE, ShortageKind
 from podqos.wording import listed, mebibytes, verb
-from podqos.words.autopsy import cause_words, process, saving_words, short_path, shortage_words
+from podqos.words.autopsy import amount, cause_words, process, savings_words, short_path, shortage_words
 from podqos.words.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
 from podqos.words.autopsy_tree import tree_rows
 
 _MOST_NAMED = 3
 _ID_CHARACTERS = 12
+_ROOT_UID = 0
 _RAN_OUT = {
     CgroupLevel.MACHINE: "The machine ran out of memory",
     CgroupLevel.KUBEPODS: "The pods together reached their limit",
@@ -35,6 +39,7 @@ _WHY = {
     Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel treats "
     "preferentially",
     Reason.NONE_KILLABLE: "every process has an oom_score_adj of -1000, which is never chosen",
+    Reason.ORIGIN: "it was turning off swap or KSM, which fills memory; the kernel kills such a process first",
     Reason.ASKED: "vm.oom_kill_allocating_task is set, and it requested the memory",
     Reason.OTHER_IS_HIGHER: "{first} has a higher badness; it may have been killed already by an earlier OOM that is "
     "not in the log",
@@ -60,6 +65,8 @@ _CAUSES = {
     Cause.KERNEL_MEMORY: "kernel memory",
     Cause.THRESHOLD: "threshold too low",
     Cause.NOT_COUNTED: "page cache counted as free",
+    Cause.HUGE_PAGES: "huge pages",
+    Cause.UNLISTED: "processes not in the table",
     Cause.UNACCOUNTED: "not in the report",
     Cause.ELSEWHERE: "free memory unusable",
 }
@@ -67,13 +74,19 @@ _PARTS = (("anon_bytes", "processes"), ("file_bytes", "page cache"), ("shmem_byt
           ("kernel_bytes", "the kernel's own"))  # fmt: skip
 
 _KERNEL_COLUMNS = ("NAME", "PID", "BADNESS", "USED", "ADJ")
+_SWAP_COLUMNS = ("NAME", "PID", "BADNESS", "USED", "SWAP", "ADJ")
+_OLD_RULES = {
+    OldRule.AT_LEAST_ONE: "at least 1",
+    OldRule.ROOT_OF_USE: "root has 3 % of its usage taken off",
+    OldRule.ROOT_OF_TOTAL: "root has 3 % of the total taken off",
+    OldRule.PER_MILLE: "rounded down to thousandths of the total",
+}
 
 
 def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     """Return an OOM in words."""
     names = [process(victim.name, victim.pid) for victim in kill.victims]
     more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    where = _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
     of = f" of {kill.pod}" if kill.pod else ""
     died = (
         f"{listed([*names[:_MOST_NAMED], *more])}{of} {verb(names, 'was', 'were')} killed" if names else _spared(kill)
@@ -86,22 +99,41 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         at=kill.at,
         host=kill.host,
         who=_who(kill),
-        what=f"{where}: {died}.",
+        what=f"{_what_ran_out(kill)}: {died}.",
         verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
         follows_rule=kill.follows_rule,
         cause=_CAUSES[kill.causes[0].cause] if kill.causes else "",
         causes=tuple(cause_words(cause, kill) for cause in kill.causes),
         next=_next(kill),
-        saved_by=tuple(saving_words(saving, kill) for saving in kill.saved_by),
+        saved_by=tuple(savings_words(kill)),
         facts=tuple(_facts(kill)),
         rule=_rule(kill),
-        columns=_KERNEL_COLUMNS,
+        columns=_SWAP_COLUMNS if _has_swap(kill) else _KERNEL_COLUMNS,
         ranking=tuple(_rank(task, kill) for task in kill.ranking),
         candidates=kill.tasks,
         memory=tuple(_parts(kill)),
         memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
         tree=tuple(tree_rows(kill)),
     )
+
+
+def _what_ran_out(kill: OOMAutopsy) -> str:
+    """Return what was full, as far as the report proves it."""
+    if kill.trigger.call is Call.SYSRQ:
+        return "Someone triggered the OOM killer by hand (SysRq f)"
+    if kill.trigger.call is Call.PAGE_FAULT:
+        return "A page fault got no memory"
+    shortage = kill.shortage
+    if shortage is not None and shortage.kind is ShortageKind.FRAGMENTATION and shortage.block_bytes is not None:
+        return f"The machine had no free block of {amount(shortage.block_bytes)}"
+    if shortage is not None and shortage.kind is ShortageKind.ZONES:
+        names = list(dict.fromkeys(zone.zone for zone in shortage.zones if zone.is_allowed))
+        return f"The machine's {listed(names)} {verb(names, 'zone', 'zones')} ran out of memory"
+    return _CONSTRAINED.get(kill.constraint) or _RAN_OUT[kill.scope]
+
+
+def _has_swap(kill: OOMAutopsy) -> bool:
+    return any(task.swap_bytes for task in kill.ranking)
 
 
 def _spared(kill: OOMAutopsy) -> str:
@@ -133,6 +165,9 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         yield Fact("pod", f"{pod} ({', '.join(known)})" if known else pod)
     if full := shortage_words(kill):
         yield Fact("full", full)
+    yield from _inside_facts(kill)
+    if swap := _swap(kill):
+        yield Fact("swap", swap)
     if kill.trigger.name:
         asked = process(kill.trigger.name, kill.trigger.pid)
         order = kill.trigger.order or 0
@@ -141,6 +176,36 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     when = (kill.at, kill.host and f"host {kill.host}", kill.kernel and f"kernel {kill.kernel}")
     if any(when):
         yield Fact("at", ", ".join(filter(None, when)))
+
+
+def _inside_facts(kill: OOMAutopsy) -> Iterator[Fact]:
+    """Yield what processes below the limit did themselves, and which of them live on."""
+    inside = kill.inside
+    if inside is None:
+        return
+    if inside.survivors:
+        live_on = "1 other process lives" if inside.survivors == 1 else f"{inside.survivors:,} other processes live"
+        yield Fact("group", f"memory.oom.group is not set: {live_on} on")
+    if inside.own_scores:
+        more = [f"{inside.own_scores_left_out:,} more"] if inside.own_scores_left_out else []
+        yield Fact("own score", f"{listed([*map(_own_score, inside.own_scores), *more])}: set by the process itself")
+
+
+def _own_score(score: OwnScore) -> str:
+    given = score.container_oom_score_adj
+    instead = "" if given is None else f", not {given} like its container"
+    return f"{process(score.name, score.pid)} has oom_score_adj {score.oom_score_adj}{instead}"
+
+
+def _swap(kill: OOMAutopsy) -> str:
+    """Return how much swap there was, where that says why nothing more could be moved there."""
+    shortage = kill.shortage
+    if shortage is None or shortage.swap_limit_bytes is None or shortage.kind in OF_NO_USE:
+        return ""
+    if not shortage.swap_limit_bytes:
+        return "none"
+    limit = amount(shortage.swap_limit_bytes)
+    return limit if shortage.swap_usage_bytes is None else f"{amount(shortage.swap_usage_bytes)} of {limit} used"
 
 
 def _next(kill: OOMAutopsy) -> str:
@@ -156,16 +221,26 @@ def _rule(kill: OOMAutopsy) -> str:
     if not kill.ranking or kill.total_pages is None:
         return ""
     total = f"{kill.total_pages:,} pages of {kill.page_bytes // 1024} KiB"
-    return f"badness = pages used + oom_score_adj × total / 1000; total = {total}"
+    old = [_OLD_RULES[rule] for rule in kill.old_rules if _matters(rule, kill.ranking)]
+    differs = f"; kernel {kill.kernel}: {', '.join(old)}" if old else ""
+    return f"badness = pages used + oom_score_adj × total / 1000; total = {total}{differs}"
+
+
+def _matters(rule: OldRule, ranking: Iterable[AutopsyTask]) -> bool:
+    """Whether what an old kernel does differently shows in the ranking."""
+    if rule is OldRule.AT_LEAST_ONE:
+        return any(task.badness == 1 for task in ranking)
+    return rule is OldRule.PER_MILLE or any(task.uid == _ROOT_UID for task in ranking)
 
 
 def _rank(each: AutopsyTask, kill: OOMAutopsy) -> RankedRow:
     is_dead = each.pid in {victim.pid for victim in kill.victims}
     badness = "–" if each.badness is None else f"{each.badness:,}"
     used = each.used_pages * kill.page_bytes
+    swap = [amount(each.swap_bytes or 0)] if _has_swap(kill) else []
     return RankedRow(
         name=each.name,
-        cells=(str(each.pid), badness, mebibytes(used), str(each.oom_score_adj)),
+        cells=(str(each.pid), badness, mebibytes(used), *swap, str(each.oom_score_adj)),
         mark="killed" if is_dead else "chosen" if each.pid == kill.chosen_pid else "",
         used=None if each.badness is None else used,
         added=(each.adjustment_pages or 0) * kill.page_bytes,

@@ -14,7 +14,8 @@ from msgspec import Struct
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import OOMCandidate, Process, candidate_in
+from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, old_rules
+from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import Constraint, OOMReport, Task
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
@@ -25,7 +26,8 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
-from podqos.survival.autopsy.facts import NOTHING_KNOWN, NodeFacts, killed_node
+from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node
+from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
 from podqos.survival.autopsy.next_step import NextStep
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
@@ -51,6 +53,8 @@ class Reason(StrEnum):
     """It has if it was not privileged, which the table does not say: old kernels favour CAP_SYS_ADMIN."""
     NONE_KILLABLE = "NoneKillable"
     """Every task is exempt, and none was killed."""
+    ORIGIN = "Origin"
+    """It turns swap or KSM off, which fills memory: the kernel kills such a process before all others."""
     ASKED = "Asked"
     """The process that asked for memory dies: vm.oom_kill_allocating_task is set."""
     OTHER_IS_HIGHER = "OtherIsHigher"
@@ -87,7 +91,11 @@ class AutopsyTask(Struct, frozen=True, rename="camel", gc=False):
     badness: int | None
     """None for one that is exempt, or where the total is not known."""
     used_pages: int
+    """In memory, in swap and as page tables."""
     adjustment_pages: int | None
+    """By oom_score_adj; of old kernels also what they take off for root, add or round (``OOMAutopsy.oldRules``)."""
+    swap_bytes: int | None = None
+    """The part of what is used that is in swap; None where the table does not say."""
 
 
 class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
@@ -103,6 +111,17 @@ class AutopsyVictim(Struct, frozen=True, rename="camel", gc=False):
     """Whether the OOM reaper freed its memory."""
 
 
+class Call(StrEnum):
+    """What called the OOM killer."""
+
+    ALLOCATION = "allocation"
+    """A request for memory that could not be served."""
+    PAGE_FAULT = "pageFault"
+    """A page fault that failed (gfp_mask=0): whose memory was short is not said."""
+    SYSRQ = "sysrq"
+    """Someone, by hand (sysrq f): nothing ran out."""
+
+
 class Trigger(Struct, frozen=True, rename="camel", gc=False):
     """The process that asked for memory; it need not be the one that dies."""
 
@@ -110,6 +129,7 @@ class Trigger(Struct, frozen=True, rename="camel", gc=False):
     name: str
     order: int | None = None
     """It asked for 2^order pages at once."""
+    call: Call = Call.ALLOCATION
 
 
 class OOMAutopsy(Struct, frozen=True, rename="camel"):
@@ -142,6 +162,10 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """What was behind it, the main cause first; none where the report lacks the figures."""
     saved_by: tuple[Saving, ...] = ()
     """What would have saved the victim, the smallest change first; each was tried."""
+    inside: InsideLimit | None = None
+    """The processes of the one pod, container or service whose limit was reached."""
+    old_rules: tuple[OldRule, ...] = ()
+    """In what this kernel's rule differs from today's."""
     tasks: int = 0
     """How many the table has."""
     ranking: tuple[AutopsyTask, ...] = ()
@@ -214,6 +238,7 @@ class Examiner:
     def examine(self, report: OOMReport) -> OOMAutopsy:
         """Make the decision again."""
         page_kb = report.page_kb or _USUAL_PAGE_KB
+        report = constrained(report, page_kb)
         total = _total_pages(report, page_kb)
         alive = self._alive(report)
         candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in alive]
@@ -249,14 +274,14 @@ class Examiner:
                 own,
                 max(1, lacking // node.page_bytes),
             )
-        shown = [_task(candidate, report, total) for candidate in candidates[: self._most_shown]]
+        shown = [_task(candidate, report, total, node.page_bytes) for candidate in candidates[: self._most_shown]]
         return OOMAutopsy(
             at=report.at,
             host=report.host,
             scope=place.level,
             constraint=report.constraint or Constraint.UNKNOWN,
             cgroup="" if report.constraint is None else report.oom_cgroup or "",
-            trigger=Trigger(report.trigger_pid, report.trigger, report.order),
+            trigger=Trigger(report.trigger_pid, report.trigger, report.order, _call(node)),
             victims=_victims(report, {candidate.process.pid: candidate for candidate in candidates}, total),
             chosen_pid=report.chosen,
             victim_cgroup=report.task_cgroup or "",
@@ -269,9 +294,11 @@ class Examiner:
             shortage=shortage,
             causes=tuple(causes_of(node, shortage, candidates, own)),
             saved_by=savings_of(node, shortage, decision),
+            inside=inside_of(node, candidates),
+            old_rules=old_rules(report.release),
             tasks=len(report.tasks),
             ranking=tuple(shown),
-            runner_up=None if runner_up is None else _task(runner_up, report, total),
+            runner_up=None if runner_up is None else _task(runner_up, report, total, node.page_bytes),
             margin_pages=None if runner_up is None or chosen is None else chosen.points - runner_up.points,
             group=report.group or "",
             kernel="" if report.release is None else "{}.{}".format(*report.release),
@@ -329,6 +356,8 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
     chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
+    if _is_origin(report):
+        return _Verdict(True, Reason.ORIGIN)
     if chosen.process.is_exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
     others = [candidate for candidate in candidates if not candidate.process.is_exempt and candidate is not chosen]
@@ -347,6 +376,19 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
     if swap is not None:
         return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
+
+
+def _call(node: KilledNode) -> Call:
+    if node.is_by_hand:
+        return Call.SYSRQ
+    return Call.PAGE_FAULT if node.is_machine and node.report.gfp_mask == 0 else Call.ALLOCATION
+
+
+def _is_origin(report: OOMReport) -> bool:
+    """Whether the process that was chosen is one that is killed first: by its name, or by what it did as it asked."""
+    if Origin.SWAPOFF in {report.chosen_name, report.tasks[report.chosen or 0].name}:
+        return True
+    return report.circumstances.origin is not None and report.chosen == report.trigger_pid
 
 
 def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:
@@ -373,7 +415,7 @@ def _swap_needed(
     low, high = total // 1000, (total + most) // 1000
     for other in others:
         points = chosen.process.oom_score_adj - other.process.oom_score_adj
-        lacking = other.used_pages - chosen.used_pages
+        lacking = _unscored(other, total) - _unscored(chosen, total)
         if points > 0:
             low = max(low, -(-lacking // points))
         elif points < 0:
@@ -381,6 +423,11 @@ def _swap_needed(
         elif lacking > 0:
             return None
     return low * 1000 - total if low <= high else None
+
+
+def _unscored(candidate: OOMCandidate, total: int) -> int:
+    """Return the badness without what oom_score_adj adds."""
+    return candidate.points - candidate.process.oom_score_adj * (total // 1000)
 
 
 def _swap_allowed(report: OOMReport, page_kb: int) -> int:
@@ -437,7 +484,7 @@ def _victims(report: OOMReport, candidates: dict[int, OOMCandidate], total: int 
     return tuple(found)
 
 
-def _task(each: OOMCandidate, report: OOMReport, total: int | None) -> AutopsyTask:
+def _task(each: OOMCandidate, report: OOMReport, total: int | None, page_bytes: int) -> AutopsyTask:
     process = each.process
     is_known = total is not None and not process.is_exempt
     return AutopsyTask(
@@ -448,4 +495,5 @@ def _task(each: OOMCandidate, report: OOMReport, total: int | None) -> AutopsyTa
         badness=each.points if is_known else None,
         used_pages=each.used_pages,
         adjustment_pages=each.adjustment_pages if is_known else None,
+        swap_bytes=None if report.tasks[process.pid].swap_pages is None else process.swap_pages * page_bytes,
     )

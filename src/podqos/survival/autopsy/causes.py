@@ -12,12 +12,14 @@ from podqos.kernel.oom_report import OOMReport
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.autopsy.inside import OWN_LIMIT
 from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind, free_bytes
 from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second
 
 _SHARE = 4  # what holds a quarter or more of the memory is named as a cause
-OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
-"""Levels whose memory belongs to one pod or daemon."""
+_BY_USE = {ShortageKind.LIMIT, ShortageKind.WATERMARKS, ShortageKind.NODES}
+"""Kinds for which it matters who uses how much."""
+_LEAST_SHARE = 100  # what holds less than a hundredth is not a cause
 
 
 class Cause(StrEnum):
@@ -42,8 +44,12 @@ class Cause(StrEnum):
     """Slab, page tables, stacks of the kernel."""
     THRESHOLD = "ThresholdTooLow"
     """The kubelet's threshold was crossed, and memory ran out before its next pass: the race."""
+    HUGE_PAGES = "HugePages"
+    """Memory set aside for huge pages, used or not: nothing else can have it."""
+    UNLISTED = "NotInTable"
+    """Memory of processes that the table does not have: such as were ending, or had been killed before."""
     UNACCOUNTED = "Unaccounted"
-    """Memory that no figure of the report accounts for: drivers, huge pages, a balloon."""
+    """Memory that no figure of the report accounts for: drivers, a balloon."""
     ELSEWHERE = "MemoryElsewhere"
     """There was memory, and it was of no use (``Shortage.kind`` says why)."""
 
@@ -58,7 +64,7 @@ class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
     against_bytes: int | None = None
     """What that is measured by: the limit or the machine, a request, a reservation, a threshold."""
     pid: int | None = None
-    """Of OwnUse and Neighbour: the process."""
+    """Of OwnUse and Neighbour: the process, or the largest of those with its name."""
     name: str = ""
     request_thousandths: int | None = None
     """Of the memory of its node: what its oom_score_adj says it requests."""
@@ -66,6 +72,10 @@ class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
     """Of ThresholdTooLow: memory was lost faster than this, or the kubelet would have been first."""
     is_default: bool = False
     """Whether the threshold is the kubelet's default, because its settings are not stated."""
+    processes: int = 1
+    """How many of that name hold it together: where no kubelet gives them requests, a program counts as one."""
+    unused_bytes: int | None = None
+    """Of HugePages: the part that nobody uses; of PageCache: the part that is still to be written."""
     volumes: tuple[str, ...] = ()
     """Of Tmpfs: the volumes in memory that the victim's pod has, where its manifest is known."""
 
@@ -88,7 +98,7 @@ def causes_of(
             is_reserved = node.ran_out.level is CgroupLevel.SYSTEM and shortage.limit_bytes in (node.reservations or ())
             cause = Cause.SYSTEM_DAEMONS if is_reserved else Cause.OWN_LIMIT
             yield AutopsyCause(cause, shortage.usage_bytes, shortage.limit_bytes)
-    else:
+    elif shortage is None or shortage.kind in _BY_USE:
         yield from _owner_causes(node, candidates, own)
     yield from (cause for is_main, cause in parts if not is_main)
     if shortage is not None:
@@ -98,6 +108,8 @@ def causes_of(
 def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, AutopsyCause]]:
     """Yield what else than processes holds a quarter or more; the largest is a main cause if no more is theirs."""
     parts = shortage.parts
+    if shortage.kind in OF_NO_USE:
+        return
     total = shortage.limit_bytes if shortage.kind is ShortageKind.LIMIT else node.capacity_bytes
     if parts.anon_bytes is None or total is None:
         return
@@ -105,13 +117,26 @@ def _part_causes(node: KilledNode, shortage: Shortage) -> Iterator[tuple[bool, A
         Cause.TMPFS: parts.shmem_bytes or 0,
         Cause.KERNEL_MEMORY: parts.kernel_bytes or 0,
         Cause.PAGE_CACHE: parts.file_bytes or 0,
+        Cause.HUGE_PAGES: parts.huge_page_bytes or 0,
+        Cause.UNLISTED: _unlisted_bytes(node, parts.anon_bytes),
         Cause.UNACCOUNTED: parts.other_bytes or 0,
     }
+    unused = {Cause.HUGE_PAGES: parts.free_huge_page_bytes, Cause.PAGE_CACHE: parts.dirty_bytes}
     largest = max(held.values())
     for cause, amount in sorted(held.items(), key=lambda item: -item[1]):
         if amount * _SHARE >= total:
             volumes = _volumes_in_memory(node.pod) if cause is Cause.TMPFS else ()
-            yield amount == largest > parts.anon_bytes, AutopsyCause(cause, amount, total, volumes=volumes)
+            named = AutopsyCause(cause, amount, total, unused_bytes=unused.get(cause), volumes=volumes)
+            yield amount == largest > parts.anon_bytes - held[Cause.UNLISTED], named
+
+
+def _unlisted_bytes(node: KilledNode, anon_bytes: int) -> int:
+    """Return what processes hold that have no row in the table of the machine, which has all that live."""
+    report = node.report
+    if not node.is_machine or node.is_constrained or report.is_cut or not report.tasks:
+        return 0
+    listed = sum(task.rss_pages for task in report.tasks.values()) * node.page_bytes
+    return max(0, anon_bytes - listed)
 
 
 def _volumes_in_memory(pod: Pod | None) -> tuple[str, ...]:
@@ -124,13 +149,14 @@ def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Col
     basis = capacity or _limit_bytes(node.report)
     if basis is None or node.report.is_cut or not candidates:
         return
+    if not node.is_kubernetes:
+        yield from _program_cause(node, candidates, own, basis)
+        return
     above: list[tuple[int, OOMCandidate]] = []
     beside = 0
     for candidate in candidates:
         used = candidate.process.rss_pages * node.page_bytes
-        if not node.is_kubernetes:
-            above.append((used, candidate))
-        elif node.is_pods(candidate.process.oom_score_adj):
+        if node.is_pods(candidate.process.oom_score_adj):
             request = node.request_bytes(candidate.process.oom_score_adj, basis)
             if request is not None:
                 above.append((used - request, candidate))
@@ -150,11 +176,35 @@ def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Col
     found = [(amount, candidate) for amount, candidate in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
     for amount, candidate in found:
         used = candidate.process.rss_pages * node.page_bytes
-        request = None if capacity is None or not node.is_kubernetes else used - amount
-        yield _use(node, candidate, own, request, is_above=node.is_kubernetes)
+        yield _use(node, candidate, own, None if capacity is None else used - amount, is_above=True)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
         yield _use(node, max(candidates, key=lambda candidate: candidate.process.rss_pages), own)
+
+
+def _program_cause(
+    node: KilledNode, candidates: Sequence[OOMCandidate], own: Collection[int], basis_bytes: int
+) -> Iterator[AutopsyCause]:
+    """Yield the program that uses most, all its processes together, where that is enough to be a cause."""
+    programs: dict[str, list[OOMCandidate]] = {}
+    for candidate in candidates:
+        programs.setdefault(candidate.process.name, []).append(candidate)
+
+    def used(members: Sequence[OOMCandidate]) -> int:
+        return min(MOST_BYTES, sum(candidate.process.rss_pages for candidate in members) * node.page_bytes)
+
+    members = max(programs.values(), key=used)
+    if used(members) * _LEAST_SHARE < basis_bytes:
+        return
+    largest = max(members, key=lambda candidate: candidate.process.rss_pages).process
+    is_own = any(candidate.process.pid in own for candidate in members)
+    yield AutopsyCause(
+        Cause.OWN_USE if is_own else Cause.NEIGHBOUR,
+        used(members),
+        pid=largest.pid,
+        name=largest.name,
+        processes=len(members),
+    )
 
 
 def _use(

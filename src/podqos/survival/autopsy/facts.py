@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import parse_thresholds
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
@@ -19,6 +20,8 @@ from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ
 
 _BELOW_PODS = {CgroupLevel.KUBEPODS, CgroupLevel.CLASS, CgroupLevel.POD, CgroupLevel.CONTAINER}
+_BY_HAND = -1
+_HIDDEN_SHARE = 8  # zones that are in no line, of the machine's memory: more than holes and firmware take
 _SANDBOX = COMPONENT_OOM_SCORE_ADJ["pod sandbox"]
 
 
@@ -36,6 +39,8 @@ class NodeFacts(Struct, frozen=True):
     profile: Profile = LATEST
 
 
+CONSTRAINED = {Constraint.CPUSET, Constraint.MEMORY_POLICY}
+"""What keeps a request to some of the memory nodes."""
 NOTHING_KNOWN = NodeFacts()
 
 
@@ -88,6 +93,16 @@ class KilledNode(Struct, frozen=True):
         """Whether the machine ran out, and not a cgroup."""
         return self.report.constraint not in {None, Constraint.MEMCG}
 
+    @property
+    def is_constrained(self) -> bool:
+        """Whether the request was kept to some of the memory nodes."""
+        return self.report.constraint in CONSTRAINED
+
+    @property
+    def is_by_hand(self) -> bool:
+        """Whether someone called the OOM killer (sysrq f): since 4.3 the order says so, before it the call trace."""
+        return self.report.order == _BY_HAND or self.report.circumstances.is_by_hand
+
     def is_pods(self, oom_score_adj: int) -> bool:
         """Whether a process belongs to a pod: the kubelet gives them scores that little else has."""
         if not self.is_kubernetes:
@@ -138,6 +153,32 @@ def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode
         or any(task.oom_score_adj == _SANDBOX for task in report.tasks.values())
     )
     return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_kubernetes)
+
+
+def constrained(report: OOMReport, page_kb: int) -> OOMReport:
+    """Return a report with the constraint that its lines prove where none names it: kernels before 5.0 do not.
+
+    As ``constrained_alloc`` decides: a policy's nodes first, then those of the cpuset, and only where the machine has
+    others. A report lists the zones of the allowed nodes, and of all nodes the huge pages and how much RAM there is.
+    """
+    found = report.circumstances
+    if report.order == _BY_HAND or found.is_by_hand:
+        return replace(report, constraint=Constraint.NONE, oom_cgroup=ROOT)
+    if report.constraint is not Constraint.NONE or report.is_constraint_named or report.gfp_mask == 0:
+        return report
+    seen = found.nodes | {zone.node for zone in report.zones}
+    present = sum(zone.present_kb or 0 for zone in report.zones)
+    ram = (report.ram_pages or 0) * page_kb
+    is_hidden = bool(present) and ram - present > ram // _HIDDEN_SHARE
+
+    def leaves_out(nodes: frozenset[int] | None) -> bool:
+        return bool(nodes) and bool(seen) and (not seen <= (nodes or seen) or (is_hidden and seen == nodes))
+
+    if leaves_out(found.nodemask):
+        return replace(report, constraint=Constraint.MEMORY_POLICY, nodes=found.nodemask)
+    if found.cpuset not in {"", ROOT} and leaves_out(report.nodes):
+        return replace(report, constraint=Constraint.CPUSET)
+    return report
 
 
 def is_guaranteed(node: KilledNode, oom_score_adj: int) -> bool:

@@ -1,5 +1,8 @@
 """What would have saved the victim of an OOM: the decision, or the check that led to it, made again with one change.
 
+Where a pod or container reached its own limit, only that limit counts: a request, class or priority decides between
+pods, and whoever of the pod had died instead is no better for it.
+
 All holds for that moment: memory that keeps growing reaches every limit in the end.
 """
 
@@ -20,13 +23,24 @@ from podqos.model.resources import MEMORY, ResourceRequirements
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
-from podqos.survival.autopsy.causes import OWN_LIMIT, kubelet_available_bytes, race_at
+from podqos.survival.autopsy.causes import kubelet_available_bytes, race_at
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, is_guaranteed
-from podqos.survival.autopsy.shortage import Shortage, ShortageKind
+from podqos.survival.autopsy.inside import OWN_LIMIT
+from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind
 from podqos.survival.counterfactual.counterfactual import least
-from podqos.survival.counterfactual.pod_changes import holder_of, resources_of, with_headroom, with_request
+from podqos.survival.counterfactual.pod_changes import (
+    holder_of,
+    in_mebibytes,
+    resources_of,
+    with_headroom,
+    with_request,
+)
 from podqos.survival.forecast.race import run_race, winning_threshold_bytes
 
+_MIB, _GIB = 1 << 20, 1 << 30
+_MANY_GIB = 8
+_LEAST_USE_BYTES = _MIB
+_LEAST_USE_SHARE = 100
 _Change = Callable[[Process], Process]
 
 
@@ -75,7 +89,9 @@ class Saving(Struct, frozen=True, rename="camel", gc=False):
     more_bytes: int | None = None
     """How much more (of ``usage``: less). None for a class or priority, or where the node's size is not known."""
     amount_bytes: int | None = None
-    """The amount as changed: the request, limit, threshold or machine, what the victim uses."""
+    """The least amount that saves it: the request, limit, threshold or machine, what the victim uses."""
+    advised_bytes: int | None = None
+    """The amount to set, with a margin; it was tried, too. None where there is none to set."""
     oom_score_adj: int | None = None
     """What the victim would have had, where that saves it."""
     qos_class: QOSClass | None = None
@@ -142,14 +158,14 @@ def own_of(
 ) -> frozenset[int]:
     """Return which processes belong to the victim, as far as the table shows: it does not say whose a process is.
 
-    All of a container that ran out; all that died with the victim; else those with the victim's score, which the
+    All of a container or pod that ran out; all that died with the victim; else those with the victim's score, which the
     request gives a Burstable container; scores that many share count only with the same name.
     """
     own = {pid for pid in (chosen, *killed) if pid is not None}
     victim = next((process for process in processes if process.pid == chosen), None)
     if victim is None:
         return frozenset(own)
-    if node.ran_out.level is CgroupLevel.CONTAINER:
+    if not node.is_machine and node.ran_out.level in {CgroupLevel.CONTAINER, CgroupLevel.POD}:
         return frozenset(own | {process.pid for process in processes})
     is_telling = node.is_pods(victim.oom_score_adj) and 0 < victim.oom_score_adj < BEST_EFFORT_OOM_SCORE_ADJ - 1
     alike = (process for process in processes if process.oom_score_adj == victim.oom_score_adj)
@@ -163,7 +179,12 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKi
     """
     if node.ran_out.level is CgroupLevel.UNKNOWN:
         return ()
-    found = [*_by_use(node, shortage, decision), *_by_manifest(node, decision)]
+    if shortage is not None and shortage.kind is ShortageKind.SYSRQ:
+        return ()  # nothing ran out: whoever asked for a kill gets one
+    is_shared = node.is_machine or node.ran_out.level not in OWN_LIMIT
+    found = [*_by_manifest(node, decision)] if is_shared else []
+    if is_shared and (shortage is None or shortage.kind not in OF_NO_USE):
+        found += _by_use(node, decision)
     if shortage is not None:
         found += [*_by_size(node, shortage), *_by_threshold(node, shortage)]
     return tuple(sorted(found, key=lambda saving: _ORDER.index(saving.change)))
@@ -176,44 +197,53 @@ def _avoidable_bytes(shortage: Shortage | None) -> int | None:
     return shortage.lacking_bytes
 
 
-def _by_use(node: KilledNode, shortage: Shortage | None, decision: RepeatedKill | None) -> Iterator[Saving]:
-    """Yield how much less the victim had to use, until memory does not run out or another is chosen.
+def _by_use(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Saving]:
+    """Yield how much less the victim had to use, until another is chosen: others take what it leaves.
 
-    The first where all memory is its own; of what is shared, others take what it leaves.
+    Only what its owner could do something with: neither a few pages, which any other moment turns round, nor most of
+    what it does.
     """
-    lacking, size = _avoidable_bytes(shortage), node.page_bytes
-    is_alone = node.ran_out.level in OWN_LIMIT or (decision is not None and not decision.rivals)
-    if decision is None:
-        rss = next((victim.rss_kb for victim in node.report.victims.values()), None)
-        if is_alone and lacking is not None and rss is not None and lacking <= rss * 1024:
-            yield Saving(SavedBy.USAGE, lacking, rss * 1024 - lacking)
+    if decision is None or not decision.rivals:
         return
-    victim = decision.victim
+    victim, size = decision.victim, node.page_bytes
 
     def lighter(pages: int) -> _Change:
         return lambda process: (
             replace(process, rss_pages=process.rss_pages - pages) if process.pid == victim.pid else process
         )
 
-    def freed(pages: int) -> int:
-        return pages if is_alone and lacking is not None else 0
-
-    pages = least(1, victim.rss_pages, 1, lambda amount: decision.spares(lighter(amount), freed(amount)))
+    least_pages = max(-(-_LEAST_USE_BYTES // size), victim.rss_pages // _LEAST_USE_SHARE)
+    if decision.spares(lighter(min(victim.rss_pages, least_pages))):
+        return
+    pages = least(1, victim.rss_pages // 2, 1, lambda amount: decision.spares(lighter(amount)))
     if pages is not None:
-        instead = decision.instead(freed(pages))
-        yield Saving(SavedBy.USAGE, pages * size, (victim.rss_pages - pages) * size, instead=instead)
+        yield Saving(SavedBy.USAGE, pages * size, (victim.rss_pages - pages) * size, instead=decision.instead())
 
 
 def _by_size(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
-    """Yield the least limit, or size of the machine, at which the request succeeds."""
+    """Yield the least limit, or size of the machine, at which the request succeeds, and one with a margin."""
     lacking = _avoidable_bytes(shortage)
     if lacking is None:
         return
-    if shortage.kind is ShortageKind.WATERMARKS or node.ran_out.level is CgroupLevel.KUBEPODS:
+    is_node = shortage.kind is ShortageKind.WATERMARKS or node.ran_out.level is CgroupLevel.KUBEPODS
+    now = node.capacity_bytes if shortage.kind is ShortageKind.WATERMARKS else shortage.limit_bytes
+    amount = None if now is None else now + lacking
+    in_swap = shortage.swap_usage_bytes or 0 if shortage.kind is ShortageKind.WATERMARKS else 0
+    advised = None if amount is None else with_margin(amount + in_swap)
+    if advised is not None and now is not None and advised - now < lacking:
+        advised = None
+    if is_node and shortage.kind is not ShortageKind.WATERMARKS:
+        # The limit of all pods is what the node has without its reservations.
         capacity = node.capacity_bytes
-        yield Saving(SavedBy.NODE_SIZE, lacking, None if capacity is None else capacity + lacking)
-    else:
-        yield Saving(SavedBy.LIMIT, lacking, shortage.limit_bytes + lacking)
+        amount = None if capacity is None else capacity + lacking
+    yield Saving(SavedBy.NODE_SIZE if is_node else SavedBy.LIMIT, lacking, amount, advised)
+
+
+def with_margin(least_bytes: int) -> int:
+    """Return an amount that an operator would set: the least with some headroom, in whole mebibytes or gibibytes."""
+    amount = min(MOST_BYTES, with_headroom(least_bytes))
+    unit = _GIB if amount >= _MANY_GIB * _GIB else _MIB
+    return -(-amount // unit) * unit
 
 
 def _by_threshold(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
@@ -225,7 +255,7 @@ def _by_threshold(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
     needed = winning_threshold_bytes(race_at(available, threshold, growth))
     wins = run_race(race_at(available, needed, growth)).kubelet_first == Fraction(1)
     if wins and needed > threshold and (capacity is None or needed < capacity):
-        yield Saving(SavedBy.THRESHOLD, needed - threshold, needed)
+        yield Saving(SavedBy.THRESHOLD, needed - threshold, needed, in_mebibytes(needed).value)
 
 
 def _by_manifest(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Saving]:
@@ -246,7 +276,15 @@ def _by_manifest(node: KilledNode, decision: RepeatedKill | None) -> Iterator[Sa
     lowest = node.facts.profile.guaranteed_oom_score_adj
     if decision.spares(scored(lowest)):
         amount = min(MOST_BYTES, with_headroom(decision.used_pages * node.page_bytes))
-        yield Saving(SavedBy.CLASS, None, amount, lowest, QOSClass.GUARANTEED, instead=decision.instead())
+        yield Saving(
+            SavedBy.CLASS,
+            None,
+            amount,
+            in_mebibytes(amount).value,
+            lowest,
+            QOSClass.GUARANTEED,
+            instead=decision.instead(),
+        )
     pod = node.pod if node.pod is not None and node.pod.spec.containers else _sketched(None)
     priority = SYSTEM_PRIORITIES[SYSTEM_NODE_CRITICAL]
     spec = replace(pod.spec, priority_class_name=SYSTEM_NODE_CRITICAL, priority=priority)
@@ -264,7 +302,7 @@ def _by_request(node: KilledNode, decision: RepeatedKill, scored: Callable[[int]
         lower = least(1, adj - floor, 1, lambda by: decision.spares(scored(adj - by)))
         if lower is not None:
             score = adj - lower
-            yield Saving(SavedBy.REQUEST, None, None, score, burstable, instead=decision.instead())
+            yield Saving(SavedBy.REQUEST, None, None, None, score, burstable, instead=decision.instead())
         return
     pod, container = _container(node, adj, capacity)
     holder = holder_of(pod, container, MEMORY, profile)
@@ -278,8 +316,17 @@ def _by_request(node: KilledNode, decision: RepeatedKill, scored: Callable[[int]
     most = capacity if limit is None else limit.value
     amount = least(now + 1, most, node.page_bytes, lambda amount: decision.spares(scored(score_of(amount))))
     if amount is not None:
-        score = score_of(amount)
-        yield Saving(SavedBy.REQUEST, amount - now, amount, score, burstable, instead=decision.instead())
+        advised = min(most, with_margin(amount))
+        spared = decision.spares(scored(score_of(advised)))
+        yield Saving(
+            SavedBy.REQUEST,
+            amount - now,
+            amount,
+            advised if spared else None,
+            score_of(amount),
+            burstable,
+            instead=decision.instead(),
+        )
 
 
 def _score(node: KilledNode, pod: Pod, container: str, capacity_bytes: int) -> int:

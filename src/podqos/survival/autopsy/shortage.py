@@ -7,12 +7,13 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.kernel.oom_report import Constraint, OOMReport, ReportCounter, ReportZone
-from podqos.survival.autopsy.facts import KilledNode
+from podqos.kernel.oom_report import OOMReport, ReportCounter, ReportZone
+from podqos.survival.autopsy.facts import CONSTRAINED, MOST_BYTES, KilledNode
 
 _MOST_ZONES = 64
+_BY_KIND_SINCE = (4, 4)  # before it, a free block counts whomever it is kept for
+_NEARLY_FULL = 90
 _ZONES = ("DMA", "DMA32", "Normal", "HighMem", "Movable")
-_BY_HAND = -1
 _SWAP = "swap"
 
 # The lowest bits of gfp_mask, the same in all these kernels: include/linux/gfp_types.h.
@@ -35,10 +36,14 @@ class ShortageKind(StrEnum):
     PAGE_FAULT = "pageFault"
     """A page fault failed (gfp_mask=0): the report does not say what was short, maybe a cgroup's memory."""
     SYSRQ = "sysrq"
-    """The kill was asked for by hand (sysrq f, order=-1)."""
+    """The kill was asked for by hand (sysrq f)."""
+    FREED = "freed"
+    """There was enough when the report was written: a process had ended, or had just been killed."""
 
 
 OF_NO_USE = set(ShortageKind) - {ShortageKind.LIMIT, ShortageKind.WATERMARKS}
+UNPROVEN = {ShortageKind.PAGE_FAULT, ShortageKind.SYSRQ}
+"""Kinds that do not show that any memory was short."""
 
 
 class ZoneShortage(Struct, frozen=True, rename="camel", gc=False):
@@ -72,7 +77,11 @@ class MemoryParts(Struct, frozen=True, rename="camel", gc=False):
     kernel_bytes: int | None = None
     """The kernel's own that it cannot give back: slab, page tables, stacks."""
     other_bytes: int | None = None
-    """Of the machine: what no figure of the report accounts for, such as drivers, huge pages, a balloon."""
+    """Of the machine: what no figure of the report accounts for, such as drivers or a balloon."""
+    huge_page_bytes: int | None = None
+    """Of the machine: set aside for huge pages, used or not."""
+    free_huge_page_bytes: int | None = None
+    """The part of it that nobody uses."""
 
 
 class Shortage(Struct, frozen=True, rename="camel", gc=False):
@@ -94,6 +103,12 @@ class Shortage(Struct, frozen=True, rename="camel", gc=False):
     zones: tuple[ZoneShortage, ...] = ()
     """Of the machine."""
     parts: MemoryParts = MemoryParts()
+    block_bytes: int | None = None
+    """With fragmentation: what was asked for in one piece."""
+    swap_usage_bytes: int | None = None
+    """Of the cgroup, or of the machine."""
+    swap_limit_bytes: int | None = None
+    """How much it may use; 0: it cannot swap. None where the report does not say, or nothing limits it."""
 
 
 def shortage_of(node: KilledNode) -> Shortage | None:
@@ -114,18 +129,36 @@ def _limit_shortage(node: KilledNode) -> Shortage | None:
     name, counter, limit = max(limited, key=lambda each: _fullness(each[1]))
     usage_bytes, limit_bytes = counter.usage_kb * 1024, (limit or 0) * 1024
     asked = node.page_bytes << max(0, report.order or 0)
+    # Counters are read after the request failed, and others of the cgroup may have ended meanwhile.
+    is_freed = (usage_bytes + asked) * 100 < limit_bytes * _NEARLY_FULL
+    swap_usage, swap_limit = _cgroup_swap(report)
     return Shortage(
         name,
         usage_bytes,
         limit_bytes,
-        lacking_bytes=max(node.page_bytes, usage_bytes + asked - limit_bytes),
+        ShortageKind.FREED if is_freed else ShortageKind.LIMIT,
+        lacking_bytes=None if is_freed else max(node.page_bytes, usage_bytes + asked - limit_bytes),
         failures=counter.failures,
         parts=_cgroup_parts(report),
+        swap_usage_bytes=swap_usage,
+        swap_limit_bytes=swap_limit,
     )
 
 
 def _fullness(counter: ReportCounter) -> float:
     return counter.usage_kb / (counter.limit_kb or 1)
+
+
+def _cgroup_swap(report: OOMReport) -> tuple[int | None, int | None]:
+    """Return what a cgroup uses of swap, and what it may use: v2 has a counter for it, v1 for memory with swap."""
+    memory, both, swap = (report.counters.get(name) for name in ("memory", "memory+swap", _SWAP))
+    if swap is not None:
+        return swap.usage_kb * 1024, None if swap.limit_kb is None else swap.limit_kb * 1024
+    if both is None or memory is None:
+        return None, None
+    is_open = both.limit_kb is None or memory.limit_kb is None
+    limit = None if is_open else max(0, (both.limit_kb or 0) - (memory.limit_kb or 0)) * 1024
+    return max(0, both.usage_kb - memory.usage_kb) * 1024, limit
 
 
 def _machine_shortage(node: KilledNode) -> Shortage | None:
@@ -136,36 +169,91 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     asked_pages = 1 << max(0, report.order or 0)
     places = {(zone.node, zone.name) for zone in allowed}
     zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
-    inside = [zone for zone in zones if zone.is_allowed] or zones
     elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
-    constrained = report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY}
-    if constrained:
+    if node.is_constrained:
         # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
         elsewhere += max(0, free_bytes(node) - sum(zone.free_bytes for zone in zones))
-    lacking: int | None = min(shortage.lacking_bytes for shortage in inside)
-    kind = ShortageKind.WATERMARKS
-    if elsewhere > asked_pages * node.page_bytes:
-        kind = ShortageKind.NODES if constrained else ShortageKind.ZONES
-    if not lacking:
-        # Others may have freed memory since; but what is in pieces is still of no use.
-        lacking = None
-        largest = [zone.largest_block_kb for zone in allowed]
-        if asked_pages > 1 and all(
-            each is not None and each * 1024 < asked_pages * node.page_bytes for each in largest
-        ):
-            kind = ShortageKind.FRAGMENTATION
-    if report.order == _BY_HAND or report.gfp_mask == 0:
-        kind = ShortageKind.SYSRQ if report.order == _BY_HAND else ShortageKind.PAGE_FAULT
-        lacking = None
+    kind = _kind(node, allowed, zones, elsewhere)
+    lacking = min(zone.lacking_bytes for zone in [zone for zone in zones if zone.is_allowed] or zones)
+    has_lacking = lacking and kind not in {ShortageKind.FRAGMENTATION, ShortageKind.FREED, *UNPROVEN}
+    swap_kb, free_swap_kb = report.swap_kb, report.circumstances.free_swap_kb
+    is_swap_known = swap_kb is not None and free_swap_kb is not None
     return Shortage(
         "free",
         sum(zone.free_kb for zone in allowed) * 1024,
         sum(zone.min_kb for zone in allowed) * 1024,
         kind,
-        lacking,
+        lacking if has_lacking else None,
         free_elsewhere_bytes=elsewhere,
         zones=tuple(zones[:_MOST_ZONES]),
         parts=_machine_parts(node),
+        block_bytes=asked_pages * node.page_bytes if kind is ShortageKind.FRAGMENTATION else None,
+        swap_usage_bytes=max(0, (swap_kb or 0) - (free_swap_kb or 0)) * 1024 if is_swap_known else None,
+        swap_limit_bytes=None if swap_kb is None else swap_kb * 1024,
+    )
+
+
+def _kind(node: KilledNode, allowed: list[ReportZone], zones: list[ZoneShortage], elsewhere_bytes: int) -> ShortageKind:
+    report = node.report
+    asked_bytes = node.page_bytes << max(0, report.order or 0)
+    if node.is_by_hand:
+        return ShortageKind.SYSRQ
+    if report.gfp_mask == 0:
+        return ShortageKind.PAGE_FAULT
+    if _is_fragmented(node, allowed, zones):
+        return ShortageKind.FRAGMENTATION
+    inside = [(zone, figures) for zone, figures in zip(report.zones, zones, strict=True) if figures.is_allowed]
+    for zone, figures in inside:
+        reserved = figures.kept_bytes - zone.min_kb * 1024
+        # Before it kills, the kernel looks a last time whether there is more than the high watermark. A little more is
+        # what others freed since, and tells nothing about what was full.
+        if (
+            zone.high_kb is not None
+            and figures.free_bytes - reserved - asked_bytes > 2 * max(zone.min_kb, zone.high_kb) * 1024
+        ):
+            return ShortageKind.FREED
+    if elsewhere_bytes > asked_bytes:
+        return ShortageKind.NODES if node.is_constrained else ShortageKind.ZONES
+    return ShortageKind.WATERMARKS
+
+
+def _is_fragmented(node: KilledNode, allowed: list[ReportZone], zones: list[ZoneShortage]) -> bool:
+    """Whether there was memory, and none of it in so large a piece: free, or page cache that can be dropped."""
+    report = node.report
+    order = report.order or 0
+    if order <= 0 or any(zone.blocks is None for zone in allowed):
+        return False
+    figures = {(figure.node, figure.zone): figure for figure in zones}
+    spare = -1
+    for zone in allowed:
+        kept = figures[zone.node, zone.name].kept_bytes
+        reserved = kept - zone.min_kb * 1024
+        # A zone whose reserve bars the request does not count, whatever pieces it has.
+        if zone.free_kb * 1024 - reserved >= node.page_bytes << order and _has_block(node, zone, order):
+            return False
+        spare = max(spare, zone.free_kb * 1024 - kept)
+    pages = report.memory_pages
+    return spare + _sum(pages, "active_file", "inactive_file") * node.page_bytes >= node.page_bytes
+
+
+def _has_block(node: KilledNode, zone: ReportZone, order: int) -> bool:
+    """Whether a zone has a free piece that the request may use, as ``__zone_watermark_ok`` looks for it."""
+    page_kb = node.page_bytes // 1024
+    blocks = zone.blocks or ()
+    release = node.report.release
+    if release is not None and release < _BY_KIND_SINCE:
+        free, least = zone.free_kb, zone.min_kb
+        for smaller in range(order):
+            free -= sum(block.count * block.size_kb for block in blocks if block.size_kb == page_kb << smaller)
+            least //= 2
+            if free <= least:
+                return False
+        return any(block.size_kb >= page_kb << order for block in blocks)
+    mask = node.report.gfp_mask
+    usable = {"U", "M", "E"} | ({"C"} if mask is not None and mask & _GFP_MOVABLE else set())
+    return any(
+        block.size_kb >= page_kb << order and (not block.kinds or not usable.isdisjoint(block.kinds))
+        for block in blocks
     )
 
 
@@ -177,7 +265,7 @@ def free_bytes(node: KilledNode) -> int:
 
 def _allowed_zones(report: OOMReport) -> list[ReportZone]:
     """Return the zones that may serve the request; all where none of those that may is in the report."""
-    nodes = report.nodes if report.constraint in {Constraint.CPUSET, Constraint.MEMORY_POLICY} else None
+    nodes = report.nodes if report.constraint in CONSTRAINED else None
     last = _ZONES.index(_highest_zone(report))
     allowed = [
         zone
@@ -270,6 +358,7 @@ def _machine_parts(node: KilledNode) -> MemoryParts:
     kernel = _sum(pages, "slab_unreclaimable", "pagetables", "sec_pagetables") + report.kernel_stack_kb * 1024 // size
     capacity = node.capacity_bytes
     known = anon + files + shmem + kernel + _sum(pages, "free", "free_pcp", "slab_reclaimable", "unevictable")
+    huge = min(report.circumstances.huge_pages_kb * 1024, MOST_BYTES)
     return MemoryParts(
         anon_bytes=anon * size,
         file_bytes=files * size,
@@ -277,7 +366,11 @@ def _machine_parts(node: KilledNode) -> MemoryParts:
         dirty_bytes=_sum(pages, "dirty", "writeback") * size,
         shmem_bytes=shmem * size,
         kernel_bytes=kernel * size,
-        other_bytes=None if capacity is None or "free" not in pages else max(0, capacity - known * size),
+        other_bytes=None if capacity is None or "free" not in pages else max(0, capacity - known * size - huge),
+        huge_page_bytes=huge if report.circumstances.huge_pages else None,
+        free_huge_page_bytes=(
+            min(report.circumstances.free_huge_pages_kb * 1024, MOST_BYTES) if report.circumstances.huge_pages else None
+        ),
     )
 
 

@@ -1,0 +1,125 @@
+"""Inside a pod or container whose limit was reached: which processes hold its memory, and what they did themselves.
+
+Only its own processes were candidates there: requests, class and priority of the pod had no part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podqos.kernel.oom import OOMCandidate
+from podqos.model.pod import QOSClass
+from podqos.qos.cgroup_paths import CgroupLevel
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ, oom_scores
+from podqos.survival.autopsy.facts import KilledNode
+
+OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
+"""Levels whose memory belongs to one pod or daemon."""
+_POD = {CgroupLevel.CONTAINER, CgroupLevel.POD}
+_MOST_LARGEST = 3
+_MOST_SCORES = 5
+_SANDBOX = COMPONENT_OOM_SCORE_ADJ["pod sandbox"]
+
+
+class LargeProcess(Struct, frozen=True, rename="camel", gc=False):
+    """A process that holds much of the memory."""
+
+    pid: int
+    name: str
+    rss_bytes: int
+    swap_bytes: int = 0
+
+
+class OwnScore(Struct, frozen=True, rename="camel", gc=False):
+    """A process whose oom_score_adj is not what the kubelet gave its container: it, or a parent, set it."""
+
+    pid: int
+    name: str
+    oom_score_adj: int
+    container_oom_score_adj: int | None = None
+    """Its container's, where that is known."""
+
+
+class InsideLimit(Struct, frozen=True, rename="camel", gc=False):
+    """What the table says about the processes below the limit that was reached."""
+
+    processes: int
+    largest: tuple[LargeProcess, ...] = ()
+    """By memory, the largest first."""
+    own_scores: tuple[OwnScore, ...] = ()
+    own_scores_left_out: int = 0
+    survivors: int | None = None
+    """Processes that live on, because memory.oom.group is not set; None where that is not known."""
+
+
+def inside_of(node: KilledNode, candidates: Sequence[OOMCandidate]) -> InsideLimit | None:
+    """Return what is known of the processes below a limit; None where it is not one pod's or daemon's, or no table."""
+    if node.is_machine or node.ran_out.level not in OWN_LIMIT or not candidates:
+        return None
+    size = node.page_bytes
+    by_size = sorted(candidates, key=lambda candidate: (-candidate.process.rss_pages, candidate.process.pid))
+    largest = tuple(
+        LargeProcess(
+            candidate.process.pid,
+            candidate.process.name,
+            candidate.process.rss_pages * size,
+            candidate.process.swap_pages * size,
+        )
+        for candidate in by_size[:_MOST_LARGEST]
+    )
+    scores = _own_scores(node, candidates)
+    return InsideLimit(
+        len(candidates), largest, scores[:_MOST_SCORES], max(0, len(scores) - _MOST_SCORES), _survivors(node)
+    )
+
+
+def _survivors(node: KilledNode) -> int | None:
+    """Return how many were spared; the line of a group kill precedes what the reaper says of its victims."""
+    report = node.report
+    is_v2 = "swap" in report.counters
+    if not is_v2 or report.is_cut or report.group is not None or node.ran_out.level not in _POD:
+        return None
+    if not any(victim.is_reaped for victim in report.victims.values()):
+        return None
+    return sum(pid not in report.victims for pid in report.tasks) or None
+
+
+def _own_scores(node: KilledNode, candidates: Sequence[OOMCandidate]) -> tuple[OwnScore, ...]:
+    if node.ran_out.level not in _POD:
+        return ()
+    given, container = _given_scores(node)
+    if not given:
+        return ()
+    if node.ran_out.level is CgroupLevel.POD:
+        given |= {_SANDBOX}
+    return tuple(
+        OwnScore(process.pid, process.name, process.oom_score_adj, container)
+        for process in sorted((candidate.process for candidate in candidates), key=lambda process: process.pid)
+        if process.oom_score_adj not in given
+    )
+
+
+def _given_scores(node: KilledNode) -> tuple[set[int], int | None]:
+    """Return the scores that the kubelet gives the containers there, and the container's where there is one alone."""
+    profile, capacity, pod = node.facts.profile, node.capacity_bytes, node.pod
+    lowest = profile.guaranteed_oom_score_adj
+    place = node.ran_out
+    if pod is not None and capacity is not None:
+        given = {score.value for score in oom_scores(pod, qos_class_of(pod, profile), capacity, profile)}
+        if given:
+            return given, next(iter(given)) if len(given) == 1 else None
+    if place.qos_class is QOSClass.GUARANTEED:
+        return {lowest}, lowest
+    if place.qos_class is QOSClass.BEST_EFFORT:
+        # A pod that is critical for its node has the lowest score in every class.
+        first = next(iter(node.report.tasks.values())).oom_score_adj
+        given = {first if first == lowest else BEST_EFFORT_OOM_SCORE_ADJ}
+        return given, next(iter(given))
+    burstable = range(1000 + lowest - 1, BEST_EFFORT_OOM_SCORE_ADJ)
+    if place.level is CgroupLevel.POD:
+        return {*burstable, lowest}, None
+    first = next(iter(node.report.tasks.values())).oom_score_adj  # the container's own first process
+    return ({first}, first) if first in burstable or first == lowest else (set(burstable), None)
