@@ -74,7 +74,8 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
     for eviction in reversed(found.evictions):
         yield from _of_eviction(eviction, read)
     if not (found.kills or found.terminations):
-        for sign in sorted(reversed(found.node_events), key=lambda sign: sign.kind not in _OOMS):
+        latest = found.node_events[::-1]
+        for sign in sorted(latest, key=lambda sign: sign.kind not in _OOMS):
             yield from _of_sign(sign, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events):
         for ended in reversed(found.exits):
@@ -154,7 +155,8 @@ def _live(read: WhatWasRead, options: str, name: str, node: str) -> Iterator[Nex
 
 def _program_log(read: WhatWasRead, ended: ContainerTermination) -> Iterator[NextStep]:
     options, name = pod_options(ended.pod)
-    if container := valid_name(ended.container):
+    container = valid_name(ended.container)
+    if container and name:
         previous = " --previous" if ended.is_previous else ""
         command = f"{kubectl(read)} logs {options}{name} -c {container}{previous} --tail=50"
         yield NextStep(command, StepReason.PROGRAM_LOG, pod=ended.pod)
