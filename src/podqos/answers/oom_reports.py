@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
@@ -18,10 +19,13 @@ _LINE_BYTES = 1 << 16
 _LINES_BESIDE = 40
 
 
-_LINES_BEFORE = 40
+_LINES_BEFORE = 400
 
 
-_BEFORE_BYTES = 1 << 14
+_EVERY = 1 << 40
+
+
+_BEFORE_BYTES = 1 << 16
 
 
 _MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
@@ -29,6 +33,14 @@ _MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
 
 _FOLLOWING_BYTES = 1 << 18
 """After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
+
+
+_BEGINNINGS = (*BEGINNINGS, b"anon-rss:")
+"""The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
+"""In journald's JSON, a message that is not text: nothing in it can be looked for."""
 
 
 _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
@@ -61,9 +73,11 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         if beside is None:
             unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
+            if _BYTES.search(chunk):
+                beside = max(beside, _EVERY)
             words = [] if side is None else [mark.decode() for mark in side.marks]
         marks = _Marks(chunk)
-        marks.look_for(BEGINNINGS)
+        marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
             marks.look_for(FOLLOWING)
@@ -72,11 +86,14 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         while position < len(chunk):
             if reader.is_settled and beside <= 0 and not is_first:
                 yield from read(unwrapper.flush(), is_every=False)
-            if reader.is_settled and beside <= 0 and not is_first:
+            if reader.is_settled and beside <= 0 and not (is_first or unwrapper.holds_report):
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if mark is None:
+                    unwrapper.skip()
                     break
                 # A line may be broken into several, and one is held back until the next has come.
+                if mark[0] > position:
+                    unwrapper.skip()
                 position, is_kernels, lines = mark
                 beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines if is_kernels else 1
                 if is_kernels:
@@ -119,7 +136,7 @@ class _Marks:
         entry = self._chunk.rfind(_ENTRY, position, start)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True, 0
-        is_kernels = mark in BEGINNINGS or mark in FOLLOWING
+        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
         if not (looks_back and is_kernels):
             return start, is_kernels, 0
         first = max(position, start - _BEFORE_BYTES)
