@@ -74,7 +74,7 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
     for eviction in reversed(found.evictions):
         yield from _of_eviction(eviction, read)
     if not (found.kills or found.terminations):
-        latest = found.node_events[::-1]
+        latest = [sign for sign in found.node_events[::-1] if sign.kind in _OOMS or not found.evictions]
         for sign in sorted(latest, key=lambda sign: sign.kind not in _OOMS):
             yield from _of_sign(sign, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events):
