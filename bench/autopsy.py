@@ -4,6 +4,9 @@ No two lines are the same. Lines of the kubelet, containerd, systemd, sshd, ngin
 the reports and inside them, some of them with words that the OOM killer uses as well. Every report has its own tasks,
 limits and cgroups, of the container, the pod or the machine. `grep` for one word and bare reading show what the machine
 gives in the same run.
+
+``--hostile`` measures logs that nobody wrote for it (``hostile_logs``) instead, in processor seconds of one core: at least
+500 reports a second of what is mostly reports, 20 MB/s of all else, and memory that does not grow with the log.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import random
 import resource
 import subprocess
@@ -20,6 +24,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hostile_logs
 from history import record
 
 PODQOS = str(Path(sys.executable).with_name("podqos"))
@@ -124,7 +129,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--log", type=Path, help="keep the log here, and use it again")
+    parser.add_argument("--hostile", action="store_true", help="measure logs that nobody wrote for it")
+    parser.add_argument("--only", default="", help="of those, the kinds whose name holds this")
     arguments = parser.parse_args()
+    if arguments.hostile:
+        _measure_hostile(arguments.only)
+        return
     with tempfile.TemporaryDirectory() as folder:
         path = arguments.log or Path(folder) / "syslog"
         if not path.exists():
@@ -152,6 +162,39 @@ def _measure(path: Path) -> None:
     record("autopsy, 1 GB of syslog / grep -c", mine / grep, "ratio")
     record("autopsy, 1 GB of syslog", mine, "s")
     record("autopsy, 1 GB of syslog, peak memory", peak, "bytes")
+
+
+def _measure_hostile(only: str) -> None:
+    """Measure each kind at two sizes: the smaller one shows what starting costs, both that memory stays flat."""
+    for kinds, sizes in ((hostile_logs.OOMS, (2 * MB, 20 * MB)), (hostile_logs.OTHERS, (8 * MB, 80 * MB))):
+        for name, kind in kinds.items():
+            if only not in name:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                small, large = (_of_kind(Path(folder) / str(size), kind, size) for size in sizes)
+            count, size, seconds = (large[index] - small[index] for index in range(3))
+            reports = f"{count / seconds:6.0f} reports/s (target 500), " if kinds is hostile_logs.OOMS else ""
+            target = "" if reports else " (target 20)"
+            print(
+                f"{name:40} {reports}{size / MB / seconds:6.1f} MB/s{target}, "
+                f"peak {small[3] / MB:.0f} MB of {sizes[0] // MB} MB, {large[3] / MB:.0f} MB of {sizes[1] // MB} MB",
+                flush=True,
+            )
+            record(f"autopsy, {name}", seconds * MB / size, "s")
+
+
+def _of_kind(path: Path, kind: hostile_logs.Kind, size: int) -> tuple[int, int, float, int]:
+    """Return how many reports a log of a kind begins, its bytes, and what reading it took: seconds, bytes of memory."""
+    reports = written = 0
+    with path.open("wb") as file:
+        for part in hostile_logs.generate(kind, size):
+            reports += part.count(b" invoked oom-killer: ")
+            written += file.write(part)
+    with subprocess.Popen([PODQOS, "autopsy", str(path), "-o", "json"], stdout=subprocess.DEVNULL) as running:
+        _, status, used = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+    assert running.returncode == 0, running.returncode
+    return reports, written, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
 if __name__ == "__main__":

@@ -281,7 +281,10 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
             "This does not look like a kernel or kubelet log, and has no Kubernetes objects: nothing to explain.",
         ),
         ("\0\1\2" * 99, "This is binary data, not a log, and has no Kubernetes objects: nothing to explain."),
-        (objects(EVENTS[1]), "1 OOM kill in node events, without a kernel report"),
+        (
+            objects(EVENTS[1]),
+            "The kernel OOM-killed a process: see the node events. Its report is not in the log.",
+        ),
         (
             objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
             "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled.",

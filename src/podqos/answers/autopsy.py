@@ -29,7 +29,7 @@ from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
-from podqos.survival.autopsy.eviction_traces import SignKind
+from podqos.survival.autopsy.eviction_traces import OOM_SIGNS
 from podqos.survival.autopsy.facts import NodeFacts, with_nodes
 from podqos.survival.autopsy.next_step import valid_name
 from podqos.survival.autopsy.next_steps import next_steps
@@ -147,10 +147,8 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
 
 def has_deaths(found: Autopsies) -> bool:
     """Whether anything was killed or evicted, by a report or by what else tells of it."""
-    signs = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
-    return bool(found.kills or found.evictions or found.terminations) or any(
-        node_event.kind in signs for node_event in found.node_events
-    )
+    deaths = (*found.kills, *found.evictions, *found.terminations, *found.userspace_kills)
+    return bool(deaths) or any(node_event.kind in OOM_SIGNS for node_event in found.node_events)
 
 
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
@@ -164,16 +162,22 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
         terminations=(),
         exits=(),
         node_events=(),
+        userspace_kills=(),
+        userspace_kills_left_out=0,
+        program_failures=(),
         next_steps=(),
     )
     yield from (_guided(replace(bare, kills=(kill,))) for kill in found.kills)
     yield from (_guided(replace(bare, evictions=(eviction,))) for eviction in found.evictions)
     for termination in found.terminations:
-        alone = replace(bare, terminations=(replace(termination, kill=None, eviction=None),))
+        alone = replace(bare, terminations=(replace(termination, kill=None, eviction=None, userspace_kill=None),))
         yield alone if termination.kill is not None else _guided(alone)
     for node_event in found.node_events:
         alone = replace(bare, node_events=(replace(node_event, kill=None),))
         yield alone if node_event.kill is not None else _guided(alone)
+    yield from (_guided(replace(bare, exits=(ended,))) for ended in found.exits)
+    yield from (_guided(replace(bare, userspace_kills=(kill,))) for kill in found.userspace_kills)
+    yield from (_guided(replace(bare, program_failures=(failure,))) for failure in found.program_failures)
 
 
 def _guided(found: Autopsies) -> Autopsies:
@@ -198,20 +202,24 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     numbers = {number: place for place, number in enumerate(kept)}
     evicted = [number for number, eviction in enumerate(found.evictions) if is_meant(eviction.pod)]
     places = {number: place for place, number in enumerate(evicted)}
+    programs = [number for number, kill in enumerate(found.userspace_kills) if is_meant(kill.pod)]
+    new_places = {number: place for place, number in enumerate(programs)}
     about = replace(
         found,
         kills=tuple(found.kills[number] for number in kept),
         evictions=tuple(found.evictions[number] for number in evicted),
+        exits=tuple(ended for ended in found.exits if is_meant(ended.pod)),
+        userspace_kills=tuple(found.userspace_kills[number] for number in programs),
         terminations=tuple(
             replace(
                 termination,
                 kill=numbers.get(_number(termination.kill)),
                 eviction=places.get(_number(termination.eviction)),
+                userspace_kill=new_places.get(_number(termination.userspace_kill)),
             )
             for termination in found.terminations
             if is_meant(termination.pod)
         ),
-        exits=tuple(ended for ended in found.exits if is_meant(ended.pod)),
         node_events=tuple(
             replace(node_event, kill=numbers.get(_number(node_event.kill))) for node_event in found.node_events
         ),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
+from podqos.answers.log_marks import Mark, Needle, next_mark
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
@@ -17,6 +18,9 @@ _LINE_BYTES = 1 << 16
 
 
 _LINES_BESIDE = 40
+
+
+_LINES_OF_OTHERS = 2
 
 
 _LINES_BEFORE = 400
@@ -57,14 +61,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
-    words: list[str] = []
     following = 0
 
     def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
         for message in messages:
-            is_meant = is_every or bool(message.fields) or any(word in message.text for word in words)
-            if side is not None and is_meant:
-                side.feed(message)
+            if side is not None:
+                side.take(message, is_every=is_every)
             yield from reader.feed(message)
 
     for number, chunk in enumerate(_chunks(stream)):
@@ -75,7 +77,6 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
             beside = 0 if side is None else side.begin(chunk)
             if _BYTES.search(chunk):
                 beside = max(beside, _EVERY)
-            words = [] if side is None else [mark.decode() for mark in side.marks]
         marks = _Marks(chunk)
         marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
@@ -95,7 +96,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 if mark[0] > position:
                     unwrapper.skip()
                 position, is_kernels, lines = mark
-                beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines if is_kernels else 1
+                beside = _LINES_OF_OTHERS
+                if is_kernels:
+                    beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                 if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
@@ -103,7 +106,10 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
             end = len(chunk) if end < 0 else end
             line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
             position, beside = end + 1, beside - 1
+            if side is not None:
+                side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
+            beside = max(beside, 0 if side is None else side.lines_after)
     yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
     yield from reader.end()
 
@@ -113,13 +119,13 @@ class _Marks:
 
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
-        self._next: dict[bytes, int] = {}
+        self._next: dict[Mark, int] = {}
 
-    def look_for(self, marks: Iterable[bytes], position: int = 0) -> None:
+    def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
-                self._next[mark] = self._chunk.find(mark, position)
+                self._next[mark] = next_mark(self._chunk, mark, position)
 
     def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
@@ -128,12 +134,15 @@ class _Marks:
         """
         for mark, found in self._next.items():
             if 0 <= found < position:
-                self._next[mark] = self._chunk.find(mark, position)
-        hit, mark = min(((found, mark) for mark, found in self._next.items() if found >= 0), default=(-1, b""))
-        if hit < 0:
+                self._next[mark] = next_mark(self._chunk, mark, position)
+        hits = [(found, mark) for mark, found in self._next.items() if found >= 0]
+        if not hits:
             return None
+        hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
+        if isinstance(mark, Needle):  # some programs say their figures just before what has the mark
+            start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True, 0
         is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
@@ -143,6 +152,10 @@ class _Marks:
         before = self._chunk[first:start].split(b"\n")[:-1]
         kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
+
+
+def _place(hit: tuple[int, Mark]) -> int:
+    return hit[0]
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:

@@ -24,8 +24,8 @@ from podqos.kernel.log_lines import Message
 from podqos.kernel.oom_circumstances import Circumstances, node_numbers
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_trace import Trace
+from podqos.kernel.task_table import MOST_TASKS, Task, read_row
 
-MOST_TASKS = 100_000
 MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
 _MOST_JOINED = 4
@@ -35,7 +35,6 @@ _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
-_MOST_ADJUSTMENT = 1000
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
 
 BEGINNINGS = (b"oom-kill", b"Killed process")
@@ -71,10 +70,8 @@ _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
+_NAMED = re.compile(r"Killed process \d{1,10} \(.{0,20}\)$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
-_INTEGER = re.compile(r"-?[0-9]{1,12}")
-_NEEDED = {"uid", "rss", "oom_score_adj"}
-_RSS_PARTS = {"rss_anon", "rss_file", "rss_shmem"}
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
@@ -82,6 +79,7 @@ _REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,1
 _OTHER_DUMP = re.compile(
     r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
 )
+_OTHER_DUMPS = ("alloc", "Show Memory")
 _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
 _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
@@ -99,11 +97,16 @@ _OPENERS = (
     "oom_reaper",
     "stats for /",
     "deadlocked on memory",
+    "page allocation ",
+    "vmalloc",
+    "Show Memory",
 )
 """What may be the first line that is left of a report."""
 _OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
 _ALLOCATING = "oom_kill_allocating_task"
-_NONE_KILLABLE = "Out of memory and no killable processes"
+_NONE_KILLABLE = re.compile(r"Out of memory and no killable processes[. ]{0,4}$")
+_OF_OOMS_ALONE = ("[", "Task in ", "memory: ", "memory+swap: ", "Memory cgroup ", "Out of memory ")
+"""What is shown for nothing else."""
 _OF_MACHINE = ("Mem-Info:", "Mem-info:")
 _MEMORY_INFO_ALONE = (3, 9)
 """Since then the report of a cgroup does not show the machine's memory."""
@@ -121,22 +124,6 @@ class Constraint(StrEnum):
     MEMORY_POLICY = "memoryPolicy"
     UNKNOWN = "unknown"
     """No line says whether a cgroup ran out or the machine."""
-
-
-class Task(Struct, frozen=True, gc=False):
-    """A row of the task table; amounts in pages, None where its form has no such column."""
-
-    pid: int
-    uid: int
-    rss_pages: int
-    oom_score_adj: int
-    name: str
-    swap_pages: int | None = None
-    page_table_pages: int | None = None
-    page_table_bytes: int | None = None
-    total_vm_pages: int = 0
-    rss_parts_pages: tuple[int, int, int] | None = None
-    """anon, file and shmem, where the table has them: since 6.9."""
 
 
 class Victim(Struct, gc=False):
@@ -321,6 +308,8 @@ class _HostLog:
         """The one before it, where that has no kill yet."""
         self._candidate: OOMReport | None = None
         """What may become a report: its first line is missing, and nothing yet proves an OOM."""
+        self._blank = OOMReport()
+        """For the next candidate."""
         self._between = 0
         self._is_other_dump = False
         self._reaped: dict[int, None] = {}
@@ -365,11 +354,16 @@ class _HostLog:
             return (
                 _is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not _HEADER.match(text)
             )
+        if _NAMED.search(text):
+            return message.text.lstrip(" ,").startswith(("tot", "vsz", "anon-", "UID"))
         return held.is_marked or bool(_UNNAMED.search(text))
 
     def _read(self, message: Message) -> Iterator[OOMReport]:
         text = message.text
-        if line := invocation(text, is_marked=message.is_marked):
+        report = self._report
+        if text.startswith("[") and report is not None and report.columns and not report.victims:
+            yield from self._context(message)
+        elif line := invocation(text):
             yield from self._begin(message, line)
         elif kill := kill_line(text, is_marked=message.is_marked):
             yield from self._kill(message, kill)
@@ -491,7 +485,7 @@ class _HostLog:
     def _context(self, message: Message) -> Iterator[OOMReport]:
         """Read a line that is about an OOM only among others."""
         text, report = message.text, self._report
-        if _OTHER_DUMP.search(text):
+        if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
             self._is_other_dump, self._candidate = True, None
         elif report is not None and not report.victims:
             if self._waiting is not None and _is_repeated(report, text):
@@ -504,13 +498,17 @@ class _HostLog:
 
     def _candidates(self, message: Message) -> Iterator[OOMReport]:
         """Read a line that may be of a report whose first line is missing."""
-        candidate = self._candidate or OOMReport(at=message.at, host=message.host)
-        if not _read(candidate, message.text, is_other=self._is_other_dump):
+        candidate = self._candidate or self._blank
+        is_other = self._is_other_dump and not message.text.startswith(_OF_OOMS_ALONE)
+        if is_other or not _read(candidate, message.text, is_other=self._is_other_dump):
             self._between += 1
             if self._between > _MOST_BETWEEN:
                 self._candidate = None
             return
-        self._candidate, self._between = candidate, 0
+        if self._candidate is None:
+            candidate.at, candidate.host = message.at, message.host
+            self._candidate, self._blank = candidate, OOMReport()
+        self._between = 0
         if _is_oom(candidate):
             yield from self._replace(candidate)
 
@@ -717,9 +715,9 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
             report.is_old_rule |= "oom_score_adj" not in report.columns
             report.tasks.clear()
             return True
-        if row := _ROW.match(text):
+        if report.columns is not None and (row := _ROW.match(text)):
             _read_row(report, row)
-            return report.columns is not None
+            return True
     if not is_other:
         report.circumstances.read(text)
     if counter := _COUNTER.match(text):
@@ -730,8 +728,8 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
             report.counters[counter[1]] = ReportCounter(int(counter[2]), limit_kb, failures)
         return True
     if _read_memory(report, text):
-        is_machines = text.startswith(_OF_MACHINE) or bool(report.zones)
-        report.has_memory_info |= is_machines and not is_other
+        is_machines = text.startswith(_OF_MACHINE) or report.zones or report.smallest_block_kb or report.ram_pages
+        report.has_memory_info |= bool(is_machines) and not is_other
         return True
     return _read_context(report, text, is_other=is_other)
 
@@ -814,7 +812,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
         report.oom_cgroup = limit_of[1]
     elif report.nodes is None and (cpuset := _CPUSET.match(text)):
         report.nodes = node_numbers(cpuset[1])
-    elif text.startswith(_NONE_KILLABLE):
+    elif _NONE_KILLABLE.match(text):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):
         report.is_cut = True
@@ -826,7 +824,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
 def _read_asked(report: OOMReport, text: str, asked: re.Match[str]) -> bool:
     """Read who asked, on which kernel. Another name is that of a process whose stack is shown for something else."""
     name = asked[3].strip()
-    if report.trigger_pid is not None or (report.trigger and not report.trigger.endswith(name)):
+    if report.trigger_pid is not None or not (report.trigger.endswith(name) or name.endswith(report.trigger)):
         return False
     report.trigger, report.trigger_pid = name, int(asked[1] or asked[2])
     if release := _RELEASE.search(text):
@@ -842,27 +840,9 @@ def _read_row(report: OOMReport, row: re.Match[str]) -> None:
         return
     if report.is_old_rule:
         return
-    fields = row[2].split(None, len(columns))
-    values = fields[: len(columns)]
-    if len(values) < len(columns) or not all(map(_INTEGER.fullmatch, values)):
+    pid = int(row[1])
+    task = read_row(columns, pid, row[2])
+    if task is None:
         report.is_cut = True
-        return
-    numbers = dict(zip(columns, map(int, values), strict=True))
-    if not numbers.keys() >= _NEEDED or abs(numbers["oom_score_adj"]) > _MOST_ADJUSTMENT:
-        report.is_cut = True
-        return
-    pid, tables = int(row[1]), numbers.get("nr_ptes")
-    report.tasks[pid] = Task(
-        pid=pid,
-        uid=numbers["uid"],
-        rss_pages=numbers["rss"],
-        oom_score_adj=numbers["oom_score_adj"],
-        name=fields[-1].strip() if len(fields) > len(columns) else "",
-        swap_pages=numbers.get("swapents"),
-        page_table_pages=None if tables is None else tables + numbers.get("nr_pmds", 0),
-        page_table_bytes=numbers.get("pgtables_bytes"),
-        total_vm_pages=numbers.get("total_vm", 0),
-        rss_parts_pages=(numbers["rss_anon"], numbers["rss_file"], numbers["rss_shmem"])
-        if numbers.keys() >= _RSS_PARTS
-        else None,
-    )
+    else:
+        report.tasks[pid] = task

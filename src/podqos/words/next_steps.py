@@ -14,6 +14,7 @@ _WHY = {
     StepReason.KERNEL_LOG: "the kernel log{of} has the OOM report: what ran out of memory, and why this process was "
     "killed",
     StepReason.KERNEL_CHECK: "the kernel log{of} shows whether the kernel killed it",
+    StepReason.KERNEL_LOG_ON_HOST: "run it{on}: if the kernel killed something, its log has the report",
     StepReason.REST_OF_REPORT: "the report is incomplete; the kernel log{of} may have the rest",
     StepReason.REST_ON_HOST: "run it{on}: the report is incomplete, and the kernel log there may have the rest",
     StepReason.KUBELET_LOG: "the kubelet's log{of} has the ranking of that moment",

@@ -16,7 +16,8 @@ from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, old_rules
 from podqos.kernel.oom_circumstances import Origin
-from podqos.kernel.oom_report import Constraint, OOMReport, Task
+from podqos.kernel.oom_report import Constraint, OOMReport
+from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
 from podqos.model.pod import QOSClass
@@ -30,9 +31,11 @@ from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, 
 from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
 from podqos.survival.autopsy.next_step import NextStep
+from podqos.survival.autopsy.program_failures import ProgramFailure
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
 from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_SHOWN = 10
@@ -187,7 +190,7 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """Who held the memory: what ran out, the victim's pod and container, processes. Parents first, largest first."""
 
 
-AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign
+AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign | UserspaceKill | ProgramFailure
 """What an autopsy lists, one kind after the other."""
 
 
@@ -207,6 +210,12 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     """Containers that nobody killed: they crashed, or exited by themselves."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
+    userspace_kills: tuple[UserspaceKill, ...] = ()
+    """By systemd-oomd, earlyoom and the like, not by the kernel."""
+    userspace_kills_left_out: int = 0
+    """Of very many the last ones, which are counted alone."""
+    program_failures: tuple[ProgramFailure, ...] = ()
+    """Programs that ran out of memory of their own, such as Java's OutOfMemoryError."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
@@ -215,7 +224,14 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     """What to run next, where what was read does not explain everything."""
 
     def _listed(self) -> tuple[AutopsyItem, ...]:
-        return (*self.kills, *self.evictions, *self.terminations, *self.node_events)
+        return (
+            *self.kills,
+            *self.evictions,
+            *self.terminations,
+            *self.node_events,
+            *self.userspace_kills,
+            *self.program_failures,
+        )
 
 
 def assumed_by(kills: Iterable[OOMAutopsy], profile: Profile) -> tuple[Assumption, ...]:

@@ -38,6 +38,8 @@ class StepReason(StrEnum):
     """The kernel's log of that time has the report."""
     KERNEL_CHECK = "KernelCheck"
     """The kernel's log of that time shows whether it killed anything."""
+    KERNEL_LOG_ON_HOST = "KernelLogOnHost"
+    """It has the report; nothing says that the host is a node of Kubernetes."""
     REST_OF_REPORT = "RestOfReport"
     """Lines of the report are missing; the node's log may still have them."""
     REST_ON_HOST = "RestOnHost"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy, Reason
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_scene import EvictionReason
-from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind, TraceSource
+from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, NodeSign, SignKind, TraceSource
 from podqos.survival.autopsy.next_step import (
     NextStep,
     StepReason,
@@ -22,6 +22,7 @@ from podqos.survival.autopsy.next_step import (
     valid_name,
     valid_uid,
 )
+from podqos.survival.autopsy.program_failures import FailureKind
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
@@ -35,7 +36,9 @@ _CUT = {
     Reason.NO_VICTIM,
 }
 """Why a verdict is missing that a complete log might have."""
-_OOMS = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
+_UNCLEAR = {FailureKind.POSTGRES_LOST_PROCESS, FailureKind.WORKER_LOST}
+"""What a program lost may have been killed by the kernel."""
+STDIN = "-"
 _KUBEPODS = "kubepods"
 _ALL = "get pods,nodes,events -A -o json"
 _ANY_BOOT = "_TRANSPORT=kernel"  # -k alone is the current one
@@ -73,14 +76,19 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
         yield from _of_termination(termination, found)
     for eviction in reversed(found.evictions):
         yield from _of_eviction(eviction, read)
+    for killed in reversed(found.userspace_kills):
+        yield from _pod_name(killed.pod_uid, killed.pod, read)
     if not (found.kills or found.terminations):
-        latest = [sign for sign in found.node_events[::-1] if sign.kind in _OOMS or not found.evictions]
-        for sign in sorted(latest, key=lambda sign: sign.kind not in _OOMS):
+        latest = [sign for sign in found.node_events[::-1] if sign.kind in OOM_SIGNS or not found.evictions]
+        for sign in sorted(latest, key=lambda sign: sign.kind not in OOM_SIGNS):
             yield from _of_sign(sign, read)
-    if not (found.kills or found.evictions or found.terminations or found.node_events):
+        for failure in reversed(found.program_failures):
+            if failure.kind in _UNCLEAR:
+                yield from _of_host(failure.host, failure.last_at or failure.at, read)
+    if not (found.kills or found.evictions or found.terminations or found.node_events or found.userspace_kills):
         for ended in reversed(found.exits):
             yield from _program_log(read, ended)
-        if not found.exits:
+        if not (found.exits or found.program_failures):
             yield from _of_nothing(read)
 
 
@@ -99,15 +107,30 @@ def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:
             node=valid_name(node),
             pod=kill.pod,
         )
-    if kill.pod_uid and not kill.pod:
-        if read.pods <= 1 and not (read.cluster or read.snapshot):
-            log = podqos_with(read, logs=True)
-            command = f"{kubectl(read)} get pods,nodes -A -o json"
-            is_again = any(each != "-" for each in read.logs)
-            yield NextStep(f"{command} | {log}" if is_again else f"{command} > pods.json", StepReason.POD_NAME)
-        elif uid := valid_uid(kill.pod_uid):
-            command = f"{kubectl(read)} get events -A --field-selector involvedObject.uid={uid}"
-            yield NextStep(command, StepReason.DELETED_POD)
+    yield from _pod_name(kill.pod_uid, kill.pod, read)
+
+
+def _pod_name(pod_uid: str, pod: str, read: WhatWasRead) -> Iterator[NextStep]:
+    """Yield how to find out which pod a uid is that of."""
+    if not pod_uid or pod:
+        return
+    if read.pods <= 1 and not (read.cluster or read.snapshot):
+        command = f"{kubectl(read)} get pods,nodes -A -o json"
+        is_again = any(log != STDIN for log in read.logs)
+        again = f"| {podqos_with(read, logs=True)}" if is_again else "> pods.json"
+        yield NextStep(f"{command} {again}", StepReason.POD_NAME)
+    elif uid := valid_uid(pod_uid):
+        command = f"{kubectl(read)} get events -A --field-selector involvedObject.uid={uid}"
+        yield NextStep(command, StepReason.DELETED_POD)
+
+
+def _of_host(host: str, at: str, read: WhatWasRead) -> Iterator[NextStep]:
+    """Yield how to read the kernel's log of a machine that may be a node."""
+    node = _node_of(host, read)
+    if not read.is_of_kubernetes:
+        yield NextStep(host_log(read, at), StepReason.KERNEL_LOG_ON_HOST, node=valid_name(node))
+    else:
+        yield _kernel_check(read, node, at)
 
 
 def _node_of(host: str, read: WhatWasRead) -> str:
@@ -123,7 +146,10 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
     is_unreported = ended.cause is TerminationCause.KERNEL_UNREPORTED or (
         ended.cause is TerminationCause.KERNEL_OF_CHILD and ended.kill is None
     )
-    if is_unreported:
+    if ended.is_from_runtime and not ended.pod:
+        if is_unreported or ended.cause is TerminationCause.SIGKILL:
+            yield from _of_host(ended.node, ended.at, read)
+    elif is_unreported:
         yield from _live(read, options, name, node)
         if not node and name:
             yield NextStep(
@@ -205,7 +231,7 @@ def _again(command: str, read: WhatWasRead) -> str:
 
 def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
     node = valid_name(sign.node) or read.node
-    if sign.kind in _OOMS and sign.kill is None:
+    if sign.kind in OOM_SIGNS and sign.kill is None:
         yield _kernel_log(read, node, sign.at)
     elif sign.kind is SignKind.REBOOTED:
         yield _kernel_check(read, node, sign.at, journal=_ANY_BOOT)

@@ -1,0 +1,341 @@
+"""Logs that nobody wrote for ``podqos autopsy``: nearly nothing but OOMs, and what only looks like them.
+
+Every kind yields text without end; a caller takes as much as it wants. Reports are whole, with call trace, memory and a
+table of 20 to 150 tasks, by kernels from 3.10 to 6.12, of containers, pods, all pods and machines.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+
+# ruff: noqa: E501 - lines as they are logged
+NAMES = ("java", "nginx", "python3", "node", "postgres", "redis-server", "envoy", "sh", "worker process", "php-fpm")
+_STATISTICS = (
+    "anon", "file", "kernel", "kernel_stack", "pagetables", "sec_pagetables", "percpu", "sock", "vmalloc", "shmem", "zswap",
+    "zswapped", "file_mapped", "file_dirty", "file_writeback", "swapcached", "anon_thp", "file_thp", "shmem_thp",
+    "inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable", "slab_reclaimable", "slab_unreclaimable",
+    "slab", "workingset_refault_anon", "workingset_refault_file", "workingset_activate_anon", "pgfault", "pgmajfault",
+)  # fmt: skip
+_OLD_STATISTICS = ("cache", "rss", "rss_huge", "mapped_file", "inactive_anon", "active_anon", "inactive_file", "active_file")  # fmt: skip
+_KERNELS = ((3, 10), (4, 4), (4, 19), (5, 4), (5, 15), (6, 1), (6, 8), (6, 12))
+_NEAR = (
+    "kernel: [{n}.5] oom-kill",
+    "kernel: [{n}.5] oom-killer is off today, said {h}",
+    "kubelet[3]: Killed process was not {n} but {h}",
+    "app[{n}]: Killed process {n} by hand",
+    "app[{n}]: x invoked oom-killer in our tests, {h}",
+    "app[{n}]: Memory cgroup out of memory is what we fear, {h}",
+    "app[{n}]: oom_reaper {h}",
+    "app[{n}]: memory: usage {n}kB, limit {n}kB",
+    "kernel: [{n}.5] [ pid ] uid {h}",
+    "kernel: [{n}.5] [{n}] {n} {n} {n} {n}",
+    'app[{n}]: pr_warn("%s invoked oom-killer: gfp_mask=%#x", current->comm, {h});',
+    'app[{n}]: "Evicted" {h}',
+    "app[{n}]: eviction manager: {h}",
+)
+
+
+def reports(draw: random.Random) -> Iterator[str]:
+    """Yield nothing but OOM reports, as syslog has them."""
+    number = 0
+    while True:
+        number += 1
+        lines = report(draw, number)
+        yield "".join(
+            f"Jan  5 15:{number // 60 % 60:02d}:{number % 60:02d} node-{number % 3} kernel: [{number}.{index:06d}] {line}\n"
+            for index, line in enumerate(lines)
+        )
+
+
+def report(draw: random.Random, number: int) -> Iterator[str]:
+    """Yield the lines of a report whose victim is the task with the highest badness."""
+    kernel = _KERNELS[number % len(_KERNELS)]
+    uid = f"{draw.getrandbits(128):032x}"
+    uid = f"{uid[:8]}_{uid[8:12]}_{uid[12:16]}_{uid[16:20]}_{uid[20:]}"
+    pod = f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{uid}.slice"
+    container = f"{pod}/cri-containerd-{draw.getrandbits(256):064x}.scope"
+    ran_out = ("", container, pod, container, "/kubepods.slice")[number % 5]
+    pages = draw.randrange(50_000, 4_000_000)
+    own_adj = draw.randrange(3, 999)
+    tasks = []
+    for pid in sorted(draw.sample(range(2, 4_000_000), draw.randrange(20, 150))):
+        adj = (
+            own_adj
+            if ran_out in {pod, container}
+            else draw.choice((0, 0, -997, -998, -1000, 1000, draw.randrange(2, 1000)))
+        )
+        tasks.append((pid, draw.randrange(100, pages // 40), adj, draw.choice((0, 1000, 65535)), draw.choice(NAMES)))
+    killable = [task for task in tasks if task[2] > -1000] or tasks
+    pid, rss, adj, owner, name = max(killable, key=lambda task: task[1] + pages // 1000 * task[2])
+    yield f"{name} invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP), order=0, oom_score_adj={adj}"
+    yield f"CPU: {number % 64} PID: {pid} Comm: {name} Not tainted {kernel[0]}.{kernel[1]}.{number % 90}-generic #{number}-Ubuntu"
+    yield "Hardware name: QEMU Standard PC (i440FX + PIIX, 1996), BIOS 1.16.0-debian-1.16.0-4 04/01/2014"
+    yield "Call Trace:"
+    yield " <TASK>"
+    yield from (f" frame_{draw.getrandbits(24):x}+0x{number:x}/0x{draw.getrandbits(12):x}" for _ in range(25))
+    yield " </TASK>"
+    yield from _cgroup(draw, kernel, ran_out, container, pages) if ran_out else _machine(draw, pages)
+    yield "Tasks state (memory values in pages):"
+    if kernel < (4, 19):
+        yield "[ pid ]   uid  tgid total_vm      rss nr_ptes nr_pmds swapents oom_score_adj name"
+        tables = f"{12:7d} {3:7d}"
+    else:
+        yield "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name"
+        tables = f"{98304:8d}"
+    yield from (
+        f"[{task[0]:7d}] {task[3]:5d} {task[0]:5d} {task[1] * 2:8d} {task[1]:8d} {tables} {0:8d} {task[2]:13d} {task[4]}"
+        for task in tasks
+    )
+    if kernel < (5, 0):
+        yield f"{'Memory cgroup out' if ran_out else 'Out'} of memory: Kill process {pid} ({name}) score {number % 1000} or sacrifice child"
+        yield f"Killed process {pid} ({name}) total-vm:{rss * 8}kB, anon-rss:{rss * 4}kB, file-rss:0kB, shmem-rss:0kB"
+    else:
+        where = f"oom_memcg={ran_out}" if ran_out else "global_oom"
+        kind = "MEMCG" if ran_out else "NONE"
+        yield f"oom-kill:constraint=CONSTRAINT_{kind},nodemask=(null),cpuset=/,mems_allowed=0,{where},task_memcg={container},task={name},pid={pid},uid={owner}"
+        yield (
+            f"{'Memory cgroup out' if ran_out else 'Out'} of memory: Killed process {pid} ({name}) total-vm:{rss * 8}kB, "
+            f"anon-rss:{rss * 4}kB, file-rss:0kB, shmem-rss:0kB, UID:{owner} pgtables:96kB oom_score_adj:{adj}"
+        )
+    yield f"oom_reaper: reaped process {pid} ({name}), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB"
+
+
+def _cgroup(draw: random.Random, kernel: tuple[int, int], ran_out: str, container: str, pages: int) -> Iterator[str]:
+    if kernel < (5, 0):
+        yield f"Task in {container} killed as a result of limit of {ran_out}"
+    yield f"memory: usage {pages * 4}kB, limit {pages * 4}kB, failcnt {draw.randrange(10**6)}"
+    if kernel < (5, 0):
+        yield "memory+swap: usage 0kB, limit 9007199254740988kB, failcnt 0"
+        yield f"kmem: usage {pages // 9}kB, limit 9007199254740988kB, failcnt 0"
+        for path in (ran_out, container):
+            yield f"Memory cgroup stats for {path}: " + " ".join(
+                f"{name}:{draw.randrange(pages)}KB" for name in _OLD_STATISTICS
+            )
+        return
+    yield "swap: usage 0kB, limit 0kB, failcnt 0"
+    yield f"Memory cgroup stats for {ran_out}:"
+    yield from (f"{name} {draw.randrange(pages * 2000)}" for name in _STATISTICS)
+
+
+def _machine(draw: random.Random, pages: int) -> Iterator[str]:
+    yield "Mem-Info:"
+    yield f"active_anon:{draw.randrange(pages)} inactive_anon:{draw.randrange(pages)} isolated_anon:0"
+    yield f" active_file:{draw.randrange(900)} inactive_file:{draw.randrange(900)} isolated_file:0"
+    yield " unevictable:0 dirty:25 writeback:10"
+    yield f" slab_reclaimable:2308 slab_unreclaimable:{draw.randrange(pages // 9)}"
+    yield f" mapped:344 shmem:{draw.randrange(pages // 9)} pagetables:898 bounce:0"
+    yield f" free:{draw.randrange(9000)} free_pcp:333 free_cma:0"
+    yield "Node 0 active_anon:244kB inactive_anon:2929364kB active_file:16kB inactive_file:116kB unevictable:0kB isolated(anon):0kB isolated(file):0kB mapped:1376kB dirty:100kB writeback:40kB shmem:8800kB kernel_stack:1016kB pagetables:3592kB all_unreclaimable? no"
+    for zone, size in (("DMA", 15_992), ("DMA32", 2_000_000), ("Normal", pages * 4)):
+        yield f"Node 0 {zone} free:{draw.randrange(99)}kB boost:0kB min:{100 + draw.randrange(99)}kB low:948kB high:1136kB reserved_highatomic:0KB active_anon:0kB inactive_anon:2628kB active_file:0kB inactive_file:0kB unevictable:0kB writepending:0kB present:{size}kB managed:15360kB mlocked:0kB bounce:0kB free_pcp:0kB local_pcp:0kB free_cma:0kB"
+        yield "lowmem_reserve[]: 0 805 2997 2997"
+    for zone in ("DMA", "DMA32", "Normal"):
+        yield f"Node 0 {zone}: 1*4kB (M) 1*8kB (M) 1*16kB (M) 1*32kB (M) 0*64kB 1*128kB (M) 1*256kB (M) 0*512kB 2*1024kB (UM) = {draw.randrange(9999)}kB"
+    yield "Node 0 hugepages_total=0 hugepages_free=0 hugepages_surp=0 hugepages_size=2048kB"
+    yield "2313 total pagecache pages"
+    yield "Free swap  = 0kB"
+    yield "Total swap = 0kB"
+    yield f"{pages} pages RAM"
+    yield "0 pages HighMem/MovableOnly"
+    yield f"{pages // 50} pages reserved"
+
+
+def mutated_reports(draw: random.Random) -> Iterator[bytes]:
+    """Yield reports in which one byte in fifty is another, missing or double."""
+    for text in reports(draw):
+        data = bytearray(text.encode())
+        for _ in range(len(data) // 50):
+            position = draw.randrange(len(data))
+            match draw.randrange(3):
+                case 0:
+                    data[position] = draw.randrange(256)
+                case 1:
+                    del data[position]
+                case _:
+                    data.insert(position, data[position])
+        yield bytes(data)
+
+
+def random_bytes(draw: random.Random) -> Iterator[bytes]:
+    """Yield noise."""
+    while True:
+        yield draw.randbytes(1 << 16)
+
+
+def noise_after_a_report(draw: random.Random) -> Iterator[bytes]:
+    """Yield noise again and again after the first lines of a report, whose kill never comes."""
+    for text in reports(draw):
+        yield text[: len(text) // 2].encode()
+        yield draw.randbytes(1 << 20)
+
+
+def spliced(draw: random.Random) -> Iterator[str]:
+    """Yield pieces of reports in any order."""
+    lines = [line for _, text in zip(range(20), reports(draw), strict=False) for line in text.splitlines(keepends=True)]
+    while True:
+        start = draw.randrange(len(lines))
+        yield "".join(lines[start : start + draw.randrange(1, 6)])
+
+
+def prefixes(draw: random.Random) -> Iterator[str]:
+    """Yield lines of syslog that say nothing."""
+    while True:
+        bits = draw.getrandbits(40)
+        yield "".join(f"Jan  5 15:19:{(bits + at) % 60:02d} node-1 kernel: [{bits}.{at:06d}] \n" for at in range(200))
+
+
+def unfinished_report(draw: random.Random) -> Iterator[str]:
+    """Yield a report that begins, and then the kernel's lines about other things."""
+    yield from report_lines("Jan  5 15:19:00 node-1 kernel: [1.5] ", list(report(draw, 5))[:20])
+    while True:
+        bits = draw.getrandbits(40)
+        yield "".join(f"Jan  5 15:19:01 node-1 kernel: [{bits}.{at:06d}] eth0: link {at} up\n" for at in range(200))
+
+
+def report_lines(prefix: str, lines: list[str]) -> Iterator[str]:
+    """Yield lines with what carries them."""
+    yield from (f"{prefix}{line}\n" for line in lines)
+
+
+def unfinished_reports_of_hosts(draw: random.Random) -> Iterator[str]:
+    """Yield the first line of reports, of a new host each time."""
+    while True:
+        host = f"node-{draw.getrandbits(32):08x}"
+        yield f"Jan  5 15:19:00 {host} kernel: [1.5] java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=5\n"
+        yield from report_lines(f"Jan  5 15:19:00 {host} kernel: [1.5] ", ["eth0: link up"] * 20)
+
+
+def long_lines(draw: random.Random) -> Iterator[str]:
+    """Yield lines of a megabyte with the OOM killer's words in them."""
+    words = [token.format(n=17, h="deadbeef") for token in _NEAR]
+    while True:
+        line = " ".join(draw.choice(words) for _ in range(2000))
+        yield line * 10 + "\n"
+
+
+def no_newlines(draw: random.Random) -> Iterator[str]:
+    """Yield one line without end."""
+    for line in long_lines(draw):
+        yield line.rstrip("\n")
+
+
+def carriage_returns(draw: random.Random) -> Iterator[str]:
+    """Yield reports whose lines end with a bare CR."""
+    for text in reports(draw):
+        yield text.replace("\n", "\r")
+
+
+def empty_lines(draw: random.Random) -> Iterator[str]:
+    """Yield nothing but line ends, after the first line of a report."""
+    yield "x invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=5\n"
+    while True:
+        yield "\n" * (1 << draw.randrange(10, 16))
+
+
+def near_misses(draw: random.Random) -> Iterator[str]:
+    """Yield lines that hold the OOM killer's words and are not its own."""
+    while True:
+        bits = draw.getrandbits(20)
+        token = _NEAR[bits % len(_NEAR)].format(n=bits, h=f"{bits:08x}")
+        yield f"Jan  5 15:19:{bits % 60:02d} node-1 {token}\n"
+
+
+def json_lines(draw: random.Random) -> Iterator[str]:
+    """Yield lines of journald as JSON, about other things."""
+    while True:
+        bits = draw.getrandbits(60)
+        yield json.dumps({
+            "__CURSOR": f"s={bits:x};i={bits % 999:x}", "__REALTIME_TIMESTAMP": str(10**15 + bits % 10**14), "_HOSTNAME": "node-1",
+            "_BOOT_ID": f"{bits:032x}", "SYSLOG_IDENTIFIER": "kernel", "PRIORITY": "6", "_TRANSPORT": "kernel",
+            "MESSAGE": f"eth0: renamed from veth{bits:x}",
+        }) + "\n"  # fmt: skip
+
+
+def json_near_misses(draw: random.Random) -> Iterator[str]:
+    """Yield JSON lines that hold the OOM killer's words in fields of any kind."""
+    while True:
+        bits = draw.getrandbits(20)
+        token = _NEAR[bits % len(_NEAR)].format(n=bits, h=f"{bits:08x}")
+        yield (
+            json.dumps(
+                {"timestamp": bits, "host": f"n{bits % 99}", "labels": {"a": [1, 2, {"b": token}]}, "message": token}
+            )
+            + "\n"
+        )
+
+
+def kubelet_lines(draw: random.Random) -> Iterator[str]:
+    """Yield a kubelet's log at a high verbosity: every eviction check says what it saw."""
+    while True:
+        bits = draw.getrandbits(40)
+        head = f"I0105 15:19:{bits % 60:02d}.{bits % 10**6:06d}    3041"
+        yield f'{head} eviction_manager.go:333] "Eviction manager: synchronize housekeeping"\n'
+        yield f'{head} helpers.go:921] "Eviction manager:" log="observations" signal="memory.available" resourceName="memory" available="{bits % 9999}Mi" capacity="16Gi" time="2026-01-05"\n'
+        yield f'{head} kubelet.go:2407] "SyncLoop (PLEG): event for pod" pod="shop/web-{bits:x}" event={{"Type":"ContainerStarted"}}\n'
+        yield f'{head} eviction_manager.go:412] "Eviction manager: no resources are starved" pod="shop/web-{bits:x}"\n'
+        yield f'{head} event.go:307] "Event occurred" object="shop/web-{bits % 999}" kind="Pod" type="Warning" reason="Evicted" message="The node was low on resource: memory. "\n'
+
+
+def export_entries(draw: random.Random) -> Iterator[str]:
+    """Yield journald's export format, whose entries hold the OOM killer's words now and then."""
+    while True:
+        bits = draw.getrandbits(40)
+        message = "oom-kill of a sort" if bits % 5 == 0 else f"eth0: renamed from veth{bits:x}"
+        yield f"__CURSOR=s={bits:x}\n__REALTIME_TIMESTAMP={10**15 + bits}\n_HOSTNAME=node-1\nMESSAGE={message}\n\n"
+
+
+def brackets(draw: random.Random) -> Iterator[str]:
+    """Yield what prefixes are made of, without end: quotes, brackets, levels, blanks."""
+    parts = ("> ", "[", "]", "<6>", "kernel:", " ", "[  1.5] ", "2026-01-05T15:19:00Z ", "oom-kill", "(", "Killed process 1 (")  # fmt: skip
+    while True:
+        yield "".join(draw.choice(parts) for _ in range(200)) + "\n"
+
+
+def wrapped_reports(draw: random.Random) -> Iterator[str]:
+    """Yield reports as mail programs leave them: quoted, and broken at 72 columns."""
+    number = 0
+    while True:
+        number += 1
+        for line in report(draw, number):
+            whole = f"[{number:5d}.123456] {line}"
+            yield "".join(f"> {whole[start : start + 72]}\n" for start in range(0, len(whole), 72))
+
+
+Kind = Callable[[random.Random], Iterator[str]] | Callable[[random.Random], Iterator[bytes]]
+OOMS: dict[str, Kind] = {
+    "OOM reports": reports,
+    "mutated OOM reports": mutated_reports,
+    "quoted and wrapped OOM reports": wrapped_reports,
+    "OOM reports that end lines with CR": carriage_returns,
+    "pieces of OOM reports": spliced,
+}
+"""Mostly OOM reports, whole or not: counted in reports a second."""
+OTHERS: dict[str, Kind] = {
+    "random bytes": random_bytes,
+    "random bytes after half a report": noise_after_a_report,
+    "only prefixes": prefixes,
+    "a report that never ends": unfinished_report,
+    "unended reports of many hosts": unfinished_reports_of_hosts,
+    "lines of a megabyte": long_lines,
+    "no newline": no_newlines,
+    "empty lines": empty_lines,
+    "the OOM killer's words": near_misses,
+    "JSON lines": json_lines,
+    "the OOM killer's words in JSON lines": json_near_misses,
+    "a verbose kubelet": kubelet_lines,
+    "journald's export format": export_entries,
+    "quotes and brackets": brackets,
+}
+
+
+def generate(kind: Kind, size: int, seed: int = 7) -> Iterator[bytes]:
+    """Yield about so many bytes of a kind."""
+    written = 0
+    for part in kind(random.Random(seed)):
+        data = part.encode() if isinstance(part, str) else part
+        yield data
+        written += len(data)
+        if written >= size:
+            return

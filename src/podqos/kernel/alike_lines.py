@@ -1,0 +1,50 @@
+"""Lines that are carried like the one before: their heads differ in digits alone, as those of one log's times do.
+
+Most lines of a report are rows of its table, frames of its stack or figures of its cgroup. Once a line shows how they
+are carried, those that follow it are read as a block, and whether a line begins like it is one comparison.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+_MOST_HEAD = 256
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_END = rb"\r?+\n"
+
+
+class AlikeLines:
+    """How a line was carried."""
+
+    def __init__(self, head: bytes, host: bytes) -> None:
+        # The digits of a host tell hosts apart.
+        parts = head.split(host) if host else [head]
+        self._parts, self._host = tuple(part.translate(_ZEROS) for part in parts), host
+        self.has_head = bool(head)
+        self.names_kernel = b"kernel" in head
+
+    def begins(self, chunk: bytes, position: int) -> bool:
+        """Whether the line at a position is carried alike, and holds text of its own."""
+        return _pattern(self._parts, self._host, rb"(?=[!-~ ])").match(chunk, position) is not None
+
+    def matches(self, chunk: bytes, position: int, text: bytes) -> Iterator[re.Match[bytes]]:
+        """Yield the lines from a position on that are carried alike, as long as their whole text matches a pattern."""
+        match = _pattern(self._parts, self._host, text + _END).match
+        while (line := match(chunk, position)) is not None:
+            yield line
+            position = line.end()
+
+
+def alike_lines(line: str, text: str, host: str) -> AlikeLines | None:
+    """Return how a line is carried that was found to hold a text; None where that is not simply what precedes it."""
+    if not line.endswith(text) or not line.isascii() or len(line) - len(text) > _MOST_HEAD:
+        return None
+    return AlikeLines(line[: len(line) - len(text)].encode(), host.encode())
+
+
+@lru_cache(maxsize=128)
+def _pattern(parts: tuple[bytes, ...], host: bytes, text: bytes) -> re.Pattern[bytes]:
+    head = re.escape(host).join(b"[0-9]".join(map(re.escape, part.split(b"0"))) for part in parts)
+    return re.compile(head + text)

@@ -1,0 +1,44 @@
+"""What lines hold that tell of an OOM, from the first line of its report to its kill: others are passed over.
+
+``oom_report`` says what such lines mean. A line that it reads and that has none of these marks is missed where lines of
+others surround it; only the figures of a cgroup, one per line, have none.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARKS = (
+    *(b"oom-kill", b"Killed process", b"ill process", b"ut of memory", b"ut of Memory", b"oom_reaper", b"oom.group"),
+    *(b" tgid", b"kB, limit ", b"Mem-", b"omm: ", b"Task in ", b"as a result of limit", b"stats for /", b"+0x"),
+    *(b"mems_allowed=", b"Total swap", b"lowmem_reserve", b" pages R", b" pages r", b"free:", b"active_anon:"),
+    *(b"active_file:", b"evictable:", b"slab_reclaimable:", b"mapped:", b"kernel_stack:", b"deadlocked on memory"),
+    *(b"messages", b" lost", b"...", b"vmalloc", b"how Memory", b"page allocation ", b"hugepages_"),
+)
+_PATTERNS = (
+    re.compile(rb"\] {1,16}+[0-9]{1,10}+ {1,16}+[0-9]{1,10}+ {1,16}+[0-9]"),  # rows of the table, after their pid
+    re.compile(rb"\*[0-9]{1,3}kB"),  # free blocks
+)
+_NEAR = 512
+_LONGEST = 64
+"""More than a mark or what a pattern has to see of one."""
+
+
+def next_telling_line(chunk: bytes, position: int, limit: int) -> int:
+    """Return where the next line begins that may tell of an OOM, from a line's beginning on, or the limit.
+
+    What is near is found without a look at what is far: windows grow.
+    """
+    begin, width = position, _NEAR
+    while begin < limit:
+        end = first = min(limit, begin + width)
+        for mark in _MARKS:
+            place = chunk.find(mark, begin, min(limit, first + len(mark) - 1))
+            first = place if 0 <= place < first else first
+        for pattern in _PATTERNS:
+            if (row := pattern.search(chunk, begin, min(limit, first + _LONGEST))) is not None and row.start() < first:
+                first = row.start()
+        if first < end:
+            return chunk.rfind(b"\n", position, first) + 1 or position
+        begin, width = end, width * 2
+    return limit
