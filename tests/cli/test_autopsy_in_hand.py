@@ -94,6 +94,17 @@ DEPLOYMENT = {
         },
     },
 }
+DOCKER = {
+    "Id": "ab" * 32,
+    "Name": "/web",
+    "State": {"Status": "exited", "OOMKilled": True, "ExitCode": 137, "FinishedAt": "2026-11-16T10:29:00.1Z"},
+    "HostConfig": {"Memory": 512 << 20},
+    "RestartCount": 0,
+}
+OOMD = (
+    "Nov 16 10:29:00 node-1 systemd-oomd[512]: Killed /system.slice/build.service due to memory pressure for "
+    "/system.slice being 71.22% > 60.00% for > 20s with reclaim activity\n"
+)
 OTHER = pod("api-0", "u-api", {"phase": "Running"}, request="2Gi", limit="2Gi", priority=1000)
 CGROUP = syslog(cgroup(ROWS, 7, "python3"))
 
@@ -172,6 +183,17 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         ["kubectl debug node/worker-3 ", "kubectl get pods,nodes,events -A"],
     ),
     "the kubelet's log": ([KUBELET], "it ranks first in the node's own log", []),
+    "`docker inspect` or `crictl inspect`": (
+        [json.dumps([DOCKER])],
+        "Container web was OOM-killed, at its memory limit of 512Mi",
+        ["journalctl -k --since '2026-11-16 10:24:00 UTC'"],
+    ),
+    "lines of systemd-oomd, earlyoom or another userspace killer": ([OOMD], "Not the kernel: systemd-oomd killed", []),
+    "an `OutOfMemoryError` or another program's own error": (
+        ['Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n'],
+        "Not the kernel: the JVM, because its heap is full.",
+        [],
+    ),
     "pods and nodes on which nothing died": (
         [objects(NODE | {"status": {}}, OTHER, pod("api-1", "u-api-1", {"phase": "Running"}))],
         "No OOM kills and no evictions found.",

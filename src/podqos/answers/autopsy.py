@@ -116,6 +116,10 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
             read=replace(
                 read,
                 oom_reports=examined,
+                containers=sum(ended.is_from_runtime for ended in found.terminations),
+                program_messages=len(found.userspace_kills)
+                + found.userspace_kills_left_out
+                + sum(failure.times for failure in found.program_failures),
                 workloads=0 if objects is None else sum(each.workload.kind != "Pod" for each in objects.workloads),
                 node=valid_name(read.node or (hosts.pop() if len(hosts) == 1 else "")),
             ),

@@ -141,7 +141,10 @@ def _other_data(read: WhatWasRead) -> str:
 
 def _one_container(ended: ContainerTermination) -> str:
     """Return how the only container ended."""
-    return _oom_killed(ended) if ended.cause is TerminationCause.KERNEL_UNREPORTED else f"{ended_words(ended)}."
+    if ended.cause is TerminationCause.KERNEL_UNREPORTED:
+        return _oom_killed(ended)
+    words = f"{ended_words(ended)}."
+    return words if ended.pod else _capital(words)
 
 
 def _oom_killed(ended: ContainerTermination) -> str:

@@ -87,9 +87,11 @@ def _parts(read: WhatWasRead) -> Iterator[str]:
         (read.workloads, "workload"),
         (read.nodes, "node"),
         (read.events, "event"),
+        (read.containers, "container"),
+        (read.program_messages, "message"),
     ):
         if number:
-            yield counted(number, noun)
+            yield counted(number, noun) + (" of other programs" if noun == "message" else "")
     if read.journal_entries:
         entries = "entry" if read.journal_entries == 1 else "entries"
         yield f"{read.journal_entries:,} {entries} of a podqos journal"

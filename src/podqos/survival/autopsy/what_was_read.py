@@ -23,6 +23,10 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Deployments and the like, which have no status of containers."""
     nodes: int = 0
     events: int = 0
+    containers: int = 0
+    """As container runtimes show them, such as ``docker inspect``."""
+    program_messages: int = 0
+    """Of other killers than the kernel, and of programs that ran out of memory of their own."""
     is_binary: bool = False
     """Nothing in it is text."""
     logs: tuple[str, ...] = ()
@@ -70,6 +74,8 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
                 self.workloads,
                 self.nodes,
                 self.events,
+                self.containers,
+                self.program_messages,
                 self.cluster,
             )
         )
