@@ -163,9 +163,10 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
     rest = b""
     is_skipping = False
     end = b"\n"
-    for part in _with_line_feeds(stream):
+    for read in _with_line_feeds(stream):
+        part = read
         if is_skipping:
-            _, found, part = part.partition(b"\n")
+            _, found, part = read.partition(b"\n")
             is_skipping = not found
         if not rest and part.startswith(_ENTRY):
             end = _ENTRY_END
@@ -192,11 +193,13 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
 def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
-    while part := stream.read(_CHUNK_BYTES):
-        if b"\r" in part or held:
-            part = held + part
+    while read := stream.read(_CHUNK_BYTES):
+        if held or b"\r" in read:
+            part = held + read
             held = b"\r" if part.endswith(b"\r") else b""
             part = part.removesuffix(b"\r").replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        yield part
+            yield part
+        else:
+            yield read
     if held:
         yield b"\n"
