@@ -6,7 +6,7 @@ says of the victim alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from heapq import nlargest
 
@@ -82,8 +82,13 @@ def memory_tree(
         return ()
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
-    largest = nlargest(most_shown, tasks, key=lambda task: (task.pid in victims, _resident(task, size)))
-    largest.sort(key=lambda task: -_resident(task, size))
+    sizes = {task.pid: _resident(task, size) for task in tasks}
+    largest = nlargest(most_shown, tasks, key=lambda task: sizes[task.pid])
+    missing = [task for task in tasks if task.pid in victims and task not in largest] if victims else []
+    if missing:  # a victim is shown, however small
+        kept = [task for task in largest if task.pid in victims] + missing
+        kept += [task for task in largest if task.pid not in victims]
+        largest = sorted(kept[:most_shown], key=lambda task: -sizes[task.pid])
     rest = [_others(tasks, largest, size, depth)] if len(tasks) > len(largest) else []
     cgroups = [*_each_below(node, depth, most_shown)]
     way = next((place + 1 for place, (path, _) in enumerate(cgroups) if path == node.report.task_cgroup), 0)
@@ -251,17 +256,20 @@ def _lone(victim: Victim, depth: int) -> MemoryBar:
 
 def _others(tasks: Collection[Task], shown: Sequence[Task], page_bytes: int, depth: int) -> MemoryBar:
     """Return those that are not shown, together."""
-
-    def rest(amount: Callable[[Task], int]) -> int:
-        return min(MOST_BYTES, sum(map(amount, tasks)) - sum(map(amount, shown)))
-
+    pids = {task.pid for task in shown}
+    resident = swapped = tables = 0
+    for task in tasks:
+        if task.pid not in pids:
+            resident += task.rss_pages
+            swapped += task.swap_pages or 0
+            tables += _tables(task, page_bytes)
     return MemoryBar(
         kind=BarKind.OTHERS,
         depth=depth,
         name="",
         tasks=len(tasks) - len(shown),
-        used_bytes=rest(lambda task: _resident(task, page_bytes)),
-        rss_bytes=rest(lambda task: task.rss_pages * page_bytes),
-        kernel_bytes=rest(lambda task: _tables(task, page_bytes)),
-        swap_bytes=rest(lambda task: (task.swap_pages or 0) * page_bytes),
+        used_bytes=min(MOST_BYTES, (resident + swapped) * page_bytes + tables),
+        rss_bytes=min(MOST_BYTES, resident * page_bytes),
+        kernel_bytes=min(MOST_BYTES, tables),
+        swap_bytes=min(MOST_BYTES, swapped * page_bytes),
     )
