@@ -33,6 +33,8 @@ _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follo
 _MOST_ZONES = 512
 _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
+_MOST_BELOW = 64
+_OF_EACH = {"cache", "rss", "shmem", "swap", "inactive_file", "active_file"}
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
@@ -219,6 +221,8 @@ class OOMReport(Struct):
     """What the cgroup that ran out holds, with those below it: bytes, by the names of its version's memory.stat."""
     statistics_of: str | None = None
     """That cgroup, as its statistics call it."""
+    statistics_below: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The same of each cgroup, it and those below it alone: kernels before 5.3 say that."""
     smallest_block_kb: int | None = None
     circumstances: Circumstances = field(default_factory=Circumstances)
     columns: tuple[str, ...] | None = None
@@ -568,6 +572,7 @@ def _mix(report: OOMReport) -> None:
     report.counters.clear()
     report.oom_cgroup = report.task_cgroup = None
     report.trigger_pid = report.statistics = report.statistics_of = None
+    report.statistics_below.clear()
     report.circumstances = Circumstances()
 
 
@@ -797,10 +802,15 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     if found := _STATISTICS.match(text):
         sums = report.statistics = report.statistics or {}
         report.statistics_of = report.statistics_of or found[1]
+        own: dict[str, int] = {}
         for name, kilobytes in _OLD_STATISTIC.findall(text, found.end())[:_MOST_STATISTICS]:
+            if name in _OF_EACH:
+                own[name] = int(kilobytes) * 1024
             if name not in sums and len(sums) >= _MOST_STATISTICS:
                 break
             sums[name] = min(_MOST_KB * 1024, sums.get(name, 0) + int(kilobytes) * 1024)
+        if own and len(report.statistics_below) < _MOST_BELOW:
+            report.statistics_below[found[1]] = own
         return True
     if report.statistics is None or report.columns is not None or not (found := _STATISTIC.fullmatch(text)):
         return False
