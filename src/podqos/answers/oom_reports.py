@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
+from podqos.kernel.alike_lines import alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
 _CHUNK_BYTES = 1 << 18
@@ -87,6 +89,20 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
             line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
             position, beside = end + 1, beside - 1
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
+            if beside > _MOST_BESIDE or not unwrapper.is_plain:
+                continue
+            message = reader.last
+            alike = None if message is None else alike_lines(line, message.text, message.host)
+            if alike is None:
+                continue
+            position = reader.read_block(chunk, position, alike)
+            if alike.has_head and not reader.expects_figures and alike.begins(chunk, position):
+                mark = marks.line_from(position, looks_back=False)
+                start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
+                lines = chunk.count(b"\n", position, start)
+                if lines:
+                    position, beside = start, beside - lines
+                    reader.skip(lines)
     yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
     yield from reader.end()
 
