@@ -56,7 +56,7 @@ def test_a_death_opens_with_the_keyboard(visit):
     visit.page.keyboard.press("Enter")
     assert other.locator("button").get_attribute("aria-expanded") == "true"
     assert other.locator(".verdict").inner_text() == "Follows from the rule: it has the highest badness"
-    rows = other.locator("tbody tr")
+    rows = other.locator(".ranking tbody tr")
     assert rows.count() == 10
     assert rows.first.locator("th").inner_text() == "worker 7 killed"
     assert other.locator(".details > div > p.quiet").inner_text() == "43 more tasks not shown."
@@ -71,10 +71,39 @@ def test_bars_are_as_long_as_what_they_show(visit):
     assert bars.count() == 2  # none for what is never chosen
     # web uses more and has a lower score: what the adjustment takes off is shown, and does not count.
     used = [bar.locator(".used").bounding_box()["width"] for bar in bars.all()]
-    assert web.locator("tbody th").all_inner_texts() == ["side", "web killed", "sandbox"]
+    assert web.locator(".ranking tbody th").all_inner_texts() == ["side", "web killed", "sandbox"]
     assert used[0] > used[1]
     assert bars.nth(1).locator(".off").bounding_box()["width"] > used[1]
     assert "subtracts" in bars.nth(1).get_attribute("aria-label")
+
+
+def test_the_picture_of_the_memory_is_to_scale_and_has_a_table(visit):
+    web = visit.page.locator(".kill").nth(2)
+    web.locator("button").first.click()
+    rows = web.locator(".tree li")
+    names = [name.removesuffix(" killed") for name in rows.locator(".key").all_inner_texts()]
+    pod = "pod 11111111-2222-3333-4444-555555555555"
+    assert names == [pod, "container abababababab", "web (pid 7)", "side (pid 8)", "sandbox (pid 9)"]
+    assert rows.nth(0).locator(".held").count() == 0  # nothing is known of the pod as a whole
+    container = rows.nth(1).locator(".held").bounding_box()
+    limit, peak = (rows.nth(1).locator(mark).bounding_box()["x"] for mark in (".limit", ".peak"))
+    # An earlier report of the log has seen 4Gi in the same cgroup.
+    assert limit == pytest.approx(container["x"] + container["width"] / 4, abs=2)
+    assert peak == pytest.approx(container["x"] + container["width"], abs=2)
+    web_width, side_width = (
+        sum(part.bounding_box()["width"] for part in rows.nth(row).locator("i").all()) for row in (2, 3)
+    )
+    assert web_width / side_width == pytest.approx(200_100 / 150_009, rel=0.02)
+    assert web_width / container["width"] == pytest.approx(200_100 / 262_144 / 4, rel=0.02)
+    assert "limit 1Gi, peak 4Gi" in rows.nth(1).locator(".held").get_attribute("aria-label")
+    web.get_by_text("Memory as a table").click()
+    cells = web.locator(".as-table tbody tr").nth(3).locator("th, td").all_inner_texts()
+    assert cells[0] == "side (pid 8)"
+    assert "586.0Mi" in cells
+
+
+def test_a_saved_page_says_how_to_explain_another_log(visit):
+    assert "podqos ui and paste it there" in visit.page.locator("section:has(#another)").inner_text()
 
 
 def test_names_are_text(visit):

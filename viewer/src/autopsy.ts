@@ -2,13 +2,20 @@
 
 import { h } from "./dom";
 import { about, bytes, count, plural } from "./format";
-import { card, header, table, tile, type Column } from "./frame";
+import { card, copyable, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
+import { memoryTree } from "./memoryTree";
 import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow } from "./schema";
 
 const MOST = 200;
 
-export function showAutopsy(page: AutopsyPage): HTMLElement[] {
+/** What the app adds to the page: buttons next to the title, and cards at the end. */
+interface Around {
+  tools?: readonly HTMLElement[];
+  cards?: readonly HTMLElement[];
+}
+
+export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement[] {
   // The last is what brought the reader here.
   const shown = page.deaths.map((death, index) => ({ death, index })).slice(-MOST).toReversed();
   const more = page.deaths.length - shown.length;
@@ -16,14 +23,40 @@ export function showAutopsy(page: AutopsyPage): HTMLElement[] {
   const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "earlier death")}: use -o json to see all.`)] : [];
   const listed = (id: string, title: string, words: readonly string[]) => (words.length > 0 ? [card(id, title, "wide", lines(words))] : []);
   const parts = [
+    ...readAndNext(page),
     ...(page.groups.length < page.deaths.length ? [card("groups", "Victims by frequency", "wide", groups(page.groups))] : []),
     ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Killed containers, from pod status", page.containers),
+    ...listed("failures", "Programs that ran out of their own memory", (page as Further).failures ?? []),
     ...listed("signs", "Node events", page.signs),
     ...listed("assumed", "Assumed", page.assumptions),
+    ...(around.cards ?? []),
     h("footer", { class: "quiet" }, "Every decision is replayed from the figures in the report. Keys: Tab and Enter open an entry, t toggles dark mode."),
   ];
-  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page) }), h("main", {}, ...parts)];
+  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page), tools: around.tools ?? [] }), h("main", {}, ...parts)];
+}
+
+interface Step {
+  command: string;
+  why: string;
+  warning: string;
+}
+
+/** What newer answers have in addition. */
+interface Further {
+  read?: string;
+  nextSteps?: readonly Step[];
+  failures?: readonly string[];
+}
+
+/** How much was read, and what to run next where the answer is incomplete. */
+export function readAndNext(page: AutopsyPage): HTMLElement[] {
+  const { read = "", nextSteps = [] } = page as Further;
+  const step = ({ command, why, warning }: Step) => h("li", {}, h("p", {}, why, warning ? h("span", { class: "alarm" }, ` ${warning}`) : null), copyable(command));
+  return [
+    ...(read ? [h("p", { class: "quiet wide" }, read)] : []),
+    ...(nextSteps.length > 0 ? [card("next-steps", "Next steps", "wide", h("ol", { class: "steps" }, ...nextSteps.map(step)))] : []),
+  ];
 }
 
 function lines(words: readonly string[]): HTMLElement {
@@ -114,7 +147,7 @@ function details(death: AutopsyDeath): HTMLElement[] {
     h("p", { class: `verdict ${String(death.followsRule)}` }, death.verdict.charAt(0).toUpperCase(), death.verdict.slice(1)),
     h("dl", { class: "told" }, ...told),
     ...(death.savedBy.length > 0 ? [h("h3", {}, "What would have saved it"), h("ul", { class: "savings" }, ...death.savedBy.map((each) => h("li", { class: "saves" }, each)))] : []),
-    ...memory(death),
+    ...(death.tree.length > 0 ? memoryTree(death.tree) : memory(death)),
     ...(death.ranking.length > 0 ? [h("h3", {}, "Ranking, first victim on top"), ...(death.rule ? [h("p", { class: "quiet" }, death.rule)] : []), ranking(death)] : []),
   ];
 }
@@ -149,7 +182,7 @@ function ranking(death: AutopsyDeath): HTMLElement {
     { name: death.ranking.some((row) => row.added !== 0) ? "Used and adjustment" : "Used", cell: (row) => bar(row, reach) },
   ];
   const rest = death.candidates - death.ranking.length;
-  return h("div", {}, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, `more ${death.unit}`)} not shown.`)] : []));
+  return h("div", { class: "ranking" }, table(columns, death.ranking, (row) => (row.mark ? "hit" : "")), ...(rest > 0 ? [h("p", { class: "quiet" }, `${plural(rest, `more ${death.unit}`)} not shown.`)] : []));
 }
 
 function bar(row: RankedRow, reach: number): HTMLElement | string {

@@ -38,6 +38,23 @@ export function card(id: string, title: string, kind: string, ...content: HTMLEl
   return h("section", { class: `card ${kind}`, "aria-labelledby": id }, h("h2", { id }, title), ...content);
 }
 
+/** A command with a button that copies it; where there is no clipboard, such as in a file, it is selected. */
+export function copyable(text: string): HTMLElement {
+  const block = h("pre", { tabindex: 0 }, text);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      getSelection()?.selectAllChildren(block);
+      button.textContent = "Selected";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2000);
+  };
+  const button = h("button", { type: "button", class: "tool", click: copy, "aria-label": `Copy ${text}` }, "Copy");
+  return h("div", { class: "copyable" }, block, button);
+}
+
 /** The content of an empty table cell. */
 export const NONE = "–";
 

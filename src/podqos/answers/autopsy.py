@@ -126,15 +126,28 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     """Yield a value for each death, and for what else is known."""
     bare = replace(
-        found, kills=(), kills_left_out=0, evictions=(), evictions_left_out=0, terminations=(), node_events=()
+        found,
+        kills=(),
+        kills_left_out=0,
+        evictions=(),
+        evictions_left_out=0,
+        terminations=(),
+        exits=(),
+        node_events=(),
+        userspace_kills=(),
+        userspace_kills_left_out=0,
+        program_failures=(),
     )
     yield from (replace(bare, kills=(kill,)) for kill in found.kills)
     yield from (replace(bare, evictions=(eviction,)) for eviction in found.evictions)
     yield from (
-        replace(bare, terminations=(replace(termination, kill=None, eviction=None),))
+        replace(bare, terminations=(replace(termination, kill=None, eviction=None, userspace_kill=None),))
         for termination in found.terminations
     )
     yield from (replace(bare, node_events=(replace(node_event, kill=None),)) for node_event in found.node_events)
+    yield from (replace(bare, exits=(ended,)) for ended in found.exits)
+    yield from (replace(bare, userspace_kills=(kill,)) for kill in found.userspace_kills)
+    yield from (replace(bare, program_failures=(failure,)) for failure in found.program_failures)
 
 
 def is_about(pod: str, namespace: str, name: str) -> bool:
@@ -154,15 +167,20 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     numbers = {number: place for place, number in enumerate(kept)}
     evicted = [number for number, eviction in enumerate(found.evictions) if is_meant(eviction.pod)]
     places = {number: place for place, number in enumerate(evicted)}
+    programs = [number for number, kill in enumerate(found.userspace_kills) if is_meant(kill.pod)]
+    new_places = {number: place for place, number in enumerate(programs)}
     return replace(
         found,
         kills=tuple(found.kills[number] for number in kept),
         evictions=tuple(found.evictions[number] for number in evicted),
+        exits=tuple(ended for ended in found.exits if is_meant(ended.pod)),
+        userspace_kills=tuple(found.userspace_kills[number] for number in programs),
         terminations=tuple(
             replace(
                 termination,
                 kill=numbers.get(_number(termination.kill)),
                 eviction=places.get(_number(termination.eviction)),
+                userspace_kill=new_places.get(_number(termination.userspace_kill)),
             )
             for termination in found.terminations
             if is_meant(termination.pod)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
+from podqos.answers.log_marks import Mark
+from podqos.answers.other_killers import MARKS as MARKS_OF_OTHERS
+from podqos.answers.other_killers import OtherKillers, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -39,7 +42,7 @@ from podqos.survival.autopsy.eviction_traces import (
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
-from podqos.survival.autopsy.terminations import Evidence, containers_by_id, exits, terminations
+from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, containers_by_id, exits, terminations
 
 _POD = "Pod"
 _MOST_TRACES = 100_000
@@ -74,8 +77,10 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[bytes, ...] = MARKS
+        self.marks: tuple[Mark, ...] = (*MARKS, *MARKS_OF_OTHERS)
         """What a fast reader of the log at hand looks for."""
+        self._words: tuple[str, ...] = ()
+        self._others = OtherKillers()
         self._log = KubeletLog()
         self._traces: list[EvictionTrace] = []
         self._signs: list[NodeSign] = []
@@ -89,11 +94,29 @@ class KubeletSide:
         self._log = KubeletLog()
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
-        self.marks = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        return _MOST_ROWS if first.startswith(b"{") and any(field in first for field in _EVENTS) else 0
+        own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
+        self.marks = (*own, *MARKS_OF_OTHERS)
+        self._words = tuple(mark.decode() for mark in own)
+        is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
+        return _MOST_ROWS if is_whole else 0
+
+    @property
+    def lines_after(self) -> int:
+        """How many lines after the last one matter as well."""
+        return self._others.lines_after
+
+    def take_line(self, line: str) -> None:
+        """Take a line as it was found."""
+        self._others.feed_line(line)
+
+    def take(self, message: Message, *, is_every: bool) -> None:
+        """Take a line of a log; ``is_every``: of one whose lines all matter."""
+        self._add(self._others.feed(message))
+        if is_every or message.fields or any(word in message.text for word in self._words):
+            self.feed(message)
 
     def feed(self, message: Message) -> None:
-        """Take a line of a log."""
+        """Take a line of a log that tells of the kubelet's decisions."""
         fields = message.fields
         if "time_us" in fields:
             self._add_entry(fields)
@@ -160,16 +183,32 @@ class KubeletSide:
             self._add(condition_signs(node))
         kills = (*(_of_pasted(kill, paste.pods) for kill in found.kills), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
-        evidence = Evidence(kills, evictions, self._events)
+        by_programs = self._others.kills(pods, kills)
+        evidence = Evidence(kills, evictions, self._events, by_programs)
         return replace(
             found,
             kills=kills,
             evictions=tuple(evictions),
             evictions_left_out=self._left_out,
-            terminations=tuple(terminations(pods, evidence)),
-            exits=tuple(exits(pods, evidence)),
+            terminations=tuple(self._ended(pods, evidence, kills)),
+            exits=(*exits(pods, evidence), *self._others.exits(kills)),
             node_events=tuple(self._told_signs(kills)),
+            userspace_kills=by_programs,
+            userspace_kills_left_out=self._others.kills_left_out,
+            program_failures=self._others.failures,
         )
+
+    def _ended(
+        self, pods: list[FatedPod], evidence: Evidence, kills: Sequence[OOMAutopsy]
+    ) -> Iterator[ContainerTermination]:
+        """Yield containers that were killed: by the status of their pods, others by what the runtime shows."""
+        seen = set()
+        for ended in terminations(pods, evidence):
+            seen.add(ended.container_id)
+            yield ended
+        for ended in self._others.terminations(kills):
+            if not ended.container_id or ended.container_id not in seen:
+                yield ended
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         gone: dict[str, set[str]] = {}
@@ -191,10 +230,11 @@ class KubeletSide:
             before.add(found[-1].uid)
         return found
 
-    def _told_signs(self, kills: Iterable[OOMAutopsy]) -> list[NodeSign]:
+    def _told_signs(self, kills: Sequence[OOMAutopsy]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
         signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
+        signs = dict.fromkeys(without_repeats(signs, kills))
         return [
             replace(sign, kill=by_victim[sign.pid, sign.process])
             if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim

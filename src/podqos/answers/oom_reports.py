@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
+from podqos.answers.log_marks import Mark, Needle, next_mark
 from podqos.kernel.alike_lines import alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
@@ -20,10 +22,16 @@ _LINE_BYTES = 1 << 16
 _LINES_BESIDE = 40
 
 
-_LINES_BEFORE = 40
+_LINES_OF_OTHERS = 2
 
 
-_BEFORE_BYTES = 1 << 14
+_LINES_BEFORE = 400
+
+
+_EVERY = 1 << 40
+
+
+_BEFORE_BYTES = 1 << 16
 
 
 _MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
@@ -31,6 +39,14 @@ _MOST_BESIDE = MOST_WAITING + _LINES_BEFORE
 
 _FOLLOWING_BYTES = 1 << 18
 """After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
+
+
+_BEGINNINGS = (*BEGINNINGS, b"anon-rss:")
+"""The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
+"""In journald's JSON, a message that is not text: nothing in it can be looked for."""
 
 
 _ENTRY = b"__CURSOR="  # begins an entry of journald's export format
@@ -47,14 +63,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
-    words: list[str] = []
     following = 0
 
     def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
         for message in messages:
-            is_meant = is_every or bool(message.fields) or any(word in message.text for word in words)
-            if side is not None and is_meant:
-                side.feed(message)
+            if side is not None:
+                side.take(message, is_every=is_every)
             yield from reader.feed(message)
 
     for number, chunk in enumerate(_chunks(stream)):
@@ -63,9 +77,10 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         if beside is None:
             unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
-            words = [] if side is None else [mark.decode() for mark in side.marks]
+            if _BYTES.search(chunk):
+                beside = max(beside, _EVERY)
         marks = _Marks(chunk)
-        marks.look_for(BEGINNINGS)
+        marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
             marks.look_for(FOLLOWING)
@@ -74,13 +89,18 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         while position < len(chunk):
             if reader.is_settled and beside <= 0 and not is_first:
                 yield from read(unwrapper.flush(), is_every=False)
-            if reader.is_settled and beside <= 0 and not is_first:
+            if reader.is_settled and beside <= 0 and not (is_first or unwrapper.holds_report):
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if mark is None:
+                    unwrapper.skip()
                     break
                 # A line may be broken into several, and one is held back until the next has come.
+                if mark[0] > position:
+                    unwrapper.skip()
                 position, is_kernels, lines = mark
-                beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines if is_kernels else 1
+                beside = _LINES_OF_OTHERS
+                if is_kernels:
+                    beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                 if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
@@ -88,7 +108,10 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
             end = len(chunk) if end < 0 else end
             line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
             position, beside = end + 1, beside - 1
+            if side is not None:
+                side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
+            beside = max(beside, 0 if side is None else side.lines_after)
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
             message = reader.last
@@ -96,12 +119,14 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
             if alike is None:
                 continue
             position = reader.read_block(chunk, position, alike)
-            if alike.has_head and not reader.expects_figures and alike.begins(chunk, position):
+            is_near = is_first or reader.expects_figures or (side is not None and side.lines_after > 0)
+            if alike.has_head and not is_near and alike.begins(chunk, position):
                 mark = marks.line_from(position, looks_back=False)
                 start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
                 lines = chunk.count(b"\n", position, start)
                 if lines:
                     position, beside = start, beside - lines
+                    unwrapper.skip()
                     reader.skip(lines)
     yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
     yield from reader.end()
@@ -112,13 +137,13 @@ class _Marks:
 
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
-        self._next: dict[bytes, int] = {}
+        self._next: dict[Mark, int] = {}
 
-    def look_for(self, marks: Iterable[bytes], position: int = 0) -> None:
+    def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
-                self._next[mark] = self._chunk.find(mark, position)
+                self._next[mark] = next_mark(self._chunk, mark, position)
 
     def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
@@ -127,21 +152,28 @@ class _Marks:
         """
         for mark, found in self._next.items():
             if 0 <= found < position:
-                self._next[mark] = self._chunk.find(mark, position)
-        hit, mark = min(((found, mark) for mark, found in self._next.items() if found >= 0), default=(-1, b""))
-        if hit < 0:
+                self._next[mark] = next_mark(self._chunk, mark, position)
+        hits = [(found, mark) for mark, found in self._next.items() if found >= 0]
+        if not hits:
             return None
+        hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
+        if isinstance(mark, Needle):  # some programs say their figures just before what has the mark
+            start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True, 0
-        is_kernels = mark in BEGINNINGS or mark in FOLLOWING
+        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
         if not (looks_back and is_kernels):
             return start, is_kernels, 0
         first = max(position, start - _BEFORE_BYTES)
         before = self._chunk[first:start].split(b"\n")[:-1]
         kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
+
+
+def _place(hit: tuple[int, Mark]) -> int:
+    return hit[0]
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:

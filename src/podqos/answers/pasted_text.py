@@ -9,6 +9,8 @@ from podqos.objects.kubectl_text.pasted import NOTHING, Pasted
 _PART_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 20
 """So much is looked at. Descriptions and tables come first, or the whole text is short."""
+_FIRST_BYTES = 1 << 17
+"""In so much of a text by kubectl there is a row or a field."""
 _MOST_BYTES = 1 << 23
 """Of a text by kubectl: 50,000 pods in a table."""
 
@@ -35,6 +37,9 @@ def begun(stream: LogStream) -> tuple[LogStream, Pasted]:
         return _Resumed(head, stream), NOTHING
     from podqos.objects.kubectl_text.reader import read_text
 
+    first = head[:_FIRST_BYTES]
+    if len(head) > len(first) and read_text(first.decode(errors="replace")) == NOTHING:
+        return _Resumed(head, stream), NOTHING  # a log that has one of the words
     head = _read(stream, head, _MOST_BYTES)
     return _Resumed(head, stream), read_text(head.decode(errors="replace"))
 

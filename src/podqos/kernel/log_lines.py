@@ -13,10 +13,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from podqos.kernel.carriers.cleaning import cleaned, from_quoted_printable, is_quoted_printable, pieces
+from podqos.kernel.carriers.cleaning import cleaned, from_quoted_printable, is_markup, is_quoted_printable, pieces
 from podqos.kernel.carriers.records import PrettyJSON, Record, decoded, records
 from podqos.kernel.carriers.tables import Table
-from podqos.kernel.carriers.text_lines import Line, TextLines
+from podqos.kernel.carriers.text_lines import Line, Read, TextLines
 from podqos.kernel.carriers.tokens import has_hint
 
 MOST_CHARACTERS = 8192
@@ -51,7 +51,9 @@ class Unwrapper:
         self._table: Table | None = None
         self._is_first = True
         self._is_printable = False
+        self._is_json_after_text = False
         self._soft = ""
+        self._is_markup = False
 
     @property
     def is_waiting(self) -> bool:
@@ -61,7 +63,12 @@ class Unwrapper:
     @property
     def looks_back(self) -> bool:
         """Whether lines before a mark are needed to understand it."""
-        return self._lines.looks_back or self._pretty.is_open
+        return self._lines.looks_back or self._pretty.was_open
+
+    @property
+    def holds_report(self) -> bool:
+        """Whether a value that has not ended has lines of the OOM killer's."""
+        return self._pretty.has_hint
 
     @property
     def is_plain(self) -> bool:
@@ -92,8 +99,11 @@ class Unwrapper:
 
     def flush(self) -> Iterator[Message]:
         """Yield what waits for lines that do not come soon."""
-        for read in self._lines.flush():
-            yield Message(*read[:4], read.fields or {})
+        yield from self._made(self._lines.flush())
+
+    def skip(self) -> None:
+        """Know that the next line is not the one that follows in the log; what waits has been flushed."""
+        self._pretty.drop()
 
     def end(self) -> Iterator[Message]:
         """Yield what the last line left incomplete."""
@@ -127,13 +137,16 @@ class Unwrapper:
         else:
             yield from self._of_text([line])
 
-    @staticmethod
-    def _json(line: str, opening: int) -> object:
+    def _json(self, line: str, opening: int) -> object:
         """Return the JSON that a line ends with; None if there is none, or other text holds the message."""
         text = line[opening:].rstrip(", \t")
-        if text[-1:] not in {"}", "]"} or (opening and not (text.startswith('{"') and has_hint(text))):
+        if text[-1:] not in {"}", "]"}:
+            return None
+        if opening and not (text.startswith('{"') and (self._is_json_after_text or has_hint(text))):
             return None
         value = decoded(text)
+        if opening and isinstance(value, dict):
+            self._is_json_after_text = True
         return value if isinstance(value, dict | list) else None
 
     def _of_either(self, read: Iterable[Record | str]) -> Iterator[Message]:
@@ -143,39 +156,38 @@ class Unwrapper:
                 continue
             for text in record.text.removesuffix("\n").split("\n"):
                 for piece in self._pieces(text):
-                    yield from self._messages(Line(piece, record.at, record.host, record.fields))
+                    line = Line(piece, record.at, record.host, record.fields)
+                    yield from self._made(self._lines.feed(line))
 
     def _of_text(self, lines: Iterable[str]) -> Iterator[Message]:
         for line in lines:
             for piece in self._pieces(line):
-                yield from self._messages(Line(piece))
+                yield from self._made(self._lines.feed(Line(piece)))
 
     def _pieces(self, line: str) -> list[str]:
         """Return the lines in a line as they were logged."""
-        if self._is_printable or is_quoted_printable(line[:MOST_CHARACTERS]):
+        if self._is_printable or (has_hint(line) and is_quoted_printable(line[:MOST_CHARACTERS])):
             self._is_printable = True
-            text, is_soft = from_quoted_printable(self._soft + line[:MOST_CHARACTERS] if not self._soft else line)
-            if self._soft:
-                text = self._soft + text
-            self._soft = ""
-            if is_soft and len(text) < MOST_CHARACTERS:
-                self._soft = text
+            line, is_soft = from_quoted_printable(line[:MOST_CHARACTERS])
+            line, self._soft = self._soft + line, ""
+            if is_soft and len(line) < MOST_CHARACTERS:
+                self._soft = line
                 return []
-            line = text
+        self._is_markup = self._is_markup or is_markup(line)
         if len(line) <= MOST_CHARACTERS:
             parts = pieces(line) if has_hint(line) else [line]
         else:
             parts = pieces(line[:MOST_IN_RECORD])
-        return [cleaned(part[:MOST_CHARACTERS]) for part in parts]
+        return [cleaned(part[:MOST_CHARACTERS], is_markup=self._is_markup) for part in parts]
 
-    def _messages(self, line: Line) -> Iterator[Message]:
-        for read in self._lines.feed(line):
-            fields = read.fields or {}
-            if "\n" in read.text:  # a record of /dev/kmsg can hold several lines
-                for text in read.text.split("\n"):
-                    yield Message(text, read.at, read.host, read.is_marked, fields)
-            else:
-                yield Message(read.text, read.at, read.host, read.is_marked, fields)
+    @staticmethod
+    def _made(read: Iterable[Read]) -> Iterator[Message]:
+        for text, at, host, is_marked, fields in read:
+            if "\n" in text:  # a record of /dev/kmsg can hold several lines
+                for line in text.split("\n"):
+                    yield Message(line, at, host, is_marked, fields or {})
+            elif text or is_marked:
+                yield Message(text, at, host, is_marked, fields or {})
 
     def _end_entry(self) -> Iterator[Message]:
         if self._entry is not None:

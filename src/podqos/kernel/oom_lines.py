@@ -28,7 +28,7 @@ _KILL = re.compile(
 )
 _NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
 _SCORE = re.compile(r" score (\d{1,18})")
-_AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]+(?:tot|vsz|anon-|file-|UID|oom_)")
+_AFTER_KILLED = re.compile(r"[ ,.]{0,4}$|[ ,]{1,4}(?:tot|vsz|anon-|file-|UID|oom_)")
 _PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")
 _OLD_CHOICE = ("or a child", "and children")
 
@@ -60,7 +60,7 @@ class KillLine(Struct, frozen=True, gc=False):
     """Whether only kernels before 2.6.36 write it, which compare processes by another badness."""
 
 
-def invocation(text: str, *, is_marked: bool) -> Invocation | None:
+def invocation(text: str) -> Invocation | None:
     """Read ``NAME invoked oom-killer: gfp_mask=…``, before 2.6.18 without a name."""
     line = _INVOKED.match(text) if "oom-killer" in text else None
     if line is None:
@@ -78,7 +78,7 @@ def invocation(text: str, *, is_marked: bool) -> Invocation | None:
         order=min(int(order[1]), _MOST_ORDER) if order else None,
         gfp_mask=int(mask[1], 16) if mask else None,
         has_flag_names=mask is not None and rest[mask.end() :].startswith("("),
-        is_certain=is_name and (is_marked or details is not None),
+        is_certain=is_name and details is not None,
     )
 
 
@@ -92,7 +92,7 @@ def kill_line(text: str, *, is_marked: bool) -> KillLine | None:
     score = None if is_done else _SCORE.match(rest)
     if score is None and not is_done:
         return None
-    if is_done and not is_marked and not _AFTER_KILLED.match(rest):
+    if is_done and not _AFTER_KILLED.match(rest):
         return None
     is_old = line[2] == "kill" or any(words in rest for words in _OLD_CHOICE) or _is_old_message(message)
     number = None if score is None else int(score[1])

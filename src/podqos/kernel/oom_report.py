@@ -72,6 +72,7 @@ _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
+_NAMED = re.compile(r"Killed process \d{1,10} \(.{0,20}\)$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
@@ -80,6 +81,7 @@ _REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,1
 _OTHER_DUMP = re.compile(
     r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
 )
+_OTHER_DUMPS = ("alloc", "Show Memory")
 _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
 _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
@@ -103,11 +105,16 @@ _OPENERS = (
     "oom_reaper",
     "stats for /",
     "deadlocked on memory",
+    "page allocation ",
+    "vmalloc",
+    "Show Memory",
 )
 """What may be the first line that is left of a report."""
 _OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
 _ALLOCATING = "oom_kill_allocating_task"
-_NONE_KILLABLE = "Out of memory and no killable processes"
+_NONE_KILLABLE = re.compile(r"Out of memory and no killable processes[. ]{0,4}$")
+_OF_OOMS_ALONE = ("[", "Task in ", "memory: ", "memory+swap: ", "Memory cgroup ", "Out of memory ")
+"""What is shown for nothing else."""
 _OF_MACHINE = ("Mem-Info:", "Mem-info:")
 _MEMORY_INFO_ALONE = (3, 9)
 """Since then the report of a cgroup does not show the machine's memory."""
@@ -330,6 +337,8 @@ class _HostLog:
         """The one before it, where that has no kill yet."""
         self._candidate: OOMReport | None = None
         """What may become a report: its first line is missing, and nothing yet proves an OOM."""
+        self._blank = OOMReport()
+        """For the next candidate."""
         self._between = 0
         self._is_other_dump = False
         self._reaped: dict[int, None] = {}
@@ -412,11 +421,16 @@ class _HostLog:
             return (
                 _is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not _HEADER.match(text)
             )
+        if _NAMED.search(text):
+            return message.text.lstrip(" ,").startswith(("tot", "vsz", "anon-", "UID"))
         return held.is_marked or bool(_UNNAMED.search(text))
 
     def _read(self, message: Message) -> Iterator[OOMReport]:
         text = message.text
-        if line := invocation(text, is_marked=message.is_marked):
+        report = self._report
+        if text.startswith("[") and report is not None and report.columns and not report.victims:
+            yield from self._context(message)
+        elif line := invocation(text):
             yield from self._begin(message, line)
         elif kill := kill_line(text, is_marked=message.is_marked):
             yield from self._kill(message, kill)
@@ -538,7 +552,7 @@ class _HostLog:
     def _context(self, message: Message) -> Iterator[OOMReport]:
         """Read a line that is about an OOM only among others."""
         text, report = message.text, self._report
-        if _OTHER_DUMP.search(text):
+        if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
             self._is_other_dump, self._candidate = True, None
         elif report is not None and not report.victims:
             if self._waiting is not None and _is_repeated(report, text):
@@ -551,13 +565,17 @@ class _HostLog:
 
     def _candidates(self, message: Message) -> Iterator[OOMReport]:
         """Read a line that may be of a report whose first line is missing."""
-        candidate = self._candidate or OOMReport(at=message.at, host=message.host)
-        if not _read(candidate, message.text, is_other=self._is_other_dump):
+        candidate = self._candidate or self._blank
+        is_other = self._is_other_dump and not message.text.startswith(_OF_OOMS_ALONE)
+        if is_other or not _read(candidate, message.text, is_other=self._is_other_dump):
             self._between += 1
             if self._between > _MOST_BETWEEN:
                 self._candidate = None
             return
-        self._candidate, self._between = candidate, 0
+        if self._candidate is None:
+            candidate.at, candidate.host = message.at, message.host
+            self._candidate, self._blank = candidate, OOMReport()
+        self._between = 0
         if _is_oom(candidate):
             yield from self._replace(candidate)
 
@@ -620,6 +638,7 @@ def _mix(report: OOMReport) -> None:
     report.counters.clear()
     report.oom_cgroup = report.task_cgroup = None
     report.trigger_pid = report.statistics = report.statistics_of = None
+    report.circumstances = Circumstances()
 
 
 def _fits(report: OOMReport, kill: KillLine) -> bool:
@@ -777,9 +796,9 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
             report.is_old_rule |= "oom_score_adj" not in report.columns
             report.tasks.clear()
             return True
-        if row := _ROW.match(text):
+        if report.columns is not None and (row := _ROW.match(text)):
             _read_row(report, row)
-            return report.columns is not None
+            return True
     if not is_other:
         report.circumstances.read(text)
     if report.trace.read(text):
@@ -792,8 +811,8 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
             report.counters[counter[1]] = ReportCounter(int(counter[2]), limit_kb, failures)
         return True
     if _read_memory(report, text):
-        is_machines = text.startswith(_OF_MACHINE) or bool(report.zones)
-        report.has_memory_info |= is_machines and not is_other
+        is_machines = text.startswith(_OF_MACHINE) or report.zones or report.smallest_block_kb or report.ram_pages
+        report.has_memory_info |= bool(is_machines) and not is_other
         return True
     return _read_context(report, text, is_other=is_other)
 
@@ -874,7 +893,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
         report.oom_cgroup = limit_of[1]
     elif report.nodes is None and (cpuset := _CPUSET.match(text)):
         report.nodes = node_numbers(cpuset[1])
-    elif text.startswith(_NONE_KILLABLE):
+    elif _NONE_KILLABLE.match(text):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):
         report.is_cut = True
@@ -886,7 +905,7 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
 def _read_asked(report: OOMReport, text: str, asked: re.Match[str]) -> bool:
     """Read who asked, on which kernel. Another name is that of a process whose stack is shown for something else."""
     name = asked[3].strip()
-    if report.trigger_pid is not None or (report.trigger and not report.trigger.endswith(name)):
+    if report.trigger_pid is not None or not (report.trigger.endswith(name) or name.endswith(report.trigger)):
         return False
     report.trigger, report.trigger_pid = name, int(asked[1] or asked[2])
     if release := _RELEASE.search(text):

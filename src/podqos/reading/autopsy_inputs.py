@@ -1,4 +1,4 @@
-"""The inputs of ``podqos autopsy``: objects of a cluster or logs, distinguished by how they start."""
+"""The inputs of ``podqos autopsy``: objects of a cluster, logs, or a text with both."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.errors import InputError
+from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile
+from podqos.objects.kubectl_text.embedded import embedded_objects, may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
@@ -34,6 +36,15 @@ _WATCH = re.compile(
 _VALUE = re.compile(r"^(?=\{)", re.MULTILINE)
 _MOST_BROKEN = 100
 _AUDIT = b"audit.k8s.io"
+_MOST_TEXT_BYTES = 1 << 23
+"""Of a text in whose midst objects are looked for."""
+_ODD = (b"\x1b[", b"\xc2\xa0")
+"""What pages and terminals put into a text."""
+_IN_LOGS = (
+    *(b"Killed process", b"Kill process", b"invoked oom-killer", b"oom-kill:"),
+    *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
+)
+"""Where one of these is, something else may follow objects."""
 _SNAPSHOT = (b'{"takenAt":', b'{"apiVersion":"podqos.dev/')
 
 
@@ -47,13 +58,51 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
         head = as_utf_8(found.head) if isinstance(found, Log) else _head(found)
         if head.startswith(_SNAPSHOT):
             raise InputError("a snapshot of a cluster", where=path, fix="give it with " + naming("snapshot"))
-        if not _is_objects(head):
+        is_odd = any(odd in head for odd in _ODD)
+        head = head.replace(_ODD[1], b" ")
+        is_objects = _is_objects(head)
+        if may_embed(head) and (is_odd or not is_objects):
+            own, found = _separated(found, path)
+            objects += own
+            is_objects = is_objects and not own
+        if not is_objects:
             logs.append(found)
             continue
         with opened(found) as stream:
             data = b"".join(iter(lambda: stream.read(_READ_BYTES), b""))
+        if len(data) <= _MOST_TEXT_BYTES and any(mark in data for mark in _IN_LOGS):
+            own, rest = _split(as_utf_8(data), path, "")
+            if isinstance(rest, Log) and rest.head.strip(b"-. \t\r\n"):
+                objects += own
+                logs.append(rest)
+                continue
         objects.append(read_file(InputFile(path, data=data)))
     return objects, logs
+
+
+def _separated(found: str | Log, path: str) -> tuple[list[InputFile], str | Log]:
+    """Return the objects in the midst of a text, and the text without them; a large log stays as it is."""
+    if isinstance(found, Log):
+        data = _start_of(found)
+        found.head = data + found.head  # what is read only once is put back
+    else:
+        with opened(found) as stream:
+            data = _start_of(stream)
+    return ([], found) if len(data) > _MOST_TEXT_BYTES else _split(as_utf_8(data), path, found)
+
+
+def _start_of(stream: LogStream) -> bytes:
+    """Return a text, or more of it than is searched."""
+    parts, length = [b""], 0
+    while length <= _MOST_TEXT_BYTES and (part := stream.read(_READ_BYTES)):
+        parts.append(part)
+        length += len(part)
+    return b"".join(parts)
+
+
+def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], str | Log]:
+    own, rest = embedded_objects(data.decode(errors="replace"))
+    return ([InputFile(path, data=own.encode())], Log(path, rest.encode())) if own.strip() else ([], whole)
 
 
 def read_file(file: InputFile) -> InputFile:
@@ -93,7 +142,7 @@ def _values(text: str) -> Iterator[dict[str, object]]:
 
 
 def _begun(path: str) -> str | Log:
-    """Return a file by name; one that can be read only once is opened and read until data arrives."""
+    """Return a file by name; one that can be read only once is opened, and its beginning read."""
     if path == STDIN:
         stream = sys.stdin.buffer
         return Log(path, _first(getattr(stream, "read1", stream.read)), stream)
@@ -113,7 +162,7 @@ def _head(path: str) -> bytes:
 
 def _first(read: Callable[[int], bytes]) -> bytes:
     head = b""
-    while not head.strip() and (part := read(_READ_BYTES)):
+    while len(head) < _READ_BYTES and (part := read(_READ_BYTES)):
         head += part
     return head
 

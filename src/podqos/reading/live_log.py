@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from math import inf
 from typing import IO, Protocol
 
 from podqos.errors import HostError, InputError
@@ -27,6 +28,8 @@ SILENCE_SECONDS = 1.0
 """After this long without a line, a report has ended, complete or not."""
 _AFTER_KILL_SECONDS = 0.5
 """The OOM reaper reports within this time."""
+_WAITING_SECONDS = 0.2
+"""A carrier is learned from the lines of this time: a report is written at once."""
 _PATIENCE_SECONDS = 10.0
 """A report without a kill waits this long while other lines keep coming."""
 _POLL_SECONDS = 0.1
@@ -73,8 +76,9 @@ def _until_over(
     log: GrowingLog, unwrapper: Unwrapper, reader: OOMReader, say: Callable[[str], None]
 ) -> Iterator[OOMReport]:
     heard = own = time.monotonic()
+    waiting = inf
     while not log.is_over:
-        log.wait(_POLL_SECONDS if reader.is_open else SILENCE_SECONDS)
+        log.wait(_POLL_SECONDS if reader.is_open or unwrapper.is_waiting else SILENCE_SECONDS)
         for line in log.lines():
             heard = time.monotonic()
             if isinstance(line, int):
@@ -85,6 +89,14 @@ def _until_over(
                 if reader.is_own:
                     own = heard
         now = time.monotonic()
+        waiting = min(waiting, now) if unwrapper.is_waiting else inf
+        if now - waiting >= _WAITING_SECONDS:
+            waiting = inf
+            for message in unwrapper.flush():
+                for report in reader.feed(message):
+                    yield _dated(report, log)
+                if reader.is_own:
+                    own = heard
         patience = _AFTER_KILL_SECONDS if reader.is_settled else _PATIENCE_SECONDS
         if reader.is_open and (now - own >= patience or now - heard >= SILENCE_SECONDS):
             for report in reader.end():

@@ -18,6 +18,7 @@ from podqos.words import ranking
 from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
 
 _MOST_NAMED = 5
+_ID_CHARACTERS = 12
 _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
 _FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
 _PODS = f"give {stated_with('files')}, {stated_with('snapshot')} or {stated_with('context')}"
@@ -99,6 +100,7 @@ _ENDED = {
     TerminationCause.KERNEL: "OOM-killed: see above",
     TerminationCause.KERNEL_UNREPORTED: "OOM-killed; no report in the given logs names it",
     TerminationCause.KERNEL_OF_CHILD: "another process in it was OOM-killed, {so}",
+    TerminationCause.USERSPACE_KILLER: "killed by {killer}, not by the kernel: see above",
     TerminationCause.EVICTION: "killed with its pod, which was evicted: see above",
     TerminationCause.PROBE: "failed its probe and was stopped by the kubelet{late}",
     TerminationCause.GRACE_PERIOD: "was stopped with SIGTERM but did not exit within its grace period",
@@ -234,18 +236,28 @@ def termination_words(each: ContainerTermination) -> str:
     )
     signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
     late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
-    words = _ENDED[each.cause].format(so=survived, signal=signal, late=late)
+    words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer)
     known = each.exit_code is not None
     status = f"{each.reason or 'exit'} {each.exit_code}" if known else each.reason
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    container = f"container {each.container}" if each.container else "a container"
-    return f"{each.pod or _A_POD}, {container}: {words} ({', '.join(filter(None, details))})"
+    return f"{container_words(each)}: {words} ({', '.join(filter(None, details))})"
+
+
+def container_words(ended: ContainerTermination) -> str:
+    """Return a container, with its pod where it has one."""
+    name = ended.container or ended.container_id[:_ID_CHARACTERS]
+    own = f"container {name}" if name else "a container"
+    return own if ended.is_from_runtime and not ended.pod else f"{ended.pod or _A_POD}, {own}"
 
 
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
     SignKind.OOM_KILLING: "the kernel killed a process{victim}",
+    SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
+    SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in container {container}{report}",
+    SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
+    "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
     SignKind.PRESSURE_BEGAN: "{condition} began",
     SignKind.PRESSURE_ENDED: "{condition} ended",
@@ -266,6 +278,9 @@ def sign_words(each: NodeSign) -> str:
         condition=each.condition,
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
+        unit=each.unit,
+        container=each.container_id[:_ID_CHARACTERS],
+        report="" if each.kill is None else ": see above",
     )
     times = f" ({each.times} times)" if each.times > 1 else ""
     where = " ".join(filter(None, (each.at, each.node)))

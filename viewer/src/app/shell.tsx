@@ -16,6 +16,8 @@ import type { App, View } from "./view";
 import { VIEWS } from "./views";
 
 const START = "start";
+/** What is open where nothing is. */
+const NOTHING: SourceInfo = { id: START, kind: "", name: "nothing", files: [], views: [], problems: [], generation: 0, isLive: false };
 /** Input that is meant for the chosen view, not for the one before. */
 const NEXT = ["keydown", "pointerdown", "click"] as const;
 /** The first view for each kind of opened source. */
@@ -60,7 +62,9 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   });
   const [window, setWindow] = useState<"help" | "open" | null>(null);
   const view = viewOf(route, info);
-  const app = useMemo<App | null>(() => (info === null ? null : { source, session, info, live: isLive ? live : null, path }), [source, session, info, isLive, live, path]);
+  // A view that needs no source is about what is given to it there.
+  const about = info ?? (view?.isFree === true && sources.length === 0 && id === START ? NOTHING : null);
+  const app = useMemo<App | null>(() => (about === null ? null : { source, session, info: about, live: isLive ? live : null, path }), [source, session, about, isLive, live, path]);
   const place = useRef<HTMLDivElement>(null);
   // The new view is rendered one frame after the navigation shows it as selected.
   const wanted = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
@@ -145,7 +149,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         <a class="brand" href={href("cluster")}>
           podqos
         </a>
-        {sources.length > 0 ? <Navigation shown={view} info={info} /> : null}
+        <Navigation shown={sources.length > 0 || about !== null ? view : undefined} info={sources.length > 0 ? info : NOTHING} />
         <div class="bar-tools">
           {sources.length > 1 ? <Sources sources={sources} id={id} /> : null}
           {source.saved?.savedAt ? <span class="age">saved {new Date(source.saved.savedAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span> : null}
@@ -165,7 +169,7 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
         </div>
       </div>
     ),
-    [source, session, opened, app, info, view, id, isLive, live],
+    [source, session, opened, app, info, about, view, id, isLive, live],
   );
   return (
     <>
@@ -221,7 +225,7 @@ function viewOf(route: Route, info: SourceInfo | null): View | undefined {
 }
 
 function isGiven(view: View, info: SourceInfo | null): boolean {
-  return view.needs === undefined || info === null || info.views.includes(view.needs);
+  return view.isFree === true || view.needs === undefined || info === null || info.views.includes(view.needs);
 }
 
 function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo | null }) {
@@ -240,7 +244,7 @@ function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo
                 {view.title}
               </a>
             ) : (
-              <span class="not-given" title={`Not available for ${info?.name ?? "this source"}`}>{view.title}</span>
+              <span class="not-given" title={info === NOTHING ? "Open something first" : `Not available for ${info?.name ?? "this source"}`}>{view.title}</span>
             )}
           </li>
         ))}
@@ -350,7 +354,10 @@ function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
         <p>
           <button type="button" class="tool primary" onClick={open}>
             Open files
-          </button>
+          </button>{" "}
+          <a class="tool" href={href("autopsy", [], { source: null })}>
+            Paste an OOM log
+          </a>
         </p>
         {isGone ? null : (
           <>

@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Saved } from "../run";
+import { here } from "./router";
 import type { ErrorInfo, JobInfo, SourceInfo } from "../schema";
 
 /** A failed request; `needsServer` if only a running `podqos ui` could answer it. */
@@ -58,6 +59,13 @@ export abstract class Source {
 
 const MOST_KEPT = 64;
 const JOBS = "/api/jobs";
+/** The answers to pasted texts; a saved page holds the one that it shows. */
+const PASTED = "/api/autopsy/";
+
+/** The key of the answer to the n-th text that was pasted next to a source. */
+export function pastedPath(source: string, number: string): string {
+  return `${PASTED}${encodeURIComponent(source)}/${number}`;
+}
 
 export class ServerSource extends Source {
   readonly saved = null;
@@ -121,13 +129,16 @@ export class ServerSource extends Source {
 
   /** A restarted server answers from now on. */
   tellRestarted(): void {
-    this.kept.clear();
+    // What was pasted was never there.
+    for (const key of [...this.kept.keys()]) if (!key.startsWith(PASTED)) this.kept.delete(key);
     this.jobs = null;
     this.tell("/api/session");
   }
 
   answers(of: string): Readonly<Record<string, unknown>> {
+    const pasted = pastedPath(of, here().query.get("pasted") ?? "");
     const isOwn = (path: string): boolean => {
+      if (path.startsWith(PASTED)) return path === pasted;
       const jobs = [...path.matchAll(/(?:\/jobs\/|before=|after=)(\w+)/g)].map((found) => found[1] ?? "");
       return path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) || (jobs.length > 0 && jobs.every((job) => location.hash.includes(job) || this.jobs?.find((each) => each.id === job)?.source === of));
     };
@@ -142,6 +153,13 @@ export class ServerSource extends Source {
     }
     const packed = await Promise.all(files.map(async (file) => ({ name: file.webkitRelativePath || file.name, data: await base64(file) })));
     return (await fetched("/api/sources", { method: "POST", body: JSON.stringify({ files: packed }), headers: { "content-type": "application/vnd.podqos.files+json" } })) as SourceInfo;
+  }
+
+  /** Ask for the autopsy of a text; the server keeps nothing of it. `of` is the source whose pods name the victims. */
+  async paste<T>(text: Blob, of: string | null, signal: AbortSignal): Promise<T> {
+    const path = of === null ? "/api/autopsy" : `/api/autopsy?${new URLSearchParams({ source: of })}`;
+    const response = await responded(path, { method: "POST", body: text, headers: { "content-type": "text/plain" } }, signal);
+    return (await answered(path, response)) as T;
   }
 
   async remove(path: string): Promise<void> {

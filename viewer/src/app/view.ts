@@ -28,6 +28,8 @@ export interface View {
   title: string;
   component: (props: ViewProps) => JSX.Element;
   needs?: string;
+  /** Shown even if no source is open. */
+  isFree?: boolean;
   /** Not in the navigation: reached from another view. */
   isInner?: boolean;
   /** Keys and their effects, for the help. */

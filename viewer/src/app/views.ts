@@ -2,7 +2,7 @@
 // here. `needs` is the name that the server lists among a source's views where it can give the data.
 
 import { ClusterPage, podsToSave, turnOver } from "./cluster/page";
-import { AutopsyPage } from "./autopsy/page";
+import { AutopsyPage, openPasteBox } from "./autopsy/page";
 import { BlastPage } from "./blast/page";
 import { CheckPage } from "./check/page";
 import { ForecastPage } from "./forecast/page";
@@ -46,7 +46,18 @@ export const VIEWS: readonly View[] = [
   { id: "blast", title: "Blast", component: BlastPage, needs: "blast", unsaved: "simulate leaks on other nodes" },
   { id: "forecast", title: "Forecast", component: ForecastPage, needs: "forecast", unsaved: "compute other settings", keys: [["← →", "on a slider: decrease or increase"]] },
   { id: "check", title: "Check", component: CheckPage, needs: "check", unsaved: "compute other fixes", keys: [["/", "focus the filter"]] },
-  { id: "autopsy", title: "Autopsy", component: AutopsyPage, needs: "autopsy", unsaved: "analyze other logs" },
+  {
+    id: "autopsy",
+    title: "Autopsy",
+    component: AutopsyPage,
+    isFree: true,
+    keys: [
+      ["p", "paste a log"],
+      ["Ctrl+Enter", "in the paste box: explain it"],
+    ],
+    press: { p: openPasteBox },
+    unsaved: "analyze other logs",
+  },
   { id: "compare", title: "Compare", component: ComparePage, isInner: true, unsaved: "compare other runs" },
   { id: "pod", title: "Pod", component: PodPage, isInner: true, unsaved: "show pods that were not saved" },
 ];

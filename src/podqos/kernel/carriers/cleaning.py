@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 _NOTHING = dict.fromkeys(
-    (0xAD, 0x180E, 0xFEFF, 0xFFF9, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070))
+    (0xAD, 0x180E, 0xFEFF, 0xFFF9, *range(0x200B, 0x2010), *range(0x2060, 0x2065))
 )
 _SPACES = dict.fromkeys((0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " ")
 _PUNCTUATION = {
@@ -25,36 +25,50 @@ _PLAIN: dict[int, str | None] = {
 }
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)"
-    r"(?:\[[0-9;?]{0,24}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|\([A-Z0-9])"
+    r"(?:\[[0-9;:]{0,24}[mK]|\(B)"
     r"|\[(?:\d{1,3}(?:;\d{1,3}){0,4})?[mK](?![\w-])(?=[^\]]|$)"
 )
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,10});")
 _TAG = re.compile(
-    r"</?(?:pre|code|p|div|span|td|tr|th|thead|tbody|table|li|ul|ol|tt|font|b|i|u|em|strong|samp|kbd|html|body|a|small"
-    r"|blockquote|ins|del|mark|center|line|log|message|msg|text)(?:\s[^<>]{0,300})?/?>|<!\[CDATA\[|\]\]>",
+    r"</?(?:pre|code|br|p|div|span|td|tr|th|thead|tbody|table|li|ul|ol|tt|font|b|i|u|em|strong|samp|kbd|html|body|a|small"
+    r"|blockquote|ins|del|mark|center|line|log|event|message|msg|text)(?:\s[^<>]{0,300})?/?>|<!\[CDATA\[|\]\]>",
     re.IGNORECASE,
 )
+_MARKUP = re.compile(
+    r"^[^\[(]{0,200}&(?:gt|lt|quot|amp|nbsp|#\d{1,5}|#x[0-9a-f]{1,4});|&nbsp;|&lt;/?[A-Z]{3,4}&gt;|<!\[CDATA\["
+    r"|^\s{0,40}</?(?:pre|code|span|td|tr|p|div|li|samp|br|event|log|message)(?:\s[^<>]{0,300})?/?>|<br ?/?>.{0,20}$",
+    re.IGNORECASE,
+)
+_CONTROL = re.compile(r"\^M(?=\$?$)")
 _ESCAPED = re.compile(r"\\([_\[\]*<>()#.|~`+!/-])")
 _PRINTABLE = re.compile(r"=([0-9A-F]{2})")
 _NEWLINES = re.compile(r"\\r\\n|\\n|#012|\\u000[aA]|<br ?/?>|[\u2028\u2029\u240a\u23ce\u21b5]", re.IGNORECASE)
+_QUOTED = re.compile(r"(?<=['\"]), (?=['\"])")
+_FEW = 2
+_SHORTEST_SOFT, _LONGEST_SOFT = 70, 77
 _MOST_ENTITIES = 2
 
 
-def cleaned(line: str) -> str:
-    """Return a line without colour, entities, tags and escapes, and with plain spaces, quotes and hyphens."""
+def cleaned(line: str, *, is_markup: bool = False) -> str:
+    """Return a line without colour and escapes, of markup without tags, and with plain spaces, quotes and hyphens."""
     if not line.isascii():
         line = line.translate(_PLAIN)
     if "\0" in line:
         line = line.replace("\0", "")
     if "\x1b" in line or "[" in line or "#033" in line:
         line = _COLOUR.sub("", line)
-    if "&" in line and _ENTITY.search(line):
-        line = _without_entities(line)
-    if "<" in line or "]]>" in line:
-        line = _TAG.sub("", line)
+    if is_markup:
+        line = _TAG.sub("", _without_entities(line))
     if "\\" in line:
         line = _ESCAPED.sub(r"\1", line).replace("\\t", " ")
+    if "^" in line:
+        line = _CONTROL.sub("", line).replace("^I", "\t")
     return line
+
+
+def is_markup(line: str) -> bool:
+    """Whether a line is that of a page: tags and entities stand where the kernel and its carriers write none."""
+    return ("&" in line or "<" in line) and _MARKUP.search(line) is not None
 
 
 def _without_entities(line: str) -> str:
@@ -68,7 +82,9 @@ def _without_entities(line: str) -> str:
 
 
 def pieces(line: str) -> list[str]:
-    """Return the lines in a line whose line ends were escaped."""
+    """Return the lines in a line whose line ends were escaped, or that is a list of quoted lines."""
+    if line.count("', '") + line.count("', \"") > (_FEW if not line.startswith("['") else 0):
+        return _QUOTED.split(line)
     if "\\" in line or "#012" in line or "<" in line or not line.isascii():
         return _NEWLINES.split(line)
     return [line]
@@ -76,7 +92,10 @@ def pieces(line: str) -> list[str]:
 
 def is_quoted_printable(line: str) -> bool:
     """Whether a line of a report is encoded as mail is: each equals sign begins a code."""
-    return "=3D" in line and line.count("=") == len(_PRINTABLE.findall(line)) + line.endswith("=")
+    is_soft = line.endswith("=")
+    if "=3D" not in line and not (is_soft and _SHORTEST_SOFT <= len(line) <= _LONGEST_SOFT):
+        return False
+    return line.count("=") == len(_PRINTABLE.findall(line)) + is_soft
 
 
 def from_quoted_printable(line: str) -> tuple[str, bool]:

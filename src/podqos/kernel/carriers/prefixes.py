@@ -64,9 +64,7 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _RELATIVE = re.compile(r"\[\s{0,12}\+\d")
 _WORDS = re.compile(r"([^\W_]+)|(\s+)|(.)", re.DOTALL)
 _LEVELS = frozenset(
-    (
-        "emerg alert crit critical err error warn warning notice info debug informational fatal panic default emergency"
-    ).split()
+    ("emerg alert crit critical err error warn warning notice info debug informational fatal panic default emergency").split()
 )
 _PROSE = re.compile(r"(?:^|\s)[A-Za-z']{1,20} [A-Za-z']{1,20}[,.;]? $|[a-z]{2,20}[,.;]? $")
 
@@ -86,10 +84,10 @@ class Prefix(NamedTuple):
     pattern: re.Pattern[str]
     parts: tuple[str, ...]
     """The patterns of its words, without groups."""
+    words: tuple[str, ...]
+    """These words, as they stood in the line that it was learned from."""
     has_time: bool
     has_host: bool
-    is_relative: bool
-    """Whether its time counts from the line before."""
 
     def taken_off(self, line: str) -> Carried | None:
         """Return a line without the prefix, or None if it has another."""
@@ -153,9 +151,8 @@ def learned(prefix: str) -> Prefix | None:
             part += ")"
         grouped.append(part)
     pattern = re.compile("".join(grouped))
-    return Prefix(
-        pattern, tuple(parts), time_span is not None, host_span is not None, _RELATIVE.search(prefix) is not None
-    )
+    has_time, has_host = time_span is not None, host_span is not None
+    return Prefix(pattern, tuple(parts), tuple(word for _, word in words), has_time, has_host)
 
 
 def _split(prefix: str, cuts: set[int]) -> list[re.Match[str]]:

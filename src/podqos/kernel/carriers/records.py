@@ -36,8 +36,9 @@ _KEY = re.compile(r'"((?:[^"\\]|\\.){0,200})"\s{0,8}:\s{0,8}"((?:[^"\\]|\\.){0,4
 _OPENS = re.compile(r'\s*+(?:\}\s{0,4},\s{0,4})?(?:"(?:[^"\\]|\\.){0,200}"\s{0,8}:\s{0,8})?(?:\[\s{0,8}){0,3}[\[{]\s*+')
 _ANSIBLE = re.compile(r"\w{2,12}: \[([A-Za-z0-9][\w.-]{0,252})\](?: => \(item=.{0,200}\))? => \{\s*+")
 _SCALARS = ("stringValue", "intValue", "doubleValue", "boolValue", "S", "N", "$date", "$oid")
-_MOST_LINES = 4000
-_MOST_BYTES = 1 << 19
+_MOST_LINES = 8000
+_LONGEST_OPENING = 400
+_MOST_BYTES = 1 << 20
 
 
 class Record(NamedTuple):
@@ -103,18 +104,24 @@ def _of_list(values: list[object], at: str, host: str, depth: int) -> Iterator[R
     if named is not None:
         yield from _of_object(named, at, host, depth - 1)
         return
-    if len(values) >= 2 and isinstance(values[0], str | int | float) and _WHEN.fullmatch(str(values[0])):
-        # Loki has pairs of a time and a line.
-        if isinstance(values[1], str):
-            yield Record(values[1], _when(str(values[0])), host, {})
-            return
-        at = _when(str(values[0]))
+    if _is_pair(values):
+        yield Record(str(values[1]), _when(str(values[0])), host, {})
+        return
     is_text = sum(isinstance(inner, str) for inner in values[:8]) > len(values[:8]) // 2
     for inner in values[:_MOST_VALUES]:
         if isinstance(inner, str) and is_text:
             yield Record(inner, at, host, {})
         else:
             yield from _walk(inner, at, host, depth - 1)
+
+
+def _is_pair(values: list[object]) -> bool:
+    """Whether a list is a time and a line, as Loki has them."""
+    if len(values) != 2 and not (len(values) == 3 and isinstance(values[2], dict)):
+        return False
+    if not isinstance(values[0], str | int | float) or not isinstance(values[1], str):
+        return False
+    return _WHEN.fullmatch(str(values[0])) is not None
 
 
 def _of_table(names: list[object], rows: list[object], at: str, host: str, depth: int) -> Iterator[Record]:
@@ -164,12 +171,8 @@ def _found(fields: Mapping[str, object], names: tuple[str, ...], depth: int = 4)
     for name in _INSIDE:
         inner = fields.get(name)
         if depth and isinstance(inner, dict):
-            text = (
-                _found(inner, names if names is not _HOST else (*names, "name"), depth - 1)
-                if name == "host"
-                else _found(inner, names, depth - 1)
-            )
-            if text:
+            inside = (*names, "name") if name == "host" and names is _HOST else names
+            if text := _found(inner, inside, depth - 1):
                 return text
     attributes = fields.get("attributes")
     if depth and isinstance(attributes, list) and (named := _named(attributes)) is not None:
@@ -181,16 +184,28 @@ def _when(at: str) -> str:
     return in_seconds(at)
 
 
+class _Frame(NamedTuple):
+    """A value that is open."""
+
+    key: str
+    """What stands before it in the value around it."""
+    is_list: bool
+    lines: list[str]
+
+
 class PrettyJSON:
-    """JSON that is laid out over many lines, read record by record: an element of a list, or what lies in none."""
+    """JSON that is laid out over many lines, read record by record: a value is forgotten once its message was read."""
 
     def __init__(self) -> None:
-        self._frames: list[tuple[bool, list[str]]] = []
-        """Of each that is open, whether it is a list, and the lines of its own so far."""
+        self._frames: list[_Frame] = []
         self._host = ""
         self._taken: list[str] = []
-        """All lines since something was told."""
+        """All lines since a message was read."""
         self._bytes = 0
+        self.was_open = False
+        """Whether the log has any such value."""
+        self.has_hint = False
+        """Whether what is open has lines of the OOM killer's."""
 
     @property
     def is_open(self) -> bool:
@@ -199,17 +214,16 @@ class PrettyJSON:
 
     def begins(self, line: str) -> bool:
         """Whether a line opens a value, and nothing else; it is taken then."""
-        if self._frames or len(line) > 400:
+        if self._frames or len(line) > _LONGEST_OPENING:
             return False
         ansible = _ANSIBLE.fullmatch(line)
         if ansible is None and not _OPENS.fullmatch(line):
             return False
         self._host = "" if ansible is None else ansible[1]
-        self._taken = [line]
-        self._bytes = 0
-        opening = "{" if ansible is not None else line.strip().removeprefix("}").lstrip(", ")
-        brackets = [character for character in opening.rpartition(":")[2] if character in "[{"]
-        self._frames = [(bracket == "[", [bracket]) for bracket in brackets]
+        self._taken, self._bytes = [line], 0
+        self.was_open = True
+        brackets = re.findall(r"[\[{]", "{" if ansible is not None else line.rpartition(":")[2])
+        self._frames = [_Frame("", bracket == "[", []) for bracket in brackets]
         return True
 
     def feed(self, line: str) -> Iterator[Record | str]:
@@ -219,63 +233,68 @@ class PrettyJSON:
         self._bytes += len(line)
         if not text:
             return
+        self.has_hint = self.has_hint or has_hint(text)
         if not self._is_json(text) or len(self._taken) > _MOST_LINES or self._bytes > _MOST_BYTES:
             yield from self.end()
             return
-        if text[0] in "]}":
-            yield from self._close(text)
+        while text and text[0] in "]}" and self._frames:
+            yield from self._close()
             text = text[1:].lstrip(" ,")
-            if not text or not self._frames:
-                return
-        if text.endswith(("{", "[")):
-            is_list = text.endswith("[")
-            if self._frames[-1][0] or is_list:  # an element, or a list whose elements may be records
-                if text not in "{[":
-                    self._frames[-1][1].append(text[:-1] + "null,")
-                self._frames.append((is_list, [text[-1]]))
-            else:
-                self._frames[-1][1].append(text)
-                self._frames.append((False, []))
+        if not text or not self._frames:
+            return
+        if text.endswith(("{", "[")) and not text.endswith(('"{', '"[')):
+            self._frames.append(_Frame(text[:-1], text.endswith("["), []))
         else:
-            self._frames[-1][1].append(text)
+            self._frames[-1].lines.append(text)
+
+    def drop(self) -> None:
+        """Forget what is open."""
+        self._taken, self._frames, self.has_hint = [], [], False
 
     def end(self) -> Iterator[str]:
         """Yield the lines of what is open as text."""
-        taken, self._taken, self._frames = self._taken, [], []
+        taken = self._taken
+        self.drop()
         yield from taken
 
     @staticmethod
     def _is_json(text: str) -> bool:
         return text[0] in '"{}[]-0123456789tfn' and (text[0] != '"' or text[-1] in '",[{]}0123456789el')
 
-    def _close(self, text: str) -> Iterator[Record | str]:
-        is_list, lines = self._frames.pop()
-        if not lines or lines[0] not in "{[":  # a part of the object that it lies in
-            if self._frames:
-                self._frames[-1][1].extend([*lines, "},"])
-            return
-        value = decoded("\n".join([*lines, "]" if is_list else "}"]).replace(",\n}", "\n}").replace(",\n]", "\n]"))
+    def _close(self) -> Iterator[Record | str]:
+        frame = self._frames.pop()
+        inner = "\n".join(frame.lines).rstrip(", \n")
+        text = f"[{inner}]" if frame.is_list else f"{{{inner}}}"
+        value = decoded(text)
         if value is None:
+            self._frames.append(frame)
             yield from self.end()
             return
-        host = self._host or self._context()
-        if is_list and not self._frames:
-            self._taken = []
         some = False
-        if not is_list or (isinstance(value, list) and any(isinstance(inner, str) for inner in value)):
-            for record in records(value, "", host):
+        if self._is_record(value):
+            for record in records(value, "", self._host or self._context()):
                 if record.text or not self._frames:
                     some = True
                     yield record
         if some:
-            self._taken, self._bytes = [], 0
-        elif self._frames and isinstance(value, dict):
-            self._frames[-1][1].append(msgspec.json.encode(value).decode() + ",")
+            self._taken, self._bytes, self.has_hint = [], 0, False
+        elif self._frames:
+            self._frames[-1].lines.append(f"{frame.key}{text},")
+
+    def _is_record(self, value: object) -> bool:
+        """Whether a value that ends is one whose parts lie in no other: an element of a list, or all there is."""
+        if not self._frames:
+            return True
+        if not self._frames[-1].is_list:
+            return False
+        if isinstance(value, dict):
+            return not any(value.keys() == set(pair) for pair in _NAMED)
+        return isinstance(value, list) and bool(value) and (_is_pair(value) or _named(value) is not None)
 
     def _context(self) -> str:
         """Return the host that what surrounds a record names."""
-        for _, lines in reversed(self._frames):
-            pairs = dict(_KEY.findall("\n".join(lines[:200])))
+        for frame in reversed(self._frames):
+            pairs = dict(_KEY.findall("\n".join(frame.lines[:200])))
             if host := _found(pairs, _HOST, 0):
                 return host
         return ""

@@ -20,7 +20,8 @@ _MOST_BYTES = 1 << 17
 _MOST_PREFIXES = 6
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
-_HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{1,200})$")
+_HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
+_INVOKED_TAIL = re.compile(r"invoked oom-killer:.{0,800}\border=.{0,60}adj=-?\d{1,5}(?!\d)(.{0,1000})$")
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
@@ -62,6 +63,8 @@ class TextLines:
         self._columns = 0
         self._group: tuple[str, list[Line], Physical, Carried] | None = None
         self._at = ""
+        self._is_marked = False
+        """Whether lines have a prefix."""
 
     @property
     def is_waiting(self) -> bool:
@@ -110,7 +113,7 @@ class TextLines:
         self._is_learned = True
         self._learn_prefixes(texts, starts, invoked)
         self._suffix = _learned_suffix(texts)
-        if all(line.fields is None for line in lines):
+        if self._suffix is None and all(line.fields is None for line in lines):
             self._learn_wrapping(texts)
         for line in lines:
             yield from self._pass(line)
@@ -142,6 +145,7 @@ class TextLines:
             for text, line in zip(texts, carried, strict=True)
             if text.strip() and not line.is_marked and not tokens.is_start(line.text)
         ]
+        self._is_marked = any(line.is_marked for line in carried)
         if not lacking:
             return
         self._outer = _outer(self._prefixes, lacking)
@@ -178,24 +182,30 @@ class TextLines:
         text, lines, _, first = self._group
         self._group = None
         self._columns = tokens.columns_of(text) or self._columns
-        yield self._read(lines[0], first._replace(text=self._without_suffix(text)))
+        yield self._read(lines[0], first._replace(text=text))
 
     def _read(self, line: Line, carried: Carried) -> Read:
-        text = carried.text.replace("\t", " ") if "\t" in carried.text else carried.text
+        text = carried.text.rstrip()
+        if "\t" in text:
+            text = text.replace("\t", " ")
         at = line.at or carried.at
-        is_marked = carried.is_marked or line.fields is not None
+        is_marked = carried.is_marked or line.fields is not None or self._is_noise(carried)
         if at:
             self._at = at
         elif carried.is_marked and prefixes.is_relative(line.text[: len(line.text) - len(carried.text)]):
             at = self._at
         return Read(text, at, line.host or carried.host, is_marked, line.fields)
 
+    def _is_noise(self, carried: Carried) -> bool:
+        """Whether a line stands on its own among others that have a prefix: what continues them is joined already."""
+        return bool(self._prefixes) and not tokens.is_start(carried.text)
+
     def _physical(self, text: str, carried: Carried) -> Physical:
         outer = None if self._outer is None else self._outer.match(text)
         rest = text if outer is None else text[outer.end() :]
         message = carried.text if carried.is_marked else rest
         begins = carried.is_marked or tokens.is_start(rest)
-        return Physical(rest, message, begins, bool(self._prefixes) and not carried.is_marked)
+        return Physical(rest, message, begins, self._is_marked and not carried.is_marked)
 
     def _carried(self, text: str) -> Carried:
         """Return a line without its prefix, and without what follows the message."""
@@ -214,7 +224,9 @@ class TextLines:
             best = best._replace(text=best.text[more:] if more > 0 else inner.text, at=best.at or inner.at)
         elif "invoked oom-killer:" in best.text and (before := tokens.before_name(best.text)) is not None:
             best = best._replace(text=best.text[len(before) - len(_name_in(before)) :])
-        if self._suffix is not None and self._wrapping is None:
+        if self._wrapping is None and best.text.startswith("[") and (tail := _HEADER_TAIL.match(best.text)):
+            self._suffix = _suffix(tail[1])
+        if self._suffix is not None:
             best = best._replace(text=self._without_suffix(best.text))
         return best
 
@@ -276,13 +288,17 @@ def _name_in(before: str) -> str:
 
 
 def _learned_suffix(texts: list[str]) -> re.Pattern[str] | None:
-    """Return what follows a message in its line, by the header of the table, whose end is certain."""
-    for text in texts:
-        tail = _HEADER_TAIL.search(text)
-        if tail is not None and tail[1].strip():
-            form = prefixes.learned(tail[1].strip())
-            return None if form is None else re.compile("".join(form.parts) + r"\s{0,80}$")
+    """Return what follows a message in its line, by lines whose end is certain; the table's header is the surest."""
+    for form in (_HEADER_TAIL, _INVOKED_TAIL):
+        for text in texts:
+            if tail := form.search(text):
+                return _suffix(tail[1])
     return None
+
+
+def _suffix(tail: str) -> re.Pattern[str] | None:
+    form = prefixes.learned(tail.strip())
+    return None if form is None else re.compile("".join(form.parts) + r"\s{0,80}$")
 
 
 def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
@@ -290,7 +306,10 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
     best: re.Pattern[str] | None = None
     for form in forms[:1]:
         for count in range(1, len(form.parts)):
-            pattern = re.compile("".join(form.parts[:count]))
+            last = form.words[count - 1]
+            # What is broken at a column may go on with a space.
+            end = re.escape(last) if last.isspace() else form.parts[count - 1]
+            pattern = re.compile("".join(form.parts[: count - 1]) + end)
             if not all(map(pattern.match, lacking)):
                 break
             best = pattern

@@ -58,15 +58,18 @@ _HINTS = (
     *("memory values in pages", "oom_reaper:"),
 )
 
-_ADJ_ENDS = re.compile(r"(?:adj=-?\d{1,5}|[^,=]{1,20}order=\d{1,3})$")
+_WHOLE_INVOKED = re.compile(
+    r"invoked oom-killer: gfp_mask=(?:0x)?[0-9a-f]{1,8}(?:\([\w|]{0,600}\))?,\s{1,2}(?:nodemask=\S{1,80}\s{1,2})?"
+    r"order=-?\d{1,3}(?:,\s{1,2}oom\w{0,10}adj=-?\d{1,5}){1,2}$"
+)
 _UID_ENDS = re.compile(r",uid=\d{1,10}$")
 _KILL = re.compile(
-    r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{1,40}?\)(?:,? (?:UID:\d{1,10},? )?total-vm:\d{1,15}kB, "
-    r"anon-rss:\d{1,15}kB, file-rss:\d{1,15}kB(?P<rest>.*))?"
+    r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{1,40}\),? (?:UID:\d{1,10},? )?total-vm:\d{1,15}kB, "
+    r"anon-rss:\d{1,15}kB, file-rss:\d{1,15}kB(?P<rest>.*)"
 )
-_KILL_REST = re.compile(
-    r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?"
-)
+_BARE_KILL = re.compile(r"Killed process \d{1,10} \(.{1,40}\)\.?$")
+_CHOSEN = re.compile(r"Kill process \d{1,10} \(.{1,40}\) score \d{1,18} or sacrifice child$")
+_KILL_REST = re.compile(r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?")
 _COUNTER_ENDS = re.compile(r"limit \d{1,20}kB(?P<failures>, failcnt \d{1,20})?$")
 _MOST_ADJUSTMENT = 1000
 
@@ -80,7 +83,8 @@ def start_of(line: str, begin: int = 0) -> int:
     """Return where a message of the OOM killer's begins in a line; -1 if none does, or it does so with a name."""
     for located in _START.finditer(line, begin, begin + _FARTHEST):
         start = located.start()
-        if start == begin or not (line[start - 1].isalnum() or line[start - 1] in "_/-"):
+        before = line[start - 1 : start]
+        if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):
             return start
     return -1
 
@@ -121,7 +125,7 @@ def is_whole(text: str, columns: int) -> bool | None:
     if text.startswith("["):
         return _is_whole_row(text, columns)
     if "invoked oom-killer" in text:
-        return _ADJ_ENDS.search(text) is not None
+        return _WHOLE_INVOKED.search(text) is not None
     if text.startswith("oom-kill:"):
         return _UID_ENDS.search(text) is not None
     if "Killed process" in text:
@@ -130,16 +134,17 @@ def is_whole(text: str, columns: int) -> bool | None:
         ends = _COUNTER_ENDS.search(text)
         return False if ends is None else (True if ends["failures"] else None)
     if text.startswith("Memory cgroup stats"):
-        return True if text.endswith(":") else None if "KB" in text else False
-    return False if text.endswith(("ut of memory:", "Memory cgroup out of")) else None
+        return None if text.endswith(":") or "KB" in text else False
+    if "Kill process" in text:
+        return _CHOSEN.search(text) is not None
+    is_kill = text.startswith(("Memory cgroup out of", "Out of memory"))
+    return False if is_kill and "process " not in text and "killable" not in text else None
 
 
 def _is_whole_kill(text: str) -> bool | None:
     kill = _KILL.search(text)
     if kill is None:
-        return False
-    if kill["rest"] is None:
-        return None if text.endswith(")") else False
+        return None if _BARE_KILL.search(text) else False
     ends = _KILL_REST.fullmatch(kill["rest"])
     return False if ends is None else (True if ends["adj"] else None)
 

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from podqos.kernel.carriers.tokens import columns_of, is_statistic, is_whole
 
-_FIRST = re.compile(r"\s*(?:[\w.]*[^\W\d]-(?=\w)|\S+)")
-_HYPHENATED = re.compile(r"[^\W\d]-$")
+_FIRST = re.compile(r"\s*(?:\S{0,200}?\w[^0-9\W]-(?=\w{1,40}[^0-9\W])|\S+)")
+_WORD = re.compile(r"\s*\S+")
+_HYPHENATED = re.compile(r"\w-$")
 MOST_JOINED = 64
+_WIDEST_TERMINAL = 200
+_WIDEST = 16
+"""Spaces between columns of the table, which are left out where a line is broken."""
 _LONGEST = 16384
-_CERTAIN = 3
 
 
 class Physical(NamedTuple):
@@ -48,17 +52,19 @@ class Wrapping(NamedTuple):
             return False
         if not joined.strip():
             return True
-        if whole and (not self.is_hard or is_statistic(line.text)):
-            # A name of several words may be broken after the first.
-            return joined.startswith("[") and not is_statistic(line.text) and self._is_full(before, line)
-        return self._is_full(before, line)
+        if is_statistic(line.text) and (whole or joined.startswith("Memory cgroup stats")):
+            return False
+        if whole and not self.is_hard and not joined.startswith("["):  # a name of several words may be broken
+            return False
+        is_wide = line.is_naked or (whole is False and joined.startswith("["))
+        return self._is_full(before, line, _WIDEST if is_wide else 1, first=_WORD if whole is False else _FIRST)
 
-    def _is_full(self, before: Physical, line: Physical) -> bool:
+    def _is_full(self, before: Physical, line: Physical, gap: int, first: re.Pattern[str]) -> bool:
         if self.is_hard:
             return self.width - 2 <= len(before.text) <= self.width
-        first = _FIRST.match(line.text)
-        words = 0 if first is None else len(first[0].strip())
-        return len(before.text.rstrip()) + (not _HYPHENATED.search(before.text)) + words > self.width
+        word = first.match(line.text)
+        words = 0 if word is None else len(word[0].strip())
+        return len(before.text.rstrip()) + (0 if _HYPHENATED.search(before.text) else gap) + words > self.width
 
     def joined(self, joined: str, before: Physical, line: Physical) -> str:
         """Return a message with the line that continues it."""
@@ -76,30 +82,47 @@ class Wrapping(NamedTuple):
 
 def learned(lines: Sequence[Physical]) -> Wrapping | None:
     """Return how lines were broken, or None if nothing proves that they were."""
-    width = max((len(line.text) for line in lines if " " in line.message.strip() or len(line.text) < 200), default=0)
-    ways = [Wrapping(width, is_hard=False), Wrapping(max((len(line.text) for line in lines), default=0), is_hard=True)]
+    ways = (Wrapping(max(map(_length, lines), default=0), is_hard=True), Wrapping(_width(lines), is_hard=False))
     results = [_tried(lines, way) for way in ways]
-    best = max(range(len(ways)), key=lambda number: results[number])
+    best = max(range(len(ways)), key=lambda number: results[number][1])
     proofs, _ = results[best]
     return ways[best] if proofs > 0 else None
 
 
+def _length(line: Physical) -> int:
+    return len(line.text)
+
+
+def _width(lines: Sequence[Physical]) -> int:
+    """Return how wide lines can be that are broken between words; a word that is longer is left whole, or cut."""
+    spaced = [len(line.text) for line in lines if " " in line.message.strip()]
+    cut = [
+        len(line.text)
+        for line, following in pairwise(lines)
+        if " " not in line.message.strip() and not following.begins and not is_statistic(following.text)
+    ]
+    return max((*spaced, *cut), default=0)
+
+
 def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
-    """Return how many messages become whole, and how many lines were put together."""
-    proofs = joins = 0
-    groups = list(grouped(lines, way))
+    """Return how many messages become whole, and how well all of them agree with the way."""
+    proofs = score = 0
+    groups = grouped(lines, way)
     columns = max((columns_of(text) for text, _ in groups), default=0)
     for text, numbers in grouped(lines, way, columns) if columns else groups:
+        whole = is_whole(text.rstrip(), columns)
+        score -= whole is False
         if len(numbers) < 2:
             continue
-        first = lines[numbers[0]].message
-        joins += len(numbers) - 1
-        if is_whole(first.rstrip(), columns) is not False:
-            # In a broken table a name can be cut, too, but that alone proves nothing.
-            continue
-        whole = is_whole(text.rstrip(), columns)
-        proofs += 2 if whole else -1 if whole is False else 0
-    return proofs, joins
+        if way.is_hard:
+            score -= sum(len(lines[number].text) != way.width for number in numbers[:-1])
+        was_whole = is_whole(lines[numbers[0]].message.rstrip(), columns)
+        if whole and was_whole is False:
+            proofs += 1
+            score += 2
+        elif was_whole and text.startswith("[") and lines[numbers[1]].is_naked and way.width <= _WIDEST_TERMINAL:
+            proofs += 1  # the name of a row that has more than one line
+    return proofs, score
 
 
 def grouped(lines: Iterable[Physical], way: Wrapping, columns: int = 0) -> list[tuple[str, list[int]]]:

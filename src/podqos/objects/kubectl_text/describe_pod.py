@@ -25,6 +25,7 @@ from podqos.model.pod_fate import (
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.objects.kubectl_text.lines import Line, iso_time
+from podqos.objects.kubectl_text.messages import rejoined
 from podqos.objects.kubectl_text.pasted import PastedPod
 from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES
 
@@ -53,10 +54,13 @@ OF_CONTAINER = frozenset(
         *("Readiness", "Startup", "Environment", "Environment Variables from", "Mounts", "Devices"),
     )
 )
+_OLD_KEYS = {"Last Termination State": "Last State"}
 _OF_STATE = frozenset(("Reason", "Message", "Exit Code", "Signal", "Started", "Finished"))
 _BEGINS_CONTAINER = ("Container ID:", "Image:")
 _MESSAGE = "message of "
 _MOST_CONTAINERS = 200
+_MOST_WRAPPED = 20
+"""Lines into which a message may be broken."""
 _NOT_OF_PODS = frozenset(("CreationTimestamp", "Selector", "Replicas", "Pod Template", "Roles"))
 
 
@@ -142,6 +146,7 @@ class PodDescription:
         self._kind = "main"
         self._mode = ""
         self._key_indent: int | None = None
+        self._wrapped = 0
         self.is_other = False
         """Whether it is of another kind: many begin alike."""
 
@@ -165,14 +170,16 @@ class PodDescription:
         """Take a line; ``following`` is the next one that is not empty."""
         found = KEY.match(line.text)
         key, value = (found[1], found[2] or "") if found is not None else ("", "")
+        key = _OLD_KEYS.get(key, key)
         if self._is_top(line) and key in SECTIONS and not self._is_inside(key):
             self._begin(key, value)
         elif self._is_top(line) and key in _NOT_OF_PODS and self._section in _HEADER | {""} and not self._containers:
             self.is_other = True
         elif self._section in _CONTAINERS or (self._section == "" and key in {"State", "Last State"}):
             self._of_container(line, key, value, following)
-        elif self._section in {"Message", "Reason"} and not key and line.text:
-            self._fields[self._section] = f"{self._fields.get(self._section, '')} {line.text}".strip()[:16_000]
+        elif self._section == "Message" and not key and line.text and self._wrapped < _MOST_WRAPPED:
+            self._wrapped += 1
+            self._fields["Message"] = rejoined([self._fields.get("Message", ""), line.text])
         elif self._section == "Conditions":
             self._condition(line.text)
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from podqos.eviction.message_reading import read_message
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FullPodStatus
 from podqos.objects.kubectl_text.lines import Line
+from podqos.objects.kubectl_text.messages import rejoined
 from podqos.objects.kubectl_text.pasted import PastedPod
 
 _TERMINATED = re.compile(r'"?(?:-\s)?(?:lastState"?:\s{0,4}\{?\s{0,4}"?)?terminated"?:\s{0,4}\{?$')
-_STATE = re.compile(r'"?(lastState|state)"?:')
 _FIELD = re.compile(
     r'"?(containerID|exitCode|signal|reason|finishedAt|startedAt|message)"?:\s{0,8}"?([^"]{0,400}?)"?,?$'
 )
@@ -78,7 +78,5 @@ def bare_message(lines: Sequence[Line], place: int) -> tuple[str, int]:
             break
         parts.append(lines[after].text)
         after += 1
-    whole = " ".join(parts)
-    if read_message(own) is None and read_message(whole) is None:
-        return "", place
-    return (whole if len(parts) > 1 and not own.rstrip().endswith(".") else own).rstrip("\"'`”, "), after
+    whole = own if own.rstrip().endswith(".") else rejoined(parts)
+    return ("", place) if read_message(whole) is None else (whole.rstrip("\"'`”, "), after)

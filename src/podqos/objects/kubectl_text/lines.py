@@ -6,8 +6,9 @@ Indentation counts: in a description it tells a field from what a program wrote 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import datetime
+from typing import overload
 
 from msgspec import Struct
 
@@ -25,7 +26,8 @@ _TOKENS = (
     ),
     *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
     *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
-    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"terminated":'),
+    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"exitCode"'),
+    *(b'"terminated":', b'"OOMKilling"', b'"involvedObject"'),
 )
 # A table without its headings: rows by themselves.
 _ROWS = re.compile(
@@ -33,18 +35,31 @@ _ROWS = re.compile(
     rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
     rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
     rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
+    rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
 )
+_MOST_SEARCHED = 1 << 17
 _ROW_WORDS = (b"OOMKilled", b"Evicted", b"CrashLoopBackOff", b"Error", b"Normal ", b"Warning ")
+# Each line that begins something has one of these: a command, a fence, a row, a heading, a field, a message.
+_WORDS = (
+    *("/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9", "/0", " v1.", "Normal", "Warning", "kubectl", "```", "~~~"),
+    *("Name:", "State:", "Containers:", "Events:", "Status:", "Reason:", "Namespace:", "Node:", "Class:", "Capacity:"),
+    *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
+    *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
+    *("NS ", "{", "["),
+)
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
 )
 _QUOTE = re.compile(r" {0,3}(?:(?:>|&gt;|[│┃|](?= |$)) ?){1,8}")
-_FENCE = re.compile(r"\s{0,12}(?:```|~~~)")
+_QUOTES = frozenset((">", "&", "│", "┃", "|"))
+_FENCES = ("```", "~~~")
 _COMMAND = re.compile(
-    r"(?:^|[$#%>❯➜»~]\s{1,4}|\b(?:sudo|watch|command:)\s{1,4})`?(?:sudo )?(?:(?:microk8s|k3s|minikube) )?"
+    r"(?:^|^[*_]{0,3}[#$]|[$#%>❯➜»~]\s{1,4}|\b(?:sudo|watch|command:)\s{1,4})`?(?:sudo )?"
+    r"(?:(?:microk8s|k3s|minikube) )?"
     r"(?:kubectl|oc|k)(?:\.exe)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
 )
 _VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
+_VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
 _NAMESPACE = re.compile(r"(?:^|\s)(?:-n|--namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
 _DATE = "%a, %d %b %Y %H:%M:%S %z"
 
@@ -65,33 +80,69 @@ def may_be_kubectl(head: bytes) -> bool:
     """Whether a text may hold something that kubectl prints for people; says quickly that a log does not."""
     if any(token in head for token in _TOKENS):
         return True
-    return any(word in head for word in _ROW_WORDS) and _ROWS.search(head) is not None
+    return any(word in head for word in _ROW_WORDS) and _ROWS.search(head, 0, _MOST_SEARCHED) is not None
 
 
-def lines_of(text: str) -> Iterator[Line]:
-    """Yield the lines of a paste; empty ones stay."""
-    for raw in text.split("\n", MOST_LINES)[:MOST_LINES]:
-        line = raw[:MOST_CHARACTERS]
-        if "\x1b" in line or "\u200b" in line or "\ufeff" in line:
-            line = _ESCAPE.sub("", line)
-        line = line.replace("\u00a0", " ").replace("\r", "")
+class Lines(Sequence[Line]):
+    """The lines of a paste, cleaned when they are looked at: of a log in which something was pasted few are."""
+
+    def __init__(self, text: str) -> None:
+        self._raw = text.split("\n", MOST_LINES)[:MOST_LINES]
+        self._clean: list[Line | None] = [None] * len(self._raw)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._raw)
+
+    @overload
+    def __getitem__(self, place: int) -> Line: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Line]: ...
+
+    def __getitem__(self, place: int | slice) -> Line | list[Line]:
+        """Return a line, or several."""
+        if isinstance(place, slice):
+            return [self[number] for number in range(*place.indices(len(self._raw)))]
+        line = self._clean[place]
+        if line is None:
+            line = self._clean[place] = cleaned(self._raw[place])
+        return line
+
+    def may_tell(self, place: int) -> bool:
+        """Whether a line may begin something; most lines of a log do not."""
+        raw = self._raw[place]
+        return any(word in raw for word in _WORDS)
+
+
+def cleaned(raw: str) -> Line:
+    """Return a line without what is around it."""
+    line = raw[:MOST_CHARACTERS]
+    if "\x1b" in line or "\u200b" in line or "\ufeff" in line:
+        line = _ESCAPE.sub("", line)
+    if not line.isascii():
+        line = line.replace("\u00a0", " ")
+    stripped = line.strip()
+    if stripped[:1] in _QUOTES:
         quoted = _QUOTE.match(line)
-        if quoted is not None:
-            line = line[quoted.end() :]
+        line = line if quoted is None else line[quoted.end() :]
         stripped = line.strip()
-        indent = len(line.expandtabs(8)) - len(line.expandtabs(8).lstrip())
-        if _FENCE.match(line):
-            yield Line(stripped, indent, is_break=True)
-        elif (named := _command(stripped)) is not None:
-            found = _NAMESPACE.search(named)
-            yield Line(stripped, indent, is_break=True, namespace="" if found is None else found[1])
-        else:
-            yield Line(stripped, indent)
+    indent = 0
+    if line[:1].isspace():
+        before = line[: len(line) - len(line.lstrip())]
+        indent = len(before.expandtabs(8)) if "\t" in before else len(before)
+    if stripped.startswith(_FENCES):
+        return Line(stripped, indent, is_break=True)
+    named = _command(stripped)
+    if named is not None:
+        found = _NAMESPACE.search(named)
+        return Line(stripped, indent, is_break=True, namespace="" if found is None else found[1])
+    return Line(stripped, indent)
 
 
 def _command(text: str) -> str | None:
     """Return what follows kubectl on a command line; None: the line is something else."""
-    if "k" not in text[:400] and "oc" not in text[:400]:
+    if not any(verb in text for verb in _VERBS_IN_TEXT):
         return None
     found = _COMMAND.search(text, 0, 1500)
     return found[1] if found is not None and not _VERBS.isdisjoint(found[1].split()) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -13,14 +12,17 @@ from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
-from podqos.objects.kubectl_text.lines import Line, lines_of
+from podqos.objects.kubectl_text.json_parts import json_part
+from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import Pasted, PastedPod, joined
 from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES, described_event, event_row, node_row, pod_row
 
 MOST_OBJECTS = 100_000
-_OBJECT_NAME = re.compile(r"Name:\s+([a-z0-9][a-z0-9.-]{0,252})$")
+_OBJECT_NAME = re.compile(r"Name:\s+([A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252})$")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
 _LOOK_AHEAD = 60
+_MOST_TRIED = 50
+"""Texts that begin like JSON and may be none."""
 # A description whose beginning is missing begins with one of these.
 _BEGINNINGS = frozenset(
     (
@@ -35,7 +37,7 @@ _RULE = re.compile(r"[-\s]{4,}$")
 
 def read_text(text: str) -> Pasted:
     """Return what kubectl printed in a text; everything else in it is left out."""
-    reader = _Reader(list(lines_of(text)))
+    reader = _Reader(Lines(text))
     reader.read()
     return joined([Pasted(tuple(reader.pods), tuple(reader.nodes), tuple(reader.events), tuple(reader.messages))])
 
@@ -43,7 +45,7 @@ def read_text(text: str) -> Pasted:
 class _Reader:
     """Goes through the lines of a paste once."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Lines) -> None:
         self._lines = lines
         self.pods: list[PastedPod] = []
         self.nodes: list[Node] = []
@@ -54,6 +56,7 @@ class _Reader:
         self._columns: Columns | None = None
         self._namespace = ""
         self._of_pod: list[Event] = []
+        self._tried = 0
 
     def read(self) -> None:
         place = 0
@@ -63,6 +66,9 @@ class _Reader:
 
     def _read(self, place: int) -> int:
         """Read a line, or several that belong together, and return where the text goes on."""
+        is_outside = self._pod is None and self._node is None and self._columns is None
+        if is_outside and not self._lines.may_tell(place):
+            return place + 1
         line = self._lines[place]
         if line.is_break:
             self._end()
@@ -71,12 +77,18 @@ class _Reader:
         if not line.text:
             self._columns = None
             return place + 1
-        following = self._following(place)
+        following = self._following(place) if ":" in line.text else ""
         if self._begins(line, following, place):
             return place + 1
         if self._described(line, following) or self._row(line.text):
             return place + 1
         if self._node is None and (self._pod is None or not self._pod.is_pod):
+            if line.text[0] in "[{" and self._tried < _MOST_TRIED:
+                self._tried += 1
+                part, after = json_part(self._lines, place)
+                if after > place:
+                    self._take(part)
+                    return after
             pod, after = terminated_fragment(self._lines, place)
             if pod is not None:
                 self._add_pod(pod)
@@ -190,6 +202,11 @@ class _Reader:
             return True
         self._columns = columns_of(text) or self._columns
         return False
+
+    def _take(self, part: Pasted) -> None:
+        for pod in part.pods:
+            self._add_pod(pod)
+        self.events += part.events[: max(0, MOST_OBJECTS - len(self.events))]
 
     def _add_pod(self, pod: PastedPod) -> None:
         if len(self.pods) < MOST_OBJECTS:

@@ -17,11 +17,13 @@ from podqos.model.pod_fate import ContainerRunning, ContainerState, ContainerSta
 from podqos.objects.kubectl_text.pasted import PastedPod
 
 _NAME = r"[a-z0-9](?:[a-z0-9.-]{0,252})"
+# In public, people replace parts of names: web-<id>, ***, XXX.
+_ANY_NAME = r"[A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252}"
 _NAMESPACE = r"[a-z0-9](?:[a-z0-9-]{0,62})"
 _AGE = r"(?:<unknown>|<invalid>|<none>|(?:\d{1,6}[ydhms]){1,3})"
 _SUBOBJECT = r"spec\.[A-Za-z]{1,40}\{[^}\s]{1,253}\}"
 _POD = re.compile(
-    rf"(?:(?P<namespace>{_NAMESPACE})\s+)?(?:pod/)?(?P<name>{_NAME})\s+(?P<ready>\d{{1,4}})/(?P<all>\d{{1,4}})\s+"
+    rf"(?:(?P<namespace>{_NAMESPACE})\s+)?(?:pod/)?(?P<name>{_ANY_NAME})\s+(?P<ready>\d{{1,4}})/(?P<all>\d{{1,4}})\s+"
     rf"(?P<status>[A-Z][A-Za-z0-9]{{1,60}}(?:[:/][A-Za-z0-9/]{{1,60}})?)\s+"
     rf"(?P<restarts>\d{{1,9}})(?:\s+\({_AGE}\s+ago\))?\s+{_AGE}(?P<rest>\s.{{0,2000}})?$"
 )
@@ -36,7 +38,7 @@ _REASON = r"(?P<type>Normal|Warning)\s+(?P<reason>[A-Z][A-Za-z0-9]{1,127})"
 _OF_DESCRIPTION = re.compile(rf"{_REASON}\s+{_TIMES}\s+{_FROM}\s+(?P<message>\S.{{0,16000}})$")
 _OF_GET = re.compile(
     rf"(?:(?P<namespace>{_NAMESPACE})\s+)?{_TIMES}\s+{_REASON}\s+"
-    rf"(?P<kind>[A-Za-z.]{{1,63}})/(?P<name>{_NAME})\s+(?P<message>\S.{{0,16000}})$"
+    rf"(?P<kind>[A-Za-z.]{{1,63}})/(?P<name>{_ANY_NAME})\s+(?P<message>\S.{{0,16000}})$"
 )
 # With -o wide: what it is about inside the object, who saw it; and behind the message first seen, count and name.
 _BEFORE = re.compile(rf"(?:(?P<field>{_SUBOBJECT})\s+)?{_FROM}\s{{2,}}(?P<message>\S.*)$")

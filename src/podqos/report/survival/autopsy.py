@@ -14,6 +14,7 @@ from podqos.words.autopsy import process
 from podqos.words.autopsy_death import AutopsyDeath, RankedRow
 from podqos.words.autopsy_story import deaths, groups, headline
 from podqos.words.evictions import sign_words, termination_words
+from podqos.words.other_killers import failure_words
 
 SCREEN = 24
 """Lines that a death takes at most, at 80 columns."""
@@ -43,11 +44,18 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         lines += ["", *death_lines(death, style, verbose=verbose)]
     if len(told) == 1:
         lines = lines[2:]  # it speaks for itself
-    ended = [termination_words(termination) for termination in found.terminations]
-    lines += _others("Killed containers, from the status of their pods:", ended, style, verbose=verbose)
-    if verbose or not (told or ended):
+    for title, is_from_runtime in (("the status of their pods", False), ("their container runtime", True)):
+        ended = [
+            termination_words(termination)
+            for termination in found.terminations
+            if termination.is_from_runtime is is_from_runtime
+        ]
+        lines += _others(f"Killed containers, from {title}:", ended, style, verbose=verbose)
+    if verbose or not (told or found.terminations):
         title = "Containers that nobody killed:"
         lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
+    failures = [failure_words(failure) for failure in found.program_failures]
+    lines += _others("Programs that ran out of memory of their own:", failures, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]
     return lines + _others("Node events:", signs, style, verbose=verbose)
 
@@ -142,4 +150,10 @@ def _csv(found: Autopsies) -> Iterator[tuple[object, ...]]:
         yield (
             eviction.at, eviction.node, "eviction", "", eviction.pod, "", eviction.qos_class, None, eviction.cause,
             None, None, eviction.follows_rule, eviction.reason, runner_up, None,
+        )  # fmt: skip
+    for killed in found.userspace_kills:
+        yield (
+            killed.at, killed.host, killed.killer, killed.cgroup, killed.pod or killed.pod_uid,
+            killed.container or killed.container_id, killed.qos_class, killed.pid, killed.victim,
+            killed.oom_score_adj, None, None, killed.basis, None, None,
         )  # fmt: skip

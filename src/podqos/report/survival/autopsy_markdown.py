@@ -46,7 +46,12 @@ def markdown(found: Autopsies) -> list[str]:
             lines += ["", f"… and {len(page.deaths) - number:,} more; `podqos autopsy -v` prints them all."]
             break
         lines += told
-    for title, others in (("Killed containers", page.containers), ("Node events", page.signs)):
+    others_known = (
+        ("Killed containers", page.containers),
+        ("Programs that ran out of memory of their own", page.failures),
+        ("Node events", page.signs),
+    )
+    for title, others in others_known:
         if others:
             left = [f"- … and {len(others) - _MOST_OTHERS:,} more"] * (len(others) > _MOST_OTHERS)
             lines += ["", f"## {title}", "", *(f"- {plain(other)}" for other in others[:_MOST_OTHERS]), *left]

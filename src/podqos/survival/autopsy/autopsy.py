@@ -30,9 +30,11 @@ from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node
 from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
+from podqos.survival.autopsy.program_failures import ProgramFailure
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
 from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -186,7 +188,7 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     """Who held the memory: what ran out, the victim's pod and container, processes. Parents first, largest first."""
 
 
-AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign
+AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign | UserspaceKill | ProgramFailure
 """What an autopsy lists, one kind after the other."""
 
 
@@ -206,12 +208,25 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     """Containers that nobody killed: they crashed, or exited by themselves."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
+    userspace_kills: tuple[UserspaceKill, ...] = ()
+    """By systemd-oomd, earlyoom and the like, not by the kernel."""
+    userspace_kills_left_out: int = 0
+    """Of very many the last ones, which are counted alone."""
+    program_failures: tuple[ProgramFailure, ...] = ()
+    """Programs that ran out of memory of their own, such as Java's OutOfMemoryError."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
 
     def _listed(self) -> tuple[AutopsyItem, ...]:
-        return (*self.kills, *self.evictions, *self.terminations, *self.node_events)
+        return (
+            *self.kills,
+            *self.evictions,
+            *self.terminations,
+            *self.node_events,
+            *self.userspace_kills,
+            *self.program_failures,
+        )
 
 
 def assumed_by(kills: Iterable[OOMAutopsy], profile: Profile) -> tuple[Assumption, ...]:

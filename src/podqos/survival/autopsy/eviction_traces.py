@@ -135,6 +135,12 @@ class SignKind(StrEnum):
     """The kubelet saw the machine run out of memory."""
     OOM_KILLING = "OOMKilling"
     """The node problem detector saw a kill."""
+    UNIT_OOM_KILLED = "UnitOOMKilled"
+    """systemd saw the kernel kill a process of a unit."""
+    CONTAINER_OOM_KILLED = "ContainerOOMKilled"
+    """The container runtime saw the kernel kill a process of a container."""
+    INIT_OOM_KILLED = "InitOOMKilled"
+    """The kernel killed the runtime's own process before a container started: its limit is too low for that."""
     THRESHOLD_MET = "EvictionThresholdMet"
     PRESSURE_BEGAN = "PressureBegan"
     PRESSURE_ENDED = "PressureEnded"
@@ -164,6 +170,10 @@ class NodeSign(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True
     """The kill that it is about: its place among ``kills``, from 0."""
     pod: str = ""
     times: int = 1
+    unit: str = ""
+    """systemd's, of UnitOOMKilled."""
+    container_id: str = ""
+    """Of ContainerOOMKilled, and of SystemOOM where that is said."""
 
 
 _CONDITION_EVENTS = {

@@ -162,7 +162,9 @@ def constrained(report: OOMReport, page_kb: int) -> OOMReport:
     others. A report lists the zones of the allowed nodes, and of all nodes the huge pages and how much RAM there is.
     """
     found = report.circumstances
-    if report.constraint is not None or report.gfp_mask == 0 or report.order == _BY_HAND or found.is_by_hand:
+    if report.order == _BY_HAND or found.is_by_hand:
+        return replace(report, constraint=Constraint.NONE, oom_cgroup=ROOT)
+    if report.constraint is not Constraint.NONE or report.is_constraint_named or report.gfp_mask == 0:
         return report
     seen = found.nodes | {zone.node for zone in report.zones}
     present = sum(zone.present_kb or 0 for zone in report.zones)

@@ -18,6 +18,8 @@ from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
 from podqos.survival.autopsy.shortage import MemoryParts, Shortage
 
+_TOLERANCE = 16
+"""Of the memory of a process: the kernel counts it per CPU, and the victim's line is later than the table."""
 _NAMED = {CgroupLevel.POD, CgroupLevel.CONTAINER}
 
 
@@ -169,6 +171,8 @@ def _process(node: KilledNode, task: Task, depth: int) -> MemoryBar:
     split = task.rss_parts_pages and tuple(pages * size for pages in task.rss_parts_pages)
     if not split and victim is not None and victim.rss_parts_kb:
         split = tuple(kilobytes * 1024 for kilobytes in victim.rss_parts_kb)
+        if abs(sum(split) - task.rss_pages * size) * _TOLERANCE > task.rss_pages * size:
+            split = None  # it has grown or shrunk since the table was written
     anon, file, shmem = split or (None, None, None)
     return MemoryBar(
         kind=BarKind.PROCESS,

@@ -22,6 +22,7 @@ from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerm
 from podqos.model.resources import MEMORY
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import seconds_of
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
 
 OOM_KILLED = "OOMKilled"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
@@ -73,6 +74,8 @@ class TerminationCause(StrEnum):
     """The kernel, for want of memory: the runtime says so, and no report of it is in the logs."""
     KERNEL_OF_CHILD = "KernelOfChild"
     """The kernel killed another process of the container; its first one survived that, or ended by itself after it."""
+    USERSPACE_KILLER = "UserspaceKiller"
+    """A program killed it before the kernel had to: see ``userspaceKills``."""
     EVICTION = "Eviction"
     """The kubelet ended it with its pod: see ``evictions``."""
     PROBE = "Probe"
@@ -109,6 +112,12 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     """The kernel's kill: its place among ``kills``, from 0."""
     eviction: int | None = None
     """Likewise among ``evictions``."""
+    userspace_kill: int | None = None
+    """Likewise among ``userspaceKills``."""
+    is_from_runtime: bool = False
+    """Whether the container runtime shows it, and not the status of a pod."""
+    killer: str = ""
+    """With UserspaceKiller: which program."""
     is_group_kill: bool = False
     """The kernel killed all of the container at once (memory.oom.group)."""
     is_previous: bool = False
@@ -123,6 +132,7 @@ class Evidence(Struct, frozen=True):
     kills: Sequence[Kill] = ()
     evictions: Sequence[PodEviction] = ()
     events: Sequence[Event] = ()
+    userspace_kills: Sequence[UserspaceKill] = ()
 
 
 def container_id(text: str) -> str:
@@ -167,6 +177,10 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
     evicted = {
         eviction.uid or eviction.pod: number for number, eviction in enumerate(evidence.evictions) if eviction.pod
     }
+    by_programs: dict[str, int] = {}
+    for number, killed_by_program in enumerate(evidence.userspace_kills):
+        by_programs[killed_by_program.container_id or killed_by_program.pod_uid] = number
+    by_programs.pop("", None)
     events: dict[str, list[Event]] = {}
     for event in evidence.events:
         if event.reason in {"Killing", "ExceededGracePeriod"}:
@@ -179,6 +193,8 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
             killed,
             evicted.get(uid) if uid in evicted else evicted.get(pod.key),
             events.get(uid) or events.get(pod.metadata.name) or [],
+            evidence.userspace_kills,
+            by_programs,
         )
         for status in _statuses(pod):
             yield own, status
@@ -192,6 +208,8 @@ class _Own(Struct, frozen=True):
     killed: Mapping[str, list[int]]
     eviction: int | None
     events: Sequence[Event]
+    userspace_kills: Sequence[UserspaceKill] = ()
+    by_programs: Mapping[str, int] = {}
 
 
 def _statuses(pod: FatedPod) -> Iterator[ContainerStatus]:
@@ -223,6 +241,7 @@ def _termination(
     own: _Own, status: ContainerStatus, ended: ContainerTerminated, cause: TerminationCause, *, is_previous: bool
 ) -> ContainerTermination:
     pod, kill = own.pod, _kill_of(own, ended)
+    by_program = _program_kill_of(own, ended) if cause is TerminationCause.USERSPACE_KILLER else None
     return ContainerTermination(
         pod=pod.key,
         container=status.name,
@@ -235,6 +254,8 @@ def _termination(
         container_id=container_id(ended.container_id),
         kill=kill,
         eviction=own.eviction if cause is TerminationCause.EVICTION else None,
+        userspace_kill=by_program,
+        killer="" if by_program is None else own.userspace_kills[by_program].killer,
         is_group_kill=kill is not None and bool(own.kills[kill].group),
         is_previous=is_previous,
         memory_limit_bytes=_memory_limit(pod, status.name),
@@ -295,6 +316,20 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     return None
 
 
+def _program_kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
+    """Return the kill by a program that ended a container: by its id, else by its pod, at about that time."""
+    identity = container_id(ended.container_id)
+    number = own.by_programs.get(identity) if identity else None
+    if number is None:
+        number = own.by_programs.get(own.pod.metadata.uid or "")
+    if number is None:
+        return None
+    at = seconds_of(ended.finished_at or "")
+    killed_at = seconds_of(own.userspace_kills[number].at, at)
+    is_near = at is None or killed_at is None or abs(killed_at - at) <= _NEAR_SECONDS
+    return number if is_near else None
+
+
 def _only_kill_at(own: _Own, at: float) -> int | None:
     """Return the one kill in a pod of the node at that time; a description has neither uid nor id of what ended."""
     node = own.pod.spec.node_name
@@ -320,6 +355,8 @@ def _cause_of(own: _Own, status: ContainerStatus, ended: ContainerTerminated) ->
         return TerminationCause.EVICTION if is_killed else None
     if ended.reason == STATUS_UNKNOWN:
         return TerminationCause.NODE_LOST
+    if signal == SIGKILL and _program_kill_of(own, ended) is not None:
+        return TerminationCause.USERSPACE_KILLER
     near = [event for event in own.events if _is_about(event, status.name, ended)]
     probes = [event for event in near if _PROBE.search(event.text)]
     if signal in {SIGKILL, SIGTERM}:

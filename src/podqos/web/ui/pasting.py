@@ -14,6 +14,7 @@ from podqos.answers.page.source import PageSource
 from podqos.errors import InputError
 from podqos.library.autopsy import autopsy
 from podqos.model.profile import LATEST
+from podqos.naming import stated_with
 from podqos.objects.cluster_snapshot import is_cluster_snapshot
 from podqos.objects.files import STDIN, Inputs
 from podqos.objects.objects import Objects
@@ -58,8 +59,8 @@ def _known(source: PageSource, has_objects: bool) -> list[str]:
         if has_objects:
             return []
         is_file = bool(source.looked_at or source.size_bytes)
-        return ["--snapshot", source.cluster.source] if is_file else list(source.known_by)
+        return [stated_with("snapshot"), source.cluster.source] if is_file else list(source.known_by)
     paths = [file.path for file in source.files]
     if len(paths) > _MOST_NAMED:
         paths = [os.path.commonpath([os.path.dirname(path) for path in paths]) or "."]
-    return [part for path in paths for part in ("-f", path)]
+    return [part for path in paths for part in (stated_with("files"), path)]

@@ -1,0 +1,154 @@
+"""What else than the kernel and the kubelet logs leave of deaths: userspace killers, programs' own errors, runtimes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
+
+from podqos.answers.log_marks import Mark, Needle
+from podqos.kernel.log_lines import Message
+from podqos.model.pod_fate import FatedPod
+from podqos.qos.cgroup_paths import cgroup_uid
+from podqos.survival.autopsy.autopsy import OOMAutopsy
+from podqos.survival.autopsy.eviction_traces import NodeSign
+from podqos.survival.autopsy.log_times import seconds_apart
+from podqos.survival.autopsy.oom_notices import notices
+from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
+from podqos.survival.autopsy.runtime_containers import RuntimeContainers
+from podqos.survival.autopsy.terminations import ContainerTermination, containers_by_id
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
+from podqos.survival.autopsy.userspace_kills import UserspaceKills, named
+
+_MOST_KILLS = 10_000
+_MOST_FAILURES = 1_000
+_LINES_AFTER = 12
+"""earlyoom and nohang spread one kill over so many lines."""
+_SAME_KILL_SECONDS = 10.0
+
+MARKS: tuple[Mark, ...] = (
+    Needle(
+        b"emory",
+        re.compile(
+            rb"emory(?:E(?:rror|xception)|(?<=[ou]t of memory)|(?<=llocate memory)| for the Java"
+            rb"|(?<=Allowed memory) size| allocation |(?<=[l'] memory) limit|(?<=due to memory) |(?<=low memory)!"
+            rb"|killer| status that req)"
+        ),
+    ),
+    b"OOM",
+)
+"""What lines hold that matter in a long log, or the lines just before them; of a short one every line is read."""
+
+
+class OtherKillers:
+    """Takes lines of logs, and gathers what they tell of kills and failures."""
+
+    def __init__(self) -> None:
+        self._kills = UserspaceKills(_MOST_KILLS)
+        self._failures = ProgramFailures(_MOST_FAILURES)
+        self._containers = RuntimeContainers()
+        self.lines_after = 0
+        """How many of the lines that follow the last one matter as well."""
+
+    def begin(self, head: bytes) -> bool:
+        """Begin another log, and return whether all of its lines matter."""
+        return self._containers.begin(head)
+
+    def feed_line(self, line: str) -> None:
+        """Take a line as it was found: a runtime's output is not carried by anything."""
+        self._containers.feed(line)
+
+    def feed(self, message: Message) -> Iterator[NodeSign]:
+        """Take a line; yield what it says about kills of the kernel's."""
+        self.lines_after = 0
+        text = message.text
+        if not (
+            "emory" in text
+            or "OOM" in text
+            or "oom" in text
+            or "SIG" in text
+            or "MiB" in text
+            or "Kill" in text
+            or "alloc" in text
+            or "unavailable" in text
+            or "signal 9" in text
+            or "victim processes" in text
+            or "is below limit" in text
+            or "PID: " in text
+            or "taking action" in text
+        ):
+            return
+        if self._kills.feed(message):
+            self.lines_after = _LINES_AFTER
+        elif not self._failures.feed(message):
+            yield from notices(message)
+
+    @property
+    def failures(self) -> tuple[ProgramFailure, ...]:
+        """Programs that ran out of memory of their own."""
+        return self._failures.failures
+
+    def terminations(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
+        """Yield containers that were killed, by what their runtime shows."""
+        return self._containers.terminations(kills)
+
+    def exits(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
+        """Yield containers that nobody killed, by what their runtime shows."""
+        return self._containers.exits(kills)
+
+    @property
+    def kills_left_out(self) -> int:
+        """How many kills are counted alone."""
+        return self._kills.left_out
+
+    def kills(self, pods: Iterable[FatedPod], by_kernel: Iterable[OOMAutopsy]) -> tuple[UserspaceKill, ...]:
+        """Return the kills with their pods, without those that the kernel reports itself."""
+        names: dict[str, tuple[str, str]] = {}
+        known = list(pods)
+        for pod in known:
+            names[cgroup_uid(pod)] = (pod.key, "")
+        names |= {identity: (pod.key, name) for identity, (pod, name) in containers_by_id(known).items()}
+        names.pop("", None)
+        reported: dict[int, list[str]] = {}
+        for kill in by_kernel:
+            for victim in kill.victims:
+                if victim.pid is not None:
+                    reported.setdefault(victim.pid, []).append(kill.at)
+        return tuple(
+            kill for kill in named(self._kills.kills, names) if not _is_reported(kill, reported.get(kill.pid or 0, ()))
+        )
+
+
+def _is_reported(kill: UserspaceKill, times: Iterable[str]) -> bool:
+    """Whether the kernel killed the same process at about the same time: its report has it."""
+    for at in times:
+        apart = seconds_apart(at, kill.at)
+        if apart is not None and abs(apart) <= _SAME_KILL_SECONDS:
+            return True
+    return False
+
+
+def without_repeats(signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy]) -> Iterator[NodeSign]:
+    """Yield what daemons noticed, once for each unit or container, and with the kernel's kill where that is known."""
+    by_container = {kill.container_id: number for number, kill in enumerate(kills) if kill.container_id}
+    by_unit = {_unit(kill.victim_cgroup or kill.cgroup): number for number, kill in enumerate(kills)}
+    by_unit.pop("", None)
+    last: dict[tuple[str, str, str], NodeSign] = {}
+    for sign in signs:
+        if not (sign.unit or sign.container_id) or sign.pid is not None:
+            yield sign
+            continue
+        key = sign.node, sign.unit, sign.container_id
+        known = last.get(key)
+        apart = None if known is None else seconds_apart(known.at, sign.at)
+        if known is not None and (apart is None or abs(apart) <= _SAME_KILL_SECONDS):
+            continue  # systemd says it twice: of the process, and of the unit that failed
+        last[key] = sign
+        kill = by_container.get(sign.container_id) if sign.container_id else by_unit.get(sign.unit)
+        yield sign if kill is None else replace(sign, kill=kill)
+
+
+def _unit(cgroup: str) -> str:
+    """Return the systemd unit of a cgroup."""
+    return next((part for part in reversed(cgroup.split("/")) if part.endswith((".service", ".scope"))), "")

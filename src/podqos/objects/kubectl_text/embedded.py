@@ -1,0 +1,125 @@
+"""Objects in the midst of a text: YAML or JSON after prose, between fences of Markdown, quoted in a mail, before a log.
+
+Each object stays at its line, so that messages about it name the line of the text. One that cannot be parsed is text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from podqos.errors import InputError
+from podqos.manifest.documents import plain_documents
+from podqos.objects.kubectl_text.json_parts import json_end
+from podqos.objects.kubectl_text.lines import Line, Lines
+
+_MOST_ATTEMPTS = 200
+_FIELDS = r"(?:apiVersion|kind|metadata|items)"
+_MAY_HAVE = re.compile(
+    rb"(?:^|\n)(?:[ \t>|]|\xe2\x94[\x82\x83]){0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
+    rb"|\{(?:[\s>|]|\xe2\x94[\x82\x83]){0,80}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
+)
+_YAML = re.compile(rf"(?:- )?{_FIELDS}:(?:\s|$)")
+_TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$")
+_KIND = re.compile(r"(?:- )?kind: [A-Z][A-Za-z]{1,60}$")
+_JSON = re.compile(r"[\[{]")
+_JSON_FIELDS = re.compile(rf'\s{{0,40}}\[?\s{{0,40}}\{{\s{{0,40}}"{_FIELDS}"\s{{0,4}}:')
+_ELISION = re.compile(r"\s{0,80}(?:- )?(?:…|\.\.\.|\[\.\.\.\]|<snip>)\s{0,80}$")
+_MOST_TRIED_BYTES = 1 << 16
+"""A larger object is not parsed twice; what is wrong with it is reported."""
+_AUDIT = "audit.k8s.io"
+
+
+def may_embed(head: bytes) -> bool:
+    """Whether a text may have objects in it."""
+    return _MAY_HAVE.search(head) is not None
+
+
+def embedded_objects(text: str) -> tuple[str, str]:
+    """Return the objects of a text, each where it was, and the text without them; both have as many lines."""
+    lines = Lines(text)
+    original = text.split("\n")
+    objects, rest = [""] * len(lines), original[:]
+    is_first = True
+    for start, end, own in _regions(lines):
+        first = own[0]
+        # The line before is none of an object's: it separates.
+        if not is_first and start > 0 and not objects[start - 1].strip():
+            objects[start - 1] = "---"
+        elif not is_first and not first.startswith("---"):
+            first = f"--- {first}"
+        is_first = False
+        objects[start:end] = [first, *own[1:]]
+        rest[start:end] = [""] * (end - start)
+    return "\n".join(objects), "\n".join(rest)
+
+
+def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield where objects begin and end, and their lines without what is around them."""
+    place = attempts = 0
+    while place < len(lines) and attempts < _MOST_ATTEMPTS:
+        line = lines[place]
+        if not line.is_break and _YAML.match(line.text):
+            attempts += 1
+            end = _end_of_yaml(lines, place)
+            own = [_dedented(other, line.indent) for other in lines[place:end]]
+            if _is_yaml(own):
+                yield place, end, own
+            place = end
+            continue
+        elif not line.is_break and _JSON.match(line.text):
+            ahead = "\n".join(other.text for other in lines[place : place + 4])
+            if _JSON_FIELDS.match(ahead) and _AUDIT not in line.text[:4096]:
+                attempts += 1
+                end = _end_of_json(lines, place)
+                if end > place:
+                    yield place, end, [_dedented(other, line.indent) for other in lines[place:end]]
+                    place = end
+                    continue
+        place += 1
+
+
+def _dedented(line: Line, by: int) -> str:
+    return " " * max(0, line.indent - by) + line.text if line.text else ""
+
+
+def _end_of_yaml(lines: Sequence[Line], start: int) -> int:
+    """Return where an object ends: at a fence, or at a line that is no further field of it."""
+    base, end = lines[start].indent, start + 1
+    for place in range(start + 1, len(lines)):
+        line = lines[place]
+        if line.is_break:
+            break
+        if line.text and line.indent <= base and not (line.indent == base and _TOP.match(line.text)):
+            break
+        if line.text:
+            end = place + 1
+    return end
+
+
+def _is_yaml(lines: Sequence[str]) -> bool:
+    if not any(_KIND.match(line.strip()) for line in lines):
+        return False
+    data = "\n".join(lines).encode()
+    if len(data) > _MOST_TRIED_BYTES:
+        heads = sum(line.startswith("apiVersion:") for line in lines)
+        marks = sum(line.startswith("---") for line in lines)
+        return heads <= marks + 1 and not any(_ELISION.match(line) for line in lines)
+    try:
+        documents = plain_documents("", data)
+    except InputError:
+        return False
+    return all(isinstance(document.value, dict | list) for document in documents)
+
+
+def _end_of_json(lines: Sequence[Line], start: int) -> int:
+    """Return the line after a JSON value; the one it begins at if it is none."""
+    end, text = json_end(lines, start, len(lines))
+    if '"kind"' not in text:
+        return start
+    try:
+        _, length = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return start
+    return end if not text[length:].strip() else start

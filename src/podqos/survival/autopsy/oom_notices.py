@@ -1,0 +1,72 @@
+"""Kills of the kernel's that another daemon noticed and logged: systemd, containerd, CRI-O, dockerd, the kubelet, runc.
+
+They prove that the kernel killed, and name a unit, a container or a process. What ran out and why is in the kernel's
+report alone.
+
+Sources: systemd v243 to v261 src/core/{unit,cgroup,service}.c; containerd internal/cri/server/events.go and pkg/oom;
+Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; runc
+libcontainer/process_linux.go; moby daemon/monitor.go; Slurm src/slurmd/slurmstepd/mgr.c.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from podqos.kernel.log_lines import Message
+from podqos.qos.cgroup_paths import place_of
+from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
+from podqos.survival.autopsy.log_times import carried, unit_before
+
+_UNIT = re.compile(
+    r": (?:A process of this unit has been killed by the OOM killer"
+    r"|The kernel OOM killer killed some processes in this unit|Failed with result 'oom-kill')"
+)
+_CONTAINERD = re.compile(
+    r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})", re.IGNORECASE
+)
+_TOPIC = re.compile(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"")
+_KUBELET = re.compile(r"Got sys oom event")
+_PID = re.compile(r"\bPid\"?: ?(\d{1,10})")
+_NAME = re.compile(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
+_VICTIM = re.compile(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
+_INIT = re.compile(r"container init was OOM-killed \(memory limit too low\?\)")
+_SLURM = re.compile(r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ")
+
+
+def notices(message: Message) -> Iterator[NodeSign]:
+    """Yield what a line says about kills of the kernel's."""
+    text = message.text
+    if match := _UNIT.search(text):
+        at, host = carried(text[: match.start()], message)
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=unit_before(text, match))
+    elif match := _CONTAINERD.search(text) or _TOPIC.search(text):
+        at, host = carried("", message)
+        yield NodeSign(SignKind.CONTAINER_OOM_KILLED, at, host, container_id=match[1])
+    elif match := _KUBELET.search(text):
+        yield _of_kubelet(message, match)
+    elif match := _INIT.search(text):
+        at, host = carried("", message)
+        yield NodeSign(SignKind.INIT_OOM_KILLED, at, host)
+    elif match := _SLURM.search(text):
+        at, host = carried(text[: match.start()], message)
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=f"Slurm step {match[2]}")
+
+
+def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:
+    """Return what the kubelet read in the kernel's log. It logs the machine's OOMs alone."""
+    at, host = carried("", message)
+    text = message.text[match.end() :]
+    event = message.fields.get("event")
+    if isinstance(event, dict):
+        pid, name, cgroup = event.get("Pid"), event.get("ProcessName"), event.get("VictimContainerName")
+        process_id = pid if isinstance(pid, int) else None
+        process = name if isinstance(name, str) else ""
+        path = cgroup if isinstance(cgroup, str) else ""
+    else:
+        number, named, victim = _PID.search(text), _NAME.search(text), _VICTIM.search(text)
+        process_id = None if number is None else int(number[1])
+        process = "" if named is None else named[1]
+        path = "" if victim is None else victim[1]
+    place = place_of(path)
+    return NodeSign(SignKind.SYSTEM_OOM, at, host, pid=process_id, process=process, container_id=place.container_id)

@@ -1,0 +1,286 @@
+"""Programs that ran out of memory of their own: a heap's limit, or an allocation that the system refused.
+
+The kernel killed nobody then, and a larger memory limit of the container need not help: the JVM, Node.js, PHP and Redis
+have limits of their own. One table says how each words it.
+
+Sources: OpenJDK src/hotspot (debug.cpp, vmError.cpp, os_linux.cpp, universe.cpp), Node.js src/node_errors.cc, Go
+src/runtime/{malloc,mem_linux,os_linux}.go, CPython Objects/exceptions.c, .NET src/coreclr/vm/excep.cpp, PHP
+Zend/zend_alloc.c, Redis src/{server,rdb}.c, PostgreSQL src/backend/utils/mmgr/aset.c and postmaster.c, Rust
+library/alloc/src/alloc.rs, gunicorn/arbiter.py.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.kernel.log_lines import Message
+from podqos.survival.autopsy.log_times import carried
+
+_MOST_MESSAGE = 300
+_SIZES = {"k": 10, "m": 20, "g": 30, "t": 40}
+
+
+class FailureKind(StrEnum):
+    """What a program ran out of."""
+
+    JAVA_HEAP = "JavaHeap"
+    JAVA_GC_OVERHEAD = "JavaGCOverhead"
+    JAVA_METASPACE = "JavaMetaspace"
+    JAVA_DIRECT_MEMORY = "JavaDirectMemory"
+    JAVA_ARRAY_SIZE = "JavaArraySize"
+    """One array longer than the JVM can have: no amount of memory helps."""
+    JAVA_THREADS = "JavaThreads"
+    JAVA_NATIVE = "JavaNative"
+    """The JVM asked the system for memory, and did not get it."""
+    JAVA_OTHER = "JavaOther"
+    NODE_HEAP = "NodeHeap"
+    GO = "Go"
+    PYTHON = "Python"
+    DOTNET = ".NET"
+    PHP_LIMIT = "PHPLimit"
+    PHP = "PHP"
+    RUBY = "Ruby"
+    RUST = "Rust"
+    CPLUSPLUS = "C++"
+    REDIS_LIMIT = "RedisLimit"
+    REDIS_FORK = "RedisFork"
+    POSTGRES = "Postgres"
+    POSTGRES_LOST_PROCESS = "PostgresLostProcess"
+    """Someone killed one of its processes: it does not know who."""
+    WORKER_LOST = "WorkerLost"
+    """A server's worker was killed: the server only guesses why."""
+    GPU = "GPU"
+    """The memory of a graphics card, which neither the kernel nor a limit is about."""
+    FORK = "Fork"
+    """The system refused a process or memory for one."""
+    PROCESS_LIMIT = "ProcessLimit"
+    """No more processes or threads were allowed; memory is not the matter."""
+    ALLOCATION = "Allocation"
+    """The system refused memory."""
+
+
+class ProgramFailure(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """A program's own out-of-memory error, once for all of its kind on a host."""
+
+    kind: FailureKind
+    message: str
+    """As logged the first time."""
+    at: str = ""
+    """When first; empty where the line does not say."""
+    last_at: str = ""
+    host: str = ""
+    times: int = 1
+    is_fatal: bool = False
+    """Whether the program says that it ended because of it."""
+    limit_bytes: int | None = None
+    """Its own limit, where it says so."""
+    wanted_bytes: int | None = None
+    """What it asked for, where it says so."""
+    pid: int | None = None
+
+
+class _Form(Struct, frozen=True):
+    kind: FailureKind
+    needs: str
+    """What its lines hold; no other line is matched."""
+    pattern: re.Pattern[str]
+    """Groups: limit, wanted, unit, pid."""
+    is_fatal: bool = False
+
+
+def _form(kind: FailureKind, needs: str, pattern: str = "", *, is_fatal: bool = False) -> _Form:
+    return _Form(kind, needs, re.compile(pattern or re.escape(needs)), is_fatal)
+
+
+# A class name in a stack trace or message: not in source code, nor in the name of an option.
+_JAVA = r"(?<![\w.+])java\.lang\.OutOfMemoryError: "
+_OF_JAVA = (
+    _form(FailureKind.JAVA_THREADS, " native thread", _JAVA + r"[Uu]nable to create (?:new )?native thread"),
+    _form(FailureKind.JAVA_GC_OVERHEAD, "GC overhead", _JAVA + "GC overhead limit exceeded"),
+    _form(FailureKind.JAVA_METASPACE, "pace", _JAVA + r"(?:Metaspace|Compressed class space|PermGen space)"),
+    _form(
+        FailureKind.JAVA_DIRECT_MEMORY,
+        "irect buffer memory",
+        _JAVA + r"(?:Direct buffer memory|Cannot reserve (?P<wanted>\d{1,15}) bytes of direct buffer memory"
+        r"(?: \(allocated: \d{1,15}, limit: (?P<limit>\d{1,15})\))?)",
+    ),
+    _form(FailureKind.JAVA_ARRAY_SIZE, "array ", _JAVA + r"(?:Requested array size exceeds VM limit|Required array )"),
+    _form(FailureKind.JAVA_HEAP, "Java heap space", _JAVA + r"Java heap space"),
+    _form(FailureKind.JAVA_OTHER, "java.lang.", r"(?<![\w.+])java\.lang\.OutOfMemoryError(?::|\s*$)"),
+)
+_OF_MEMORY = (
+    _form(
+        FailureKind.JAVA_NATIVE,
+        "There is insufficient memory for the Java Runtime Environment to continue",
+        is_fatal=True,
+    ),
+    _form(
+        FailureKind.JAVA_NATIVE,
+        "Native memory allocation (m",
+        r"Native memory allocation \(m(?:alloc|map|protect)\) failed to (?:allocate|map|protect) "
+        r"(?P<wanted>\d{1,15}) bytes",
+        is_fatal=True,
+    ),
+    _form(
+        FailureKind.JAVA_NATIVE,
+        "os::commit_memory(",
+        r"os::commit_memory\(0x[0-9a-f]{1,16}, (?P<wanted>\d{1,15}), \d\) failed",
+    ),
+    _form(
+        FailureKind.NODE_HEAP,
+        "JavaScript heap out of memory",
+        r"FATAL ERROR: .{0,120}JavaScript heap out of memory",
+        is_fatal=True,
+    ),
+    _form(FailureKind.NODE_HEAP, "ERR_WORKER_OUT_OF_MEMORY"),
+    _form(
+        FailureKind.GO,
+        "runtime: out of memory: ",
+        r"runtime: out of memory: cannot allocate (?P<wanted>\d{1,15})-byte block",
+        is_fatal=True,
+    ),
+    _form(
+        FailureKind.GO,
+        "fatal error: ",
+        r"fatal error: (?:runtime: )?(?:out of memory|cannot allocate memory)",
+        is_fatal=True,
+    ),
+    _form(FailureKind.GPU, " out of memory", r"(?:CUDA|HIP|XPU)(?: error:)? out of memory"),
+    _form(FailureKind.GPU, "torch.", r"torch\.(?:cuda\.)?OutOfMemoryError"),
+    _form(
+        FailureKind.PYTHON,
+        "MemoryError: Unable to allocate ",
+        r"(?:^|[\s.])_?(?:Array)?MemoryError: Unable to allocate (?P<wanted>[\d.]{1,8}) (?P<unit>[KMGT])iB for an ",
+    ),
+    _form(FailureKind.PYTHON, "MemoryError", r"(?:^|(?<!except)(?<!raise)\s)MemoryError(?::(?=\s)|\s*$)"),
+    _form(FailureKind.DOTNET, "System.OutOfMemoryException", r"(?<!new )System\.OutOfMemoryException(?::|\s*$)"),
+    _form(
+        FailureKind.PHP_LIMIT,
+        "Allowed memory size of ",
+        r"Allowed memory size of (?P<limit>\d{1,15}) bytes exhausted(?: at \S{1,200})? "
+        r"\(tried to allocate (?P<wanted>\d{1,15}) bytes\)",
+        is_fatal=True,
+    ),
+    _form(
+        FailureKind.PHP,
+        "Out of memory (allocated ",
+        r"Out of memory \(allocated \d{1,15}(?: bytes)?\) \(tried to allocate (?P<wanted>\d{1,15}) bytes\)",
+        is_fatal=True,
+    ),
+    _form(FailureKind.RUBY, "failed to allocate memory (NoMemoryError)"),
+    _form(FailureKind.RUBY, "NoMemoryError (failed to allocate memory)"),
+    _form(FailureKind.RUBY, "[FATAL] failed to allocate memory"),
+    _form(
+        FailureKind.RUST,
+        "memory allocation of ",
+        r"(?:^|[\s:])memory allocation of (?P<wanted>\d{1,15}) bytes failed",
+        is_fatal=True,
+    ),
+    _form(FailureKind.REDIS_LIMIT, "OOM command not allowed when used memory > 'maxmemory'"),
+    _form(
+        FailureKind.REDIS_FORK,
+        " in background: fork: Cannot allocate memory",
+        r"Can't (?:save|rewrite [\w ]{1,40}) in background: fork: Cannot allocate memory",
+    ),
+    _form(FailureKind.POSTGRES, "out of memory", r"(?:ERROR|FATAL|PANIC): {1,2}out of memory\s*$"),
+    _form(
+        FailureKind.WORKER_LOST,
+        " was sent SIGKILL! Perhaps out of memory?",
+        r"Worker \(pid: ?(?P<pid>\d{1,10})\) was sent SIGKILL! Perhaps out of memory\?",
+    ),
+    _form(
+        FailureKind.FORK,
+        "annot allocate memory",
+        r"could not fork [\w ]{1,40}: Cannot allocate memory"
+        r"|(?:\bfork(?:/exec \S{1,300})?|\bvfork|\bpopen)[^\n]{0,40}: [Cc]annot allocate memory",
+    ),
+    _form(FailureKind.FORK, "[Errno 12] Cannot allocate memory"),
+    _form(
+        FailureKind.ALLOCATION,
+        ": Cannot allocate memory",
+        r"\b(?:mmap|malloc|calloc|realloc|sbrk|mlock)\b[^\n]{0,80}: Cannot allocate memory",
+    ),
+)
+_OF_OTHERS = (
+    _form(FailureKind.GPU, "CUDA_ERROR_OUT_OF_MEMORY"),
+    _form(FailureKind.CPLUSPLUS, "terminate called after throwing an instance of 'std::bad_alloc'", is_fatal=True),
+    _form(
+        FailureKind.POSTGRES_LOST_PROCESS,
+        " was terminated by signal 9: Killed",
+        r"[a-z]{4,20} (?:process|worker|worker process) \(PID (?P<pid>\d{1,10})\) was terminated by signal 9: Killed",
+    ),
+    _form(FailureKind.WORKER_LOST, "Worker exited prematurely: signal 9 (SIGKILL)"),
+    _form(
+        FailureKind.PROCESS_LIMIT,
+        "esource temporarily unavailable",
+        r"\b(?:fork|pthread_create|clone)\b[^\n]{0,60}: [Rr]esource temporarily unavailable",
+    ),
+)
+_ENDED = re.compile(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
+
+
+class ProgramFailures:
+    """Takes messages, and counts the failures of programs by kind and host."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._failures: dict[tuple[FailureKind, str], ProgramFailure] = {}
+
+    @property
+    def failures(self) -> tuple[ProgramFailure, ...]:
+        """Those found so far, in the order of their first lines."""
+        return tuple(self._failures.values())
+
+    def feed(self, message: Message) -> bool:
+        """Take a line; return whether it is one of a program that ran out of memory."""
+        text = message.text
+        forms: tuple[_Form, ...] = _OF_OTHERS
+        if "emory" in text:
+            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY)
+        for form in forms:
+            if form.needs in text and (match := form.pattern.search(text)):
+                self._add(form, match, message)
+                return True
+        return False
+
+    def _add(self, form: _Form, match: re.Match[str], message: Message) -> None:
+        at, host = carried(message.text[: match.start()], message)
+        groups = match.groupdict()
+        is_fatal = form.is_fatal or _ENDED.search(message.text) is not None
+        failure = ProgramFailure(
+            form.kind,
+            message.text[match.start() :].strip()[:_MOST_MESSAGE],
+            at,
+            at,
+            host,
+            is_fatal=is_fatal,
+            limit_bytes=_bytes(groups.get("limit"), None),
+            wanted_bytes=_bytes(groups.get("wanted"), groups.get("unit")),
+            pid=None if groups.get("pid") is None else int(groups["pid"]),
+        )
+        key = form.kind, host
+        known = self._failures.get(key)
+        if known is not None:
+            self._failures[key] = replace(
+                known,
+                last_at=at or known.last_at,
+                times=known.times + 1,
+                is_fatal=known.is_fatal or is_fatal,
+                limit_bytes=failure.limit_bytes if known.limit_bytes is None else known.limit_bytes,
+                wanted_bytes=failure.wanted_bytes if known.wanted_bytes is None else known.wanted_bytes,
+            )
+        elif len(self._failures) < self._most:
+            self._failures[key] = failure
+
+
+def _bytes(number: str | None, unit: str | None) -> int | None:
+    if number is None:
+        return None
+    try:
+        return int(float(number) * (1 << _SIZES[unit.lower()])) if unit else int(number)
+    except (ValueError, OverflowError):
+        return None

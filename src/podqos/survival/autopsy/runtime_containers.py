@@ -1,0 +1,311 @@
+"""Containers as their runtime shows them: docker, podman, nerdctl and crictl, whole or in part.
+
+``inspect`` is read by its keys, as JSON, YAML or a few lines of it, because people paste the part that they think
+matters; ``ps`` by its rows; ``events`` by its lines. A container becomes a pod's status, and ``terminations`` decides
+about it as about any other. Nothing in them is trusted.
+
+Sources: moby daemon/container/state.go, api/types/events, daemon/events.go, cli/command/formatter/container.go; podman
+libpod/define/container_inspect.go, events.go; CRI api.proto (ContainerStatus); cri-o server/container_status.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from podqos.kernel.log_lines import Message
+from podqos.model.event import Event, ObjectReference
+from podqos.model.pod import Container, ObjectMeta, PodSpec
+from podqos.model.pod_fate import (
+    ContainerRunning,
+    ContainerState,
+    ContainerStatus,
+    ContainerTerminated,
+    FatedPod,
+    FullPodStatus,
+)
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY, ResourceRequirements
+from podqos.survival.autopsy.log_times import carried
+from podqos.survival.autopsy.terminations import (
+    EXIT_BY_SIGKILL,
+    OOM_KILLED,
+    ContainerTermination,
+    Evidence,
+    Kill,
+    TerminationCause,
+    exits,
+    terminations,
+)
+
+_BEGINNING = re.compile(
+    rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|^CONTAINER ID\s{1,80}IMAGE|container (?:oom|die|died|kill) [0-9a-f]{12}"
+    rb"|\"Action\":\"(?:oom|die|kill)\"",
+    re.MULTILINE,
+)
+_HEAD_BYTES = 1 << 16
+_MOST_CONTAINERS = 2_000
+_MOST_CHARACTERS = 1 << 16
+_MOST_NAME = 253
+_STOPPED_BY = "Killing"
+_MOST_CODE_DIGITS = 4
+_SIGKILL = frozenset({"9", "KILL", "SIGKILL"})
+_KEYS = {
+    "Id": "id",
+    "id": "id",
+    "Name": "name",
+    "name": "name",
+    "OOMKilled": "oom_killed",
+    "ExitCode": "exit_code",
+    "exitCode": "exit_code",
+    "FinishedAt": "finished_at",
+    "finishedAt": "finished_at",
+    "Status": "state",
+    "state": "state",
+    "reason": "reason",
+    "Memory": "memory_limit",
+    "memoryLimitInBytes": "memory_limit",
+    "RestartCount": "restarts",
+    "io.kubernetes.container.restartCount": "restarts",
+    "io.kubernetes.container.name": "container",
+    "io.kubernetes.pod.name": "pod",
+    "io.kubernetes.pod.namespace": "namespace",
+    "io.kubernetes.pod.uid": "uid",
+}
+_NAMES = "|".join(re.escape(key) for key in sorted(_KEYS, key=len, reverse=True))
+_KEY = re.compile(
+    rf"(?<![\w.])[\"']?({_NAMES})[\"']?\s{{0,4}}[:=]\s{{0,4}}"
+    r"(\"(?:[^\"\\]|\\.){0,400}\"|'[^']{0,400}'|[\w.:+/-]{1,253})"
+)
+_ID = re.compile(r"[0-9a-f]{12,64}")
+_LONG_ID = re.compile(r"[0-9a-f]{64}")
+_ROW = re.compile(
+    r"([0-9a-f]{12,64}) {2,80}(\S{1,253}) .{0,600}?(Exited|Restarting) \((\d{1,3})\) [\w ]{1,30}? ago(.{0,400})$"
+)
+_EVENT = re.compile(r"\bcontainer (oom|die|died|kill) ([0-9a-f]{12,64})\b(.{0,4000})")
+_ATTRIBUTE = re.compile(r"[(,] ?([\w.]{1,80})=([^,)]{0,253})")
+_RUNNING = frozenset({"running", "container_running", "up"})
+
+
+class _Actor(Struct, frozen=True):
+    id: str = field(default="", name="ID")
+    attributes: dict[str, str] = field(default_factory=dict, name="Attributes")
+
+
+class _Event(Struct, frozen=True):
+    """An event of docker's, as JSON."""
+
+    action: str = field(default="", name="Action")
+    actor: _Actor = field(default_factory=_Actor, name="Actor")
+    time: int | None = None
+
+
+class _Container(Struct):
+    """What is known of a container so far."""
+
+    values: dict[str, str]
+    is_stopped: bool = False
+    """Whether someone asked for its end."""
+
+    def is_known(self) -> bool:
+        """Whether it is a container, and not something else that has an id or a name."""
+        return "oom_killed" in self.values or ("exit_code" in self.values and "id" in self.values)
+
+    @property
+    def name(self) -> str:
+        """Its name in the pod, or the runtime's."""
+        return self.values.get("container") or self.values.get("name", "").lstrip("/")
+
+    @property
+    def pod_uid(self) -> str:
+        """The pod's, or one that no pod has."""
+        return self.values.get("uid") or f"runtime/{self.values.get('id', '')}"
+
+    @property
+    def is_oom_killed(self) -> bool:
+        """Whether the kernel killed a process in it."""
+        return self.values.get("oom_killed", "").lower() == "true" or self.values.get("reason") == OOM_KILLED
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it runs."""
+        return self.values.get("state", "").lower() in _RUNNING
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, where that is shown."""
+        code = self.values.get("exit_code", "")
+        return int(code) if code.isdecimal() and len(code) < _MOST_CODE_DIGITS else None
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Its limit in bytes, where that is shown."""
+        limit = self.values.get("memory_limit", "")
+        return int(limit) if limit.isdecimal() and 0 < int(limit[:20]) < 1 << 62 else None
+
+
+class RuntimeContainers:
+    """Takes lines, and gathers containers."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, _Container] = {}
+        self._current = _Container({})
+        self._finished: list[_Container] = []
+        self._is_output = False
+
+    def begin(self, head: bytes) -> bool:
+        """Begin another input, and return whether it is a runtime's output: every line of it matters then."""
+        self._end()
+        self._is_output = _BEGINNING.search(head, 0, _HEAD_BYTES) is not None
+        return self._is_output
+
+    def feed(self, line: str) -> None:
+        """Take a line as it was found."""
+        if not self._is_output:
+            return
+        text = line[:_MOST_CHARACTERS]
+        if text.startswith("{") and '"Action"' in text:
+            self._of_json(text)
+        elif match := _EVENT.search(text):
+            at, _ = carried("", Message(text))
+            self._event(match[1], match[2], dict(_ATTRIBUTE.findall(match[3])), at)
+        elif match := _ROW.match(text):
+            name = match[5].split()[-1] if match[5].split() else ""
+            self._known(match[1]).values.update({"exit_code": match[4], "name": name, "state": "exited"})
+        elif ":" in text:
+            for key, value in _KEY.findall(text):
+                self._put(key, value.strip("\"'"))
+
+    def _of_json(self, text: str) -> None:
+        """Take an event."""
+        try:
+            event = msgspec.json.decode(text, type=_Event)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        self._event(event.action, event.actor.id, event.actor.attributes, str(event.time or ""))
+
+    def _event(self, action: str, identity: str, attributes: Mapping[str, str], at: str) -> None:
+        if not _ID.fullmatch(identity):
+            return
+        container = self._known(identity)
+        for key, value in attributes.items():
+            if (known := _KEYS.get(key)) is not None and known not in {"state", "id"}:
+                container.values.setdefault(known, value)
+        if action == "oom":
+            container.values["oom_killed"] = "true"
+            container.values.setdefault("finished_at", at)
+        elif action == "kill":
+            container.is_stopped |= attributes.get("signal") not in _SIGKILL
+        elif action in {"die", "died"}:
+            container.values["finished_at"] = at
+            container.values["state"] = "exited"
+            container.values.setdefault("exit_code", attributes.get("containerExitCode", ""))
+
+    def _known(self, identity: str) -> _Container:
+        if identity not in self._by_id and len(self._by_id) >= _MOST_CONTAINERS:
+            return _Container({})
+        return self._by_id.setdefault(identity, _Container({"id": identity}))
+
+    def _put(self, key: str, value: str) -> None:
+        name = _KEYS[key]
+        values = self._current.values
+        if name == "id":
+            if not _ID.fullmatch(value):
+                return
+            if "id" in values:
+                self._end()
+        elif name == "oom_killed" and name in values:
+            self._end()  # another one, of which the beginning is missing
+        self._current.values.setdefault(name, value[:_MOST_NAME])
+
+    def _end(self) -> None:
+        container, self._current = self._current, _Container({})
+        if container.is_known() and len(self._finished) < _MOST_CONTAINERS:
+            self._finished.append(container)
+
+    def terminations(self, kills: Sequence[Kill]) -> Iterator[ContainerTermination]:
+        """Yield the containers that were killed or stopped."""
+        by_id = {match[0]: number for number, kill in enumerate(kills) for match in _LONG_ID.finditer(_cgroup(kill))}
+        for container in self._known_containers():
+            yield from _ended(container, kills, by_id.get(container.values.get("id", "")))
+
+    def exits(self, kills: Sequence[Kill]) -> Iterator[ContainerTermination]:
+        """Yield the containers that nobody killed."""
+        for container in self._known_containers():
+            pod, evidence = _as_pod(container), _evidence(container, kills)
+            yield from (_named(ended, container) for ended in exits([pod], evidence))
+
+    def _known_containers(self) -> Iterator[_Container]:
+        self._end()
+        yield from self._finished
+        yield from (container for container in self._by_id.values() if container.is_known())
+
+
+def _cgroup(kill: Kill) -> str:
+    return str(getattr(kill, "victim_cgroup", "") or getattr(kill, "cgroup", ""))
+
+
+def _ended(container: _Container, kills: Sequence[Kill], kill: int | None) -> Iterator[ContainerTermination]:
+    if container.is_oom_killed and (container.is_running or container.exit_code is None):
+        # Only the flag is known, or another process than the first one was killed.
+        cause = TerminationCause.KERNEL_UNREPORTED if kill is None else TerminationCause.KERNEL
+        ended = ContainerTermination(
+            _as_pod(container).key,
+            container.name,
+            TerminationCause.KERNEL_OF_CHILD if container.is_running else cause,
+            at=container.values.get("finished_at", ""),
+            reason=OOM_KILLED,
+            container_id=container.values.get("id", ""),
+            kill=kill,
+            memory_limit_bytes=container.memory_limit,
+        )
+        yield _named(ended, container)
+    elif not container.is_running:
+        for ended in terminations([_as_pod(container)], _evidence(container, kills)):
+            own = ended
+            if kill is not None and ended.kill is None:
+                is_killed = container.exit_code == EXIT_BY_SIGKILL
+                cause = TerminationCause.KERNEL if is_killed else TerminationCause.KERNEL_OF_CHILD
+                own = replace(ended, kill=kill, cause=cause)
+            yield _named(own, container)
+
+
+def _named(ended: ContainerTermination, container: _Container) -> ContainerTermination:
+    return replace(ended, pod=ended.pod if container.values.get("pod") else "", is_from_runtime=True)
+
+
+def _evidence(container: _Container, kills: Sequence[Kill]) -> Evidence:
+    killing = Event(reason=_STOPPED_BY, involved_object=ObjectReference("Pod", uid=container.pod_uid))
+    return Evidence(kills, (), [killing] if container.is_stopped else [])
+
+
+def _as_pod(container: _Container) -> FatedPod:
+    """Return a container as the status of a pod that has it alone."""
+    values = container.values
+    identity, exit_code = values.get("id", ""), container.exit_code
+    ended = ContainerTerminated(
+        reason=OOM_KILLED if container.is_oom_killed else values.get("reason", "Error" if exit_code else ""),
+        exit_code=exit_code,
+        finished_at=values.get("finished_at"),
+        container_id=identity,
+    )
+    is_running = container.is_running or exit_code is None
+    state = ContainerState(running=ContainerRunning()) if is_running else ContainerState(terminated=ended)
+    restarts = values.get("restarts", "")
+    status = ContainerStatus(
+        name=container.name,
+        container_id=identity,
+        restart_count=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else 0,
+        state=state,
+    )
+    limit = container.memory_limit
+    resources = ResourceRequirements(limits={} if limit is None else {MEMORY: Quantity.of_units(limit, "BinarySI")})
+    return FatedPod(
+        ObjectMeta(name=values.get("pod", ""), namespace=values.get("namespace", ""), uid=container.pod_uid),
+        PodSpec(containers=(Container(name=container.name, resources=resources),)),
+        FullPodStatus(container_statuses=(status,)),
+    )

@@ -1,0 +1,392 @@
+"""The lines of userspace killers: systemd-oomd, earlyoom, oomd, nohang, Talos, Android, YARN.
+
+Each acts before memory runs out, by figures of its own, and logs one or two lines. They are recognised by the words of
+these lines, wherever they are in a line. Nothing in them is trusted.
+
+Sources: systemd v247 to v261 src/oom/oomd-{manager,util}.c, src/core/{unit,cgroup}.c; earlyoom v1.0 to v1.9
+{kill,main}.c; oomd src/oomd/plugins/BaseKillPlugin.cpp; Talos v1.12
+internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang; Linux 3.x
+drivers/staging/android/lowmemorykiller.c, Android's lmkd; Hadoop ContainersMonitorImpl.java.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from podqos.kernel.log_lines import Message
+from podqos.qos.cgroup_paths import place_of
+from podqos.survival.autopsy.log_times import carried, seconds_apart, unit_before
+from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
+
+_MOST_HOSTS = 256
+_MOST_REASON = 400
+_NEAR_SECONDS = 60.0
+_MIB, _KIB = 1 << 20, 1 << 10
+
+
+_DURATION = r"[\dhminsu. ]{1,24}?"
+_PRESSURE = re.compile(
+    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to memory pressure for (/\S{0,4000}) being "
+    rf"(\d{{1,3}}\.\d\d)% > (\d{{1,3}}\.\d\d)% for > ({_DURATION}) with reclaim activity"
+)
+_USED = re.compile(
+    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to "
+    r"(?:memory used \((\d{1,19})\) / total \((\d{1,19})\) and )?"
+    r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
+)
+_RULE = re.compile(
+    r"Rule '([^']{1,200})' conditions met for cgroup (/[^\s,]{0,4000})(?: \(lasting ([^)]{1,40})\))?, taking action "
+    r"(kill[\w-]{0,40})"
+)
+_BY_SYSTEMD = re.compile(r": systemd-oomd killed (\d{1,10}|some) process\(es\) in this unit")
+_EARLYOOM = re.compile(
+    r"sending (SIGTERM|SIGKILL) to process (\d{1,10}) (?:uid \d{1,10} )?\"(.{0,64}?)\": "
+    r"(?:badness|oom_score) -?\d{1,7},(?: oom_score_adj (-?\d{1,5}),)? VmRSS (\d{1,12}) MiB"
+)
+_OLD_EARLYOOM = re.compile(r"Out of memory! avail: (\d{1,9}) MiB < min: (\d{1,9}) MiB")
+_OLD_EARLYOOM_KILL = re.compile(r"(?:^|[\]:] )Killing process (\d{1,10}) (.{1,64})$")
+_AVAILABLE = re.compile(
+    r"mem avail: {0,8}(\d{1,9}) of {0,8}(\d{1,9}) MiB \( {0,3}[\d.]{1,6} ?%\), "
+    r"swap free: {0,8}(\d{1,9}) of {0,8}(\d{1,9}) MiB"
+)
+_LOW = re.compile(
+    r"low memory! at or below (SIGTERM|SIGKILL) limits: mem {1,3}(\d{1,3}(?:\.\d{1,2})?) ?%, "
+    r"swap {1,3}(\d{1,3}(?:\.\d{1,2})?) ?%"
+)
+_ESCALATING = re.compile(r"escalating to SIGKILL after ")
+_DRY_RUN = re.compile(r"dryrun, not actually sending any signal")
+_BY_KERNEL = re.compile(r"successfully triggered kernel OOM killer")
+_OOMD = re.compile(
+    r"oomd kill: (\d{1,3}\.\d\d) \d{1,3}\.\d\d \d{1,3}\.\d\d (\S{1,4000}) {1,2}(\d{1,19}) "
+    r"(?:ruleset:\[([^\]]{0,200})\] )?.{0,400}?killer:(\(dry\))?(\S{1,100})"
+)
+_TALOS = re.compile(
+    r"Sending SIGKILL to cgroup\b.{0,400}?\"cgroup\": ?\"(/[^\"]{1,4000})\"|Sending SIGKILL to cgroup (/\S{1,4000})"
+)
+_TALOS_VICTIMS = re.compile(r"victim processes:.{0,400}?\"processes\": ?(?:\[([^\]]{0,8000})\]|null)")
+_NOHANG = re.compile(r"Sending (SIGTERM|SIGKILL) to the victim")
+_NOHANG_VICTIM = re.compile(r"PID: {1,10}(\d{1,10}), name: (.{1,64}?), state: ")
+_NOHANG_ADJ = re.compile(r"oom_score_adj: {1,4}(-?\d{1,5})$")
+_NOHANG_RSS = re.compile(r"Vm, MiB: {1,6}Size: {0,8}\d{1,9}, RSS: {0,8}(\d{1,9})")
+_NOHANG_MEMORY = re.compile(
+    r"MemAvailable \[(\d{1,9}) MiB, [\d.]{1,5} %\] <= (?:soft|hard)_threshold_min_mem \[\d{1,9} MiB, ([\d.]{1,5}) %\]"
+)
+_NOHANG_PSI = re.compile(r"PSI avg \(([\d.]{1,6})\) > (?:soft|hard)_threshold_max_psi \(([\d.]{1,6})\)")
+_ANDROID_DRIVER = re.compile(
+    r"(?:lowmemorykiller: )?Killing '(.{1,64}?)' \((\d{1,10})\)(?: \(tgid \d{1,10}\))?, adj (-?\d{1,5}),"
+    r"(?: score_size \S{1,20})?(?:\s{1,8}to free (\d{1,12})kB)?"
+)
+_LMKD = re.compile(
+    r"Kill(?:ing)? '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, (?:oom_score_)?adj (-?\d{1,5})\s{1,4}"
+    r"to free (\d{1,12})kB(?: rss)?(?:, (\d{1,12})kB swap)?(?:; reason: (.{1,300})| because (.{1,300}))?"
+)
+_BELOW = re.compile(r"cache (\d{1,12})kB is below limit (\d{1,12})kB for oom_score_adj")
+_YARN = re.compile(
+    r"Container \[pid=(\d{1,10}),containerID=(\w{1,80})\] is running (?:\d{1,19}B )?beyond (?:the ')?"
+    r"(PHYSICAL|physical|VIRTUAL|virtual)'? memory limits?\. Current usage: "
+    r"([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) physical memory used"
+)
+
+
+class UserspaceKills:
+    """Takes messages, and gathers the kills that programs decided. Several hosts may be in one log."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kills: list[UserspaceKill] = []
+        self._context: dict[tuple[str, Killer], UserspaceKill] = {}
+        self._seen: dict[object, None] = {}
+        self._last: dict[tuple[str, Killer], int] = {}
+        self.left_out = 0
+        by_killer: dict[Callable[[str, Message], bool], tuple[str, ...]] = {
+            self._systemd: (" due to memory ", " due to swap ", "taking action kill", "systemd-oomd killed "),
+            self._earlyoom: (
+                *("mem avail: ", "low memory! at", "Out of memory! avail", "sending SIG", "Killing process "),
+                *("escalating to SIGKILL", "dryrun, not", "triggered kernel OOM"),
+            ),
+            self._oomd: ("oomd kill: ",),
+            self._talos: ("Sending SIGKILL to cgroup", "victim processes:"),
+            self._nohang: ("MemAvailable [", "PSI avg (", "PID: ", "oom_score_adj: ", "Vm, MiB: ", "Sending SIG"),
+            self._android: (" to free ", "lowmemorykiller: Killing", "is below limit"),
+            self._yarn: ("Container [pid=",),
+        }
+        # What a line has to hold; no other line is matched.
+        self._recognisers = [(needs, recognise) for recognise, words in by_killer.items() for needs in words]
+
+    @property
+    def kills(self) -> tuple[UserspaceKill, ...]:
+        """Those found so far."""
+        return tuple(self._kills)
+
+    def feed(self, message: Message) -> bool:
+        """Take a line; return whether a userspace killer wrote it, so that the lines after it matter as well."""
+        text = message.text
+        return any(needs in text and recognise(text, message) for needs, recognise in self._recognisers)
+
+    def _systemd(self, text: str, message: Message) -> bool:
+        if match := _PRESSURE.search(text):
+            kill = UserspaceKill(
+                Killer.SYSTEMD_OOMD,
+                KillBasis.MEMORY_PRESSURE,
+                cgroup=match[1],
+                pressure_of=match[2],
+                pressure_percent=float(match[3]),
+                pressure_limit_percent=float(match[4]),
+                pressure_duration=match[5],
+            )
+        elif match := _USED.search(text):
+            limit = float(match[6])
+            kill = UserspaceKill(
+                Killer.SYSTEMD_OOMD,
+                KillBasis.SWAP if match[2] is None else KillBasis.MEMORY_AND_SWAP,
+                cgroup=match[1],
+                memory_used_bytes=_whole(match[2]),
+                memory_total_bytes=_whole(match[3]),
+                memory_limit_percent=None if match[2] is None else limit,
+                swap_used_bytes=_whole(match[4]),
+                swap_total_bytes=_whole(match[5]),
+                swap_limit_percent=limit,
+            )
+        elif match := _RULE.search(text):
+            kill = UserspaceKill(
+                Killer.SYSTEMD_OOMD, KillBasis.RULE, cgroup=match[2], rule=match[1], pressure_duration=match[3] or ""
+            )
+        elif match := _BY_SYSTEMD.search(text):
+            return self._counted(match, text, message)
+        else:
+            return False
+        return self._add(kill, match, text, message)
+
+    def _counted(self, match: re.Match[str], text: str, message: Message) -> bool:
+        """Take systemd's own line about a unit; it is the kill that systemd-oomd told of already, if it did."""
+        at, host = carried(text[: match.start()], message)
+        number = None if match[1] == "some" else int(match[1])
+        unit = unit_before(text, match)
+        for place in range(len(self._kills) - 1, max(-1, len(self._kills) - 33), -1):
+            known = self._kills[place]
+            is_unit = known.cgroup.rpartition("/")[2] == unit or known.victim == unit
+            if known.killer is Killer.SYSTEMD_OOMD and known.host == host and is_unit:
+                apart = seconds_apart(known.at, at)
+                if apart is None or abs(apart) <= _NEAR_SECONDS:
+                    self._kills[place] = replace(known, processes=known.processes if number is None else number)
+                    return True
+        kill = UserspaceKill(Killer.SYSTEMD_OOMD, KillBasis.UNKNOWN, victim=unit, processes=number)
+        return self._add(kill, match, text, message)
+
+    def _earlyoom(self, text: str, message: Message) -> bool:
+        key = (carried("", message)[1], Killer.EARLYOOM)
+        if match := _AVAILABLE.search(text):
+            # It prints this every minute as well; the figures of a kill come right before it.
+            available, total, free, swap = (int(number) * _MIB for number in match.groups())
+            self._note(
+                key,
+                UserspaceKill(
+                    Killer.EARLYOOM,
+                    KillBasis.LOW_MEMORY,
+                    memory_available_bytes=available,
+                    memory_total_bytes=total,
+                    swap_free_bytes=free,
+                    swap_total_bytes=swap,
+                ),
+            )
+        elif match := _LOW.search(text):
+            known = self._context.get(key, UserspaceKill(Killer.EARLYOOM, KillBasis.LOW_MEMORY))
+            limits = float(match[2]), float(match[3])
+            self._note(
+                key, replace(known, memory_limit_percent=limits[0], swap_limit_percent=limits[1], signal=match[1])
+            )
+        elif match := _OLD_EARLYOOM.search(text):
+            self._note(
+                key, UserspaceKill(Killer.EARLYOOM, KillBasis.LOW_MEMORY, memory_available_bytes=int(match[1]) * _MIB)
+            )
+        elif match := _EARLYOOM.search(text):
+            known = self._context.get(key, UserspaceKill(Killer.EARLYOOM, KillBasis.UNKNOWN))
+            self._context.pop(key, None)
+            if known.memory_limit_percent is None:
+                known = UserspaceKill(Killer.EARLYOOM, KillBasis.UNKNOWN)
+            adj = None if match[4] is None else int(match[4])
+            kill = replace(
+                known,
+                victim=match[3],
+                pid=int(match[2]),
+                signal=match[1],
+                rss_bytes=int(match[5]) * _MIB,
+                oom_score_adj=adj,
+            )
+            return self._add(kill, match, text, message)
+        elif (match := _OLD_EARLYOOM_KILL.search(text)) and key in self._context:
+            kill = replace(self._context.pop(key), victim=match[2], pid=int(match[1]))
+            return self._add(kill, match, text, message)
+        elif _ESCALATING.search(text):
+            self._amend(key, signal=SIGKILL)
+        elif _DRY_RUN.search(text) or _BY_KERNEL.search(text):
+            # The first is no kill; the second leaves it to the kernel, whose report it is.
+            self._withdraw(key, is_dry=_DRY_RUN.search(text) is not None)
+        else:
+            return False
+        return True
+
+    def _oomd(self, text: str, message: Message) -> bool:
+        match = _OOMD.search(text)
+        if match is None:
+            return False
+        if match[5]:
+            return True  # a dry run
+        kill = UserspaceKill(
+            Killer.OOMD,
+            KillBasis.RULE if match[4] else KillBasis.UNKNOWN,
+            cgroup="/" + match[2].lstrip("/"),
+            rule=match[4] or "",
+            victim="",
+            pressure_percent=float(match[1]),
+            rss_bytes=int(match[3]),
+        )
+        return self._add(kill, match, text, message)
+
+    def _talos(self, text: str, message: Message) -> bool:
+        key = (carried("", message)[1], Killer.TALOS)
+        if match := _TALOS.search(text):
+            path = (match[1] or match[2]).removeprefix("/sys/fs/cgroup")
+            kill = UserspaceKill(Killer.TALOS, KillBasis.MEMORY_PRESSURE, cgroup=path)
+            return self._add(kill, match, text, message)
+        if match := _TALOS_VICTIMS.search(text):
+            pids = re.findall(r"\d{1,10}", match[1] or "")
+            self._amend(key, processes=len(pids), pid=int(pids[0]) if len(pids) == 1 else None)
+            return True
+        return False
+
+    def _nohang(self, text: str, message: Message) -> bool:
+        key = (carried("", message)[1], Killer.NOHANG)
+        known = self._context.get(key, UserspaceKill(Killer.NOHANG, KillBasis.UNKNOWN))
+        if match := _NOHANG_MEMORY.search(text):
+            available = int(match[1]) * _MIB
+            known = UserspaceKill(Killer.NOHANG, KillBasis.LOW_MEMORY, memory_available_bytes=available)
+            self._note(key, replace(known, memory_limit_percent=float(match[2])))
+        elif match := _NOHANG_PSI.search(text):
+            known = UserspaceKill(Killer.NOHANG, KillBasis.MEMORY_PRESSURE, pressure_percent=float(match[1]))
+            self._note(key, replace(known, pressure_limit_percent=float(match[2])))
+        elif match := _NOHANG_VICTIM.search(text):
+            self._note(key, replace(known, pid=int(match[1]), victim=match[2]))
+        elif key in self._context and (match := _NOHANG_ADJ.search(text)):
+            self._note(key, replace(known, oom_score_adj=int(match[1])))
+        elif key in self._context and (match := _NOHANG_RSS.search(text)):
+            self._note(key, replace(known, rss_bytes=int(match[1]) * _MIB))
+        elif match := _NOHANG.search(text):
+            self._context.pop(key, None)
+            return self._add(replace(known, signal=match[1]), match, text, message)
+        else:
+            return False
+        return True
+
+    def _android(self, text: str, message: Message) -> bool:
+        key = (carried("", message)[1], Killer.LOW_MEMORY_KILLER)
+        if match := _LMKD.search(text):
+            kill = UserspaceKill(
+                Killer.LOW_MEMORY_KILLER,
+                KillBasis.LOW_MEMORY,
+                victim=match[1],
+                pid=int(match[2]),
+                oom_score_adj=int(match[3]),
+                rss_bytes=int(match[4]) * _KIB,
+                rule=(match[6] or match[7] or "").strip(),
+            )
+            return self._add(kill, match, text, message)
+        if "lowmemorykiller" in text and (match := _ANDROID_DRIVER.search(text)):
+            freed = None if match[4] is None else int(match[4]) * _KIB
+            kill = UserspaceKill(
+                Killer.LOW_MEMORY_KILLER,
+                KillBasis.LOW_MEMORY,
+                victim=match[1],
+                pid=int(match[2]),
+                oom_score_adj=int(match[3]),
+                rss_bytes=freed,
+            )
+            return self._add(kill, match, text, message)
+        if match := _BELOW.search(text):
+            self._amend(key, memory_available_bytes=int(match[1]) * _KIB)
+            return True
+        return False
+
+    def _yarn(self, text: str, message: Message) -> bool:
+        match = _YARN.search(text)
+        if match is None:
+            return False
+        kill = UserspaceKill(
+            Killer.YARN,
+            KillBasis.LIMIT,
+            victim=match[2],
+            pid=int(match[1]),
+            rss_bytes=_size(match[4], match[5]),
+            limit_bytes=_size(match[6], match[7]),
+            rule=f"{match[3].lower()} memory limit",
+        )
+        return self._add(kill, match, text, message)
+
+    def _note(self, key: tuple[str, Killer], kill: UserspaceKill) -> None:
+        if key not in self._context and len(self._context) >= _MOST_HOSTS:
+            del self._context[next(iter(self._context))]
+        self._context[key] = kill
+
+    def _amend(self, key: tuple[str, Killer], **known: object) -> None:
+        """Complete the last kill of a killer on a host."""
+        place = self._last.get(key)
+        if place is not None:
+            self._kills[place] = replace(self._kills[place], **known)
+
+    def _withdraw(self, key: tuple[str, Killer], *, is_dry: bool) -> None:
+        self._context.pop(key, None)
+        place = self._last.pop(key, None)
+        if is_dry and place is not None and place == len(self._kills) - 1:
+            del self._kills[place]
+
+    def _add(self, kill: UserspaceKill, match: re.Match[str], text: str, message: Message) -> bool:
+        at, host = carried(text[: match.start()], message)
+        context = carried("", message)[1]
+        where = place_of(kill.cgroup) if kill.cgroup else None
+        kill = replace(kill, at=at, host=host, reason=_logged(text, match))
+        if where is not None:
+            kill = replace(kill, pod_uid=where.pod_uid, container_id=where.container_id, qos_class=where.qos_class)
+        key = (context, kill.killer)
+        place = self._last.get(key)
+        if kill.pid is not None and place is not None:
+            last = self._kills[place]
+            apart = seconds_apart(last.at, at)
+            # A process that did not heed SIGTERM is killed again.
+            if (last.pid, last.victim) == (kill.pid, kill.victim) and (apart is None or abs(apart) <= _NEAR_SECONDS):
+                self._kills[place] = replace(last, signal=kill.signal)
+                return True
+        identity = (kill.killer, at, host, kill.pid, kill.cgroup, kill.victim)
+        if at and identity in self._seen:
+            return True  # the same line in another log
+        if len(self._kills) >= self._most:
+            self.left_out += 1
+            return True
+        self._seen[identity] = None
+        self._last[key] = len(self._kills)
+        self._kills.append(kill)
+        return True
+
+
+def _logged(text: str, match: re.Match[str]) -> str:
+    """Return a line as logged, without the victim's arguments: they may hold secrets."""
+    return text[match.start() :].partition(", cmdline ")[0].strip()[:_MOST_REASON]
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _size(number: str, unit: str) -> int:
+    scale = 1 << (10 * "BKMGT".index(unit[0]) if unit[0] != "B" else 0)
+    whole, _, fraction = number.partition(".")
+    return int(whole or 0) * scale + (int(fraction or 0) * scale // 10 ** len(fraction) if fraction.isdecimal() else 0)
+
+
+def named(kills: tuple[UserspaceKill, ...], names: dict[str, tuple[str, str]]) -> Iterator[UserspaceKill]:
+    """Yield kills with their pod and container, where the uid or the id is known."""
+    for kill in kills:
+        pod, container = names.get(kill.container_id) or names.get(kill.pod_uid) or ("", "")
+        yield replace(kill, pod=pod, container=container) if pod else kill

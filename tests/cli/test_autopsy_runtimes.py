@@ -1,0 +1,162 @@
+"""``podqos autopsy`` on what container runtimes show: docker, podman and crictl; whole or in part."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from kernel.oom_logs import CONTAINER, ROWS, cgroup
+from podqos.cli.main import main
+
+ID, OTHER = "ab" * 32, "cd" * 32
+
+
+def inspected(identity=ID, *, name="/web", memory=1 << 29, **state) -> dict:
+    """Return a container as ``docker inspect`` shows it."""
+    known = {
+        "Status": "exited",
+        "Running": False,
+        "OOMKilled": True,
+        "ExitCode": 137,
+        "FinishedAt": "2026-11-18T09:00:01.123456789Z",
+        "Health": {"Status": "unhealthy", "Log": [{"ExitCode": 1}]},
+    }
+    return {
+        "Id": identity,
+        "Created": "2026-11-18T08:00:00Z",
+        "Args": ["--Name", "x"],
+        "State": known | state,
+        "Name": name,
+        "RestartCount": 2,
+        "HostConfig": {"RestartPolicy": {"Name": "always"}, "Memory": memory, "OomKillDisable": False},
+    }
+
+
+CRI = {
+    "status": {
+        "id": ID,
+        "metadata": {"attempt": 3, "name": "app"},
+        "state": "CONTAINER_EXITED",
+        "finishedAt": "2026-11-18T09:00:01.1Z",
+        "exitCode": 137,
+        "image": {"image": "web:1"},
+        "reason": "OOMKilled",
+        "labels": {
+            "io.kubernetes.container.name": "app",
+            "io.kubernetes.pod.name": "db-0",
+            "io.kubernetes.pod.namespace": "shop",
+            "io.kubernetes.pod.uid": "11111111-2222-3333-4444-555555555555",
+        },
+        "resources": {"linux": {"memoryLimitInBytes": "536870912"}},
+    },
+    "info": {"sandboxID": OTHER, "pid": 0},
+}
+PS = """CONTAINER ID   IMAGE     COMMAND                  CREATED       STATUS                        PORTS     NAMES
+abababababab   web:1     "/docker-entrypoint.…"   2 hours ago   Exited (137) 5 minutes ago              web
+cdcdcdcdcdcd   db:1      "postgres"               2 hours ago   Up 2 hours                    5432/tcp  db
+"""
+OOM_EVENTS = (
+    f"2026-11-18T09:00:01.011072877+01:00 container oom {ID} (image=web:1, name=web)\n"
+    f"2026-11-18T09:00:01.211072877+01:00 container die {ID} (execDuration=3, exitCode=137, image=web:1, name=web)\n"
+)
+STOP_EVENTS = (
+    f"2026-11-18T09:00:03.2+01:00 container kill {ID} (image=web:1, name=web, signal=15)\n"
+    f"2026-11-18T09:00:13.2+01:00 container kill {ID} (image=web:1, name=web, signal=9)\n"
+    f"2026-11-18T09:00:13.3+01:00 container die {ID} (exitCode=137, image=web:1, name=web)\n"
+)
+JSON_EVENTS = "".join(
+    json.dumps({"Type": "container", "Action": action, "Actor": {"ID": ID, "Attributes": {"name": "web"} | more},
+                "time": 1795000000}, separators=(",", ":")) + "\n"
+    for action, more in (("oom", {}), ("die", {"exitCode": "137"}))
+)  # fmt: skip
+FORMS = {
+    "docker inspect": json.dumps([inspected()], indent=4),
+    "docker inspect, one line": json.dumps([inspected()]),
+    "docker inspect, JSON of one": json.dumps(inspected()),
+    "docker inspect, quoted in Markdown": "see below\n\n```json\n" + json.dumps([inspected()], indent=4) + "\n```\n",
+    "podman inspect": json.dumps([inspected(name="web")], indent=5),
+    "docker events": OOM_EVENTS,
+    "docker events as JSON": JSON_EVENTS,
+}
+
+
+@pytest.fixture
+def told(tmp_path, capsys):
+    """Return what the command answers, as JSON or in another form."""
+
+    def run(text, output="json"):
+        log = tmp_path / "given"
+        log.write_text(text)
+        assert main(["autopsy", str(log), "-o", output]) == 0
+        said = capsys.readouterr().out
+        return json.loads(said) if output == "json" else said
+
+    return run
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_oom_killed_container_is_recognised_in_every_form(told, form):
+    (ended,) = told(FORMS[form])["terminations"]
+    assert (ended["cause"], ended["container"], ended["exitCode"]) == ("KernelUnreported", "web", 137)
+    assert (ended["containerId"], ended["pod"], ended["isFromRuntime"]) == (ID, "", True)
+
+
+@pytest.mark.parametrize("text", [json.dumps(CRI, indent=2), json.dumps(CRI), yaml.safe_dump(CRI)])
+def test_crictl_names_pod_container_and_limit(told, text):
+    (ended,) = told(text)["terminations"]
+    assert (ended["pod"], ended["container"], ended["cause"]) == ("shop/db-0", "app", "KernelUnreported")
+    assert ended["memoryLimitBytes"] == 1 << 29
+    assert told(text, "text").startswith("shop/db-0 (app) was OOM-killed, at its memory limit of 512Mi or because")
+
+
+def test_restarts_and_limit_of_docker_are_shown(told):
+    (ended,) = told(FORMS["docker inspect"])["terminations"]
+    assert (ended["restarts"], ended["memoryLimitBytes"]) == (2, 1 << 29)
+    assert told(FORMS["docker inspect"], "text").startswith("Container web was OOM-killed (2 restarts), at its memory")
+
+
+def test_several_containers_are_told_apart(told):
+    text = json.dumps([inspected(), inspected(OTHER, name="/db", OOMKilled=False)], indent=4)
+    found = told(text)["terminations"]
+    assert [(ended["container"], ended["cause"]) for ended in found] == [("web", "KernelUnreported"), ("db", "Sigkill")]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ('            "OOMKilled": true,\n', "KernelUnreported"),
+        ('State:{\nExitCode:137,\nFinishedAt:"2026-11-18T09:00:01Z",\nOOMKilled:false,\nStatus:"exited"\n}', "Sigkill"),
+        (PS, "Sigkill"),
+        (STOP_EVENTS, "GracePeriod"),
+        (STOP_EVENTS.replace("signal=15", "signal=9"), "Sigkill"),
+        (json.dumps([inspected(ExitCode=1)], indent=4), "KernelOfChild"),
+        (json.dumps([inspected(Status="running", Running=True, ExitCode=0)], indent=4), "KernelOfChild"),
+    ],
+)
+def test_137_without_the_flag_is_not_an_oom_kill_and_a_part_is_enough(told, text, cause):
+    (ended,) = told(text)["terminations"]
+    assert ended["cause"] == cause
+
+
+def test_a_limit_that_is_not_shown_is_not_called_missing(told):
+    assert told('"OOMKilled": true', "text").splitlines()[0] == (
+        "A container was OOM-killed. The kernel log of its machine says what was full."
+    )
+
+
+def test_a_container_that_ended_by_itself_is_not_killed(told):
+    causes = {
+        ended["cause"] for ended in told(json.dumps([inspected(OOMKilled=False, ExitCode=0)], indent=4))["terminations"]
+    }
+    assert causes <= {"Exit"}
+
+
+def test_the_kernels_report_explains_the_container(told):
+    report = "\n".join(cgroup(ROWS, 102, "java (main) [x]"))
+    plain = report.replace(CONTAINER, f"/docker/{ID}")
+    for text in (report, plain):
+        found = told(FORMS["docker inspect"] + "\n" + text)
+        (ended,) = found["terminations"]
+        assert (ended["cause"], ended["kill"], len(found["kills"])) == ("Kernel", 0, 1)

@@ -1,0 +1,160 @@
+// The box that an OOM log is pasted into. The text is sent to podqos ui, which keeps nothing of it; the answer is kept by this
+// page alone.
+
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { about, plural } from "../../format";
+import type { PastedAutopsy } from "../../schema";
+import { go, href } from "../router";
+import { Failure, pastedPath, ServerSource } from "../source";
+import { Card, Copyable } from "../ui";
+import type { App } from "../view";
+
+/** What can be pasted, and where it comes from. */
+const EXAMPLES: readonly (readonly [string, string])[] = [
+  ["dmesg -T", "the kernel log of the node: every OOM kill, with the reason and what would have prevented it"],
+  ["journalctl -k", "the same, in any output format, also as your log service exports it"],
+  ["kubectl describe pod POD", "one pod: OOMKilled, exit code 137, its limits and events"],
+  ["kubectl get pods,nodes,events -A -o yaml", "who was killed or evicted in the cluster"],
+  ["journalctl -u kubelet", "evictions, and the reason for each"],
+];
+
+/** The text in the box, while the page is open; nowhere else. */
+let draft = "";
+let pastes = 0;
+
+export function pasteRoute(): string {
+  return href("autopsy", [], { paste: true });
+}
+
+export function PasteBox({ app }: { app: App }) {
+  return (
+    <>
+      {app.source instanceof ServerSource ? <Box app={app} source={app.source} /> : <Saved />}
+      <Card title="What to paste">
+        <dl class="told opened examples">
+          {EXAMPLES.map(([command, told]) => (
+            <div key={command}>
+              <dt>
+                <code>{command}</code>
+              </dt>
+              <dd>{told}</dd>
+            </div>
+          ))}
+        </dl>
+      </Card>
+    </>
+  );
+}
+
+function Box({ app, source }: { app: App; source: ServerSource }) {
+  const [text, setText] = useState(draft);
+  const [trouble, setTrouble] = useState("");
+  const [isAsking, setAsking] = useState(false);
+  const hasPods = app.info.views.includes("cluster") && app.info.kind !== "scenario";
+  const [isNamed, setNamed] = useState(hasPods);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const control = useRef<AbortController | null>(null);
+  const limit = app.session.limits?.pasteBytes ?? 0;
+  const tooLarge = (size: number) => `This is ${about(size)} of text; at most ${about(limit)} can be pasted. Paste the lines around one OOM kill, or run podqos autopsy FILE.`;
+  const write = (now: string) => {
+    draft = now;
+    setText(now);
+    setTrouble("");
+  };
+  const explain = async () => {
+    if (text.trim() === "" || isAsking) return;
+    const body = new Blob([text]);
+    if (limit > 0 && body.size > limit) return setTrouble(tooLarge(body.size));
+    control.current = new AbortController();
+    const { signal } = control.current;
+    setAsking(true);
+    setTrouble("");
+    try {
+      const answer = await source.paste<PastedAutopsy>(body, isNamed ? app.info.id : null, signal);
+      const number = String(++pastes);
+      source.keep({ path: pastedPath(app.info.id, number) }, answer);
+      go(href("autopsy", [], { pasted: number }));
+    } catch (error) {
+      if (!signal.aborted) setTrouble(error instanceof Failure ? error.message : String(error));
+    }
+    setAsking(false);
+  };
+  useLayoutEffect(() => {
+    const paste = (event: ClipboardEvent) => {
+      const isHere = event.target === box.current;
+      if (!isHere && (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || document.querySelector("dialog[open]") !== null)) return;
+      const given = event.clipboardData?.getData("text/plain") ?? "";
+      const size = given.length > limit / 4 ? new Blob([given]).size : given.length;
+      // A field that holds many megabytes no longer reacts.
+      if (limit > 0 && size > limit) setTrouble(tooLarge(size));
+      else if (isHere || given === "") return;
+      else {
+        // Wherever the focus is, there is one place for a log.
+        write(given);
+        box.current?.focus();
+      }
+      event.preventDefault();
+    };
+    document.addEventListener("paste", paste);
+    return () => document.removeEventListener("paste", paste);
+  }, [limit]);
+  useLayoutEffect(() => {
+    // What is pasted next replaces what was explained.
+    if (draft !== "") box.current?.select();
+    return () => control.current?.abort();
+  }, []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void explain();
+    }
+  };
+  return (
+    <Card title="Paste">
+      <form
+        class="paste"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void explain();
+        }}
+      >
+        <label class="field tall">
+          <span>Kernel log, kubectl output, kubelet log{limit > 0 ? `, up to ${about(limit)}` : ""}. It is sent to podqos ui, nowhere else, and not stored.</span>
+          <textarea ref={box} rows={12} spellcheck={false} autocomplete="off" value={text} onInput={(event) => write(event.currentTarget.value)} onKeyDown={onKeyDown} aria-describedby={trouble ? "paste-trouble" : undefined} />
+        </label>
+        {hasPods ? (
+          <label class="check">
+            <input type="checkbox" checked={isNamed} onChange={(event) => setNamed(event.currentTarget.checked)} />
+            <span>Name the victims by the pods of {app.info.name}</span>
+          </label>
+        ) : null}
+        {trouble ? (
+          <p class="refused" id="paste-trouble" role="alert">
+            {trouble}
+          </p>
+        ) : null}
+        <p class="row">
+          <button type="submit" class="tool primary" disabled={text.trim() === "" || isAsking} title="Explain (Ctrl+Enter)">
+            {isAsking ? "Reading…" : "Explain"}
+          </button>
+          {text === "" ? null : (
+            <button type="button" class="tool" onClick={() => (write(""), box.current?.focus())}>
+              Clear
+            </button>
+          )}
+          {text === "" ? null : <span class="quiet">{plural(text.split("\n").length, "line")}</span>}
+        </p>
+      </form>
+    </Card>
+  );
+}
+
+/** In a saved page there is no one to read the text. */
+function Saved() {
+  return (
+    <Card title="Paste">
+      <p>This saved page cannot read a log: that needs podqos on your machine. Start the page with podqos ui and paste the log there, or run:</p>
+      <Copyable text="dmesg | podqos autopsy -" what="the command" />
+    </Card>
+  );
+}
