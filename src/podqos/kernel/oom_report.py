@@ -44,9 +44,10 @@ FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 _BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 
 _ASKED = re.compile(
-    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
+    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not(?: tainted|$)|Tainted)"
 )
-_RELEASE = re.compile(r"(?:Not tainted|Tainted: [A-Z ]{1,40}) {0,8}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_RELEASE = re.compile(r"(?:Not tainted|Tainted:)[A-Z -]{0,60}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_WRAPPED_RELEASE = re.compile(r"[A-Z ]{0,20}(?:tainted )?(\d{1,2})\.(\d{1,3})\.\d[^ ]{0,80}(?: \(.{1,80}\))? #\d")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
 _LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
@@ -809,6 +810,9 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
         return True
     if not is_other and (asked := _ASKED.search(text)):
         return _read_asked(report, text, asked)
+    if report.trigger_pid is not None and report.release is None and (release := _WRAPPED_RELEASE.match(text)):
+        report.release = int(release[1]), int(release[2])
+        return True
     if task_in := _TASK_IN.match(text):
         report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
         report.constraint = Constraint.MEMCG
