@@ -298,7 +298,9 @@ class OOMReader:
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
         self.last = message
-        log = self._hosts.get(message.host) if message.is_marked else self._last
+        # What has neither time nor host among lines that have them is a part of the line before it.
+        is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
+        log = self._hosts.get(message.host) if is_begun else self._last
         self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
             if not any(opener in message.text for opener in _OPENERS):
