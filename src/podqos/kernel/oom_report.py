@@ -733,6 +733,7 @@ def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
 
 
 def _read_killed(report: OOMReport, kill: KillLine, *, is_reaped: bool) -> None:
+    """Read who was killed, and what it held."""
     pid, name = kill.pid, kill.name
     amounts = {label: int(number) for label, number in _AMOUNT.findall(kill.rest)}
     rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
@@ -759,6 +760,7 @@ def _read_message(report: OOMReport, kill: KillLine) -> None:
 
 
 def _read_panic(report: OOMReport, why: str) -> None:
+    """Read why the kernel panicked."""
     report.panic = why.strip()
     if "no killable" in why or "deadlocked" in why:
         report.is_hopeless = True
