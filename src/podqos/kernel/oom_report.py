@@ -48,9 +48,10 @@ FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 _BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 
 _ASKED = re.compile(
-    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
+    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not(?: tainted|$)|Tainted)"
 )
-_RELEASE = re.compile(r"(?:Not tainted|Tainted: [A-Z ]{1,40}) {0,8}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_RELEASE = re.compile(r"(?:Not tainted|Tainted:)[A-Z -]{0,60}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_WRAPPED_RELEASE = re.compile(r"[A-Z ]{0,20}(?:tainted )?(\d{1,2})\.(\d{1,3})\.\d[^ ]{0,80}(?: \(.{1,80}\))? #\d")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
 _LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
@@ -297,7 +298,9 @@ class OOMReader:
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
         self.last = message
-        log = self._hosts.get(message.host) if message.is_marked else self._last
+        # What has neither time nor host among lines that have them is a part of the line before it.
+        is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
+        log = self._hosts.get(message.host) if is_begun else self._last
         self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
             if not any(opener in message.text for opener in _OPENERS):
@@ -730,6 +733,7 @@ def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
 
 
 def _read_killed(report: OOMReport, kill: KillLine, *, is_reaped: bool) -> None:
+    """Read who was killed, and what it held."""
     pid, name = kill.pid, kill.name
     amounts = {label: int(number) for label, number in _AMOUNT.findall(kill.rest)}
     rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
@@ -756,6 +760,7 @@ def _read_message(report: OOMReport, kill: KillLine) -> None:
 
 
 def _read_panic(report: OOMReport, why: str) -> None:
+    """Read why the kernel panicked."""
     report.panic = why.strip()
     if "no killable" in why or "deadlocked" in why:
         report.is_hopeless = True
@@ -906,6 +911,9 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     """Read a line about the process that asked, and its cgroup; return whether it is one."""
     if not is_other and (asked := _ASKED.search(text)):
         return _read_asked(report, text, asked)
+    if report.trigger_pid is not None and report.release is None and (release := _WRAPPED_RELEASE.match(text)):
+        report.release = int(release[1]), int(release[2])
+        return True
     if task_in := _TASK_IN.match(text):
         report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
         report.constraint = Constraint.MEMCG
