@@ -122,6 +122,12 @@ def test_a_limit_whose_figures_are_missing_is_still_the_cause(told):
     assert (kill["shortage"], kill["savedBy"]) == (None, [])
 
 
+def test_without_a_table_the_kills_own_line_says_what_the_victim_used(told):
+    text, _ = told([line for line in container(APP) if line.startswith(("oom-kill:", "Memory cgroup out"))])
+    assert re.search(r"used +app \(pid 41\) 3.9Mi in memory\n", text)
+    assert "in memory\n" not in told(container(APP))[0]
+
+
 def test_the_counter_that_was_full_is_the_limit_to_raise(told):
     full = f"memory: usage 81920kB, limit {FULL}kB, failcnt 0"
     swapped = "memory+swap: usage 153600kB, limit 153600kB, failcnt 7"

@@ -183,6 +183,10 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         container = kill.container or kill.container_id[:_ID_CHARACTERS]
         known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
         yield Fact("pod", f"{pod} ({', '.join(known)})" if known else pod)
+    sizes = [(victim, victim.rss_bytes) for victim in kill.victims if victim.rss_bytes is not None]
+    if sizes and not kill.ranking:  # of a report without a table all that is known of them
+        used = [f"{process(victim.name, victim.pid)} {amount(size)}" for victim, size in sizes[:_MOST_NAMED]]
+        yield Fact("used", f"{listed(used)} in memory")
     if full := shortage_words(kill):
         yield Fact("full", full)
     yield from _inside_facts(kill)
