@@ -141,9 +141,9 @@ def _what_ran_out(kill: OOMAutopsy) -> str:
     """Return what was full, as far as the report proves it."""
     if kill.trigger.call is Call.SYSRQ:
         return "Someone triggered the OOM killer by hand (SysRq f)"
-    if kill.trigger.call is Call.PAGE_FAULT:
-        return "A page fault got no memory"
     shortage = kill.shortage
+    if kill.trigger.call is Call.PAGE_FAULT and (shortage is None or shortage.kind is ShortageKind.PAGE_FAULT):
+        return "A page fault got no memory"
     if shortage is not None and shortage.kind is ShortageKind.FRAGMENTATION and shortage.block_bytes is not None:
         return f"The machine had no free block of {amount(shortage.block_bytes)}"
     if shortage is not None and shortage.kind is ShortageKind.ZONES:
