@@ -321,6 +321,17 @@ def test_a_table_of_nodes_tells_which_are_not_ready(autopsy, row):
     assert [(sign["kind"], sign["node"]) for sign in found["nodeEvents"]] == [("NotReady", "w-2")]
 
 
+@pytest.mark.parametrize("options", [["web-7d9"], ["-n", "shop"], ["-n", "shop", "web-7d9"]])
+@pytest.mark.parametrize("text", [POD + EVICTED, PODS, PODS.replace("shop          ", "")])
+def test_one_pod_of_a_text_can_be_asked_for(capsys, tmp_path, text, options):
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    assert main(["autopsy", str(path), *options, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["pod"].removeprefix("shop/") for each in found["terminations"]] == ["web-7d9"]
+    assert len(found["evictions"]) == ("web-7d9" not in options)
+
+
 def test_a_table_of_all_namespaces_names_the_pods_in_full(autopsy):
     text = f"NAMESPACE   LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\nshop   5m   Warning   Evicted   pod/db-0   {LOW}"
     assert [each["pod"] for each in autopsy(text)["evictions"]] == ["shop/db-0"]
