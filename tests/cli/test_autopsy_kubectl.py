@@ -683,6 +683,35 @@ def test_an_object_and_a_log_may_be_one_text(autopsy):
     assert ([each["pod"] for each in found["terminations"]], len(found["kills"])) == (["shop/web-7d9"], 1)
 
 
+def test_a_text_with_objects_and_a_log_is_counted_once(autopsy):
+    text = f"My pod:\n{OBJECT}\n[ 12.0] Out of memory: Killed process 77 (java) total-vm:10kB, anon-rss:5kB\n"
+    assert autopsy(text)["read"]["lines"] == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            POD,
+            "shop/web-7d9 (app) was OOM-killed (5 restarts), at its memory limit of 256Mi or because the node was full",
+        ),
+        (
+            POD[POD.index("    State:          Waiting") : POD.index("    Limits:")],
+            "A container was OOM-killed (5 restarts):",
+        ),
+        (PODS.replace("Evicted", "Running"), "shop/web-7d9 was OOM-killed (5 restarts):"),
+        (LOW, "The node was low on memory: a pod was evicted."),
+        (ended(1), "No OOM kills and no evictions: 1 container ended without being killed."),
+        (ended(137, events=PROBE), "shop/web-7d9, container app: failed its probe and was stopped by the kubelet"),
+    ],
+)
+def test_the_first_line_says_no_more_than_the_text(capsys, tmp_path, text, headline):
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    assert main(["autopsy", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(headline)
+
+
 def test_an_object_that_is_cut_is_read_as_far_as_it_goes(autopsy):
     text = OBJECT.replace("spec:\n", "spec:\n  [...]\n").replace("    image: shop/web:1\n", "")
     assert [each["reason"] for each in autopsy(f"My pod:\n{text}")["terminations"]] == ["OOMKilled"]

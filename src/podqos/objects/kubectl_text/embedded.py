@@ -29,9 +29,9 @@ _AUDIT = "audit.k8s.io"
 
 
 def embedded_objects(text: str) -> tuple[str, str]:
-    """Return the objects of a text, each at its line, and the text without them."""
+    """Return the objects of a text, each at its line, and the text without them; both have as many lines."""
     lines = Lines(text)
-    objects, rest = [""] * len(lines), list[str | None](text.split("\n"))
+    objects, rest = [""] * len(lines), text.split("\n")
     is_first = True
     for start, end, own in _regions(lines):
         first = own[0]
@@ -42,8 +42,8 @@ def embedded_objects(text: str) -> tuple[str, str]:
             first = f"--- {first}"
         is_first = False
         objects[start:end] = [first, *own[1:]]
-        rest[start:end] = [None] * (end - start)
-    return "\n".join(objects).rstrip(), "\n".join(line for line in rest if line is not None)
+        rest[start:end] = [""] * (end - start)
+    return "\n".join(objects), "\n".join(rest)
 
 
 def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
