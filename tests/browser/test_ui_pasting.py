@@ -96,6 +96,21 @@ def test_more_than_may_be_pasted_is_said_before_it_is_sent(visit, empty):
     expect(page.get_by_role("textbox")).to_have_value("")
 
 
+def test_of_a_long_text_the_beginning_is_shown_and_all_of_it_is_explained(visit, empty):
+    opened = visit(empty)
+    page = opened.open("#/autopsy")
+    paste(page, "Jan  5 15:19:28 node-1 kernel: [ 5864.8] nothing of interest\n" * 50 + LOG + "\n", times=100)
+    expect(page.get_by_role("textbox")).to_have_count(0)  # with megabytes in it, a field no longer reacts
+    expect(page.locator("pre.long")).to_contain_text("more lines")
+    assert opened.violations() == []
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".headline")).to_contain_text("100 OOM kills")
+    page.keyboard.press("p")
+    expect(page.locator("pre.long")).to_be_focused()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("textbox")).to_be_focused()
+
+
 def test_a_text_that_cannot_be_read_says_why_and_stays(visit, empty):
     opened = visit(empty)
     opened.expected = "status of 422"

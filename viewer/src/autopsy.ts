@@ -85,7 +85,8 @@ function facts(page: AutopsyPage): string[] {
 function tiles(page: AutopsyPage): HTMLElement[] {
   if (page.deaths.length === 0) return [];
   const killed = page.deaths.filter((death) => death.by === "kernel").length;
-  const evicted = page.deaths.length - killed;
+  const others = page.deaths.map((death) => death.by).filter(isOtherKiller);
+  const evicted = page.deaths.length - killed - others.length;
   const against = page.deaths.filter((death) => death.followsRule === false).length;
   const follow = page.deaths.filter((death) => death.followsRule === true).length;
   const causes = new Map<string, number>();
@@ -94,6 +95,7 @@ function tiles(page: AutopsyPage): HTMLElement[] {
   const [worst] = page.groups;
   return [
     ...(killed > 0 ? [tile(count(killed), "killed by the kernel", "out of memory", "kernel")] : []),
+    ...(others.length > 0 ? [tile(count(others.length), "killed by another program", [...new Set(others)].join(", "), "kernel")] : []),
     ...(evicted > 0 ? [tile(count(evicted), evicted === 1 ? "pod evicted" : "pods evicted", "", "kubelet")] : []),
     tile(`${count(follow)}/${count(page.deaths.length)}`, "explained by the rules", against > 0 ? `${count(against)} against the rules` : ""),
     ...(main === undefined ? [] : [tile(`${count(main[1])}×`, main[0], causes.size > 1 ? "the most frequent cause" : "the cause")]),
@@ -113,8 +115,15 @@ function groups(found: readonly DeathGroup[]): HTMLElement {
   return h("div", { class: found.length > 12 ? "scroll tall" : "" }, table(columns, found.slice(0, MOST)));
 }
 
+/** Who removes pods; whoever else is named kills processes: the kernel, or a program such as systemd-oomd. */
+const REMOVED: Readonly<Record<string, string>> = { kubelet: "evicted", user: "evicted", scheduler: "preempted", "control plane": "deleted" };
+
+function isOtherKiller(by: string): boolean {
+  return by !== "kernel" && !(by in REMOVED);
+}
+
 function sign(by: string): string {
-  return by === "kernel" ? by : "kubelet";
+  return by in REMOVED ? "kubelet" : "kernel";
 }
 
 /** A death that opens where it is clicked; what is inside is drawn when it is opened first. */
@@ -130,11 +139,11 @@ export function entry(death: AutopsyDeath, index: number, isOpen: boolean): HTML
     "button",
     { type: "button", "aria-expanded": String(isOpen), "aria-controls": id, click: () => open(place.hidden) },
     icon(sign(death.by), String(index + 1)),
-    h("span", { class: "what" }, h("b", {}, death.who), ` ${death.by === "kernel" ? "killed" : "evicted"} (${death.by})`, h("span", { class: "quiet" }, death.what)),
+    h("span", { class: "what" }, h("b", {}, death.who), ` ${REMOVED[death.by] ?? "killed"} (${death.by})`, h("span", { class: "quiet" }, death.what)),
     h("time", {}, moment(death.at)),
   );
   open(isOpen);
-  return h("li", { class: `kill ${death.by}` }, button, place);
+  return h("li", { class: `kill ${sign(death.by)}` }, button, place);
 }
 
 function details(death: AutopsyDeath): HTMLElement[] {

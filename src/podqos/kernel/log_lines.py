@@ -73,6 +73,11 @@ class Unwrapper:
         """Whether a value that has not ended has lines of the OOM killer's."""
         return self._pretty.has_hint
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every line is a message, or several, whatever comes before and after it."""
+        return not (self.looks_back or self.is_waiting or self._is_printable or self._table is not None)
+
     def begin(self, head: str) -> None:
         """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
         first = next((line for line in head.splitlines() if line.strip()), "")
