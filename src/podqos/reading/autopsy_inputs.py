@@ -15,11 +15,12 @@ from podqos.errors import InputError
 from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
-from podqos.objects.files import STDIN, InputFile
+from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.kubectl_text.embedded import embedded_objects, may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
@@ -78,6 +79,17 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
                 continue
         objects.append(read_file(InputFile(path, data=data)))
     return objects, logs
+
+
+def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
+    """Return which files and logs there are, and how much the files hold; the logs are counted as they are read."""
+    data = [file.data for file in files.files if file.data]
+    return WhatWasRead(
+        lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data),
+        bytes=sum(map(len, data)),
+        logs=tuple(STDIN if isinstance(log, Log) else log for log in logs),  # a pipe cannot be read again
+        files=tuple(files.places),
+    )
 
 
 def _separated(found: str | Log, path: str) -> tuple[list[InputFile], str | Log]:

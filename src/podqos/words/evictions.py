@@ -227,8 +227,8 @@ def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
     )
 
 
-def termination_words(each: ContainerTermination) -> str:
-    """Return how a container ended."""
+def ended_words(each: ContainerTermination) -> str:
+    """Return how a container ended, without details."""
     survived = (
         "and the container is still running"
         if each.exit_code is None
@@ -237,11 +237,16 @@ def termination_words(each: ContainerTermination) -> str:
     signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
     late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
     words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer)
+    return f"{container_words(each)}: {words}"
+
+
+def termination_words(each: ContainerTermination) -> str:
+    """Return how a container ended."""
     known = each.exit_code is not None
     status = f"{each.reason or 'exit'} {each.exit_code}" if known else each.reason
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{container_words(each)}: {words} ({', '.join(filter(None, details))})"
+    return f"{ended_words(each)} ({', '.join(filter(None, details))})"
 
 
 def container_words(ended: ContainerTermination) -> str:

@@ -30,11 +30,13 @@ from podqos.survival.autopsy.eviction_traces import NodeSign
 from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node
 from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
+from podqos.survival.autopsy.next_step import NextStep
 from podqos.survival.autopsy.program_failures import ProgramFailure
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
 from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -217,6 +219,9 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
+    read: WhatWasRead = WhatWasRead()
+    next_steps: tuple[NextStep, ...] = ()
+    """What to run next, where what was read does not explain everything."""
 
     def _listed(self) -> tuple[AutopsyItem, ...]:
         return (
