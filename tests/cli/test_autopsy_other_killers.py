@@ -102,6 +102,19 @@ KILLS = {
         ['sending SIGKILL to process 4711 "java": badness 905, VmRSS 4096 MiB'],
         {"killer": "earlyoom", "basis": "unknown", "victim": "java", "pid": 4711, "rssBytes": 4 << 30},
     ),
+    "earlyoom 1.2": (
+        [
+            "Low Memory! At or below sigterm limits (mem: 10 %, swap: 10 %)",
+            "mem avail:  644 of 5875 MiB (10 %), swap free:    0 of    0 MiB ( 0 %)",
+            "Killing process 'bash' with signal 15, pid: 4711, badness: 538, VmRSS: 3160 MiB",
+        ],
+        {"killer": "earlyoom", "basis": "lowMemory", "victim": "bash", "pid": 4711, "signal": "SIGTERM",
+         "memoryAvailableBytes": 644 << 20, "memoryLimitPercent": 10.0},
+    ),
+    "systemd-oomd 247": (
+        ["Memory pressure for /user.slice is greater than 10 for more than 10 seconds and there was reclaim activity"],
+        {"killer": "systemd-oomd", "basis": "memoryPressure", "pressureOf": "/user.slice", "pressureDuration": "10s"},
+    ),
     "oomd": (
         [("[ 12.5] oomd kill: 10.00 60.00 30.00 workload.slice/web.service 1999 ruleset:[protect] detectorgroup:[slow] "
          "killer:kill_by_memory_size_or_growth v2")],
@@ -175,6 +188,10 @@ def test_arguments_of_a_victim_are_not_repeated(told):
     [
         [*EARLYOOM, f"{HEADER} earlyoom[9]: dryrun, not actually sending any signal"],
         ["oomd kill: 1.00 2.00 3.00 a.slice 1999 ruleset:[r] detectorgroup:[d] killer:(dry)kill_by_pressure v2"],
+        [
+            "Memory pressure for /a is greater than 10 for more than 10 seconds and there was reclaim activity",
+            "Failed to kill any cgroup(s) under /a based on pressure",
+        ],
         ["systemd-oomd[1]: oomd dry-run: Would have tried to kill /a.slice and all its descendants"],
         [f"{HEADER} earlyoom[9]: mem avail:  5374 of  7841 MiB (68.54%), swap free:    0 of    0 MiB ( 0.00%)"],
         [
@@ -250,6 +267,12 @@ def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
     found = told(other + "\n".join((*EARLYOOM, *NOHANG, *TALOS, OOMD)) + "\n" + other)
     assert [kill["killer"] for kill in found["userspaceKills"]] == ["earlyoom", "nohang", "talos", "systemd-oomd"]
     assert found["userspaceKills"][0]["memoryAvailableBytes"] == 374 << 20
+
+
+def test_quoted_lines_with_iso_times_have_their_host(told):
+    lines = [f"> {line.replace('Nov 18 09:00:01', '2026-11-18T09:00:01+0100')}" for line in EARLYOOM]
+    (kill,) = told(lines)["userspaceKills"]
+    assert (kill["host"], kill["at"], kill["basis"]) == ("worker-1", "2026-11-18T09:00:01+0100", "lowMemory")
 
 
 def test_hosts_do_not_mix(told):

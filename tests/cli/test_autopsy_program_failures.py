@@ -117,6 +117,17 @@ def test_an_error_is_counted_once_for_each_kind_and_host(told):
     assert len(told(*lines, lines[0].replace("worker-1", "worker-2"))["programFailures"]) == 2
 
 
+def test_lines_that_describe_one_error_are_one_error(told):
+    lines = [line for line, (kind, _) in FAILURES.items() if kind == "JavaNative"]
+    (failure,) = told(*lines)["programFailures"]
+    assert (failure.get("times", 1), failure["wantedBytes"]) == (1, 65536)
+    lines = ["runtime: out of memory: cannot allocate 4096-byte block (8 in use)", "fatal error: out of memory"]
+    (failure,) = told(*lines)["programFailures"]
+    assert (failure.get("times", 1), failure["wantedBytes"]) == (1, 4096)
+    (failure,) = told(*lines, *lines)["programFailures"]
+    assert failure["times"] == 2
+
+
 def test_a_kill_by_the_kernel_comes_before_a_programs_error(told):
     said = told(f"{JAVA}Java heap space", *machine(), output="text").splitlines()
     assert said[0].startswith("The machine ran out of memory: ")
@@ -149,6 +160,13 @@ NOTICES = {
         "at": "2026-11-18T09:00:01.5Z",
     },
     f'2026-11-18 09:00:01.5 +0000 UTC k8s.io /tasks/oom {{"container_id":"{ID}"}}': {"kind": "ContainerOOMKilled"},
+    'time="2026-11-18T09:00:01Z" level=debug msg="event forwarded" ns=k8s.io topic=/tasks/oom type=TaskOOM': {
+        "kind": "ContainerOOMKilled"
+    },
+    f'I1118 09:00:01.0 9 manager.go:1126] Created an OOM event in container "{CONTAINER}" at 2026-11-18 09:00:01': {
+        "kind": "ContainerOOMKilled",
+        "containerId": ID,
+    },
     f"{HEADER} systemd[1]: web.service: A process of this unit has been killed by the OOM killer.": {
         "kind": "UnitOOMKilled",
         "unit": "web.service",

@@ -218,13 +218,15 @@ class KubeletSide:
         self, pods: list[FatedPod], evidence: Evidence, kills: Sequence[OOMAutopsy]
     ) -> Iterator[ContainerTermination]:
         """Yield containers that were killed: by the status of their pods, others by what the runtime shows."""
+        by_runtime = list(self._others.terminations(kills))
+        times = {ended.at for ended in by_runtime}
         seen = set()
         for ended in terminations(pods, evidence):
-            seen.add(ended.container_id)
-            yield ended
-        for ended in self._others.terminations(kills):
-            if not ended.container_id or ended.container_id not in seen:
+            # A part of a runtime's output can look like a part of a pod's status.
+            if ended.container or ended.container_id or ended.at not in times:
+                seen.add(ended.container_id)
                 yield ended
+        yield from (ended for ended in by_runtime if not ended.container_id or ended.container_id not in seen)
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         gone: dict[str, set[str]] = {}

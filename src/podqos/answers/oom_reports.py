@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, next_mark
+from podqos.kernel.alike_lines import alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
-_CHUNK_BYTES = 1 << 18
+_CHUNK_BYTES = 1 << 17
+"""It is searched for one mark after the other, and has to stay in the processor's cache meanwhile."""
 
 
 _LINE_BYTES = 1 << 16
@@ -99,7 +102,6 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 beside = _LINES_OF_OTHERS
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
-                if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
             end = chunk.find(b"\n", position)
@@ -110,6 +112,22 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
+            if beside > _MOST_BESIDE or not unwrapper.is_plain:
+                continue
+            message = reader.last
+            alike = None if message is None else alike_lines(line, message.text, message.host)
+            if alike is None:
+                continue
+            position = reader.read_block(chunk, position, alike)
+            is_near = is_first or reader.expects_figures or (side is not None and side.lines_after > 0)
+            if alike.has_head and not is_near and alike.begins(chunk, position):
+                mark = marks.line_from(position, looks_back=False)
+                start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
+                lines = chunk.count(b"\n", position, start)
+                if lines:
+                    position, beside = start, beside - lines
+                    unwrapper.skip()
+                    reader.skip(lines)
     yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
     yield from reader.end()
 
@@ -163,9 +181,10 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
     rest = b""
     is_skipping = False
     end = b"\n"
-    for part in _with_line_feeds(stream):
+    for read in _with_line_feeds(stream):
+        part = read
         if is_skipping:
-            _, found, part = part.partition(b"\n")
+            _, found, part = read.partition(b"\n")
             is_skipping = not found
         if not rest and part.startswith(_ENTRY):
             end = _ENTRY_END
@@ -192,11 +211,13 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
 def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
-    while part := stream.read(_CHUNK_BYTES):
-        if b"\r" in part or held:
-            part = held + part
+    while read := stream.read(_CHUNK_BYTES):
+        if held or b"\r" in read:
+            part = held + read
             held = b"\r" if part.endswith(b"\r") else b""
             part = part.removesuffix(b"\r").replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        yield part
+            yield part
+        else:
+            yield read
     if held:
         yield b"\n"

@@ -12,7 +12,7 @@ from podqos.kernel.log_lines import Message
 from podqos.model.pod_fate import FatedPod
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.survival.autopsy.autopsy import OOMAutopsy
-from podqos.survival.autopsy.eviction_traces import NodeSign
+from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import notices
 from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
@@ -26,6 +26,7 @@ _MOST_FAILURES = 1_000
 _LINES_AFTER = 12
 """earlyoom and nohang spread one kill over so many lines."""
 _SAME_KILL_SECONDS = 10.0
+_NOTICED = frozenset({SignKind.UNIT_OOM_KILLED, SignKind.CONTAINER_OOM_KILLED, SignKind.INIT_OOM_KILLED})
 
 MARKS: tuple[Mark, ...] = (
     Needle(
@@ -77,6 +78,7 @@ class OtherKillers:
             or "is below limit" in text
             or "PID: " in text
             or "taking action" in text
+            or "any cgroup(s)" in text
         ):
             return
         if self._kills.feed(message):
@@ -136,10 +138,10 @@ def without_repeats(signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy]) -> I
     by_unit.pop("", None)
     last: dict[tuple[str, str, str], NodeSign] = {}
     for sign in signs:
-        if not (sign.unit or sign.container_id) or sign.pid is not None:
+        if sign.kind not in _NOTICED or sign.pid is not None:
             yield sign
             continue
-        key = sign.node, sign.unit, sign.container_id
+        key = sign.node, sign.kind, sign.unit or sign.container_id
         known = last.get(key)
         apart = None if known is None else seconds_apart(known.at, sign.at)
         if known is not None and (apart is None or abs(apart) <= _SAME_KILL_SECONDS):

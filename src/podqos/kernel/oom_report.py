@@ -19,12 +19,13 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from podqos.kernel.alike_lines import AlikeLines
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
-from podqos.kernel.oom_circumstances import Circumstances, node_numbers
+from podqos.kernel.oom_circumstances import BY_HAND, Circumstances, node_numbers
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_trace import Trace
-from podqos.kernel.task_table import MOST_TASKS, Task, read_row
+from podqos.kernel.task_table import MOST_TASKS, Task, read_row, read_rows, row_pattern
 
 MOST_VICTIMS = 10_000
 MOST_HOSTS = 256
@@ -35,6 +36,7 @@ _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
 _MOST_BELOW = 64
 _OF_EACH = {"cache", "rss", "shmem", "swap", "inactive_file", "active_file"}
+_MOST_FIGURES = 200
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
@@ -43,7 +45,7 @@ BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 """What lines hold that follow a kill, soon after it."""
-_BEGINNINGS = ("oom-kill", "Killed process")
+_BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 
 _ASKED = re.compile(
     r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
@@ -72,7 +74,7 @@ _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
-_NAMED = re.compile(r"Killed process \d{1,10} \(.{0,20}\)$")
+_NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
@@ -86,6 +88,12 @@ _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
 _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
 )
+_FRAME_LINE = (
+    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?+(?:\? )?+[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
+    rb"(?: \[\w{1,60}+\])?+)"
+)
+_FIGURE_LINE = rb"([a-z_]{3,40}+ [0-9]{1,17}+)"
+_ONE_BY_ONE = (*BEGINNINGS, *FOLLOWING)
 _OPENERS = (
     "oom-kill",
     "ill process",
@@ -99,6 +107,7 @@ _OPENERS = (
     "oom_reaper",
     "stats for /",
     "deadlocked on memory",
+    BY_HAND,
     "page allocation ",
     "vmalloc",
     "Show Memory",
@@ -115,6 +124,7 @@ _MEMORY_INFO_ALONE = (3, 9)
 _MOST_BETWEEN = 200
 """Lines of others until what has begun without its first line is no report."""
 _MOST_RECENT = 1024
+_NOTHING_ELSE = Circumstances()
 
 
 class Constraint(StrEnum):
@@ -265,6 +275,8 @@ class OOMReader:
     def __init__(self) -> None:
         self._hosts: dict[str, _HostLog] = {}
         self._last: _HostLog | None = None
+        self.last: Message | None = None
+        """The last message."""
         self._others = 0
 
     @property
@@ -284,6 +296,7 @@ class OOMReader:
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
+        self.last = message
         log = self._hosts.get(message.host) if message.is_marked else self._last
         self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
@@ -294,6 +307,24 @@ class OOMReader:
             log = self._hosts[message.host] = _HostLog()
         self._last = log
         yield from log.feed(message)
+
+    @property
+    def expects_figures(self) -> bool:
+        """Whether lines may follow that have no marks: what a cgroup holds is one figure per line."""
+        return self._last is not None and self._last.expects_figures and self._others < _MOST_FIGURES
+
+    def read_block(self, chunk: bytes, start: int, alike: AlikeLines) -> int:
+        """Read the rows, frames or figures that are carried like the last line, and follow it, in one go.
+
+        Return where the line after them begins.
+        """
+        return start if self._last is None else self._last.read_block(chunk, start, alike)
+
+    def skip(self, lines: int) -> None:
+        """Pass over lines that tell nothing of an OOM."""
+        self._others += lines
+        if self._last is not None:
+            self._last.skip(lines)
 
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open when the log ends."""
@@ -316,6 +347,8 @@ class _HostLog:
         """For the next candidate."""
         self._between = 0
         self._is_other_dump = False
+        self._is_by_hand = False
+        """Whether the next OOM is asked for by someone."""
         self._reaped: dict[int, None] = {}
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
@@ -349,8 +382,48 @@ class _HostLog:
             yield from self._read(held)
         yield from self._close()
 
+    @property
+    def expects_figures(self) -> bool:
+        """Whether a cgroup's statistics have begun."""
+        report, held = self._report or self._candidate, self._held
+        if held is not None and held.text.startswith("Memory cgroup stats"):
+            return True
+        return report is not None and not report.victims and report.statistics is not None and report.columns is None
+
+    def read_block(self, chunk: bytes, start: int, alike: AlikeLines) -> int:
+        """Read what follows the line that is held, where that is one of many of its kind."""
+        report, held = self._report, self._held
+        pattern = None if report is None or held is None else _alike_pattern(report, held)
+        if report is None or held is None or pattern is None:
+            return start
+        lines = list(alike.matches(chunk, start, pattern))
+        if not lines:
+            return start
+        end = lines[-1].end()
+        block = chunk[start:end]
+        if any(words in block for words in _ONE_BY_ONE) or (not alike.names_kernel and b"kernel" in block):
+            return start
+        self._held = None
+        _read(report, held.text, is_other=self._is_other_dump)
+        if pattern in {_FRAME_LINE, _FIGURE_LINE}:
+            for line in lines:
+                _read(report, line[1].decode(), is_other=self._is_other_dump)
+            return end
+        cut = read_rows(report.columns or (), lines, report.tasks)
+        return end if cut is None else cut
+
+    def skip(self, lines: int) -> None:
+        """Pass over lines that tell nothing: none of them continues the one that is held."""
+        self._joined = _MOST_JOINED
+        if self._candidate is not None:
+            self._between += lines
+            if self._between > _MOST_BETWEEN:
+                self._candidate = None
+
     def _is_continued(self, held: Message, message: Message) -> bool:
         if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
+            return False
+        if not message.text.strip():
             return False
         text, columns = held.text, None if self._report is None else self._report.columns
         if text.startswith("["):
@@ -399,6 +472,7 @@ class _HostLog:
             has_flag_names=line.has_flag_names,
         )
         begun.circumstances.read(message.text)
+        begun.circumstances.is_by_hand, self._is_by_hand = self._is_by_hand, False
         if not line.is_certain:
             self._candidate, self._between = begun, 0
             return
@@ -491,6 +565,8 @@ class _HostLog:
         text, report = message.text, self._report
         if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
             self._is_other_dump, self._candidate = True, None
+        elif BY_HAND in text:
+            self._is_by_hand = True
         elif report is not None and not report.victims:
             if self._waiting is not None and _is_repeated(report, text):
                 # Two reports at once, line by line: what is neither's for certain is no one's.
@@ -508,6 +584,8 @@ class _HostLog:
             self._between += 1
             if self._between > _MOST_BETWEEN:
                 self._candidate = None
+            if self._blank.circumstances != _NOTHING_ELSE:
+                self._blank = OOMReport()
             return
         if self._candidate is None:
             candidate.at, candidate.host = message.at, message.host
@@ -531,6 +609,20 @@ class _HostLog:
             while len(self._recent) > _MOST_RECENT:
                 del self._recent[next(iter(self._recent))]
             yield report
+
+
+def _alike_pattern(report: OOMReport, held: Message) -> bytes | None:
+    """Return what the lines after one look like, if it is one of many of its kind, and whole."""
+    text = held.text
+    if row := _ROW.match(text):
+        is_table = report.columns is not None and not report.victims and not report.is_old_rule
+        return row_pattern(report.columns or ()) if is_table and not _is_unended(row, report.columns or ()) else None
+    if report.victims or not held.is_marked:
+        return None
+    if "+0x" in text:
+        return _FRAME_LINE
+    has_begun = report.statistics is not None and report.columns is None
+    return _FIGURE_LINE if has_begun and _STATISTIC.fullmatch(text) else None
 
 
 def _is_oom(report: OOMReport) -> bool:
@@ -585,7 +677,7 @@ def _constraint_of(message: str) -> Constraint | None:
 
 def _complete(report: OOMReport) -> None:
     """Fill in what the lines of the kill would have said, where others say it too."""
-    if not report.victims and report.chosen is not None and report.score is None:
+    if not report.victims and report.chosen is not None and report.is_constraint_named and report.score is None:
         # Of the summary: no child dies in its place any more.
         report.victims[report.chosen] = Victim(report.chosen, report.chosen_name)
     if report.constraint is None and not report.is_mixed:
@@ -628,7 +720,6 @@ def _is_filtered(report: OOMReport) -> bool:
         or report.ram_pages is not None
         or report.statistics is not None
         or report.task_cgroup is not None
-        or report.trace.has_oom
     )
     return bool(report.gfp_mask is not None and not has_context)
 
@@ -725,6 +816,8 @@ def _read(report: OOMReport, text: str, *, is_other: bool) -> bool:
             return True
     if not is_other:
         report.circumstances.read(text)
+    if report.trace.read(text):
+        return True
     if counter := _COUNTER.match(text):
         limit = int(counter[3])
         failures = None if counter[4] is None else int(counter[4])
@@ -811,8 +904,6 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
 
 def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     """Read a line about the process that asked, and its cgroup; return whether it is one."""
-    if report.trace.read(text):
-        return True
     if not is_other and (asked := _ASKED.search(text)):
         return _read_asked(report, text, asked)
     if task_in := _TASK_IN.match(text):

@@ -16,7 +16,7 @@ from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
-from podqos.objects.kubectl_text.embedded import embedded_objects, may_embed
+from podqos.objects.kubectl_text.recognition import may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
@@ -41,6 +41,9 @@ _MOST_TEXT_BYTES = 1 << 23
 """Of a text in whose midst objects are looked for."""
 _ODD = (b"\x1b[", b"\xc2\xa0")
 """What pages and terminals put into a text."""
+_STATUS = b"status"
+_OF_STORED = (b"uid", b"resourceVersion", b"creationTimestamp", b"managedFields")
+"""What every object has that an API server keeps; in public, people leave it out."""
 _IN_LOGS = (
     *(b"Killed process", b"Kill process", b"invoked oom-killer", b"oom-kill:"),
     *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
@@ -62,10 +65,11 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
         is_odd = any(odd in head for odd in _ODD)
         head = head.replace(_ODD[1], b" ")
         is_objects = _is_objects(head)
-        if may_embed(head) and (is_odd or not is_objects):
+        is_partial = is_objects and _STATUS in head and not any(name in head for name in _OF_STORED)
+        if may_embed(head) and (is_odd or is_partial or not is_objects):
             own, found = _separated(found, path)
             objects += own
-            is_objects = is_objects and not own
+            is_objects = is_objects and not own and not (is_partial and _has_pods(found))
         if not is_objects:
             logs.append(found)
             continue
@@ -103,6 +107,18 @@ def _separated(found: str | Log, path: str) -> tuple[list[InputFile], str | Log]
     return ([], found) if len(data) > _MOST_TEXT_BYTES else _split(as_utf_8(data), path, found)
 
 
+def _has_pods(found: str | Log) -> bool:
+    """Whether a text has pods with their status, of which someone left out a part."""
+    if isinstance(found, Log):
+        data = found.head
+    else:
+        with opened(found) as stream:
+            data = _start_of(stream)
+    from podqos.objects.kubectl_text.reader import read_text
+
+    return len(data) <= _READ_BYTES and bool(read_text(data.decode(errors="replace")).pods)
+
+
 def _start_of(stream: LogStream) -> bytes:
     """Return a text, or more of it than is searched."""
     parts, length = [b""], 0
@@ -113,6 +129,8 @@ def _start_of(stream: LogStream) -> bytes:
 
 
 def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], str | Log]:
+    from podqos.objects.kubectl_text.embedded import embedded_objects
+
     own, rest = embedded_objects(data.decode(errors="replace"))
     return ([InputFile(path, data=own.encode())], Log(path, rest.encode())) if own.strip() else ([], whole)
 

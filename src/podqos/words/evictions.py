@@ -246,7 +246,8 @@ def termination_words(each: ContainerTermination) -> str:
     status = f"{each.reason or 'exit'} {each.exit_code}" if known else each.reason
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{ended_words(each)} ({', '.join(filter(None, details))})"
+    told = ", ".join(filter(None, details))
+    return ended_words(each) + (f" ({told})" if told else "")
 
 
 def container_words(ended: ContainerTermination) -> str:
@@ -260,7 +261,7 @@ _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
     SignKind.OOM_KILLING: "the kernel killed a process{victim}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
-    SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in container {container}{report}",
+    SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
     "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
@@ -284,7 +285,7 @@ def sign_words(each: NodeSign) -> str:
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
         unit=each.unit,
-        container=each.container_id[:_ID_CHARACTERS],
+        container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else "a container",
         report="" if each.kill is None else ": see above",
     )
     times = f" ({each.times} times)" if each.times > 1 else ""

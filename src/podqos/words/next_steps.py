@@ -34,6 +34,7 @@ _WHY = {
     StepReason.PREVIOUS_BOOT: "run it on the node: this log has no OOM kill, the one before the last restart may",
     StepReason.DELETE_DEBUG_POD: "kubectl debug left this pod behind",
 }
+_USUAL_LINES = 10
 _UNNAMED = f"replace {NODE} with the node's name"
 _AGAIN = "then run podqos again with -f pods.json"
 _CREATES = (
@@ -77,8 +78,9 @@ def read_words(read: WhatWasRead) -> str:
 
 def _parts(read: WhatWasRead) -> Iterator[str]:
     least = "at least " if read.is_sampled else ""
-    # A carrier that podqos does not count as the kernel's may still carry its reports.
-    if read.kernel_messages or not (read.oom_reports or read.journal_entries):
+    # A report without times and host, or in a carrier that is not counted, may have few lines that look like its own.
+    is_marked = read.kernel_messages >= _USUAL_LINES * read.oom_reports
+    if is_marked and (read.kernel_messages or not read.journal_entries):
         yield f"{least if read.kernel_messages else ''}{counted(read.kernel_messages, 'kernel message')}"
     for number, noun in (
         (read.oom_reports, "OOM report"),

@@ -105,16 +105,18 @@ class TextLines:
         texts = [line.text for line in lines]
         starts = [0 if prefixes.record(text) else tokens.start_of(text) for text in texts]
         invoked = [tokens.before_name(text) if start < 0 else None for text, start in zip(texts, starts, strict=True)]
-        if not any(start >= 0 for start in starts) and all(before is None for before in invoked):
+        is_found = any(start >= 0 for start in starts) or any(before is not None for before in invoked)
+        if is_found:
+            self._learn_prefixes(texts, starts, invoked)
+            self._suffix = _learned_suffix(texts)
+        if self._suffix is None and any(map(tokens.has_hint, texts)) and all(line.fields is None for line in lines):
+            self._learn_wrapping(texts)
+        if not is_found and self._wrapping is None:
             self._is_passing = True
             for line in lines:
                 yield self._read(line, prefixes.known(line.text))
             return
         self._is_learned = True
-        self._learn_prefixes(texts, starts, invoked)
-        self._suffix = _learned_suffix(texts)
-        if self._suffix is None and all(line.fields is None for line in lines):
-            self._learn_wrapping(texts)
         for line in lines:
             yield from self._pass(line)
 
@@ -122,14 +124,14 @@ class TextLines:
         counts: Counter[str] = Counter()
         forms: dict[str, Prefix] = {}
         bare = 0
-        for number, (text, start) in enumerate(zip(texts, starts, strict=True)):
+        for number, text in enumerate(texts):
+            start = starts[number]
             if (before := invoked[number]) is not None:
                 name = _asked(texts[number + 1 : number + _NEAR])
                 if not (name and before.endswith(name)):
                     continue
                 start = len(before) - len(name)
-            if start == 0 or (start > 0 and not text[:start].strip()):
-                bare += 1
+            bare += start >= 0 and not text[:start].strip()
             if start <= 0 or (prefix := prefixes.learned(text[:start])) is None:
                 continue
             key = prefix.pattern.pattern

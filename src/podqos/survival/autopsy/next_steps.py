@@ -98,15 +98,17 @@ def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:
     has_no_kill = not kill.victims and kill.reason is not Reason.NONE_KILLABLE
     if (kill.reason in _CUT or is_unknown or has_no_kill) and not is_of_journal:
         node = _node_of(kill.host, read)
-        if not (kill.pod_uid or _KUBEPODS in f"{kill.cgroup}{kill.victim_cgroup}" or read.is_of_kubernetes):
+        is_of_pods = bool(kill.pod_uid) or _KUBEPODS in f"{kill.cgroup}{kill.victim_cgroup}" or read.is_of_kubernetes
+        if not is_of_pods:
             yield NextStep(host_log(read, kill.at), StepReason.REST_ON_HOST, node=valid_name(node))
-        yield NextStep(
-            node_log(read, node, kill.at),
-            StepReason.REST_OF_REPORT,
-            creates_pod=True,
-            node=valid_name(node),
-            pod=kill.pod,
-        )
+        if is_of_pods or node:
+            yield NextStep(
+                node_log(read, node, kill.at),
+                StepReason.REST_OF_REPORT,
+                creates_pod=True,
+                node=valid_name(node),
+                pod=kill.pod,
+            )
     yield from _pod_name(kill.pod_uid, kill.pod, read)
 
 

@@ -156,8 +156,8 @@ def _cgroup_swap(report: OOMReport) -> tuple[int | None, int | None]:
         return swap.usage_kb * 1024, None if swap.limit_kb is None else swap.limit_kb * 1024
     if both is None or memory is None:
         return None, None
-    is_open = both.limit_kb is None or memory.limit_kb is None
-    limit = None if is_open else max(0, (both.limit_kb or 0) - (memory.limit_kb or 0)) * 1024
+    # What memory leaves of the common limit can be swap.
+    limit = None if both.limit_kb is None else max(0, both.limit_kb - memory.usage_kb) * 1024
     return max(0, both.usage_kb - memory.usage_kb) * 1024, limit
 
 
