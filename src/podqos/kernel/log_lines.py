@@ -81,6 +81,13 @@ class Unwrapper:
         """Whether a value that has not ended has lines of the OOM killer's."""
         return self._pretty.has_hint or self._lines.holds_report
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every line is a message, or several, whatever comes before and after it."""
+        if self._is_printable or self._is_markup or self._table is not None or self.looks_back:
+            return False
+        return self._lines.is_plain and not self.is_waiting
+
     def begin(self, head: str) -> None:
         """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
         first = next((line for line in head.splitlines() if line.strip()), "")

@@ -11,8 +11,25 @@ import re
 _MARKS = (
     *(b"oom-kill", b"Killed process", b"ill process", b"ut of memory", b"ut of Memory", b"oom_reaper", b"oom.group"),
     *(b" tgid", b"kB, limit ", b"Mem-", b"omm: ", b"Task in ", b"as a result of limit", b"stats for /", b"+0x"),
-    *(b"mems_allowed=", b"Total swap", b"lowmem_reserve", b" pages R", b" pages r", b"free:", b"active_anon:"),
-    *(b"active_file:", b"evictable:", b"slab_reclaimable:", b"mapped:", b"kernel_stack:", b"deadlocked on memory"),
+    *(
+        b"mems_allowed=",
+        b"Manual OOM",
+        b" swap ",
+        b"lowmem_reserve",
+        b" pages R",
+        b" pages r",
+        b"free:",
+        b"active_anon:",
+    ),
+    *(
+        b"active_anon:",
+        b"active_file:",
+        b"evictable:",
+        b"slab_reclaimable:",
+        b"mapped:",
+        b"kernel_stack:",
+        b"deadlocked on memory",
+    ),
     *(b"messages", b" lost", b"...", b"vmalloc", b"how Memory", b"page allocation ", b"hugepages_"),
 )
 _PATTERNS = (

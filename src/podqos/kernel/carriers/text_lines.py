@@ -20,6 +20,8 @@ MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
 _MOST_PREFIXES = 6
 _MOST_LATER = 20_000
+_MOST_ADDED = 200
+"""Prefixes that are learned after the first ones: in a log of noise every line has another, and learning is slow."""
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
@@ -63,6 +65,7 @@ class TextLines:
         self._is_passing = False
         """Nothing of the OOM killer's was in the lines that waited."""
         self._prefixes: list[Prefix] = []
+        self._added = 0
         self._suffix: re.Pattern[str] | None = None
         self._outer: re.Pattern[str] | None = None
         self._wrapping: Wrapping | None = None
@@ -84,6 +87,11 @@ class TextLines:
         return self._has_report
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a message is its line without a prefix, whatever comes before and after it."""
+        return not self.looks_back and self._suffix is None
+
+    @property
     def is_waiting(self) -> bool:
         """Whether lines wait for others to learn from, or for their continuation."""
         return bool(self._waiting) or self._group is not None
@@ -91,7 +99,7 @@ class TextLines:
     @property
     def looks_back(self) -> bool:
         """Whether what precedes a mark matters: until the carrier is known, and where lines are broken."""
-        return not self._is_learned or self._wrapping is not None
+        return not self._is_learned or self._wrapping is not None or self._is_reversed
 
     def feed(self, line: Line) -> Iterator[Read]:
         """Yield the messages that a line completes, in the order in which they were logged."""
@@ -103,9 +111,7 @@ class TextLines:
 
     def quick(self, text: str) -> Read | None:
         """Return the message of a plain line whose carrier is known; None for a line that needs a closer look."""
-        if not self._is_learned or self._wrapping is not None or self._is_reversed or self._suffix is not None:
-            return None
-        if not self._prefixes or _SPECIAL.search(text) or not text.isascii():
+        if not self.is_plain or not self._prefixes or _SPECIAL.search(text) or not text.isascii():
             return None
         carried = self._prefixes[0].taken_off(text)
         if carried is None or not carried.text or "invoked oom-killer" in carried.text:
@@ -318,6 +324,9 @@ class TextLines:
         return Carried(rest, at, host, is_marked=True)
 
     def _add(self, prefix: str) -> None:
+        if self._added >= _MOST_ADDED:
+            return
+        self._added += 1
         form = prefixes.learned(prefix)
         if form is not None:
             self._prefixes = [form, *self._prefixes[: _MOST_PREFIXES - 1]]

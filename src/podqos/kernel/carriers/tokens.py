@@ -21,7 +21,9 @@ LONGEST_NAME = 15
 _START = re.compile(
     r"(?:"
     r"oom-kill:constraint="
-    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: Kill(?:ed)? process \d"
+    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: [Kk]ill(?:ed)? process \d"
+    r"|No available memory(?: \(MPOL_BIND\)| in cpuset): [Kk]ill(?:ed)? process \d"
+    r"|Kernel panic - not syncing: (?:[Oo]ut of memory|System is deadlocked on memory)"
     r"|(?:Memory cgroup o|O)ut of memory and no killable|Out of memory: [Nn]o killable"
     r"|Kill(?:ed)? process \d{1,10}(?:, UID \d{1,10},)? \("
     r"|\[\s{0,6}pid\s{0,6}\]\s{1,6}uid\s"
