@@ -105,6 +105,8 @@ def start_of(line: str, begin: int = 0) -> int:
 
 def has_several(line: str) -> bool:
     """Whether a line has the beginnings of several messages."""
+    if line.count("oom-kill") + line.count("ll process ") + line.count("ed process ") < _SEVERAL:
+        return False
     return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL
 
 
