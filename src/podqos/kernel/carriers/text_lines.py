@@ -175,8 +175,7 @@ class TextLines:
             self._suffix = _learned_suffix(texts)
         if any(map(tokens.has_hint, texts)):
             self._learn_wrapping(texts)
-            # The header of the table follows its rows, with no kill in between.
-            self._is_reversed = "RH" in "".join(tokens.kind_of(self._carried(text).text) for text in texts)
+            self._is_reversed = self._has_newest_first(texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
             for line in lines:
@@ -185,6 +184,14 @@ class TextLines:
         self._is_learned = True
         for line in lines:
             yield from self._pass(line)
+
+    def _has_newest_first(self, texts: list[str]) -> bool:
+        """Whether the header of a table follows its rows, with no kill in between. Several hosts may be in one log."""
+        kinds: dict[str, str] = {}
+        for text in texts:
+            carried = self._carried(text)
+            kinds[carried.host] = kinds.get(carried.host, "") + tokens.kind_of(carried.text)
+        return any("RH" in order and "HR" not in order for order in kinds.values())
 
     def _learn_prefixes(self, texts: list[str], starts: list[int], invoked: list[str | None]) -> None:
         counts: Counter[str] = Counter()
