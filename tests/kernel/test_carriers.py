@@ -113,6 +113,13 @@ def test_a_report_whose_newest_line_is_first_is_turned(carrier):
     assert answered(twice)[0]["kills"] == [*BARE["machine"]["kills"], *BARE["cgroup"]["kills"]]
 
 
+def test_what_all_kills_have_in_common_is_no_carrier():
+    told, _ = answered("".join(killed(pid, "x") + "\n" for pid in range(1, 31)))
+    assert [(kill["victims"][0]["pid"], kill["victims"][0]["name"]) for kill in told["kills"]] == [
+        (pid, "x") for pid in range(1, 31)
+    ]
+
+
 def test_hosts_that_write_at_the_same_time_are_no_log_with_the_newest_line_first():
     lines = {
         host: [f"Jan  5 15:19:27 {host} kernel: {line}" for line in REPORTS[host]] for host in ("machine", "cgroup")
