@@ -66,6 +66,7 @@ _STACK = re.compile(r" kernel_stack:(\d{1,13})kB")
 _RAM = re.compile(r"(\d{1,12}) pages (RAM|reserved)")
 _SWAP = re.compile(r"Total swap = (\d{1,13})kB")
 _ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,13})kB (?:boost:\d{1,13}kB )?min:(\d{1,13})kB")
+_CMA = re.compile(r" free_cma:(\d{1,13})kB")
 _HIGH = re.compile(r" high:(\d{1,13})kB")
 _PRESENT = re.compile(r" present:(\d{1,13})kB")
 _RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,12}){1,8})")
@@ -184,6 +185,8 @@ class ReportZone(Struct, gc=False):
     """Free memory by the size of its pieces; None where the report does not say."""
     high_kb: int | None = None
     """The watermark to which the kernel looks a last time before it kills."""
+    free_cma_kb: int = 0
+    """What of the free memory only movable pages may use (CMA)."""
 
 
 class OOMReport(Struct):
@@ -841,7 +844,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         if len(report.zones) < _MOST_ZONES and place not in ((zone.node, zone.name) for zone in report.zones):
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
-            high = _HIGH.search(text)
+            high, cma = _HIGH.search(text), _CMA.search(text)
             report.zones.append(
                 ReportZone(
                     int(found[1] or 0),
@@ -850,6 +853,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
                     int(found[4]),
                     present_kb,
                     high_kb=None if high is None else int(high[1]),
+                    free_cma_kb=0 if cma is None else int(cma[1]),
                 )
             )
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
