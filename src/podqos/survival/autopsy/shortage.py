@@ -13,6 +13,7 @@ from podqos.survival.autopsy.facts import CONSTRAINED, MOST_BYTES, KilledNode
 _MOST_ZONES = 64
 _BY_KIND_SINCE = (4, 4)  # before it, a free block counts whomever it is kept for
 _NEARLY_FULL = 90
+_MUCH_CMA = 20  # parts of the memory
 _ZONES = ("DMA", "DMA32", "Normal", "HighMem", "Movable")
 _SWAP = "swap"
 
@@ -170,7 +171,9 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     places = {(zone.node, zone.name) for zone in allowed}
     zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
     elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
-    elsewhere += sum(_barred_kb(zone, report) for zone in allowed) * 1024
+    movable_kb = sum(_barred_kb(zone, report) for zone in allowed)
+    if movable_kb * _MUCH_CMA > sum(zone.present_kb or zone.free_kb for zone in allowed):
+        elsewhere += movable_kb * 1024  # with less, the machine was full all the same
     if node.is_constrained:
         # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
         elsewhere += max(0, free_bytes(node) - sum(zone.free_bytes for zone in zones))
