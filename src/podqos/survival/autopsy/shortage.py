@@ -179,6 +179,7 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         elsewhere += max(0, free_bytes(node) - sum(zone.free_bytes for zone in zones))
     kind = _kind(node, allowed, zones, elsewhere)
     lacking = min(zone.lacking_bytes for zone in [zone for zone in zones if zone.is_allowed] or zones)
+    lacking = lacking or _below_high_bytes(report.zones, zones, asked_pages * node.page_bytes)
     has_lacking = lacking and kind not in {ShortageKind.FRAGMENTATION, ShortageKind.FREED, *UNPROVEN}
     swap_kb, free_swap_kb = report.swap_kb, report.circumstances.free_swap_kb
     is_swap_known = swap_kb is not None and free_swap_kb is not None
@@ -195,6 +196,16 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         swap_usage_bytes=max(0, (swap_kb or 0) - (free_swap_kb or 0)) * 1024 if is_swap_known else None,
         swap_limit_bytes=None if swap_kb is None else swap_kb * 1024,
     )
+
+
+def _below_high_bytes(zones: list[ReportZone], figures: list[ZoneShortage], asked_bytes: int) -> int:
+    """Return what was missing to the high watermark, to which the kernel looks before it kills; 0: nothing."""
+    missing = [
+        figure.kept_bytes + (max(zone.min_kb, zone.high_kb or 0) - zone.min_kb) * 1024 + asked_bytes - figure.free_bytes
+        for zone, figure in zip(zones, figures, strict=True)
+        if figure.is_allowed
+    ]
+    return max(0, min(missing, default=0))
 
 
 def _kind(node: KilledNode, allowed: list[ReportZone], zones: list[ZoneShortage], elsewhere_bytes: int) -> ShortageKind:
