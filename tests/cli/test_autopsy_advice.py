@@ -364,5 +364,5 @@ def test_a_larger_machine_holds_what_was_in_swap_too(told):
     at = lines.index("Total swap = 0kB")
     lines[at : at + 1] = ["Free swap  = 0kB", "Total swap = 1048576kB"]
     text, kill = told(lines)
-    assert "2459Mi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
+    assert "3Gi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
     assert kill["shortage"]["swapUsageBytes"] == kill["shortage"]["swapLimitBytes"] == 1 << 30
