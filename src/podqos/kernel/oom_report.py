@@ -37,6 +37,7 @@ _MOST_STATISTICS = 256
 _MOST_BELOW = 64
 _OF_EACH = {"cache", "rss", "shmem", "swap", "inactive_file", "active_file"}
 _MOST_FIGURES = 200
+_MOST_QUIET = 64
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
@@ -279,6 +280,7 @@ class OOMReader:
         self.last: Message | None = None
         """The last message."""
         self._others = 0
+        self._unsettled: set[_HostLog] = set()
 
     @property
     def is_open(self) -> bool:
@@ -293,7 +295,12 @@ class OOMReader:
     @property
     def is_settled(self) -> bool:
         """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
-        return self._others > _MOST_OTHERS or all(log.has_kill for log in self._hosts.values())
+        return self._others > _MOST_OTHERS or not self._unsettled
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether none of the last lines looked like one of the OOM killer's."""
+        return self._others > _MOST_QUIET
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
@@ -306,10 +313,19 @@ class OOMReader:
             if not any(opener in message.text for opener in _OPENERS):
                 return
             if len(self._hosts) >= MOST_HOSTS:
-                yield from self._hosts.pop(next(iter(self._hosts))).end()
+                oldest = self._hosts.pop(next(iter(self._hosts)))
+                self._unsettled.discard(oldest)
+                yield from oldest.end()
             log = self._hosts[message.host] = _HostLog()
         self._last = log
         yield from log.feed(message)
+        self._settle(log)
+
+    def _settle(self, log: _HostLog) -> None:
+        if log.has_kill:
+            self._unsettled.discard(log)
+        else:
+            self._unsettled.add(log)
 
     @property
     def expects_figures(self) -> bool:
@@ -328,12 +344,14 @@ class OOMReader:
         self._others += lines
         if self._last is not None:
             self._last.skip(lines)
+            self._settle(self._last)
 
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open when the log ends."""
         for log in self._hosts.values():
             yield from log.end()
         self._hosts.clear()
+        self._unsettled.clear()
         self._last = None
 
 
@@ -360,9 +378,9 @@ class _HostLog:
     @property
     def has_kill(self) -> bool:
         """Whether the open report, if there is one, has all but what the reaper says."""
-        if self._held is not None and any(each in self._held.text for each in _BEGINNINGS):
+        if self._candidate is not None or (self._report is not None and not self._report.victims):
             return False
-        return self._candidate is None and (self._report is None or bool(self._report.victims))
+        return self._held is None or not any(words in self._held.text for words in _BEGINNINGS)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""

@@ -18,6 +18,8 @@ from podqos.kernel.carriers.wrapping import Physical, Wrapping
 MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
 _MOST_PREFIXES = 6
+_MOST_ADDED = 200
+"""Prefixes that are learned after the first ones: in a log of noise every line has another, and learning is slow."""
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
@@ -57,6 +59,7 @@ class TextLines:
         self._is_passing = False
         """Nothing of the OOM killer's was in the lines that waited."""
         self._prefixes: list[Prefix] = []
+        self._added = 0
         self._suffix: re.Pattern[str] | None = None
         self._outer: re.Pattern[str] | None = None
         self._wrapping: Wrapping | None = None
@@ -254,6 +257,9 @@ class TextLines:
         return Carried(rest, at, host, is_marked=True)
 
     def _add(self, prefix: str) -> None:
+        if self._added >= _MOST_ADDED:
+            return
+        self._added += 1
         form = prefixes.learned(prefix)
         if form is not None:
             self._prefixes = [form, *self._prefixes[: _MOST_PREFIXES - 1]]
