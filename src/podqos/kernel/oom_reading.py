@@ -199,7 +199,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         blocks = tuple(FreeBlocks(int(size), int(count), kinds) for count, size, kinds in _BLOCKS.findall(text))
         for zone in report.zones:
             if (zone.node, zone.name) == (node, name):
-                zone.blocks = blocks
+                zone.blocks = blocks if " = " in text else None  # a broken line lacks the largest
     elif found := _RAM.match(text):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
