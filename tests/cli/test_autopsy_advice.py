@@ -86,6 +86,18 @@ def test_a_process_that_set_its_own_score_is_named(told):
     assert [each["pid"] for each in kill["inside"]["ownScores"]] == [43]
 
 
+@pytest.mark.parametrize("score", [-999, -998, -997])
+def test_scores_that_kubelets_and_runtimes_give_are_not_a_processs_own(told, score):
+    first, other = (*APP[:5], score, "app"), (*HELPER[:5], -998, "helper")
+    guaranteed = [
+        line.replace("kubepods-burstable.slice/kubepods-burstable-pod", "kubepods-pod")
+        for line in container(first, other)
+    ]
+    assert told(guaranteed)[1]["inside"]["ownScores"] == []
+    starting = (*HELPER[:5], -1000, "runc:[2:INIT]")
+    assert told(container(APP, starting))[1]["inside"]["ownScores"] == []
+
+
 @pytest.mark.parametrize(
     ("qos", "score", "own"),
     [("besteffort", 1000, 0), ("besteffort", 0, 1), ("burstable", 3, 0), ("burstable", -998, 0), ("burstable", 0, 1)],
@@ -183,6 +195,14 @@ def test_a_machine_that_is_full_is_not_called_fragmented(told):
     assert told(little)[1]["shortage"]["kind"] == "watermarks"
     broken = [line.replace(" 0*8kB 0*16kB = 900kB", "") for line in cached]
     assert told(broken)[1]["shortage"]["kind"] == "watermarks"
+
+
+def test_memory_kept_for_movable_pages_serves_no_other_request(told):
+    kept = [line.replace("high:2kB", "high:1500kB free_cma:118000kB") for line in zone("Normal", 119_000, 1000)]
+    text, kill = told(on_node(SANDBOX, zone=kept, gfp=0x2084D0))
+    assert (kill["shortage"]["kind"], kill["shortage"]["freeElsewhereBytes"]) == ("zones", 118_000 << 10)
+    assert "115.2Mi was free where the request cannot be served: in other zones, or kept for movable" in text
+    assert told(on_node(SANDBOX, zone=kept))[1]["shortage"]["kind"] == "freed", "user memory can be moved"
 
 
 def test_huge_pages_are_a_cause_with_what_nobody_uses_of_them(told):

@@ -38,6 +38,7 @@ _STACK = re.compile(r" kernel_stack:(\d{1,13})kB")
 _RAM = re.compile(r"(\d{1,12}) pages (RAM|reserved)")
 _SWAP = re.compile(r"Total swap = (\d{1,13})kB")
 _ZONE = re.compile(r"(?:Node (\d{1,5}) )?(\w{1,16}) free:(\d{1,13})kB (?:boost:\d{1,13}kB )?min:(\d{1,13})kB")
+_CMA = re.compile(r" free_cma:(\d{1,13})kB")
 _HIGH = re.compile(r" high:(\d{1,13})kB")
 _PRESENT = re.compile(r" present:(\d{1,13})kB")
 _RESERVES = re.compile(r"lowmem_reserve\[\]:((?: \d{1,12}){1,8})")
@@ -178,7 +179,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         if len(report.zones) < _MOST_ZONES and place not in ((zone.node, zone.name) for zone in report.zones):
             present = _PRESENT.search(text)
             present_kb = None if present is None else int(present[1])
-            high = _HIGH.search(text)
+            high, cma = _HIGH.search(text), _CMA.search(text)
             report.zones.append(
                 ReportZone(
                     int(found[1] or 0),
@@ -187,6 +188,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
                     int(found[4]),
                     present_kb,
                     high_kb=None if high is None else int(high[1]),
+                    free_cma_kb=0 if cma is None else int(cma[1]),
                 )
             )
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))

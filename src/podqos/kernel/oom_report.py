@@ -75,6 +75,8 @@ class ReportZone(Struct, gc=False):
     """Free memory by the size of its pieces; None where the report does not say."""
     high_kb: int | None = None
     """The watermark to which the kernel looks a last time before it kills."""
+    free_cma_kb: int = 0
+    """What of the free memory only movable pages may use (CMA)."""
 
 
 class OOMReport(Struct):

@@ -170,6 +170,7 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     places = {(zone.node, zone.name) for zone in allowed}
     zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
     elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
+    elsewhere += sum(_barred_kb(zone, report) for zone in allowed) * 1024
     if node.is_constrained:
         # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
         elsewhere += max(0, free_bytes(node) - sum(zone.free_bytes for zone in zones))
@@ -226,13 +227,13 @@ def _is_fragmented(node: KilledNode, allowed: list[ReportZone], zones: list[Zone
     figures = {(figure.node, figure.zone): figure for figure in zones}
     spare = -1
     for zone in allowed:
-        kept = figures[zone.node, zone.name].kept_bytes
+        free, kept = figures[zone.node, zone.name].free_bytes, figures[zone.node, zone.name].kept_bytes
         reserved = kept - zone.min_kb * 1024
         # A zone whose reserve bars the request does not count, whatever pieces it has.
-        is_open = zone.free_kb * 1024 - reserved >= node.page_bytes << order
+        is_open = free - reserved >= node.page_bytes << order
         if is_open and (zone.blocks is None or _has_block(node, zone, order)):
             return False
-        spare = max(spare, zone.free_kb * 1024 - kept)
+        spare = max(spare, free - kept)
     cached = _sum(report.memory_pages, "active_file", "inactive_file") * node.page_bytes
     return spare >= node.page_bytes << order or cached > sum(zone.min_kb for zone in allowed) * 1024
 
@@ -297,7 +298,7 @@ def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, *, is_allowed: b
     index = names.index(highest if highest in names else "Normal")
     reserves = zone.reserve_pages
     kept = zone.min_kb * 1024 + (reserves[min(index, len(reserves) - 1)] * node.page_bytes if reserves else 0)
-    free = zone.free_kb * 1024
+    free = (zone.free_kb - _barred_kb(zone, report)) * 1024
     return ZoneShortage(
         node=zone.node,
         zone=zone.name,
@@ -306,6 +307,12 @@ def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, *, is_allowed: b
         lacking_bytes=max(0, kept + asked_pages * node.page_bytes - free),
         is_allowed=is_allowed,
     )
+
+
+def _barred_kb(zone: ReportZone, report: OOMReport) -> int:
+    """Return what of a zone's free memory is for movable pages alone, where the request is for others."""
+    is_movable = report.gfp_mask is None or bool(report.gfp_mask & _GFP_MOVABLE)
+    return 0 if is_movable else min(zone.free_kb, zone.free_cma_kb)
 
 
 def _has(report: OOMReport, zone: str) -> bool:
