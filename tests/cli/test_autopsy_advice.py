@@ -352,10 +352,17 @@ def test_memory_that_was_free_again_is_told_and_nobody_is_blamed(told):
     assert [each["cause"] for each in kill["causes"]] == ["MemoryElsewhere"]
 
 
+def test_between_the_watermarks_the_kernel_kills_as_well_and_more_memory_helps(told):
+    text, kill = told([line.replace("free:44000kB", "free:50000kB") for line in machine()])
+    assert kill["shortage"]["lackingBytes"] == (67_000 + 4 - 50_000) << 10
+    assert "48.8Mi free, all of it in the kernel's reserves, 16.6Mi short" in text
+    assert "1249Mi of memory in the machine" in text
+
+
 def test_a_larger_machine_holds_what_was_in_swap_too(told):
     lines = machine()
     at = lines.index("Total swap = 0kB")
     lines[at : at + 1] = ["Free swap  = 0kB", "Total swap = 1048576kB"]
     text, kill = told(lines)
-    assert "2459Mi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
+    assert "3Gi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
     assert kill["shortage"]["swapUsageBytes"] == kill["shortage"]["swapLimitBytes"] == 1 << 30

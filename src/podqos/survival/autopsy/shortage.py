@@ -13,6 +13,7 @@ from podqos.survival.autopsy.facts import CONSTRAINED, MOST_BYTES, KilledNode
 _MOST_ZONES = 64
 _BY_KIND_SINCE = (4, 4)  # before it, a free block counts whomever it is kept for
 _NEARLY_FULL = 90
+_MUCH_CMA = 20  # parts of the memory
 _ZONES = ("DMA", "DMA32", "Normal", "HighMem", "Movable")
 _SWAP = "swap"
 
@@ -170,12 +171,15 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     places = {(zone.node, zone.name) for zone in allowed}
     zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
     elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
-    elsewhere += sum(_barred_kb(zone, report) for zone in allowed) * 1024
+    movable_kb = sum(_barred_kb(zone, report) for zone in allowed)
+    if movable_kb * _MUCH_CMA > sum(zone.present_kb or zone.free_kb for zone in allowed):
+        elsewhere += movable_kb * 1024  # with less, the machine was full all the same
     if node.is_constrained:
         # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
         elsewhere += max(0, free_bytes(node) - sum(zone.free_bytes for zone in zones))
     kind = _kind(node, allowed, zones, elsewhere)
     lacking = min(zone.lacking_bytes for zone in [zone for zone in zones if zone.is_allowed] or zones)
+    lacking = lacking or _below_high_bytes(report.zones, zones, asked_pages * node.page_bytes)
     has_lacking = lacking and kind not in {ShortageKind.FRAGMENTATION, ShortageKind.FREED, *UNPROVEN}
     swap_kb, free_swap_kb = report.swap_kb, report.circumstances.free_swap_kb
     is_swap_known = swap_kb is not None and free_swap_kb is not None
@@ -192,6 +196,16 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         swap_usage_bytes=max(0, (swap_kb or 0) - (free_swap_kb or 0)) * 1024 if is_swap_known else None,
         swap_limit_bytes=None if swap_kb is None else swap_kb * 1024,
     )
+
+
+def _below_high_bytes(zones: list[ReportZone], figures: list[ZoneShortage], asked_bytes: int) -> int:
+    """Return what was missing to the high watermark, to which the kernel looks before it kills; 0: nothing."""
+    missing = [
+        figure.kept_bytes + (max(zone.min_kb, zone.high_kb or 0) - zone.min_kb) * 1024 + asked_bytes - figure.free_bytes
+        for zone, figure in zip(zones, figures, strict=True)
+        if figure.is_allowed
+    ]
+    return max(0, min(missing, default=0))
 
 
 def _kind(node: KilledNode, allowed: list[ReportZone], zones: list[ZoneShortage], elsewhere_bytes: int) -> ShortageKind:
