@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, next_mark
+from podqos.answers.other_killers import NOTICE_MARKS
 from podqos.kernel.alike_lines import alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
@@ -84,7 +85,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
-            marks.look_for(FOLLOWING)
+            marks.look_for((*FOLLOWING, *NOTICE_MARKS))
         following -= len(chunk)
         position = 0
         while position < len(chunk):
@@ -103,7 +104,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                     following = _FOLLOWING_BYTES
-                    marks.look_for(FOLLOWING, position)
+                    marks.look_for((*FOLLOWING, *NOTICE_MARKS), position)
             end = chunk.find(b"\n", position)
             end = len(chunk) if end < 0 else end
             line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
