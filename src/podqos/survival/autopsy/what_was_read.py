@@ -42,6 +42,8 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     """namespace/name, if there is only one."""
     node: str = ""
     """The node of the pods, or the host of the log, if there is only one."""
+    lacks_journal: bool = False
+    """journalctl said that it has nothing, or a shell that there is no journalctl."""
     debug_pods: tuple[str, ...] = ()
     """Pods that ``kubectl debug`` says it made to read a log."""
 
