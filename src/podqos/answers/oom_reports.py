@@ -61,7 +61,7 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
-_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}+")
+_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
 
