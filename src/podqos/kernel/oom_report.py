@@ -91,8 +91,8 @@ _LOST = re.compile(
     r"\*\* \d{1,12} printk messages dropped|Missed \d{1,12} kernel messages|imklog.{0,40}lost|\.\.\.$|\[\.\.\.\]$"
 )
 _FRAME_LINE = (
-    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?+(?:\? )?+[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
-    rb"(?: \[\w{1,60}+\])?+)"
+    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?(?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
+    rb"(?: \[\w{1,60}+\])?)"
 )
 _FIGURE_LINE = rb"([a-z_]{3,40}+ [0-9]{1,17}+)"
 _ONE_BY_ONE = (*BEGINNINGS, *FOLLOWING)
