@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark
-from podqos.answers.other_killers import MARKS as MARKS_OF_OTHERS
 from podqos.answers.other_killers import OtherKillers, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
@@ -78,7 +77,7 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[Mark, ...] = (*MARKS, *MARKS_OF_OTHERS)
+        self.marks: tuple[Mark, ...] = MARKS
         """What a fast reader of the log at hand looks for."""
         self._words: tuple[str, ...] = ()
         self._others = OtherKillers()
@@ -110,7 +109,7 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        self.marks = (*own, *MARKS_OF_OTHERS)
+        self.marks = (*own, *self._others.marks(head))
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0

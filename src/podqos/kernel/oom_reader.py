@@ -52,8 +52,8 @@ _OTHER_DUMP = re.compile(
 _OTHER_DUMPS = ("alloc", "Show Memory")
 _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
 _FRAME_LINE = (
-    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?+(?:\? )?+[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
-    rb"(?: \[\w{1,60}+\])?+)"
+    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?(?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
+    rb"(?: \[\w{1,60}+\])?)"
 )
 _FIGURE_LINE = rb"([a-z_]{3,40}+ [0-9]{1,17}+)"
 _ONE_BY_ONE = (*BEGINNINGS, *FOLLOWING)
