@@ -258,10 +258,11 @@ def test_a_zone_of_its_own_is_converted(answered):
         (syslog(machine()), "Read 15 lines: 15 kernel messages and 1 OOM report."),
         ("", "Read 0 lines."),
         ("a\nb", "Read 2 lines: 0 kernel messages."),
+        (syslog(machine()).replace("\n", "\r"), "Read 15 lines: 15 kernel messages and 1 OOM report."),
     ],
 )
 def test_what_was_read_is_always_said(capsys, tmp_path, text, said):
-    (tmp_path / "given").write_text(text)
+    (tmp_path / "given").write_bytes(text.encode())
     _, out, _ = autopsy(capsys, tmp_path / "given")
     assert said in out
     _, out, _ = autopsy(capsys, tmp_path / "given", "-o", "markdown")
