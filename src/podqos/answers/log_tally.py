@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from podqos.kernel.log_lines import LogStream
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
-_SAMPLED_BYTES = 2 << 20
+_SAMPLED_BYTES = 1 << 19
 _LINE_BYTES = 1 << 12
 _MOST_DEBUG_PODS = 20
 _KERNELS = re.compile(
