@@ -93,13 +93,14 @@ class KubeletSide:
 
     def read_in(self, read: WhatWasRead) -> WhatWasRead:
         """Return what was read with the pods, nodes and Events, wherever they come from; after ``told``."""
+        keys = list({pod.metadata.uid or pod.key: pod.key for pod in self._pods}.values())  # files may overlap
         names = {pod.spec.node_name for pod in self._pods if pod.spec.node_name} or self._nodes
         return replace(
             read,
-            pods=len(self._pods),
+            pods=len(keys),
             nodes=len(self._nodes),
             events=len(self._events),
-            pod=self._pods[0].key if len(self._pods) == 1 else "",
+            pod=keys[0] if len(keys) == 1 else "",
             node=read.node or (next(iter(names)) if len(names) == 1 else ""),
         )
 

@@ -100,8 +100,9 @@ def run(arguments: argparse.Namespace) -> int:
         from podqos.cli.paste_guide import GUIDE
 
         print(GUIDE, file=sys.stderr)
+        is_piped = sys.stdin is not None and not sys.stdin.closed and not sys.stdin.isatty()
         fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop db-0"
-        raise InvalidOption("no log and no pod given", fix=fix)
+        raise InvalidOption("no log and no pod given", fix="- reads standard input; " + fix if is_piped else fix)
     if STDIN in arguments.files and sys.stdin.isatty():
         print("podqos: paste a log or the output of kubectl, then press Ctrl-D", file=sys.stderr)
     viewer = "" if arguments.html is None else built_viewer()
