@@ -321,6 +321,17 @@ def test_a_table_of_nodes_tells_which_are_not_ready(autopsy, row):
     assert [(sign["kind"], sign["node"]) for sign in found["nodeEvents"]] == [("NotReady", "w-2")]
 
 
+@pytest.mark.parametrize("options", [["web-7d9"], ["-n", "shop"], ["-n", "shop", "web-7d9"]])
+@pytest.mark.parametrize("text", [POD + EVICTED, PODS, PODS.replace("shop          ", "")])
+def test_one_pod_of_a_text_can_be_asked_for(capsys, tmp_path, text, options):
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    assert main(["autopsy", str(path), *options, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["pod"].removeprefix("shop/") for each in found["terminations"]] == ["web-7d9"]
+    assert len(found["evictions"]) == ("web-7d9" not in options)
+
+
 def test_a_table_of_all_namespaces_names_the_pods_in_full(autopsy):
     text = f"NAMESPACE   LAST SEEN   TYPE   REASON   OBJECT   MESSAGE\nshop   5m   Warning   Evicted   pod/db-0   {LOW}"
     assert [each["pod"] for each in autopsy(text)["evictions"]] == ["shop/db-0"]
@@ -670,6 +681,35 @@ def test_a_pod_of_which_someone_left_out_a_part_is_no_invalid_manifest(autopsy, 
 def test_an_object_and_a_log_may_be_one_text(autopsy):
     found = autopsy(f"{OBJECT}\n[ 12.0] Out of memory: Killed process 77 (java) total-vm:10kB, anon-rss:5kB\n")
     assert ([each["pod"] for each in found["terminations"]], len(found["kills"])) == (["shop/web-7d9"], 1)
+
+
+def test_a_text_with_objects_and_a_log_is_counted_once(autopsy):
+    text = f"My pod:\n{OBJECT}\n[ 12.0] Out of memory: Killed process 77 (java) total-vm:10kB, anon-rss:5kB\n"
+    assert autopsy(text)["read"]["lines"] == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            POD,
+            "shop/web-7d9 (app) was OOM-killed (5 restarts), at its memory limit of 256Mi or because the node was full",
+        ),
+        (
+            POD[POD.index("    State:          Waiting") : POD.index("    Limits:")],
+            "A container was OOM-killed (5 restarts):",
+        ),
+        (PODS.replace("Evicted", "Running"), "shop/web-7d9 was OOM-killed (5 restarts):"),
+        (LOW, "The node was low on memory: a pod was evicted."),
+        (ended(1), "No OOM kills and no evictions: 1 container ended without being killed."),
+        (ended(137, events=PROBE), "shop/web-7d9, container app: failed its probe and was stopped by the kubelet"),
+    ],
+)
+def test_the_first_line_says_no_more_than_the_text(capsys, tmp_path, text, headline):
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    assert main(["autopsy", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(headline)
 
 
 def test_an_object_that_is_cut_is_read_as_far_as_it_goes(autopsy):

@@ -192,8 +192,9 @@ def _guided(found: Autopsies) -> Autopsies:
 def is_about(pod: str, namespace: str, name: str) -> bool:
     """Whether a pod is of a namespace and has a name, where they are not empty."""
     own_namespace, _, own_name = pod.rpartition("/")
-    # A text by kubectl may not say of which namespace a pod is.
-    return name in {"", own_name} and ("" in {namespace, own_namespace} or namespace == own_namespace)
+    # A text by kubectl may name a pod without its namespace.
+    is_anywhere = bool(own_name) and not own_namespace
+    return name in {"", own_name} and (is_anywhere or namespace in {"", own_namespace})
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:

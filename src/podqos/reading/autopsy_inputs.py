@@ -87,7 +87,10 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
 
 def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
     """Return which files and logs there are, and how much the files hold; the logs are counted as they are read."""
-    data = [file.data for file in files.files if file.data]
+    logs = list(logs)
+    # A text with both is counted once, with its log.
+    both = {log.name for log in logs if isinstance(log, Log)}
+    data = [file.data for file in files.files if file.data and file.path not in both]
     return WhatWasRead(
         lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data),
         bytes=sum(map(len, data)),

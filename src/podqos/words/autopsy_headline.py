@@ -155,7 +155,7 @@ def _oom_killed(ended: ContainerTermination) -> str:
     if ended.is_from_runtime and ended.memory_limit_bytes is None:
         return f"{killed}. The kernel log of its machine says what was full."
     log = f"the kernel log of {ended.node}" if ended.node else "its node's kernel log"
-    if not ended.container:  # a table, which has no limits
+    if ended.is_limit_unknown:
         return f"{killed}: {log} says what was full."
     if ended.memory_limit_bytes is None:
         return f"{killed}. It has no memory limit: {log} says what was full."

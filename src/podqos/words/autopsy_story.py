@@ -40,7 +40,7 @@ class AutopsyPage(Struct, frozen=True, rename="camel"):
     """Node events: pressure, crossed thresholds, OOM kills that no report explains."""
     assumptions: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    """Programs that ran out of memory of their own."""
+    """Programs that ran out of their own memory."""
     read: str = ""
     """How much of what was read."""
     next_steps: tuple[StepWords, ...] = ()

@@ -254,7 +254,7 @@ def container_words(ended: ContainerTermination) -> str:
     """Return a container, with its pod where it has one."""
     name = ended.container or ended.container_id[:_ID_CHARACTERS]
     own = f"container {name}" if name else "a container"
-    return own if ended.is_from_runtime and not ended.pod else f"{ended.pod or _A_POD}, {own}"
+    return f"{ended.pod}, {own}" if ended.pod else own
 
 
 _SIGNS = {

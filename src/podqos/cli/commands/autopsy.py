@@ -144,6 +144,7 @@ def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot |
     yield from (fated_pod.key for fated_pod in fated_pods(objects, cluster))
     yield from (eviction.pod for eviction in report.evictions)
     yield from (kill.pod for kill in report.kills)
+    yield from (ended.pod for ended in (*report.terminations, *report.exits))
 
 
 def _markdown(report: Autopsies, _: Style) -> list[str]:

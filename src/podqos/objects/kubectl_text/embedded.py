@@ -29,10 +29,9 @@ _AUDIT = "audit.k8s.io"
 
 
 def embedded_objects(text: str) -> tuple[str, str]:
-    """Return the objects of a text, each where it was, and the text without them; both have as many lines."""
+    """Return the objects of a text, each at its line, and the text without them; both have as many lines."""
     lines = Lines(text)
-    original = text.split("\n")
-    objects, rest = [""] * len(lines), original[:]
+    objects, rest = [""] * len(lines), text.split("\n")
     is_first = True
     for start, end, own in _regions(lines):
         first = own[0]
