@@ -51,7 +51,7 @@ def test_what_filled_a_pods_own_limit_is_told_with_the_largest_processes(told, a
     text, kill = told(container(APP, HELPER, at=at))
     expected = f"{whose} reached its own limit of 100Mi: anon 90Mi + page cache 4Mi + tmpfs and shared memory 2Mi"
     assert f"{expected} + kernel 2Mi; largest processes: app (pid 41) 78.1Mi and helper (pid 42) 11.7Mi" in text
-    assert "memory 100Mi of 100Mi, limit met 12 times so far" in text
+    assert "memory 100Mi of 100Mi, peak at the limit, met 12 times so far" in text
     assert [each["rssBytes"] for each in kill["inside"]["largest"]] == [20_000 * 4096, 3_000 * 4096]
 
 
@@ -61,7 +61,7 @@ def test_inside_a_pod_only_its_limit_saves_and_no_request_class_or_priority(told
     text, kill = told(container(APP, sidecar, at=at))
     (saving,) = kill["savedBy"]
     assert (saving["change"], saving["advisedBytes"], saving["instead"]) == ("limit", 121 * MI, None)
-    assert "memory limit of 121Mi: 20 % above what was in memory, unless something leaks" in text
+    assert re.search(r"memory limit (of the pod .*)?of 121Mi: 20 % above what was in memory, unless something", text)
     assert "no request, QoS class or priority would have helped" in text
     assert "would have died instead" not in text
 
@@ -115,6 +115,29 @@ def test_swap_is_told_with_its_share_of_what_a_process_uses(told):
     assert "SWAP" not in told(container(APP))[0]
 
 
+def test_a_limit_whose_figures_are_missing_is_still_the_cause(told):
+    lines = [line for line in container(APP, HELPER) if not line.startswith(("memory:", "swap:", "anon", "file"))]
+    text, kill = told(lines)
+    assert "the container reached its own limit; largest processes: app (pid 41) 78.1Mi and helper" in text
+    assert (kill["shortage"], kill["savedBy"]) == (None, [])
+
+
+def test_without_a_table_the_kills_own_line_says_what_the_victim_used(told):
+    text, _ = told([line for line in container(APP) if line.startswith(("oom-kill:", "Memory cgroup out"))])
+    assert re.search(r"used +app \(pid 41\) 3.9Mi in memory\n", text)
+    assert "in memory\n" not in told(container(APP))[0]
+
+
+def test_the_counter_that_was_full_is_the_limit_to_raise(told):
+    full = f"memory: usage 81920kB, limit {FULL}kB, failcnt 0"
+    swapped = "memory+swap: usage 153600kB, limit 153600kB, failcnt 7"
+    lines = [line for line in container(APP) if not line.startswith("swap:")]
+    at = next(at for at, line in enumerate(lines) if line.startswith("memory:"))
+    text, kill = told([*lines[:at], full, swapped, *lines[at + 1 :]])
+    assert "a memory+swap limit of 181Mi: 20 % above" in text
+    assert (kill["shortage"]["swapUsageBytes"], kill["shortage"]["swapLimitBytes"]) == (70 * MI, 70 * MI)
+
+
 def test_a_cgroup_that_was_not_full_any_more_gets_no_higher_limit(told):
     lines = [line.replace(f"usage {FULL}kB", "usage 40960kB") for line in container(APP)]
     text, kill = told(lines)
@@ -156,6 +179,10 @@ def test_a_machine_that_is_full_is_not_called_fragmented(told):
     assert told(on_node(zone=full, order=2))[1]["shortage"]["kind"] == "watermarks"
     cached = on_node(zone=full, order=2, info=memory_info(active_file=50_000))
     assert told(cached)[1]["shortage"]["kind"] == "fragmentation"
+    little = on_node(zone=full, order=2, info=memory_info(active_file=100))
+    assert told(little)[1]["shortage"]["kind"] == "watermarks"
+    broken = [line.replace(" 0*8kB 0*16kB = 900kB", "") for line in cached]
+    assert told(broken)[1]["shortage"]["kind"] == "watermarks"
 
 
 def test_huge_pages_are_a_cause_with_what_nobody_uses_of_them(told):
@@ -164,6 +191,7 @@ def test_huge_pages_are_a_cause_with_what_nobody_uses_of_them(told):
     text, kill = told(lines)
     assert "huge pages hold 600Mi of 1Gi, 560Mi of it unused; only programs that ask for huge pages can" in text
     assert kill["causes"][0]["cause"] == "HugePages"
+    assert "setting aside 40Mi for huge pages: the rest was not in use" in text
     assert "Unaccounted" not in {each["cause"] for each in kill["causes"]}
 
 
@@ -209,7 +237,11 @@ def test_swapoff_is_killed_first_whatever_its_badness(told):
     rows = [(101, 1000, 90_000, 200, 0, 0, "java"), (102, 0, 20, 2, 0, 0, "swapoff")]
     text, kill = told(machine(rows, kill=killed(102, "swapoff", 20)))
     assert (kill["followsRule"], kill["reason"]) == (True, "Origin")
-    assert "it was turning off swap or KSM, which fills memory" in text
+    assert "the kernel kills first what turns off swap or KSM" in text
+    assert "swapoff (pid 102) was turning off swap, and what was swapped out did not fit into memory" in text
+    assert [each["cause"] for each in kill["causes"]] == ["SwapOff"]
+    alone = told(["swapoff invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0", killed(102, "swapoff", 20)])[1]
+    assert alone["reason"] == "Origin", "whatever the table would say"
 
 
 @pytest.mark.parametrize(("asked", "reason"), [(102, "Origin"), (101, "OtherIsHigher")])
@@ -217,7 +249,9 @@ def test_who_turns_off_ksm_is_killed_first_by_its_call_trace(told, asked, reason
     rows = [(101, 1000, 90_000, 200, 0, 0, "java"), (102, 0, 20, 2, 0, 0, "bash")]
     lines = [line.replace("PID: 77", f"PID: {asked}") for line in machine(rows, kill=killed(102, "bash", 20))]
     lines[4:4] = [" unmerge_and_remove_all_rmap_items+0x2a/0x110"]
-    assert told(lines)[1]["reason"] == reason
+    kill = told(lines)[1]
+    assert kill["reason"] == reason
+    assert ("KSMOff" in {each["cause"] for each in kill["causes"]}) is (reason == "Origin")
 
 
 @pytest.mark.parametrize("is_old", [False, True])
@@ -231,9 +265,18 @@ def test_a_kill_by_hand_is_not_a_shortage(told, is_old):
     assert (kill["trigger"]["call"], kill["savedBy"]) == ("sysrq", [])
 
 
+def test_a_kill_by_hand_is_the_one_after_the_line_that_says_so(told):
+    rows = ((101, 1000, 90_000, 200, 0, 0, "small"), (102, 1000, 150_000, 300, 0, 0, "java"))
+    first = [line for line in machine(rows) if "Killed" not in line]
+    text, kill = told([*first, "sysrq: SysRq : Manual OOM execution", *machine(rows, kill=killed(102, "java"))])
+    assert kill["trigger"]["call"] == "allocation"
+    assert text.count("Someone triggered the OOM killer by hand") == 1
+
+
 def test_a_page_fault_that_failed_does_not_say_that_the_machine_ran_out(told):
     lines = [line.replace("gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP)", "gfp_mask=0x0()") for line in machine()]
-    text, kill = told(lines)
+    assert "The machine ran out of memory: java" in told(lines)[0], "every zone is short"
+    text, kill = told([line.replace("free:44000kB", "free:440000kB") for line in lines])
     assert "A page fault got no memory: java" in text
     assert "ran out of memory" not in text
     assert [each["cause"] for each in kill["causes"]] == ["MemoryElsewhere"]

@@ -246,7 +246,7 @@ def test_a_table_of_pods_tells_who_was_killed_and_who_was_evicted(autopsy, carri
     (killed,), (evicted,) = found["terminations"], found["evictions"]
     assert killed == {
         "pod": "shop/web-7d9", "container": "", "cause": "KernelUnreported", "node": "worker-3", "reason": "OOMKilled",
-        "restarts": 5,
+        "restarts": 5, "isLimitUnknown": True,
     }  # fmt: skip
     assert (evicted["pod"], evicted["node"], evicted["cause"], evicted["reason"]) == (
         "shop/db-0", "worker-1", "Unknown", "NoMessage",
@@ -287,6 +287,49 @@ def test_events_are_read_from_tables_of_every_version(autopsy, text):
     (eviction,) = autopsy(text)["evictions"]
     assert (eviction["pod"] in {"db-0", ""}, eviction["available"]) == (True, 52 << 20)
     assert eviction.get("node", "worker-1") == "worker-1"
+
+
+def test_an_event_that_a_test_of_kubernetes_dumps_has_its_time(autopsy):
+    text = f"  At 2026-11-18 08:00:00 +0000 UTC - event for db-0: {{kubelet w-1}} Evicted: {LOW}"
+    (eviction,) = autopsy(text)["evictions"]
+    assert (eviction["pod"], eviction["node"], eviction["at"]) == ("db-0", "w-1", "2026-11-18 08:00:00 +0000")
+
+
+def test_a_metric_of_kube_state_metrics_names_the_container(autopsy):
+    labels = 'namespace="shop",pod="web-0",container="app",reason="{}"'
+    name = "kube_pod_container_status_last_terminated_reason"
+    text = f"{name}{{{labels.format('OOMKilled')}}} 1\n{name}{{{labels.format('Error')}}} 0\n"
+    (killed,) = autopsy(text)["terminations"]
+    assert (killed["pod"], killed["container"], killed["cause"]) == ("shop/web-0", "app", "KernelUnreported")
+
+
+def test_events_of_a_node_without_its_description_name_it(autopsy):
+    text = (
+        "Events:\n  Type  Reason  Age  From  Message\n"
+        "  Normal   NodeNotReady  25m (x3 over 46m)   kubelet   Node w-1 status is now: NodeNotReady\n"
+        "  Warning  SystemOOM     12m (x4 over 25m)   kubelet, w-1   System OOM encountered\n"
+    )
+    signs = [(sign["kind"], sign["node"], sign["times"]) for sign in autopsy(text)["nodeEvents"]]
+    assert signs == [("NotReady", "w-1", 3), ("SystemOOM", "w-1", 4)]
+
+
+@pytest.mark.parametrize("row", ["w-2   NotReady   <none>   41d   v1.30.1", "w-2   NotReady   41d   v1.7.0-alpha"])
+def test_a_table_of_nodes_tells_which_are_not_ready(autopsy, row):
+    found = autopsy(
+        f"# _output/bin/kubectl get nodes\nNAME   STATUS   AGE   VERSION\nw-1   Ready   41d   v1.7.0\n{row}\n"
+    )
+    assert [(sign["kind"], sign["node"]) for sign in found["nodeEvents"]] == [("NotReady", "w-2")]
+
+
+@pytest.mark.parametrize("options", [["web-7d9"], ["-n", "shop"], ["-n", "shop", "web-7d9"]])
+@pytest.mark.parametrize("text", [POD + EVICTED, PODS, PODS.replace("shop          ", "")])
+def test_one_pod_of_a_text_can_be_asked_for(capsys, tmp_path, text, options):
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    assert main(["autopsy", str(path), *options, "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["pod"].removeprefix("shop/") for each in found["terminations"]] == ["web-7d9"]
+    assert len(found["evictions"]) == ("web-7d9" not in options)
 
 
 def test_a_table_of_all_namespaces_names_the_pods_in_full(autopsy):
@@ -479,6 +522,39 @@ def test_a_part_of_a_status_is_the_end_of_an_unnamed_pods_container(autopsy, tex
     assert (killed["pod"], killed["container"], killed["reason"], killed["exitCode"]) == ("", "app", "OOMKilled", 137)
 
 
+def test_a_watched_table_keeps_what_it_showed_before(autopsy):
+    rows = [
+        "1/1 Running 0 5s",
+        "0/1 OOMKilled 0 9s",
+        "0/1 CrashLoopBackOff 1 (2s ago) 11s",
+        "1/1 Running 2 (3s ago) 28s",
+    ]
+    (killed,) = autopsy("".join(f"web-0   {row}\n" for row in rows))["terminations"]
+    assert (killed["pod"], killed["reason"], killed["restarts"], killed["isPrevious"]) == (
+        "web-0",
+        "OOMKilled",
+        2,
+        True,
+    )
+
+
+@pytest.mark.parametrize("text", [f"Message:  {LOW}", LOW, f"Reason:  Evicted\nMessage:  {LOW}"])
+def test_the_command_names_the_pod_that_the_rest_leaves_out(autopsy, text):
+    (eviction,) = autopsy(f"**#kubectl  -nshop describe pods db-0\n{text}\n")["evictions"]
+    assert (eviction["pod"], eviction["available"]) == ("shop/db-0", 52 << 20)
+
+
+def test_a_failed_probe_is_told_from_events_alone(autopsy):
+    text = "2m   Normal   Killing   pod/web-0   Container app failed liveness probe, will be restarted\n"
+    (stopped,) = autopsy(text)["terminations"]
+    assert (stopped["pod"], stopped["container"], stopped["cause"]) == ("web-0", "app", "Probe")
+
+
+def test_a_limit_that_is_not_in_the_text_is_unknown(autopsy):
+    cut = POD[: POD.index("    Limits:")]
+    assert [each["isLimitUnknown"] for each in autopsy(cut)["terminations"]] == [True]
+
+
 def test_a_message_that_is_broken_inside_of_a_word_is_read_whole(autopsy):
     text = EVICTED.replace("which", "").replace("request is 1Gi, has", "req\nuest is 1Gi, has", 1)
     (eviction,) = autopsy(text[: text.index("Events:")])["evictions"]
@@ -496,7 +572,7 @@ STATUS = {"name": "app", "restartCount": 3, "lastState": {"terminated": ENDED}, 
 def test_what_jq_cuts_out_of_a_status_is_the_end_of_a_container(autopsy, value, indent):
     (killed,) = autopsy(f"$ kubectl get pod x -o json | jq .x\n{json.dumps(value, indent=indent)}\n")["terminations"]
     assert (killed["pod"], killed["reason"], killed["exitCode"], killed["at"]) == (
-        "", "OOMKilled", 137, "2026-11-18T08:00:00Z",
+        "x", "OOMKilled", 137, "2026-11-18T08:00:00Z",
     )  # fmt: skip
 
 
@@ -588,9 +664,52 @@ def test_an_object_is_the_same_pod_however_it_is_pasted(autopsy, carrier, notati
     assert (found["terminations"], found["evictions"]) == ([wanted], [])
 
 
+@pytest.mark.parametrize("text", [
+    "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web-7d9\n" + OBJECT[OBJECT.index("status:") :],
+    OBJECT.replace("  uid: 11111111-2222-3333-4444-555555555555\n", "").replace("    image: shop/web:1\n", ""),
+])  # fmt: skip
+@pytest.mark.parametrize("before", ["", "My pod:\n\n"])
+def test_a_pod_of_which_someone_left_out_a_part_is_no_invalid_manifest(autopsy, text, before):
+    (killed,) = autopsy(before + text)["terminations"]
+    assert (killed["pod"].removeprefix("shop/"), killed["container"], killed["reason"]) == (
+        "web-7d9",
+        "app",
+        "OOMKilled",
+    )
+
+
 def test_an_object_and_a_log_may_be_one_text(autopsy):
     found = autopsy(f"{OBJECT}\n[ 12.0] Out of memory: Killed process 77 (java) total-vm:10kB, anon-rss:5kB\n")
     assert ([each["pod"] for each in found["terminations"]], len(found["kills"])) == (["shop/web-7d9"], 1)
+
+
+def test_a_text_with_objects_and_a_log_is_counted_once(autopsy):
+    text = f"My pod:\n{OBJECT}\n[ 12.0] Out of memory: Killed process 77 (java) total-vm:10kB, anon-rss:5kB\n"
+    assert autopsy(text)["read"]["lines"] == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            POD,
+            "shop/web-7d9 (app) was OOM-killed (5 restarts), at its memory limit of 256Mi or because the node was full",
+        ),
+        (
+            POD[POD.index("    State:          Waiting") : POD.index("    Limits:")],
+            "A container was OOM-killed (5 restarts):",
+        ),
+        (PODS.replace("Evicted", "Running"), "shop/web-7d9 was OOM-killed (5 restarts):"),
+        (LOW, "The node was low on memory: a pod was evicted."),
+        (ended(1), "No OOM kills and no evictions: 1 container ended without being killed."),
+        (ended(137, events=PROBE), "shop/web-7d9, container app: failed its probe and was stopped by the kubelet"),
+    ],
+)
+def test_the_first_line_says_no_more_than_the_text(capsys, tmp_path, text, headline):
+    path = tmp_path / "paste.txt"
+    path.write_text(text)
+    assert main(["autopsy", str(path)]) == 0
+    assert capsys.readouterr().out.startswith(headline)
 
 
 def test_an_object_that_is_cut_is_read_as_far_as_it_goes(autopsy):

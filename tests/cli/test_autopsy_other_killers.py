@@ -9,6 +9,8 @@ import json
 import pytest
 
 from kernel.oom_logs import CONTAINER, machine
+from podqos.answers.log_marks import next_mark
+from podqos.answers.other_killers import MARKS
 from podqos.cli.main import main
 
 UID = "11111111-2222-3333-4444-555555555555"
@@ -102,6 +104,19 @@ KILLS = {
         ['sending SIGKILL to process 4711 "java": badness 905, VmRSS 4096 MiB'],
         {"killer": "earlyoom", "basis": "unknown", "victim": "java", "pid": 4711, "rssBytes": 4 << 30},
     ),
+    "earlyoom 1.2": (
+        [
+            "Low Memory! At or below sigterm limits (mem: 10 %, swap: 10 %)",
+            "mem avail:  644 of 5875 MiB (10 %), swap free:    0 of    0 MiB ( 0 %)",
+            "Killing process 'bash' with signal 15, pid: 4711, badness: 538, VmRSS: 3160 MiB",
+        ],
+        {"killer": "earlyoom", "basis": "lowMemory", "victim": "bash", "pid": 4711, "signal": "SIGTERM",
+         "memoryAvailableBytes": 644 << 20, "memoryLimitPercent": 10.0},
+    ),
+    "systemd-oomd 247": (
+        ["Memory pressure for /user.slice is greater than 10 for more than 10 seconds and there was reclaim activity"],
+        {"killer": "systemd-oomd", "basis": "memoryPressure", "pressureOf": "/user.slice", "pressureDuration": "10s"},
+    ),
     "oomd": (
         [("[ 12.5] oomd kill: 10.00 60.00 30.00 workload.slice/web.service 1999 ruleset:[protect] detectorgroup:[slow] "
          "killer:kill_by_memory_size_or_growth v2")],
@@ -134,6 +149,16 @@ KILLS = {
         {"killer": "yarn", "basis": "limit", "victim": "container_1_2_3", "pid": 4711, "limitBytes": 2 << 30},
     ),
 }  # fmt: skip
+
+
+NEAR_THE_BEGINNING = {
+    "oomd",
+    "systemd-oomd, a rule",
+    "systemd-oomd, swap alone (v248)",
+    "systemd about systemd-oomd",
+    "earlyoom 1.3, its last line alone",
+}
+"""Looked for in the first chunk of a log alone."""
 
 
 @pytest.mark.parametrize("name", KILLS)
@@ -175,6 +200,10 @@ def test_arguments_of_a_victim_are_not_repeated(told):
     [
         [*EARLYOOM, f"{HEADER} earlyoom[9]: dryrun, not actually sending any signal"],
         ["oomd kill: 1.00 2.00 3.00 a.slice 1999 ruleset:[r] detectorgroup:[d] killer:(dry)kill_by_pressure v2"],
+        [
+            "Memory pressure for /a is greater than 10 for more than 10 seconds and there was reclaim activity",
+            "Failed to kill any cgroup(s) under /a based on pressure",
+        ],
         ["systemd-oomd[1]: oomd dry-run: Would have tried to kill /a.slice and all its descendants"],
         [f"{HEADER} earlyoom[9]: mem avail:  5374 of  7841 MiB (68.54%), swap free:    0 of    0 MiB ( 0.00%)"],
         [
@@ -242,7 +271,7 @@ def test_every_output_has_userspace_kills_and_failures(told):
     assert [len(json.loads(line)["userspaceKills"]) for line in told(lines, output="jsonl").splitlines()] == [1, 0]
     said = told(lines, output="markdown")
     assert "Not the kernel: systemd-oomd" in said
-    assert "## Programs that ran out of memory of their own" in said
+    assert "## Programs that ran out of their own memory" in said
 
 
 def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
@@ -250,6 +279,20 @@ def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
     found = told(other + "\n".join((*EARLYOOM, *NOHANG, *TALOS, OOMD)) + "\n" + other)
     assert [kill["killer"] for kill in found["userspaceKills"]] == ["earlyoom", "nohang", "talos", "systemd-oomd"]
     assert found["userspaceKills"][0]["memoryAvailableBytes"] == 374 << 20
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_in_a_long_log_a_kill_has_a_mark_unless_its_words_are_rare(name):
+    lines, _ = KILLS[name]
+    text = "\n".join(lines).encode()
+    is_marked = any(next_mark(text, mark, 0) >= 0 for mark in MARKS)
+    assert is_marked is (name not in NEAR_THE_BEGINNING)
+
+
+def test_quoted_lines_with_iso_times_have_their_host(told):
+    lines = [f"> {line.replace('Nov 18 09:00:01', '2026-11-18T09:00:01+0100')}" for line in EARLYOOM]
+    (kill,) = told(lines)["userspaceKills"]
+    assert (kill["host"], kill["at"], kill["basis"]) == ("worker-1", "2026-11-18T09:00:01+0100", "lowMemory")
 
 
 def test_hosts_do_not_mix(told):

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from kernel.oom_logs import CONTAINER, ROWS, cgroup, machine
+from podqos.answers.log_marks import next_mark
+from podqos.answers.other_killers import MARKS
 from podqos.cli.main import main
 
 ID = "ab" * 32
@@ -117,10 +119,21 @@ def test_an_error_is_counted_once_for_each_kind_and_host(told):
     assert len(told(*lines, lines[0].replace("worker-1", "worker-2"))["programFailures"]) == 2
 
 
+def test_lines_that_describe_one_error_are_one_error(told):
+    lines = [line for line, (kind, _) in FAILURES.items() if kind == "JavaNative"]
+    (failure,) = told(*lines)["programFailures"]
+    assert (failure.get("times", 1), failure["wantedBytes"]) == (1, 65536)
+    lines = ["runtime: out of memory: cannot allocate 4096-byte block (8 in use)", "fatal error: out of memory"]
+    (failure,) = told(*lines)["programFailures"]
+    assert (failure.get("times", 1), failure["wantedBytes"]) == (1, 4096)
+    (failure,) = told(*lines, *lines)["programFailures"]
+    assert failure["times"] == 2
+
+
 def test_a_kill_by_the_kernel_comes_before_a_programs_error(told):
     said = told(f"{JAVA}Java heap space", *machine(), output="text").splitlines()
     assert said[0].startswith("The machine ran out of memory: ")
-    assert "Programs that ran out of memory of their own:" in said
+    assert "Programs that ran out of their own memory:" in said
 
 
 @pytest.mark.parametrize(
@@ -149,6 +162,13 @@ NOTICES = {
         "at": "2026-11-18T09:00:01.5Z",
     },
     f'2026-11-18 09:00:01.5 +0000 UTC k8s.io /tasks/oom {{"container_id":"{ID}"}}': {"kind": "ContainerOOMKilled"},
+    'time="2026-11-18T09:00:01Z" level=debug msg="event forwarded" ns=k8s.io topic=/tasks/oom type=TaskOOM': {
+        "kind": "ContainerOOMKilled"
+    },
+    f'I1118 09:00:01.0 9 manager.go:1126] Created an OOM event in container "{CONTAINER}" at 2026-11-18 09:00:01': {
+        "kind": "ContainerOOMKilled",
+        "containerId": ID,
+    },
     f"{HEADER} systemd[1]: web.service: A process of this unit has been killed by the OOM killer.": {
         "kind": "UnitOOMKilled",
         "unit": "web.service",
@@ -204,6 +224,21 @@ def test_a_notice_points_at_the_kernels_report(told):
     assert [sign["kill"] for sign in found["nodeEvents"]] == [0]
     said = told(*report, next(iter(NOTICES)), output="text")
     assert f"the kernel OOM-killed a process in container {ID[:12]}: see above" in said
+
+
+NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit"}
+"""Looked for in the first chunk of a log alone: their words are too common."""
+
+
+def test_in_a_long_log_every_line_that_matters_has_a_mark():
+    lines = [line for line, (kind, _) in FAILURES.items() if kind not in NEAR_THE_BEGINNING]
+    # "oom-kill" is a mark of the kernel's own lines; the other two are looked for in the first chunk alone.
+    lines += [
+        line for line in NOTICES if "oom-kill" not in line and "sys oom event" not in line and "/oom {" not in line
+    ]
+    for line in lines:
+        text = line.encode()
+        assert any(next_mark(text, mark, 0) >= 0 for mark in (*MARKS, b"oom_kill")), line
 
 
 def test_hostile_lines_are_read_fast(told):

@@ -93,17 +93,21 @@ def test_the_task_that_was_killed_and_the_limit_may_be_in_two_lines():
         ("kmem: usage 0kB, limit 9007199254740988kB, failcnt 0", Constraint.MEMCG, None),
         ("Memory cgroup out of memory: Kill process 7 (x) score 990 or sacrifice child", Constraint.MEMCG, None),
         ("Out of memory: Kill process 7 (x) score 990 or sacrifice child", Constraint.NONE, "/"),
+        ("Out of memory: Kill process 7 (x) score", Constraint.NONE, "/"),
+        ("Out of memory: Kill process 7 (x)", Constraint.NONE, "/"),
         ("Killed process 7 (x) total-vm:8kB, anon-rss:4kB, file-rss:0kB", None, None),
         ("oom_reaper: reaped process 7 (x), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB", None, None),
         ("Out of memory and no killable processes...", None, None),
         ("Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled", Constraint.NONE, "/"),
         ("Kernel panic - not syncing: Out of memory: compulsory panic_on_oom is enabled", None, None),
         ("Kernel panic - not syncing: System is deadlocked on memory", Constraint.NONE, "/"),
+        ("Kernel panic - not syncing: Out of memory and no killable processes...", Constraint.NONE, "/"),
+        ("Kernel panic - not syncing: out of memory(memcg). panic_on_oom is selected.", Constraint.MEMCG, None),
         ("a invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0", None, None),
     ],
 )  # fmt: skip
 def test_one_line_that_is_left_is_an_oom_and_proves_no_more_than_it_says(line, constraint, cgroup_path):
-    for carried in (line, CARRIERS["dmesg"](line)):
+    for carried in (line, f"> {line}", *(CARRIERS[name](line) for name in ("dmesg", "syslog", "kmsg"))):
         report = only([carried])
         assert (report.constraint, report.oom_cgroup) == (constraint, cgroup_path)
 
@@ -168,6 +172,25 @@ def test_the_line_after_the_first_says_where_the_name_begins(before):
     assert (report.trigger, report.trigger_pid) == ("my app", 77)
 
 
+@pytest.mark.parametrize(
+    ("asked", "release"),
+    [
+        (
+            ["CPU: 2 PID: 77 Comm: my app Kdump: loaded Tainted: G          I    ------------ T 3.10.0-862.el7 #1"],
+            (3, 10),
+        ),
+        (["CPU: 1 PID: 77 Comm: my app Not tainted ------------   3.10.0-327.el7.x86_64 #1"], (3, 10)),
+        (["CPU: 1 PID: 77 Comm: my app Tainted: P      D    OE", "3.15.0-rc5-core2 #2"], (3, 15)),
+        (["CPU: 1 PID: 77 Comm: my app Not", "tainted 4.3.1 #1"], (4, 3)),
+        (["CPU: 1 PID: 77 Comm: my app Not tainted", "5.7.0-next-20200608 #1"], (5, 7)),
+        (["Pid: 77, comm: my app Tainted: G        W  (2.6.31-rc2 #1)"], (2, 6)),
+    ],
+)
+def test_the_release_is_read_whatever_taints_the_kernel_and_wherever_its_line_is_broken(asked, release):
+    report = only([FIRST, *asked, DONE])
+    assert (report.trigger_pid, report.release) == (77, release)
+
+
 def test_the_stack_of_another_process_is_not_that_of_the_one_that_asked():
     report = only([FIRST, ASKED.replace("77", "5").replace("my app", "kworker/1:1"), ASKED, DONE])
     assert report.trigger_pid == 77
@@ -228,6 +251,10 @@ def test_a_report_without_its_kill_does_not_take_that_of_the_next():
         (["oom-killer: gfp_mask=0xd0", "Mem-info:", "Out of Memory: Killed process 7 (x)."], Constraint.NONE),
         (["oom-killer: gfp_mask=0x1d2, order=0", "Out of Memory: Killed process 7 (x)."], Constraint.NONE),
         (["Out of memory: Killed process 7, UID 99, (x)."], Constraint.NONE),
+        (["[  1.0] Out of Memory: Killed process 7 (x).", "", "This has been the end of the log."], Constraint.NONE),
+        (["Out of memory: Killed process 7, UID 99, (x).", "This has been the end of the log."], Constraint.NONE),
+        (["Out of memory: kill process 7 (x) with score 9 or a child  ", "Killed process 7 (x)" + " " * 70],
+         Constraint.NONE),
         (["Out of memory: kill process 7 (x) score 123456789 or a child", "Killed process 7 (x)"], Constraint.NONE),
         (["Out of Memory: Kill process 7 (x) score 99 and children.", "Out of memory: Killed process 7 (x)."],
          Constraint.NONE),
@@ -248,7 +275,7 @@ def test_old_kernels_have_another_rule_and_other_words(lines, constraint):
     report = only(lines)
     assert [(victim.pid, victim.name) for victim in report.victims.values()] == [(7, "x")]
     assert report.constraint is constraint
-    assert report.is_old_rule or len(lines) == 1
+    assert report.is_old_rule or "UID" in lines[0]
 
 
 # ---- what is no report ---------------------------------------------------------------------------------------------

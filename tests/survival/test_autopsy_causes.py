@@ -404,7 +404,14 @@ def test_processes_of_the_victims_score_share_its_fate():
     assert SavedBy.USAGE not in saved(on_node(SANDBOX, worker)), "the worker would have died, of the same container"
 
 
+HUGE_PAGES = "Node 0 hugepages_total=300 hugepages_free=280 hugepages_surp=0 hugepages_size=2048kB"
 HOSTILE = (
+    on_node(
+        SANDBOX,
+        order=2,
+        zone=[*zone("Normal", 900, 1000), "Node 0 Normal: 225*4kB (UME) 0*8kB 2*16kB (H) = 900kB"],
+        info=[*memory_info(active_anon=100_000, active_file=50_000), HUGE_PAGES, "Free swap  = 100kB"],
+    ),
     on_node(SANDBOX, (7, 1000, 90_000, 0, 5, 0, "dockerd"), info=memory_info(active_anon=230_000, shmem=70_000)),
     [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in cgroup([VICTIM, SANDBOX], 102, "java")],
 )

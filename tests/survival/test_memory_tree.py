@@ -107,3 +107,32 @@ def test_huge_figures_stay_within_the_integers_of_json(tmp_path, capsys):
     rows = [(pid, 0, 999_999_999_999, 999_999_999, 999_999_999_999, 0, "x") for pid in range(1, 30)]
     found = tree(tmp_path, capsys, [*machine()[:-5], *table(rows), killed(1, "x")], "--top", "2")
     assert all(0 <= value < 1 << 63 for row in found for value in row.values() if isinstance(value, int))
+
+
+def test_old_kernels_say_what_each_container_of_a_pod_holds(tmp_path, capsys):
+    report = cgroup(ROWS, 102, "java (main) [x]")
+    at = next(place for place, line in enumerate(report) if line.startswith("Memory cgroup stats"))
+    other = f"{POD}/cri-containerd-{'cd' * 32}.scope"
+    stats = [
+        f"Memory cgroup stats for {POD}: cache:0KB rss:0KB swap:0KB inactive_file:0KB active_file:0KB",
+        f"Memory cgroup stats for {other}: cache:30KB rss:70KB swap:5KB inactive_file:10KB active_file:10KB",
+        f"Memory cgroup stats for {CONTAINER}: cache:1KB rss:900KB swap:0KB inactive_file:1KB active_file:0KB",
+        f"Memory cgroup stats for {POD}/cri-containerd-{'ef' * 32}.scope: cache:0KB rss:0KB swap:0KB",
+    ]
+    lines = [*report[:at], *stats, *report[at + 2 :]]
+    rows = tree(tmp_path, capsys, [line.replace(f"oom_memcg={CONTAINER}", f"oom_memcg={POD}") for line in lines])
+    assert names(rows) == [
+        (0, "pod", UID),
+        (1, "container", "cd" * 32),
+        (1, "container", "ab" * 32),
+        (2, "process", "java (main) [x]"),
+        (1, "process", "small"),
+        (1, "process", "sshd"),
+    ]
+    amounts = [rows[1][f"{part}Bytes"] // 1024 for part in ("anon", "file", "shmem", "swap", "used")]
+    assert amounts == [70, 20, 10, 5, 100]
+
+
+def test_where_nothing_says_what_ran_out_the_tree_does_not_say_it_either(tmp_path, capsys):
+    rows = tree(tmp_path, capsys, ["Killed process 102 (java) total-vm:1200kB, anon-rss:600kB, file-rss:4kB"])
+    assert names(rows) == [(0, "unknown", ""), (1, "process", "java")]

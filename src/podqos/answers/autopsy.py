@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
+from podqos.answers.log_tally import LogTally
 from podqos.answers.oom_reports import reports
 from podqos.answers.pasted_text import begun
 from podqos.kernel.log_lines import LogStream
@@ -28,8 +29,12 @@ from podqos.objects.objects import Objects
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies, Examiner, OOMAutopsy, assumed_by
+from podqos.survival.autopsy.eviction_traces import OOM_SIGNS
 from podqos.survival.autopsy.facts import NodeFacts, with_nodes
+from podqos.survival.autopsy.next_step import valid_name
+from podqos.survival.autopsy.next_steps import next_steps
 from podqos.survival.autopsy.terminations import containers_by_id
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_KILLS = 10_000
 """The last of them are kept, so that memory does not grow with the log."""
@@ -57,6 +62,8 @@ class AutopsyRequest(Struct, frozen=True, kw_only=True):
     growth_bytes_per_second: int | None = None
     """How fast memory was used up: says which threshold would have saved a victim."""
     profile: Profile = LATEST
+    read: WhatWasRead = WhatWasRead()
+    """Where everything comes from, and the lines of the objects' files; the rest is counted."""
 
     @property
     def known(self) -> Objects | None:
@@ -73,6 +80,7 @@ class AutopsyKeywords(TypedDict, total=False):
     kubelet: Kubelet | None
     growth_bytes_per_second: int | None
     profile: Profile
+    read: WhatWasRead
 
 
 def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: AutopsyRequest) -> Autopsies:
@@ -85,10 +93,11 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     examined = 0
     side = KubeletSide()
     first_in: dict[object, int] = {}
+    tally = LogTally()
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
         with log as opened:
-            stream, paste = begun(opened)
+            stream, paste = begun(tally.counting(opened))
             side.add_paste(paste)
             examiner.facts = with_nodes(examiner.facts, paste.nodes)
             for report in reports(stream, side):
@@ -98,7 +107,24 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
                 examined += 1
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
-    return side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
+    found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
+    read = side.read_in(tally.added_to(request.read))
+    hosts = {kill.host for kill in found.kills}
+    return _guided(
+        replace(
+            found,
+            read=replace(
+                read,
+                oom_reports=examined,
+                containers=sum(ended.is_from_runtime for ended in found.terminations),
+                program_messages=len(found.userspace_kills)
+                + found.userspace_kills_left_out
+                + sum(failure.times for failure in found.program_failures),
+                workloads=0 if objects is None else sum(each.workload.kind != "Pod" for each in objects.workloads),
+                node=valid_name(read.node or (hosts.pop() if len(hosts) == 1 else "")),
+            ),
+        )
+    )
 
 
 def autopsy_of(report: OOMReport, examiner: Examiner, request: AutopsyRequest) -> Autopsies:
@@ -123,6 +149,12 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
     return with_nodes(facts, nodes)
 
 
+def has_deaths(found: Autopsies) -> bool:
+    """Whether anything was killed or evicted, by a report or by what else tells of it."""
+    deaths = (*found.kills, *found.evictions, *found.terminations, *found.userspace_kills)
+    return bool(deaths) or any(node_event.kind in OOM_SIGNS for node_event in found.node_events)
+
+
 def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
     """Yield a value for each death, and for what else is known."""
     bare = replace(
@@ -137,24 +169,32 @@ def one_by_one(found: Autopsies) -> Iterator[Autopsies]:
         userspace_kills=(),
         userspace_kills_left_out=0,
         program_failures=(),
+        next_steps=(),
     )
-    yield from (replace(bare, kills=(kill,)) for kill in found.kills)
-    yield from (replace(bare, evictions=(eviction,)) for eviction in found.evictions)
-    yield from (
-        replace(bare, terminations=(replace(termination, kill=None, eviction=None, userspace_kill=None),))
-        for termination in found.terminations
-    )
-    yield from (replace(bare, node_events=(replace(node_event, kill=None),)) for node_event in found.node_events)
-    yield from (replace(bare, exits=(ended,)) for ended in found.exits)
-    yield from (replace(bare, userspace_kills=(kill,)) for kill in found.userspace_kills)
-    yield from (replace(bare, program_failures=(failure,)) for failure in found.program_failures)
+    yield from (_guided(replace(bare, kills=(kill,))) for kill in found.kills)
+    yield from (_guided(replace(bare, evictions=(eviction,))) for eviction in found.evictions)
+    for termination in found.terminations:
+        alone = replace(bare, terminations=(replace(termination, kill=None, eviction=None, userspace_kill=None),))
+        yield alone if termination.kill is not None else _guided(alone)
+    for node_event in found.node_events:
+        alone = replace(bare, node_events=(replace(node_event, kill=None),))
+        yield alone if node_event.kill is not None else _guided(alone)
+    yield from (_guided(replace(bare, exits=(ended,))) for ended in found.exits)
+    yield from (_guided(replace(bare, userspace_kills=(kill,))) for kill in found.userspace_kills)
+    yield from (_guided(replace(bare, program_failures=(failure,))) for failure in found.program_failures)
+
+
+def _guided(found: Autopsies) -> Autopsies:
+    """Return what was found with what to run next."""
+    return replace(found, next_steps=next_steps(found))
 
 
 def is_about(pod: str, namespace: str, name: str) -> bool:
     """Whether a pod is of a namespace and has a name, where they are not empty."""
     own_namespace, _, own_name = pod.rpartition("/")
-    # A text by kubectl may not say of which namespace a pod is.
-    return name in {"", own_name} and ("" in {namespace, own_namespace} or namespace == own_namespace)
+    # A text by kubectl may name a pod without its namespace.
+    is_anywhere = bool(own_name) and not own_namespace
+    return name in {"", own_name} and (is_anywhere or namespace in {"", own_namespace})
 
 
 def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
@@ -169,7 +209,7 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
     places = {number: place for place, number in enumerate(evicted)}
     programs = [number for number, kill in enumerate(found.userspace_kills) if is_meant(kill.pod)]
     new_places = {number: place for place, number in enumerate(programs)}
-    return replace(
+    about = replace(
         found,
         kills=tuple(found.kills[number] for number in kept),
         evictions=tuple(found.evictions[number] for number in evicted),
@@ -188,7 +228,10 @@ def of_pod(found: Autopsies, namespace: str, name: str) -> Autopsies:
         node_events=tuple(
             replace(node_event, kill=numbers.get(_number(node_event.kill))) for node_event in found.node_events
         ),
+        read=replace(found.read, pod=f"{namespace}/{name}") if namespace and name else found.read,
     )
+    unexplained = tuple(node_event for node_event in found.node_events if node_event.kill is None)
+    return replace(about, next_steps=next_steps(replace(about, node_events=unexplained)))
 
 
 def _number(place: int | None) -> int:

@@ -43,6 +43,7 @@ from podqos.survival.autopsy.eviction_traces import (
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
 from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, containers_by_id, exits, terminations
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _POD = "Pod"
 _MOST_TRACES = 100_000
@@ -88,6 +89,20 @@ class KubeletSide:
         self._left_out = 0
         self._kills: list[OOMAutopsy] = []
         self._pastes: list[Pasted] = []
+        self._pods: list[FatedPod] = []
+        self._nodes: set[str] = set()
+
+    def read_in(self, read: WhatWasRead) -> WhatWasRead:
+        """Return what was read with the pods, nodes and Events, wherever they come from; after ``told``."""
+        names = {pod.spec.node_name for pod in self._pods if pod.spec.node_name} or self._nodes
+        return replace(
+            read,
+            pods=len(self._pods),
+            nodes=len(self._nodes),
+            events=len(self._events),
+            pod=self._pods[0].key if len(self._pods) == 1 else "",
+            node=read.node or (next(iter(names)) if len(names) == 1 else ""),
+        )
 
     def begin(self, head: bytes) -> int:
         """Begin another log, and return how many of its lines matter: all of events in JSON, else those with a mark."""
@@ -173,6 +188,7 @@ class KubeletSide:
         paste = without_known(joined(self._pastes), pods)
         pods = [*pods, *paste.pods]
         nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
+        self._pods, self._nodes = pods, {node.name for node in nodes}
         self.add_events(() if objects is None else objects.of(Event))
         self.add_events(paste.events)
         self.add_events(() if cluster is None else cluster.events)
@@ -202,13 +218,15 @@ class KubeletSide:
         self, pods: list[FatedPod], evidence: Evidence, kills: Sequence[OOMAutopsy]
     ) -> Iterator[ContainerTermination]:
         """Yield containers that were killed: by the status of their pods, others by what the runtime shows."""
+        by_runtime = list(self._others.terminations(kills))
+        times = {ended.at for ended in by_runtime}
         seen = set()
         for ended in terminations(pods, evidence):
-            seen.add(ended.container_id)
-            yield ended
-        for ended in self._others.terminations(kills):
-            if not ended.container_id or ended.container_id not in seen:
+            # A part of a runtime's output can look like a part of a pod's status.
+            if ended.container or ended.container_id or ended.at not in times:
+                seen.add(ended.container_id)
                 yield ended
+        yield from (ended for ended in by_runtime if not ended.container_id or ended.container_id not in seen)
 
     def _evictions(self, pods: list[FatedPod], nodes: _Nodes, most_shown: int, profile: Profile) -> list[PodEviction]:
         gone: dict[str, set[str]] = {}

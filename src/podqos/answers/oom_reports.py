@@ -13,7 +13,8 @@ from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrappe
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
 
-_CHUNK_BYTES = 1 << 18
+_CHUNK_BYTES = 1 << 17
+"""It is searched for one mark after the other, and has to stay in the processor's cache meanwhile."""
 
 
 _LINE_BYTES = 1 << 16
@@ -112,7 +113,6 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 beside = _LINES_OF_OTHERS
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
-                if is_kernels:
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
             if (blank := _BLANK.match(chunk, position)) is not None:
@@ -126,6 +126,8 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
+            if is_first or not reader.is_settled:
+                beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
             message, before = reader.last, alike
@@ -195,9 +197,10 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
     rest = b""
     is_skipping = False
     end = b"\n"
-    for part in _with_line_feeds(stream):
+    for read in _with_line_feeds(stream):
+        part = read
         if is_skipping:
-            _, found, part = part.partition(b"\n")
+            _, found, part = read.partition(b"\n")
             is_skipping = not found
         if not rest and part.startswith(_ENTRY):
             end = _ENTRY_END
@@ -224,11 +227,13 @@ def _chunks(stream: LogStream) -> Iterator[bytes]:
 def _with_line_feeds(stream: LogStream) -> Iterator[bytes]:
     """Yield the parts of a log whose lines may end as on Windows, or as serial consoles write them."""
     held = b""
-    while part := stream.read(_CHUNK_BYTES):
-        if b"\r" in part or held:
-            part = held + part
+    while read := stream.read(_CHUNK_BYTES):
+        if held or b"\r" in read:
+            part = held + read
             held = b"\r" if part.endswith(b"\r") else b""
             part = part.removesuffix(b"\r").replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        yield part
+            yield part
+        else:
+            yield read
     if held:
         yield b"\n"

@@ -12,7 +12,7 @@ from podqos.kernel.log_lines import Message
 from podqos.model.pod_fate import FatedPod
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.survival.autopsy.autopsy import OOMAutopsy
-from podqos.survival.autopsy.eviction_traces import NodeSign
+from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import notices
 from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
@@ -26,17 +26,25 @@ _MOST_FAILURES = 1_000
 _LINES_AFTER = 12
 """earlyoom and nohang spread one kill over so many lines."""
 _SAME_KILL_SECONDS = 10.0
+_NOTICED = frozenset({SignKind.UNIT_OOM_KILLED, SignKind.CONTAINER_OOM_KILLED, SignKind.INIT_OOM_KILLED})
 
 MARKS: tuple[Mark, ...] = (
     Needle(
         b"emory",
         re.compile(
-            rb"emory(?:E(?:rror|xception)|(?<=[ou]t of memory)|(?<=llocate memory)| for the Java"
-            rb"|(?<=Allowed memory) size| allocation |(?<=[l'] memory) limit|(?<=due to memory) |(?<=low memory)!"
-            rb"|killer| status that req)"
+            rb"emory(?:E(?:rror(?=[:\s]|$)|xception)|(?<=eap out of memory)|(?<=: out of memory)|(?<=:  out of memory)"
+            rb"|(?<=CUDA out of memory)|(?<=Perhaps out of memory)|(?<=Out of memory)(?:! avail| \(allocated)"
+            rb"|(?<=annot allocate memory)|(?<=to allocate memory)| for the Java|(?<=Allowed memory) size of"
+            rb"| allocation (?:of |\(m)|(?<=[l'] memory) limits?\. |(?<=due to memory) used \(| pressure for /"
+            rb"|(?<=[Ll]ow memory)! at|(?<=Low Memory)! At|\(0x|killer: | status that req)"
         ),
     ),
-    b"OOM",
+    Needle(
+        b"OOM",
+        re.compile(
+            rb"OOM(?:(?<=TaskOOM)|(?<=n OOM) event in| killer|-killed| command not |Controller| controller t| Killed)"
+        ),
+    ),
 )
 """What lines hold that matter in a long log, or the lines just before them; of a short one every line is read."""
 
@@ -77,6 +85,7 @@ class OtherKillers:
             or "is below limit" in text
             or "PID: " in text
             or "taking action" in text
+            or "any cgroup(s)" in text
         ):
             return
         if self._kills.feed(message):
@@ -86,7 +95,7 @@ class OtherKillers:
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
-        """Programs that ran out of memory of their own."""
+        """Programs that ran out of their own memory."""
         return self._failures.failures
 
     def terminations(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
@@ -136,10 +145,10 @@ def without_repeats(signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy]) -> I
     by_unit.pop("", None)
     last: dict[tuple[str, str, str], NodeSign] = {}
     for sign in signs:
-        if not (sign.unit or sign.container_id) or sign.pid is not None:
+        if sign.kind not in _NOTICED or sign.pid is not None:
             yield sign
             continue
-        key = sign.node, sign.unit, sign.container_id
+        key = sign.node, sign.kind, sign.unit or sign.container_id
         known = last.get(key)
         apart = None if known is None else seconds_apart(known.at, sign.at)
         if known is not None and (apart is None or abs(apart) <= _SAME_KILL_SECONDS):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podqos.kernel.log_lines import LogStream
-from podqos.objects.kubectl_text.lines import may_be_kubectl
 from podqos.objects.kubectl_text.pasted import NOTHING, Pasted
+from podqos.objects.kubectl_text.recognition import may_be_kubectl
 
 _PART_BYTES = 1 << 18
 _HEAD_BYTES = 1 << 20

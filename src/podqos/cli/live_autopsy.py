@@ -41,6 +41,7 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
     if arguments.html is not None:
         raise InvalidOption("--html needs a log that ends", where="--html", fix="remove --live or --html")
     path = arguments.logs[0] if arguments.logs else None
+    has_found = False
     before = signal.signal(signal.SIGTERM, _end)
     try:
         with _known(arguments, pods) as known:
@@ -52,13 +53,14 @@ def explain_live(arguments: argparse.Namespace, pods: Known) -> int:
                 profile=profile_of(arguments),
             )
             for found in live_autopsy(path, request, known=known, say=_say):
+                has_found = True
                 printing(found)
                 sys.stdout.flush()
     except KeyboardInterrupt:
         pass
     finally:
         signal.signal(signal.SIGTERM, before)
-    return 0
+    return 1 if arguments.exit_code and has_found else 0
 
 
 @contextmanager

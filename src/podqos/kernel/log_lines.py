@@ -14,7 +14,9 @@ from typing import Protocol
 from msgspec import Struct
 
 from podqos.kernel.carriers.cleaning import cleaned, from_quoted_printable, is_markup, is_quoted_printable, pieces
-from podqos.kernel.carriers.records import PrettyJSON, Record, decoded, records
+from podqos.kernel.carriers.prefixes import time_and_host
+from podqos.kernel.carriers.pretty_json import PrettyJSON
+from podqos.kernel.carriers.records import Record, Records, decoded
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import Line, Read, TextLines
 from podqos.kernel.carriers.tokens import has_hint
@@ -47,7 +49,8 @@ class Unwrapper:
     def __init__(self) -> None:
         self._entry: dict[str, str] | None = None
         self._lines = TextLines()
-        self._pretty = PrettyJSON()
+        self._records = Records()
+        self._pretty = PrettyJSON(self._records)
         self._table: Table | None = None
         self._is_first = True
         self._is_printable = False
@@ -79,7 +82,7 @@ class Unwrapper:
         """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
         first = next((line for line in head.splitlines() if line.strip()), "")
         if not has_hint(first):
-            self._table = Table.begun(cleaned(first))
+            self._table = Table.begun(cleaned(first), self._records)
             self._is_first = self._table is None
 
     def feed(self, line: str) -> Iterator[Message]:
@@ -118,7 +121,7 @@ class Unwrapper:
     def _of_line(self, line: str) -> Iterator[Message]:
         if self._is_first and line.strip():
             self._is_first = False
-            self._table = None if has_hint(line) else Table.begun(cleaned(line[:MOST_CHARACTERS]))
+            self._table = None if has_hint(line) else Table.begun(cleaned(line[:MOST_CHARACTERS]), self._records)
             if self._table is not None:
                 return
         if self._table is not None:
@@ -128,9 +131,7 @@ class Unwrapper:
             return
         opening = line.find("{") if line.lstrip()[:1] != "[" else line.find("[")
         if 0 <= opening < MOST_CHARACTERS and (value := self._json(line[:MOST_IN_RECORD], opening)) is not None:
-            from podqos.kernel.carriers.prefixes import time_and_host
-
-            yield from self._of_either(records(value, *time_and_host(line[:opening])))
+            yield from self._of_either(self._records.read(value, *time_and_host(line[:opening])))
         elif len(line) > MOST_CHARACTERS and _BETWEEN.search(line):
             for part in _BETWEEN.split(line[: 2 * MOST_IN_RECORD]):
                 yield from self._of_line(part.strip("[], "))
@@ -203,7 +204,7 @@ class Unwrapper:
         elif not line:
             entry, self._entry = self._entry, None
             if "MESSAGE" in entry:
-                yield from self._of_either(records(entry))
+                yield from self._of_either(self._records.read(entry))
 
 
 class LogStream(Protocol):

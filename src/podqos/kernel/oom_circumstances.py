@@ -18,7 +18,9 @@ _HUGE = re.compile(
 _NODEMASK = re.compile(r"nodemask=(\d{1,5}(?:[,-]\d{1,5}){0,200})")
 _CPUSET = re.compile(r".{1,64} cpuset=(\S{1,4096}) mems_allowed=")
 _FREE_SWAP = re.compile(r"Free swap {1,3}= ?(\d{1,13})kB")
-_BY_HAND = ("moom_callback", "sysrq_handle_moom", "Manual OOM execution")
+BY_HAND = "Manual OOM execution"
+"""What a line says before the report of an OOM that someone asks for."""
+_BY_HAND = ("moom_callback", "sysrq_handle_moom")
 _MOST_POOLS = 1024
 _MOST_NODES = 1024
 

@@ -22,13 +22,13 @@ _DETAILS = re.compile(r"gfp_mask=0x[0-9a-f]|order=-?\d")
 _ORDER = re.compile(r"order=(-?\d{1,3})")
 _GFP = re.compile(r"gfp_mask=0x([0-9a-f]{1,8})")
 _QUOTES = tuple("\"'`“‘«*%")
-_KILL = re.compile(
-    r"(?:(Memory cgroup out of memory|[Oo]ut of [Mm]emory[^:]{0,64}|No available memory[^:]{0,32}): )?"
-    r"(Killed|[Kk]ill) process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)"
+_MESSAGE = r"(?:(Memory cgroup out of memory|[Oo]ut of [Mm]emory[^:]{0,64}|No available memory[^:]{0,32}): )?"
+_CHOSEN = re.compile(
+    _MESSAGE + r"([Kk])ill process (\d{1,10}) \((.{0,64}?)\)(?: {0,2}$|(?: with)? score(?: (\d{1,18})(.*)|$))"
 )
+_KILLED = re.compile(_MESSAGE + r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)")
 _NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
-_SCORE = re.compile(r" score (\d{1,18})")
-_AFTER_KILLED = re.compile(r"[ ,.]{0,4}$|[ ,]{1,4}(?:tot|vsz|anon-|file-|UID|oom_)")
+_AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]{1,4}(?:tot|vsz|anon-|file-|UID|oom_)")
 _PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")
 _OLD_CHOICE = ("or a child", "and children")
 
@@ -55,6 +55,7 @@ class KillLine(Struct, frozen=True, gc=False):
     is_done: bool
     """Whether it is killed; else chosen, and a child may die in its place."""
     score: int | None
+    """None where the line ends before it."""
     rest: str
     is_old_rule: bool
     """Whether only kernels before 2.6.36 write it, which compare processes by another badness."""
@@ -84,19 +85,20 @@ def invocation(text: str) -> Invocation | None:
 
 def kill_line(text: str, *, is_marked: bool) -> KillLine | None:
     """Read ``Killed process N (NAME)`` or ``Kill process N (NAME) score …``, with what is said before it."""
-    line = _KILL.match(text) if "ill" in text else None
-    if line is None:
-        nameless = _NAMELESS.match(text) if is_marked else None
-        return None if nameless is None else _nameless(nameless)
-    message, is_done, rest = line[1] or "", line[2] == "Killed", line[5]
-    score = None if is_done else _SCORE.match(rest)
-    if score is None and not is_done:
+    if "ill" not in text:
         return None
-    if is_done and not _AFTER_KILLED.match(rest):
-        return None
-    is_old = line[2] == "kill" or any(words in rest for words in _OLD_CHOICE) or _is_old_message(message)
-    number = None if score is None else int(score[1])
-    return KillLine(int(line[3]), line[4], message, is_done, number, rest, is_old)
+    if line := _CHOSEN.match(text):
+        message, rest, score = line[1] or "", line[6] or "", None if line[5] is None else int(line[5])
+        is_old = line[2] == "k" or any(words in rest for words in _OLD_CHOICE) or _is_old_message(message)
+        return KillLine(int(line[3]), line[4], message, is_done=False, score=score, rest=rest, is_old_rule=is_old)
+    if line := _KILLED.match(text):
+        message, rest = line[1] or "", line[4]
+        if not _AFTER_KILLED.match(rest):
+            return None
+        is_old = _is_old_message(message)
+        return KillLine(int(line[2]), line[3], message, is_done=True, score=None, rest=rest, is_old_rule=is_old)
+    nameless = _NAMELESS.match(text) if is_marked else None
+    return None if nameless is None else _nameless(nameless)
 
 
 def _nameless(line: re.Match[str]) -> KillLine:

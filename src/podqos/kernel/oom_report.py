@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from podqos.kernel.alike_lines import AlikeLines
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.log_lines import Message
-from podqos.kernel.oom_circumstances import Circumstances, node_numbers
+from podqos.kernel.oom_circumstances import BY_HAND, Circumstances, node_numbers
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_trace import Trace
 from podqos.kernel.task_table import MOST_TASKS, Task, read_row, read_rows, row_pattern
@@ -34,6 +34,8 @@ _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follo
 _MOST_ZONES = 512
 _MOST_KB = 1 << 50
 _MOST_STATISTICS = 256
+_MOST_BELOW = 64
+_OF_EACH = {"cache", "rss", "shmem", "swap", "inactive_file", "active_file"}
 _MOST_FIGURES = 200
 _MOST_QUIET = 64
 _MOST_DIGITS = 10
@@ -44,12 +46,13 @@ BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 """What lines hold that follow a kill, soon after it."""
-_BEGINNINGS = ("oom-kill", "Killed process")
+_BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 
 _ASKED = re.compile(
-    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
+    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not(?: tainted|$)|Tainted)"
 )
-_RELEASE = re.compile(r"(?:Not tainted|Tainted: [A-Z ]{1,40}) {0,8}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_RELEASE = re.compile(r"(?:Not tainted|Tainted:)[A-Z -]{0,60}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_WRAPPED_RELEASE = re.compile(r"[A-Z ]{0,20}(?:tainted )?(\d{1,2})\.(\d{1,3})\.\d[^ ]{0,80}(?: \(.{1,80}\))? #\d")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
 _LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
@@ -73,7 +76,7 @@ _BLOCKS = re.compile(r"([1-9]\d{0,11})\*(\d{1,9})kB(?: \(([A-Z]{1,8})\))?")
 _HEADER = re.compile(r"\[ {0,6}pid {0,6}\] (.{10,200}) name")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _ROW = re.compile(r"\[ {0,12}(\d{1,10})\] {1,16}(\d.*)")
-_NAMED = re.compile(r"Killed process \d{1,10} \(.{0,20}\)$")
+_NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
 _AMOUNT = re.compile(r"(total-vm|vsz|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,13})kB")
 _VICTIM_ADJ = re.compile(r"oom_score_adj:(-?\d{1,5})")
@@ -106,6 +109,7 @@ _OPENERS = (
     "oom_reaper",
     "stats for /",
     "deadlocked on memory",
+    BY_HAND,
     "page allocation ",
     "vmalloc",
     "Show Memory",
@@ -122,6 +126,7 @@ _MEMORY_INFO_ALONE = (3, 9)
 _MOST_BETWEEN = 200
 """Lines of others until what has begun without its first line is no report."""
 _MOST_RECENT = 1024
+_NOTHING_ELSE = Circumstances()
 
 
 class Constraint(StrEnum):
@@ -226,6 +231,8 @@ class OOMReport(Struct):
     """What the cgroup that ran out holds, with those below it: bytes, by the names of its version's memory.stat."""
     statistics_of: str | None = None
     """That cgroup, as its statistics call it."""
+    statistics_below: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The same of each cgroup, it and those below it alone: kernels before 5.3 say that."""
     smallest_block_kb: int | None = None
     circumstances: Circumstances = field(default_factory=Circumstances)
     columns: tuple[str, ...] | None = None
@@ -298,7 +305,9 @@ class OOMReader:
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
         self.last = message
-        log = self._hosts.get(message.host) if message.is_marked else self._last
+        # What has neither time nor host among lines that have them is a part of the line before it.
+        is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
+        log = self._hosts.get(message.host) if is_begun else self._last
         self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
             if not any(opener in message.text for opener in _OPENERS):
@@ -359,6 +368,8 @@ class _HostLog:
         """For the next candidate."""
         self._between = 0
         self._is_other_dump = False
+        self._is_by_hand = False
+        """Whether the next OOM is asked for by someone."""
         self._reaped: dict[int, None] = {}
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
@@ -433,6 +444,8 @@ class _HostLog:
     def _is_continued(self, held: Message, message: Message) -> bool:
         if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
             return False
+        if not message.text.strip():
+            return False
         text, columns = held.text, None if self._report is None else self._report.columns
         if text.startswith("["):
             row = _ROW.match(text)
@@ -480,6 +493,7 @@ class _HostLog:
             has_flag_names=line.has_flag_names,
         )
         begun.circumstances.read(message.text)
+        begun.circumstances.is_by_hand, self._is_by_hand = self._is_by_hand, False
         if not line.is_certain:
             self._candidate, self._between = begun, 0
             return
@@ -572,6 +586,8 @@ class _HostLog:
         text, report = message.text, self._report
         if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
             self._is_other_dump, self._candidate = True, None
+        elif BY_HAND in text:
+            self._is_by_hand = True
         elif report is not None and not report.victims:
             if self._waiting is not None and _is_repeated(report, text):
                 # Two reports at once, line by line: what is neither's for certain is no one's.
@@ -589,6 +605,8 @@ class _HostLog:
             self._between += 1
             if self._between > _MOST_BETWEEN:
                 self._candidate = None
+            if self._blank.circumstances != _NOTHING_ELSE:
+                self._blank = OOMReport()
             return
         if self._candidate is None:
             candidate.at, candidate.host = message.at, message.host
@@ -656,6 +674,7 @@ def _mix(report: OOMReport) -> None:
     report.counters.clear()
     report.oom_cgroup = report.task_cgroup = None
     report.trigger_pid = report.statistics = report.statistics_of = None
+    report.statistics_below.clear()
     report.circumstances = Circumstances()
 
 
@@ -679,7 +698,7 @@ def _constraint_of(message: str) -> Constraint | None:
 
 def _complete(report: OOMReport) -> None:
     """Fill in what the lines of the kill would have said, where others say it too."""
-    if not report.victims and report.chosen is not None and report.score is None:
+    if not report.victims and report.chosen is not None and report.is_constraint_named and report.score is None:
         # Of the summary: no child dies in its place any more.
         report.victims[report.chosen] = Victim(report.chosen, report.chosen_name)
     if report.constraint is None and not report.is_mixed:
@@ -722,7 +741,6 @@ def _is_filtered(report: OOMReport) -> bool:
         or report.ram_pages is not None
         or report.statistics is not None
         or report.task_cgroup is not None
-        or report.trace.has_oom
     )
     return bool(report.gfp_mask is not None and not has_context)
 
@@ -733,6 +751,7 @@ def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
 
 
 def _read_killed(report: OOMReport, kill: KillLine, *, is_reaped: bool) -> None:
+    """Read who was killed, and what it held."""
     pid, name = kill.pid, kill.name
     amounts = {label: int(number) for label, number in _AMOUNT.findall(kill.rest)}
     rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
@@ -759,6 +778,7 @@ def _read_message(report: OOMReport, kill: KillLine) -> None:
 
 
 def _read_panic(report: OOMReport, why: str) -> None:
+    """Read why the kernel panicked."""
     report.panic = why.strip()
     if "no killable" in why or "deadlocked" in why:
         report.is_hopeless = True
@@ -865,7 +885,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         blocks = tuple(FreeBlocks(int(size), int(count), kinds) for count, size, kinds in _BLOCKS.findall(text))
         for zone in report.zones:
             if (zone.node, zone.name) == (node, name):
-                zone.blocks = blocks
+                zone.blocks = blocks if " = " in text else None  # a broken line lacks the largest
     elif found := _RAM.match(text):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
@@ -888,10 +908,15 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
     if found := _STATISTICS.match(text):
         sums = report.statistics = report.statistics or {}
         report.statistics_of = report.statistics_of or found[1]
+        own: dict[str, int] = {}
         for name, kilobytes in _OLD_STATISTIC.findall(text, found.end())[:_MOST_STATISTICS]:
+            if name in _OF_EACH:
+                own[name] = int(kilobytes) * 1024
             if name not in sums and len(sums) >= _MOST_STATISTICS:
                 break
             sums[name] = min(_MOST_KB * 1024, sums.get(name, 0) + int(kilobytes) * 1024)
+        if own and len(report.statistics_below) < _MOST_BELOW:
+            report.statistics_below[found[1]] = own
         return True
     if report.statistics is None or report.columns is not None or not (found := _STATISTIC.fullmatch(text)):
         return False
@@ -904,6 +929,9 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     """Read a line about the process that asked, and its cgroup; return whether it is one."""
     if not is_other and (asked := _ASKED.search(text)):
         return _read_asked(report, text, asked)
+    if report.trigger_pid is not None and report.release is None and (release := _WRAPPED_RELEASE.match(text)):
+        report.release = int(release[1]), int(release[2])
+        return True
     if task_in := _TASK_IN.match(text):
         report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
         report.constraint = Constraint.MEMCG

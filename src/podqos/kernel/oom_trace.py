@@ -33,8 +33,6 @@ class Trace(Struct):
     is_cgroups: bool | None = None
     """Whether a cgroup ran out, or the machine; None: not known."""
     has_frames: bool = False
-    has_oom: bool = False
-    """Whether the OOM killer is on the stack at all."""
     _maybe_cgroups: bool = False
     _last: str = ""
 
@@ -62,5 +60,4 @@ class Trace(Struct):
                 self.is_cgroups = True
             elif self._last in _OOM and (name in _OF_MACHINE or name.startswith(_ALLOCATION)):
                 self.is_cgroups = False
-        self.has_oom |= name in _OOM
         self._last = name

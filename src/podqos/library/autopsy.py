@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from podqos.answers.autopsy import AutopsyKeywords, AutopsyRequest, autopsies, autopsy_of
 from podqos.objects.cluster_snapshot import ClusterSnapshot
+from podqos.objects.files import Inputs
 from podqos.objects.objects import Objects
+from podqos.reading.autopsy_inputs import what_is_given
 from podqos.reading.live_log import follow, growing
 from podqos.reading.logs import Log, opened
 from podqos.survival.autopsy.autopsy import Autopsies, Examiner
@@ -24,7 +26,10 @@ def autopsy(paths: Iterable[str | Log], **known: Unpack[AutopsyKeywords]) -> Aut
     are kept. ``kubelet`` says what the node reserves and when it evicts; ``growth_bytes_per_second``, how fast memory
     was used up, says which threshold would have saved a victim. Raises InputError for a log that cannot be read.
     """
-    return autopsies(map(opened, paths), AutopsyRequest(**known))
+    logs, request = list(paths), AutopsyRequest(**known)
+    if not request.read.is_given:
+        request = replace(request, read=what_is_given(Inputs([]), logs))
+    return autopsies(map(opened, logs), request)
 
 
 def live_autopsy(

@@ -15,11 +15,12 @@ from podqos.errors import InputError
 from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
-from podqos.objects.files import STDIN, InputFile
-from podqos.objects.kubectl_text.embedded import embedded_objects, may_embed
+from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.kubectl_text.recognition import may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _READ_BYTES = 1 << 16
 _FIELDS = rb"(?:apiVersion|kind|items|metadata)"
@@ -40,6 +41,9 @@ _MOST_TEXT_BYTES = 1 << 23
 """Of a text in whose midst objects are looked for."""
 _ODD = (b"\x1b[", b"\xc2\xa0")
 """What pages and terminals put into a text."""
+_STATUS = b"status"
+_OF_STORED = (b"uid", b"resourceVersion", b"creationTimestamp", b"managedFields")
+"""What every object has that an API server keeps; in public, people leave it out."""
 _IN_LOGS = (
     *(b"Killed process", b"Kill process", b"invoked oom-killer", b"oom-kill:"),
     *(b"Last State:", b"RESTARTS", b"LAST SEEN"),
@@ -61,10 +65,11 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
         is_odd = any(odd in head for odd in _ODD)
         head = head.replace(_ODD[1], b" ")
         is_objects = _is_objects(head)
-        if may_embed(head) and (is_odd or not is_objects):
+        is_partial = is_objects and _STATUS in head and not any(name in head for name in _OF_STORED)
+        if may_embed(head) and (is_odd or is_partial or not is_objects):
             own, found = _separated(found, path)
             objects += own
-            is_objects = is_objects and not own
+            is_objects = is_objects and not own and not (is_partial and _has_pods(found))
         if not is_objects:
             logs.append(found)
             continue
@@ -80,6 +85,20 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
     return objects, logs
 
 
+def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:
+    """Return which files and logs there are, and how much the files hold; the logs are counted as they are read."""
+    logs = list(logs)
+    # A text with both is counted once, with its log.
+    both = {log.name for log in logs if isinstance(log, Log)}
+    data = [file.data for file in files.files if file.data and file.path not in both]
+    return WhatWasRead(
+        lines=sum(text.count(b"\n") + (not text.endswith(b"\n")) for text in data),
+        bytes=sum(map(len, data)),
+        logs=tuple(STDIN if isinstance(log, Log) else log for log in logs),  # a pipe cannot be read again
+        files=tuple(files.places),
+    )
+
+
 def _separated(found: str | Log, path: str) -> tuple[list[InputFile], str | Log]:
     """Return the objects in the midst of a text, and the text without them; a large log stays as it is."""
     if isinstance(found, Log):
@@ -89,6 +108,18 @@ def _separated(found: str | Log, path: str) -> tuple[list[InputFile], str | Log]
         with opened(found) as stream:
             data = _start_of(stream)
     return ([], found) if len(data) > _MOST_TEXT_BYTES else _split(as_utf_8(data), path, found)
+
+
+def _has_pods(found: str | Log) -> bool:
+    """Whether a text has pods with their status, of which someone left out a part."""
+    if isinstance(found, Log):
+        data = found.head
+    else:
+        with opened(found) as stream:
+            data = _start_of(stream)
+    from podqos.objects.kubectl_text.reader import read_text
+
+    return len(data) <= _READ_BYTES and bool(read_text(data.decode(errors="replace")).pods)
 
 
 def _start_of(stream: LogStream) -> bytes:
@@ -101,6 +132,8 @@ def _start_of(stream: LogStream) -> bytes:
 
 
 def _split(data: bytes, path: str, whole: str | Log) -> tuple[list[InputFile], str | Log]:
+    from podqos.objects.kubectl_text.embedded import embedded_objects
+
     own, rest = embedded_objects(data.decode(errors="replace"))
     return ([InputFile(path, data=own.encode())], Log(path, rest.encode())) if own.strip() else ([], whole)
 

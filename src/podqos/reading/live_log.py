@@ -83,7 +83,7 @@ def _until_over(
             heard = time.monotonic()
             if isinstance(line, int):
                 say(f"lost {line} lines of the kernel log: they came faster than they could be read")
-            for message in _lost(line) if isinstance(line, int) else unwrapper.feed(line):
+            for message in [*unwrapper.flush(), *_lost(line)] if isinstance(line, int) else unwrapper.feed(line):
                 for report in reader.feed(message):
                     yield _dated(report, log)
                 if reader.is_own:

@@ -31,19 +31,32 @@ _MOST_PACKED = 500
 """Logs compress to a tenth or, if repetitive, a hundredth; zlib could compress zeros to a thousandth."""
 
 
-_MAGIC_BYTES = 8
+_MAGIC_BYTES = 16
 
 
 _KMSG = os.makedev(1, 11) if sys.platform == "linux" else -1
 """The device number of /dev/kmsg."""
 
 
+_AS_TEXT = "copy the log as text and paste it: podqos autopsy -"
+_KERNEL_LOG = "give the kernel log: dmesg | podqos autopsy -"
 _NO_LOGS = {
     b"LPKSHHRH": ("a journald file", "journalctl --file {path} -o json | podqos autopsy -"),
     b"\xfd7zXZ\0": ("compressed with xz", "xz -dc {path} | podqos autopsy -"),
     b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -dc {path} | podqos autopsy -"),
     b"BZh": ("compressed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
     b"PK\x03\x04": ("a zip archive", "unzip -p {path} | podqos autopsy -"),
+    b"\x89PNG": ("a picture", _AS_TEXT),
+    b"\xff\xd8\xff": ("a picture", _AS_TEXT),
+    b"GIF8": ("a picture", _AS_TEXT),
+    b"%PDF-": ("a PDF", "pdftotext -layout {path} - | podqos autopsy -"),
+    b"\x7fELF": ("a program or a core dump, not a log", _KERNEL_LOG),
+    b"KDUMP  ": (
+        "a kernel crash dump, not a log",
+        "makedumpfile --dump-dmesg {path} kern.log && podqos autopsy kern.log",
+    ),
+    b"JAVA PROFILE": ("a Java heap dump, not a log", _KERNEL_LOG),
+    b"SQLite format 3": ("a SQLite database, not a log", _KERNEL_LOG),
 }
 
 
@@ -129,6 +142,7 @@ def opened(path: str | Log) -> Iterator[LogStream]:
     try:
         if isinstance(path, Log):
             with closing(path):
+                _refuse(path.head, path.name)
                 yield _plain(path.head, path)
         elif path == STDIN:
             yield sys.stdin.buffer
@@ -155,7 +169,7 @@ def _refuse(head: bytes, path: str) -> None:
     """Raise for input that is not text, and would look like a log without kills."""
     for magic, (what, fix) in _NO_LOGS.items():
         if head.startswith(magic):
-            raise InputError(what, where=path, fix=fix.format(path=path))
+            raise InputError(what, where=path, fix=fix.format(path="FILE" if path == STDIN else path))
 
 
 class _Records:

@@ -80,6 +80,10 @@ def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
             growth = cause.growth_bytes_per_second
             faster = "" if growth is None else f" at more than {amount(growth)}/s"
             return f"memory ran out{faster}, before the kubelet's next check after its threshold of {against}"
+        case Cause.SWAPOFF:
+            return f"{who} was turning off swap, and what was swapped out did not fit into memory"
+        case Cause.KSM_OFF:
+            return f"{who} was turning off KSM, and the pages that had been merged did not fit into memory"
         case Cause.ELSEWHERE:
             return elsewhere_words(kill.shortage) if kill.shortage is not None else ""
         case _:
@@ -108,8 +112,9 @@ def _users(cause: AutopsyCause, who: str, held: str) -> str:
 def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
     """Return what filled a limit, and which processes are the largest."""
     parts = [] if kill.shortage is None else list(_filling(kill.shortage))
-    by = " + ".join(parts) if parts else held
-    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit of {limit}: {by}"
+    by = f": {' + '.join(parts)}" if parts else "" if held == limit else f": {held} in use"
+    of = f" of {limit}" if limit else ""
+    words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit{of}{by}"
     inside = kill.inside
     if inside is None or not inside.largest:
         return words
@@ -184,7 +189,7 @@ def shortage_words(kill: OOMAutopsy) -> str:
             # Every zone lacks something: what is free is kept, by more than the watermarks.
             return f"{used} free{among}, all of it in the kernel's reserves{lacking}"
         return f"{used} free{among}; the kernel keeps {limit}{lacking}"
-    met = f", limit met {counted(found.failures, 'time')} so far" if found.failures else ""
+    met = f", peak at the limit, met {counted(found.failures, 'time')} so far" if found.failures else ""
     return f"{where}: {found.counter} {used} of {limit}{lacking}{met}".removeprefix(": ")
 
 
@@ -215,6 +220,8 @@ def saving_words(saving: Saving, kill: OOMAutopsy) -> str:
         as_class = f", which makes it {saving.qos_class}" if saving.qos_class is not None else ""
         enough = f"oom_score_adj {saving.oom_score_adj} or less"
         words = f"{known} ({enough}){as_class}"
+    elif saving.change is SavedBy.HUGE_PAGES:
+        words = f"setting aside {advised or 'nothing'} for huge pages: the rest was not in use"
     elif saving.change in {SavedBy.LIMIT, SavedBy.NODE_SIZE}:
         words = _larger_words(saving.change, advised, kill) if advised else ""
     else:
@@ -235,7 +242,9 @@ def _larger_words(change: SavedBy, advised: str, kill: OOMAutopsy) -> str:
     if change is SavedBy.NODE_SIZE:
         what = "for pods, by a larger node or smaller reservations" if kill.scope is CgroupLevel.KUBEPODS else ""
         return f"{advised} of memory {what or 'in the machine'}: {margin}"
+    whose = f"a {kill.shortage.counter if kill.shortage is not None else 'memory'} limit"
     if kill.scope not in _WHOSE:
-        return f"a limit of {advised}: {margin}"
-    whose = "a memory limit" if kill.scope is CgroupLevel.CONTAINER else "a pod memory limit"
+        return f"{whose} of {advised}: {margin}"
+    if kill.scope is CgroupLevel.POD:
+        whose = f"{whose} of the pod (its containers' limits together)"
     return f"{whose} of {advised}: {margin}; no request, QoS class or priority would have helped"

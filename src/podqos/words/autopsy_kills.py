@@ -39,7 +39,7 @@ _WHY = {
     Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel treats "
     "preferentially",
     Reason.NONE_KILLABLE: "every process has an oom_score_adj of -1000, which is never chosen",
-    Reason.ORIGIN: "it was turning off swap or KSM, which fills memory; the kernel kills such a process first",
+    Reason.ORIGIN: "the kernel kills first what turns off swap or KSM, whatever its badness",
     Reason.ASKED: "vm.oom_kill_allocating_task is set, and it requested the memory",
     Reason.OTHER_IS_HIGHER: "{first} has a higher badness; it may have been killed already by an earlier OOM that is "
     "not in the log",
@@ -65,10 +65,20 @@ _CAUSES = {
     Cause.KERNEL_MEMORY: "kernel memory",
     Cause.THRESHOLD: "threshold too low",
     Cause.NOT_COUNTED: "page cache counted as free",
+    Cause.SWAPOFF: "swapoff",
+    Cause.KSM_OFF: "KSM turned off",
     Cause.HUGE_PAGES: "huge pages",
     Cause.UNLISTED: "processes not in the table",
     Cause.UNACCOUNTED: "not in the report",
     Cause.ELSEWHERE: "free memory unusable",
+}
+_ELSEWHERE = {
+    ShortageKind.FRAGMENTATION: "fragmentation",
+    ShortageKind.ZONES: "memory zones",
+    ShortageKind.NODES: "NUMA nodes",
+    ShortageKind.PAGE_FAULT: "page fault",
+    ShortageKind.SYSRQ: "by hand",
+    ShortageKind.FREED: "freed again",
 }
 _PARTS = (("anon_bytes", "processes"), ("file_bytes", "page cache"), ("shmem_bytes", "tmpfs and shared memory"),
           ("kernel_bytes", "the kernel's own"))  # fmt: skip
@@ -102,7 +112,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         what=f"{_what_ran_out(kill)}: {died}.",
         verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
         follows_rule=kill.follows_rule,
-        cause=_CAUSES[kill.causes[0].cause] if kill.causes else "",
+        cause=_main_cause(kill),
         causes=tuple(cause_words(cause, kill) for cause in kill.causes),
         next=_next(kill),
         saved_by=tuple(savings_words(kill)),
@@ -117,13 +127,23 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
     )
 
 
+def _main_cause(kill: OOMAutopsy) -> str:
+    """Return the first cause in two or three words."""
+    if not kill.causes:
+        return ""
+    cause = kill.causes[0].cause
+    if cause is Cause.ELSEWHERE and kill.shortage is not None:
+        return _ELSEWHERE.get(kill.shortage.kind, _CAUSES[cause])
+    return _CAUSES[cause]
+
+
 def _what_ran_out(kill: OOMAutopsy) -> str:
     """Return what was full, as far as the report proves it."""
     if kill.trigger.call is Call.SYSRQ:
         return "Someone triggered the OOM killer by hand (SysRq f)"
-    if kill.trigger.call is Call.PAGE_FAULT:
-        return "A page fault got no memory"
     shortage = kill.shortage
+    if kill.trigger.call is Call.PAGE_FAULT and (shortage is None or shortage.kind is ShortageKind.PAGE_FAULT):
+        return "A page fault got no memory"
     if shortage is not None and shortage.kind is ShortageKind.FRAGMENTATION and shortage.block_bytes is not None:
         return f"The machine had no free block of {amount(shortage.block_bytes)}"
     if shortage is not None and shortage.kind is ShortageKind.ZONES:
@@ -163,6 +183,10 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         container = kill.container or kill.container_id[:_ID_CHARACTERS]
         known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
         yield Fact("pod", f"{pod} ({', '.join(known)})" if known else pod)
+    sizes = [(victim, victim.rss_bytes) for victim in kill.victims if victim.rss_bytes is not None]
+    if sizes and not kill.ranking:  # of a report without a table all that is known of them
+        used = [f"{process(victim.name, victim.pid)} {amount(size)}" for victim, size in sizes[:_MOST_NAMED]]
+        yield Fact("used", f"{listed(used)} in memory")
     if full := shortage_words(kill):
         yield Fact("full", full)
     yield from _inside_facts(kill)
@@ -209,7 +233,7 @@ def _swap(kill: OOMAutopsy) -> str:
 
 
 def _next(kill: OOMAutopsy) -> str:
-    if kill.runner_up is None or kill.margin_pages is None:
+    if kill.runner_up is None or kill.margin_pages is None or kill.reason is Reason.ORIGIN:
         return ""
     margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
     side = "behind" if kill.margin_pages >= 0 else "ahead"

@@ -8,17 +8,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from podqos.survival.autopsy.autopsy import Autopsies
-from podqos.survival.autopsy.eviction_traces import SignKind, seconds_of
-from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
-from podqos.wording import counted, listed, mebibytes
+from podqos.survival.autopsy.eviction_traces import seconds_of
 from podqos.words.autopsy_death import AutopsyDeath
+from podqos.words.autopsy_headline import headline, speaks_for_itself
 from podqos.words.autopsy_kills import of_kill
-from podqos.words.evictions import container_words, of_eviction, sign_words, termination_words
-from podqos.words.other_killers import NAMES, failure_headline, failure_words, of_userspace_kill
-
-_UNREPORTED = TerminationCause.KERNEL_UNREPORTED
-_NOTICED = {SignKind.UNIT_OOM_KILLED, SignKind.CONTAINER_OOM_KILLED, SignKind.INIT_OOM_KILLED, SignKind.SYSTEM_OOM}
-_COUNTED = {True: "explained by the rules", False: "against the rules", None: "cannot be verified"}
+from podqos.words.evictions import of_eviction, sign_words, termination_words
+from podqos.words.next_steps import StepWords, read_words, step_words
+from podqos.words.other_killers import failure_words, of_userspace_kill
 
 
 class DeathGroup(Struct, frozen=True, rename="camel"):
@@ -44,7 +40,15 @@ class AutopsyPage(Struct, frozen=True, rename="camel"):
     """Node events: pressure, crossed thresholds, OOM kills that no report explains."""
     assumptions: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    """Programs that ran out of memory of their own."""
+    """Programs that ran out of their own memory."""
+    read: str = ""
+    """How much of what was read."""
+    next_steps: tuple[StepWords, ...] = ()
+    """What to run next, where the answer is incomplete."""
+    lead: str = ""
+    """What the page says first: what the only death is, where there is nothing else, or the headline."""
+    exits: tuple[str, ...] = ()
+    """Containers that nobody killed."""
     kind: str = "AutopsyPage"
 
 
@@ -59,6 +63,10 @@ def page_of(found: Autopsies) -> AutopsyPage:
         tuple(map(sign_words, found.node_events)),
         tuple(f"{assumption.what}: {assumption.value} ({assumption.state_with})" for assumption in found.assumptions),
         tuple(map(failure_words, found.program_failures)),
+        read_words(found.read),
+        tuple(map(step_words, found.next_steps)),
+        told[0].what if speaks_for_itself(found) else headline(found),
+        tuple(map(termination_words, found.exits)),
     )
 
 
@@ -74,67 +82,6 @@ def deaths(found: Autopsies) -> tuple[AutopsyDeath, ...]:
     if len(known) < len(told):
         return tuple(told)
     return tuple(told[place] for place in sorted(range(len(told)), key=known.__getitem__))
-
-
-def headline(found: Autopsies) -> str:
-    """Return how many there are, and whether they follow from the rule."""
-    verdicts = [kill.follows_rule for kill in found.kills] + [eviction.follows_rule for eviction in found.evictions]
-    if found.userspace_kills:
-        return _with_userspace(found, verdicts)
-    if not verdicts and len(found.terminations) == 1 and found.terminations[0].cause is _UNREPORTED:
-        return _oom_killed(found.terminations[0])
-    if not verdicts and found.terminations:
-        return (
-            f"{counted(len(found.terminations), 'container')} killed; the logs have no OOM report and no eviction for "
-            "it."
-        )
-    if not verdicts and any(sign.kind in _NOTICED for sign in found.node_events):
-        return "The kernel OOM-killed a process: see the node events. Its report is not in the log."
-    if not verdicts and found.program_failures:
-        return failure_headline(found.program_failures)
-    if not verdicts:
-        return "No OOM kills and no evictions found."
-    numbers = [
-        counted(len(each), noun) for each, noun in ((found.kills, "OOM kill"), (found.evictions, "eviction")) if each
-    ]
-    parts = [f"{verdicts.count(each):,} {words}" for each, words in _COUNTED.items() if each in verdicts]
-    left_out = found.kills_left_out + found.evictions_left_out
-    before = f" (and {left_out:,} before them)" if left_out else ""
-    return f"{listed(numbers)}: {', '.join(parts)}{before}"
-
-
-def _with_userspace(found: Autopsies, verdicts: list[bool | None]) -> str:
-    """Return how many kills there are by whom: those that are not the kernel's first."""
-    by = Counter(NAMES[kill.killer] for kill in found.userspace_kills)
-    numbers = [f"{counted(times, 'kill')} by {name}" for name, times in by.most_common()]
-    kernels = [
-        counted(len(deaths_of), noun)
-        for deaths_of, noun in ((found.kills, "OOM kill by the kernel"), (found.evictions, "eviction"))
-        if deaths_of
-    ]
-    parts = [f"{verdicts.count(verdict):,} {words}" for verdict, words in _COUNTED.items() if verdict in verdicts]
-    explained = f" ({', '.join(parts)})" if parts else ""
-    left_out = found.userspace_kills_left_out + found.kills_left_out + found.evictions_left_out
-    more = f", and {left_out:,} more" if left_out else ""
-    return f"Not the kernel: {listed(numbers)}{more}." + (f" Also {listed(kernels)}{explained}." if kernels else "")
-
-
-def _oom_killed(ended: ContainerTermination) -> str:
-    """Return what a pod's status alone says about an OOM kill, and where the rest is."""
-    times = f" ({counted(ended.restarts, 'restart')})" if ended.restarts else ""
-    who = f"{ended.pod} ({ended.container})" if ended.pod else _capital(container_words(ended))
-    killed = f"{who} was OOM-killed{times}"
-    if ended.is_from_runtime and ended.memory_limit_bytes is None:
-        return f"{killed}. The kernel log of its machine says what was full."
-    log = f"the kernel log of {ended.node}" if ended.node else "its node's kernel log"
-    if ended.memory_limit_bytes is None:
-        return f"{killed}. It has no memory limit: {log} says what was full."
-    limit = mebibytes(ended.memory_limit_bytes)
-    return f"{killed}, at its memory limit of {limit} or because the node was full: {log} says which."
-
-
-def _capital(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}"
 
 
 def groups(told: Sequence[AutopsyDeath]) -> tuple[DeathGroup, ...]:

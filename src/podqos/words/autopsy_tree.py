@@ -36,6 +36,8 @@ def _name(bar: MemoryBar, kill: OOMAutopsy) -> str:
     match bar.kind:
         case BarKind.MACHINE:
             return f"node {kill.host}" if kill.host else "the machine"
+        case BarKind.UNKNOWN:
+            return "the machine or a cgroup"
         case BarKind.POD:
             return f"pod {kill.pod if kill.pod and bar.name == kill.pod_uid else bar.name}"
         case BarKind.CONTAINER:

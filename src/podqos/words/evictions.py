@@ -227,8 +227,8 @@ def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
     )
 
 
-def termination_words(each: ContainerTermination) -> str:
-    """Return how a container ended."""
+def ended_words(each: ContainerTermination) -> str:
+    """Return how a container ended, without details."""
     survived = (
         "and the container is still running"
         if each.exit_code is None
@@ -237,25 +237,31 @@ def termination_words(each: ContainerTermination) -> str:
     signal = _SIGNALS.get((each.exit_code or 0) - 128, "a signal")
     late = ", but did not exit within its grace period" if each.exit_code == EXIT_BY_SIGKILL else ""
     words = _ENDED[each.cause].format(so=survived, signal=signal, late=late, killer=each.killer)
+    return f"{container_words(each)}: {words}"
+
+
+def termination_words(each: ContainerTermination) -> str:
+    """Return how a container ended."""
     known = each.exit_code is not None
     status = f"{each.reason or 'exit'} {each.exit_code}" if known else each.reason
     whole = "killed as a group (memory.oom.group)" if each.is_group_kill else ""
     details = [status, each.at, whole, counted(each.restarts, "restart") if each.restarts else ""]
-    return f"{container_words(each)}: {words} ({', '.join(filter(None, details))})"
+    told = ", ".join(filter(None, details))
+    return ended_words(each) + (f" ({told})" if told else "")
 
 
 def container_words(ended: ContainerTermination) -> str:
     """Return a container, with its pod where it has one."""
     name = ended.container or ended.container_id[:_ID_CHARACTERS]
     own = f"container {name}" if name else "a container"
-    return own if ended.is_from_runtime and not ended.pod else f"{ended.pod or _A_POD}, {own}"
+    return f"{ended.pod}, {own}" if ended.pod else own
 
 
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
     SignKind.OOM_KILLING: "the kernel killed a process{victim}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
-    SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in container {container}{report}",
+    SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
     "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
@@ -279,7 +285,7 @@ def sign_words(each: NodeSign) -> str:
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
         unit=each.unit,
-        container=each.container_id[:_ID_CHARACTERS],
+        container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else "a container",
         report="" if each.kill is None else ": see above",
     )
     times = f" ({each.times} times)" if each.times > 1 else ""

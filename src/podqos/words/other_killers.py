@@ -78,7 +78,12 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
 
 def victim_words(kill: UserspaceKill) -> str:
     """Return who was killed."""
-    who = process(kill.victim, None) if kill.victim else f"everything in {short_path(kill.cgroup)}"
+    if kill.victim:
+        who = process(kill.victim, None)
+    elif kill.cgroup:
+        who = f"everything in {short_path(kill.cgroup)}"
+    else:
+        who = f"a cgroup below {short_path(kill.pressure_of)}" if kill.pressure_of else "a cgroup"
     details = [] if kill.pid is None else [f"pid {kill.pid}"]
     if kill.rss_bytes is not None and kill.limit_bytes is None:
         details.append(f"{mebibytes(kill.rss_bytes)} used")
@@ -113,12 +118,12 @@ def because_words(kill: UserspaceKill) -> str:
 
 
 def _pressure(kill: UserspaceKill) -> str:
-    if kill.pressure_percent is None:
-        return "memory pressure was above its threshold"
     of = f" in {short_path(kill.pressure_of)}" if kill.pressure_of else ""
-    limit = "" if kill.pressure_limit_percent is None else f", above {kill.pressure_limit_percent:g} %"
     lasting = f" for more than {kill.pressure_duration}" if kill.pressure_duration else ""
-    return f"memory pressure{of} was {kill.pressure_percent:g} %{limit}{lasting}"
+    limit = "its threshold" if kill.pressure_limit_percent is None else f"{kill.pressure_limit_percent:g} %"
+    if kill.pressure_percent is None:
+        return f"memory pressure{of} was above {limit}{lasting}"
+    return f"memory pressure{of} was {kill.pressure_percent:g} %, above {limit}{lasting}"
 
 
 def _used(kill: UserspaceKill) -> str:
@@ -148,7 +153,7 @@ def _who(kill: UserspaceKill) -> str:
         return f"{kill.pod} ({kill.container})" if kill.container else kill.pod
     if kill.pod_uid:
         return f"pod {kill.pod_uid}"
-    return process(kill.victim, None) if kill.victim else short_path(kill.cgroup)
+    return process(kill.victim, None) if kill.victim else short_path(kill.cgroup) or "–"
 
 
 def _facts(kill: UserspaceKill) -> Iterator[Fact]:
@@ -195,7 +200,7 @@ _RAN_OUT = {
         "the system refused it memory",
         "what the system can give: a smaller heap (-Xmx), or a node with more memory",
     ),
-    FailureKind.JAVA_OTHER: ("the JVM", "it ran out of memory of its own", ""),
+    FailureKind.JAVA_OTHER: ("the JVM", "it ran out of its own memory", ""),
     FailureKind.NODE_HEAP: (
         "Node.js",
         "its heap is full",

@@ -17,11 +17,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from podqos.answers.autopsy import is_about, of_pod, one_by_one
+from podqos.answers.autopsy import has_deaths, is_about, of_pod, one_by_one
 from podqos.answers.kubelet_side import fated_pods
 from podqos.cli import options
 from podqos.cli.cluster import (
@@ -31,7 +32,7 @@ from podqos.cli.cluster import (
     cluster_of,
     profile_of,
 )
-from podqos.cli.deaths import objects_of, scene_of
+from podqos.cli.deaths import object_files, objects_of, read_before, scene_of
 from podqos.cli.output import add_output_options, emit, print_file
 from podqos.cli.parser import LOGS
 from podqos.cli.problems import print_problems
@@ -77,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="with -o text: every death, with every known detail"
     )
+    about = "exit with 1 if something was killed or evicted, for scripts (default: 0)"
+    parser.add_argument("--exit-code", action="store_true", help=about)
     parser.add_argument("--html", metavar="FILE", help="also save a page to open in a browser")
     about = "jsonl: one -o json object per death; markdown: a post-mortem"
     formats = ("text", "json", "jsonl", "yaml", "csv", "markdown")
@@ -94,12 +97,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("standard input can be read only once", fix="give - once")
     arguments.files = [*arguments.logs, *arguments.filename]
     if not (arguments.files or arguments_name_cluster(arguments)):
+        from podqos.cli.paste_guide import GUIDE
+
+        print(GUIDE, file=sys.stderr)
         fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop db-0"
         raise InvalidOption("no log and no pod given", fix=fix)
+    if STDIN in arguments.files and sys.stdin.isatty():
+        print("podqos: paste a log or the output of kubectl, then press Ctrl-D", file=sys.stderr)
     viewer = "" if arguments.html is None else built_viewer()
     found, logs = told_apart(arguments.logs)
     cluster, of_nodes = scene_of(arguments, pod)
-    objects = objects_of(arguments, Inputs(found), cluster)
+    files = object_files(arguments, Inputs(found))
+    objects = objects_of(files, cluster)
     errors = 0 if objects is None else print_problems(objects.problems)
     report = autopsy(
         [*logs, *of_nodes],
@@ -109,6 +118,7 @@ def run(arguments: argparse.Namespace) -> int:
         kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         growth_bytes_per_second=arguments.growth,
         profile=profile_of(arguments),
+        read=read_before(arguments, files, logs),
     )
     namespace = arguments.namespace or ""
     if pod and not any(is_about(each, namespace, pod) for each in _pods(report, objects, cluster)):
@@ -124,7 +134,9 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         lines = _markdown if arguments.output == "markdown" else partial(text, verbose=arguments.verbose)
         emit(report, arguments, lines, csv_rows)
-    return 2 if errors else 0
+    if errors:
+        return 2
+    return 1 if arguments.exit_code and has_deaths(report) else 0
 
 
 def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot | None) -> Iterator[str]:
@@ -132,6 +144,7 @@ def _pods(report: Autopsies, objects: Objects | None, cluster: ClusterSnapshot |
     yield from (fated_pod.key for fated_pod in fated_pods(objects, cluster))
     yield from (eviction.pod for eviction in report.evictions)
     yield from (kill.pod for kill in report.kills)
+    yield from (ended.pod for ended in (*report.terminations, *report.exits))
 
 
 def _markdown(report: Autopsies, _: Style) -> list[str]:
@@ -143,7 +156,7 @@ def _markdown(report: Autopsies, _: Style) -> list[str]:
 def _known(arguments: argparse.Namespace) -> ClusterSnapshot | Objects | None:
     """Return the snapshot or the objects of the files that the options name, or None."""
     cluster = cluster_of(arguments)
-    return objects_of(arguments, Inputs([]), None) if cluster is None else cluster
+    return objects_of(object_files(arguments, Inputs([])), None) if cluster is None else cluster
 
 
 def _pod_argument(arguments: argparse.Namespace) -> str:

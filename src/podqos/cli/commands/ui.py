@@ -2,7 +2,7 @@
 
 SOURCE is anything podqos reads: manifests (files or directories, with a usage table), a snapshot of a cluster, a
 scenario (a file, or the name of a built-in one), a kernel log, or a run saved by `podqos simulate -o json`. Files are
-read again when they change. Without SOURCE the page starts empty, and you can drop files on it.
+read again when they change. Without SOURCE the page starts empty: drop files on it, or paste an OOM log.
 
   podqos ui manifests/ usage.csv
   podqos ui race

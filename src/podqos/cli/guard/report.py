@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the report."""
-    from podqos.cli.deaths import objects_of, scene_of
+    from podqos.cli.deaths import object_files, objects_of, scene_of
     from podqos.cli.problems import print_problems
     from podqos.library.autopsy import autopsy
     from podqos.objects.files import STDIN, Inputs
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.files = arguments.filename
     found, logs = told_apart(arguments.kernel_log)
     cluster, of_nodes = scene_of(arguments)
-    objects = objects_of(arguments, Inputs(found), cluster)
+    objects = objects_of(object_files(arguments, Inputs(found)), cluster)
     errors = 0 if objects is None else print_problems(objects.problems)
     told = autopsy([*logs, *of_nodes], objects=objects, cluster=cluster, profile=profile_of(arguments))
     journals = [Path(each) for each in arguments.journal] or [Path(arguments.state)]

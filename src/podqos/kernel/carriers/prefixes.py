@@ -7,6 +7,7 @@ Time and host are taken from it only where their form is unmistakable.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 
 LONGEST = 1024
@@ -28,28 +29,33 @@ _KERNEL = re.compile(
 _ESCAPES = re.compile(r"(?:\\x[0-9a-f]{2})+")
 _QUOTED = re.compile(r"^(?:[>|] ?)+")
 
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+_ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d)(?!\w)| (?!CRIT)(?:UTC|GMT|[A-Z]{1,3}T)(?= ))?"
+_HALF_DAY = r"\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AP]M)?"
+_MONTH = r"(?:[A-Z][a-z]{2},? |[^\W\d_]{2,12}[.,]{1,2} )?(?:[^\W\d_]{2,12}\.?|\d{1,2}月)"
 _TIMES = tuple(
     map(
         re.compile,
         (
-            r"\d{4}[-/.]\d\d[-/.]\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d)(?!\w)| [A-Z]{3,4}(?= ))?",
-            r"(?<![\w.])\d{1,4}[/.-]\w{2,3}[/.-]\d{2,4}[,:]? ?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AP]M)?(?: [+-]\d{4})?",
-            r"(?<![\w.])\d{1,2}/\d{1,2}/\d{4}[,:]? ?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?[AP]M)?",
+            rf"\d{{4}}[-/.]\d\d[-/.]\d\d[T _]{_CLOCK}{_ZONE}",
+            rf"(?<![\w.])\d{{1,4}}[/.-]\w{{2,3}}[/.-]\d{{2,4}}[,:]? ?{_HALF_DAY}(?: [+-]\d{{4}})?",
+            rf"(?<![\w.])\d{{1,2}}/\d{{1,2}}/\d{{4}}[,:]? ?{_HALF_DAY}",
             r"(?<=\[)[^\[\]]{0,60}\d\d?:\d\d[^\[\]]{0,40}(?=\])",
-            r"(?<!\w)(?:[A-Z][a-z]{2},? )?[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?: \d{4}(?!\d))?",
+            rf"(?<!\w){_MONTH} [ \d]?\d {_CLOCK}(?: \d{{4}}(?!\d))?",
             r"(?<![\w.,-])\d{10}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?(?![\w.-])",
             r"(?<=\[)[ ]{0,12}\d{1,10}\.\d{1,9}",
-            r"(?<![\w:])\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?![\w:])",
+            rf"(?<![\w:]){_CLOCK}(?![\w:])",
         ),
     )
 )
+"""From the surest to the least sure."""
 _NAME = r"([A-Za-z0-9][\w.-]{0,252})"
+_HOST_KEY = r"(?:host|hostname|host_?name|_HOSTNAME|node|node_?name|nodeName|computer)"
 _HOSTS = tuple(
     map(
         re.compile,
         (
-            rf"(?:^|[\s,;{{\"'(])(?:host|hostname|host_?name|_HOSTNAME|node|node_?name|nodeName|computer)[\"']?\s{{0,2}}[=:]"
-            rf"(?:>)?\s{{0,2}}[\"']?{_NAME}(?![\w:/])",
+            rf"(?:^|[\s,;{{\"'(]){_HOST_KEY}[\"']?\s{{0,2}}[=:](?:>)?\s{{0,2}}[\"']?{_NAME}(?![\w:/])",
             rf"(?:^|[\s|,\"]){_NAME}(?:\s{{1,4}}(?:kern|user|daemon)\.\w{{1,8}})?\s{{1,4}}kernel(?:\[\d{{1,10}}\])?(?::|\s-)",
             rf"^\W{{0,8}}{_NAME}: kern: ",
             rf":\d\d(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)? {_NAME} \[ {{0,12}}\d{{1,10}}\.\d{{1,9}}\]",
@@ -64,7 +70,10 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _RELATIVE = re.compile(r"\[\s{0,12}\+\d")
 _WORDS = re.compile(r"([^\W_]+)|(\s+)|(.)", re.DOTALL)
 _LEVELS = frozenset(
-    ("emerg alert crit critical err error warn warning notice info debug informational fatal panic default emergency").split()
+    (
+        *("emerg", "emergency", "alert", "crit", "critical", "err", "error", "warn", "warning", "notice", "info"),
+        *("informational", "debug", "fatal", "panic", "default"),
+    )
 )
 _PROSE = re.compile(r"(?:^|\s)[A-Za-z']{1,20} [A-Za-z']{1,20}[,.;]? $|[a-z]{2,20}[,.;]? $")
 
@@ -158,7 +167,7 @@ def learned(prefix: str) -> Prefix | None:
 def _split(prefix: str, cuts: set[int]) -> list[re.Match[str]]:
     words: list[re.Match[str]] = []
     edges = sorted({0, *cuts, len(prefix)})
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         words += _WORDS.finditer(prefix, start, end)
     return words
 

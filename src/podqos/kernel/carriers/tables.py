@@ -6,30 +6,24 @@ import csv
 import re
 from collections.abc import Iterator
 
-from podqos.kernel.carriers.records import Record, records
+from podqos.kernel.carriers.prefixes import in_seconds
+from podqos.kernel.carriers.records import Record, Records, decoded
 from podqos.kernel.carriers.tokens import has_hint
 
 _COLUMN = re.compile(r"[\"']?[@_A-Za-z][\w @.()\[\]/:-]{0,60}[\"']?")
 _MESSAGES = frozenset(
-    ("message", "@message", "msg", "log", "line", "_raw", "raw", "syslogmessage", "logmessage", "textpayload", "body")
-    + ("content", "event", "text", "logentry", "log line", "log message", "renderedmessage", "description", "log_line")
-    + ("jsonpayload.message", "logline", "entry", "logentrysource", "event.original", "_source.message", "payload")
+    (
+        *("message", "@message", "msg", "log", "line", "_raw", "raw", "syslogmessage", "logmessage", "textpayload"),
+        *("body", "content", "event", "text", "logentry", "log line", "log message", "renderedmessage", "description"),
+        *("log_line", "jsonpayload.message", "logline", "entry", "event.original", "_source.message", "payload"),
+    )
 )
 _TIMES = ("time", "date", "when", "ts")
 _HOSTS = frozenset(
     (
-        "host",
-        "hostname",
-        "host.name",
-        "_hostname",
-        "computer",
-        "node",
-        "node_name",
-        "nodename",
-        "instance",
-        "@logstream",
+        *("host", "hostname", "host.name", "host_name", "_hostname", "computer", "node", "node_name", "nodename"),
+        *("instance", "@logstream", "logstream", "logstreamname", "_source.host.name", "resource.labels.node_name"),
     )
-    + ("logstream", "logstreamname", "host_name", "_source.host.name", "resource.labels.node_name")
 )
 _MOST_COLUMNS = 200
 _MOST_LINES = 200
@@ -39,7 +33,8 @@ _SEPARATORS = "\t,;|"
 class Table:
     """A table by its header."""
 
-    def __init__(self, names: list[str], separator: str) -> None:
+    def __init__(self, names: list[str], separator: str, records: Records) -> None:
+        self._records = records
         self._separator = separator
         self._width = len(names)
         lower = [name.strip().strip("\"'").lower().partition(" [")[0] for name in names]
@@ -49,7 +44,7 @@ class Table:
         self._open: list[str] = []
 
     @classmethod
-    def begun(cls, header: str) -> Table | None:
+    def begun(cls, header: str, records: Records) -> Table | None:
         """Return the table that a header begins; None if it is none."""
         for separator in _SEPARATORS:
             names = header.strip("\ufeff \r").split(separator)
@@ -57,7 +52,7 @@ class Table:
                 continue
             lower = [name.strip().strip("\"'").lower().partition(" [")[0] for name in names]
             if any(name in _MESSAGES for name in lower):
-                return cls(names, separator)
+                return cls(names, separator, records)
         return None
 
     def feed(self, line: str) -> Iterator[Record | str]:
@@ -79,14 +74,12 @@ class Table:
             return
         if len(row) > self._width and number == self._width - 1:  # the last one was not quoted
             row[number] = self._separator.join(row[number:])
-        at = "" if self._time is None else row[self._time].strip()
+        at = "" if self._time is None else in_seconds(row[self._time].strip())
         host = "" if self._host is None else row[self._host].strip()
         if row[number].lstrip().startswith("{"):
-            from podqos.kernel.carriers.records import decoded
-
             value = decoded(row[number].strip())
             if value is not None:
-                yield from records(value, at, host)
+                yield from self._records.read(value, at, host)
                 return
         yield Record(row[number], at, host, {})
 

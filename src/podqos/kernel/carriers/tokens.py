@@ -20,7 +20,9 @@ LONGEST_NAME = 15
 _START = re.compile(
     r"(?:"
     r"oom-kill:constraint="
-    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: Kill(?:ed)? process \d"
+    r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: [Kk]ill(?:ed)? process \d"
+    r"|No available memory(?: \(MPOL_BIND\)| in cpuset): [Kk]ill(?:ed)? process \d"
+    r"|Kernel panic - not syncing: (?:[Oo]ut of memory|System is deadlocked on memory)"
     r"|(?:Memory cgroup o|O)ut of memory and no killable|Out of memory: [Nn]o killable"
     r"|Kill(?:ed)? process \d{1,10}(?:, UID \d{1,10},)? \("
     r"|\[\s{0,6}pid\s{0,6}\]\s{1,6}uid\s"
@@ -44,6 +46,9 @@ _START = re.compile(
     r"|(?:Total|Free) swap {1,3}= \d"
     r")"
 )
+_REASON = "Memory cgroup out of memory: "
+_KILLS = ("Memory cgroup out of memory: Killed process", "Out of memory: Killed process")
+_SHORTEST = 3
 _TRACE = re.compile(r"\s{0,4}(?:\? |\[<[0-9a-f]{8,16}>\] |</?[A-Z]{3,4}>|[\w.]{2,80}\+0x[0-9a-f]{1,8}/0x)")
 _STATISTIC = re.compile(r"\s{0,4}[a-z_0-9]{3,40} \d{1,20}\s{0,4}$")
 _ROW_BEGINS = re.compile(r"\[\s{0,12}\d{1,10}\](?:\s{1,16}\d|\s*$)")
@@ -58,10 +63,7 @@ _HINTS = (
     *("memory values in pages", "oom_reaper:"),
 )
 
-_WHOLE_INVOKED = re.compile(
-    r"invoked oom-killer: gfp_mask=(?:0x)?[0-9a-f]{1,8}(?:\([\w|]{0,600}\))?,\s{1,2}(?:nodemask=\S{1,80}\s{1,2})?"
-    r"order=-?\d{1,3}(?:,\s{1,2}oom\w{0,10}adj=-?\d{1,5}){1,2}$"
-)
+_WHOLE_INVOKED = re.compile(r"invoked oom-killer: (?:\w{3,16}=[^,=]{1,600},\s{1,2}){1,5}\w{3,16}=[^,=\s]{1,80}$")
 _UID_ENDS = re.compile(r",uid=\d{1,10}$")
 _KILL = re.compile(
     r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{1,40}\),? (?:UID:\d{1,10},? )?total-vm:\d{1,15}kB, "
@@ -69,7 +71,10 @@ _KILL = re.compile(
 )
 _BARE_KILL = re.compile(r"Killed process \d{1,10} \(.{1,40}\)\.?$")
 _CHOSEN = re.compile(r"Kill process \d{1,10} \(.{1,40}\) score \d{1,18} or sacrifice child$")
-_KILL_REST = re.compile(r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?")
+_KILL_REST = re.compile(
+    r"(?:, shmem-rss:\d{1,15}kB)?(?:,? UID:\d{1,10})?(?: pgtables:\d{1,15}kB)?(?P<adj> oom_score_adj:-?\d{1,5})?"
+)
+_CGROUPS = re.compile(r"Task in \S+ killed as a result of limit of \S+|Tasks in \S+ are going to be .{0,40}group set")
 _COUNTER_ENDS = re.compile(r"limit \d{1,20}kB(?P<failures>, failcnt \d{1,20})?$")
 _MOST_ADJUSTMENT = 1000
 
@@ -89,6 +94,8 @@ def start_of(line: str, begin: int = 0) -> int:
     """Return where a message of the OOM killer's begins in a line; -1 if none does, or it does so with a name."""
     for located in _START.finditer(line, begin, begin + _FARTHEST):
         start = located.start()
+        if located[0].startswith("Kill") and start > begin and _REASON.endswith(line[begin:start].lstrip()):
+            return -1  # the rest of a line that was broken
         before = line[start - 1 : start]
         if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):
             return start
@@ -131,7 +138,7 @@ def is_whole(text: str, columns: int) -> bool | None:
     if text.startswith("["):
         return _is_whole_row(text, columns)
     if "invoked oom-killer" in text:
-        return _WHOLE_INVOKED.search(text) is not None
+        return _WHOLE_INVOKED.search(text) is not None and "adj=" in text and "order=" in text
     if text.startswith("oom-kill:"):
         return _UID_ENDS.search(text) is not None
     if "Killed process" in text:
@@ -141,10 +148,12 @@ def is_whole(text: str, columns: int) -> bool | None:
         return False if ends is None else (True if ends["failures"] else None)
     if text.startswith("Memory cgroup stats"):
         return None if text.endswith(":") or "KB" in text else False
+    if text.startswith(("Task in", "Tasks in")):
+        return _CGROUPS.fullmatch(text) is not None
     if "Kill process" in text:
         return _CHOSEN.search(text) is not None
-    is_kill = text.startswith(("Memory cgroup out of", "Out of memory"))
-    return False if is_kill and "process " not in text and "killable" not in text else None
+    is_kill = any(kill.startswith(text) or text.startswith(kill) for kill in _KILLS)
+    return False if is_kill and len(text) >= _SHORTEST else None
 
 
 def _is_whole_kill(text: str) -> bool | None:

@@ -15,6 +15,7 @@ from podqos.kernel.carriers.tokens import columns_of, is_statistic, is_whole
 
 _FIRST = re.compile(r"\s*(?:\S{0,200}?\w[^0-9\W]-(?=\w{1,40}[^0-9\W])|\S+)")
 _WORD = re.compile(r"\s*\S+")
+_AFTER_PATH = ("are going to be", "killed as a result")
 _HYPHENATED = re.compile(r"\w-$")
 MOST_JOINED = 64
 _WIDEST_TERMINAL = 200
@@ -42,6 +43,8 @@ class Wrapping(NamedTuple):
     width: int
     is_hard: bool
     """At a column, not between words."""
+    is_hyphenated: bool = False
+    """Also after hyphens."""
 
     def continues(self, before: Physical, joined: str, line: Physical, columns: int) -> bool:
         """Whether a line goes on with the one before; ``joined`` is what came of that so far."""
@@ -56,13 +59,14 @@ class Wrapping(NamedTuple):
             return False
         if whole and not self.is_hard and not joined.startswith("["):  # a name of several words may be broken
             return False
-        is_wide = line.is_naked or (whole is False and joined.startswith("["))
-        return self._is_full(before, line, _WIDEST if is_wide else 1, first=_WORD if whole is False else _FIRST)
+        if whole is False and not self.is_hard:
+            return True
+        return self._is_full(before, line, _WIDEST if line.is_naked else 1)
 
-    def _is_full(self, before: Physical, line: Physical, gap: int, first: re.Pattern[str]) -> bool:
+    def _is_full(self, before: Physical, line: Physical, gap: int) -> bool:
         if self.is_hard:
             return self.width - 2 <= len(before.text) <= self.width
-        word = first.match(line.text)
+        word = (_FIRST if self.is_hyphenated else _WORD).match(line.text)
         words = 0 if word is None else len(word[0].strip())
         return len(before.text.rstrip()) + (0 if _HYPHENATED.search(before.text) else gap) + words > self.width
 
@@ -76,13 +80,17 @@ class Wrapping(NamedTuple):
         if _HYPHENATED.search(text):
             return text + rest
         longest = len(text.rpartition(" ")[2]) + len(rest.partition(" ")[0])
-        is_cut = len(before.text) == self.width and longest > self.width
+        is_cut = len(before.text) == self.width and longest > self.width and not rest.startswith(_AFTER_PATH)
         return text + rest if is_cut else f"{text} {rest}"
 
 
 def learned(lines: Sequence[Physical]) -> Wrapping | None:
     """Return how lines were broken, or None if nothing proves that they were."""
-    ways = (Wrapping(max(map(_length, lines), default=0), is_hard=True), Wrapping(_width(lines), is_hard=False))
+    is_hyphenated = any(_HYPHENATED.search(line.text) and not following.begins for line, following in pairwise(lines))
+    ways = (
+        Wrapping(max(map(_length, lines), default=0), is_hard=True),
+        *(Wrapping(width, is_hard=False, is_hyphenated=is_hyphenated) for width in _widths(lines)),
+    )
     results = [_tried(lines, way) for way in ways]
     best = max(range(len(ways)), key=lambda number: results[number][1])
     proofs, _ = results[best]
@@ -93,15 +101,15 @@ def _length(line: Physical) -> int:
     return len(line.text)
 
 
-def _width(lines: Sequence[Physical]) -> int:
-    """Return how wide lines can be that are broken between words; a word that is longer is left whole, or cut."""
-    spaced = [len(line.text) for line in lines if " " in line.message.strip()]
-    cut = [
+def _widths(lines: Sequence[Physical]) -> tuple[int, int]:
+    """Return how wide lines may be that are broken between words: a longer word is left whole, or cut."""
+    spaced = max((len(line.text) for line in lines if " " in line.message.strip()), default=0)
+    cut = (
         len(line.text)
         for line, following in pairwise(lines)
         if " " not in line.message.strip() and not following.begins and not is_statistic(following.text)
-    ]
-    return max((*spaced, *cut), default=0)
+    )
+    return max((spaced, *cut)), spaced
 
 
 def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
@@ -120,6 +128,8 @@ def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
         if whole and was_whole is False:
             proofs += 1
             score += 2
+        elif whole and was_whole is None:
+            score += 1
         elif was_whole and text.startswith("[") and lines[numbers[1]].is_naked and way.width <= _WIDEST_TERMINAL:
             proofs += 1  # the name of a row that has more than one line
     return proofs, score

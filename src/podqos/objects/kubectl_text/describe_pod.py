@@ -54,6 +54,7 @@ OF_CONTAINER = frozenset(
         *("Readiness", "Startup", "Environment", "Environment Variables from", "Mounts", "Devices"),
     )
 )
+_FROM_LIMITS = frozenset(("Limits", "Requests", "Liveness", "Readiness", "Startup", "Environment", "Mounts"))
 _OLD_KEYS = {"Last Termination State": "Last State"}
 _OF_STATE = frozenset(("Reason", "Message", "Exit Code", "Signal", "Started", "Finished"))
 _BEGINS_CONTAINER = ("Container ID:", "Image:")
@@ -76,6 +77,8 @@ class _Container:
         self.limits: dict[str, Quantity] = {}
         self.requests: dict[str, Quantity] = {}
         self.probes: set[str] = set()
+        self.is_known = False
+        """Whether the text goes as far as its limits."""
 
     def spec(self) -> Container:
         return Container(
@@ -241,6 +244,7 @@ class PodDescription:
     def _field(self, key: str, value: str) -> None:
         container = self._containers[-1]
         self._mode = key
+        container.is_known = container.is_known or key in _FROM_LIMITS
         match key:
             case "State" | "Last State":
                 container.states.setdefault(key, {"": value.split(maxsplit=1)[0] if value else ""})
@@ -281,8 +285,8 @@ class PodDescription:
             ephemeral_container_statuses=tuple(container.status() for container in by_kind["ephemeral"]),
         )
         spec = PodSpec(
-            containers=tuple(container.spec() for container in by_kind["main"]),
-            init_containers=tuple(container.spec() for container in by_kind["init"]),
+            containers=tuple(container.spec() for container in by_kind["main"] if container.is_known),
+            init_containers=tuple(container.spec() for container in by_kind["init"] if container.is_known),
             priority=_number(fields.get("Priority", "")),
             priority_class_name=fields.get("Priority Class Name", ""),
             node_name="" if node == "<none>" else node,

@@ -11,15 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from podqos.errors import InputError
 from podqos.manifest.documents import plain_documents
-from podqos.objects.kubectl_text.json_parts import json_end
+from podqos.objects.kubectl_text.json_parts import is_incomplete_pod, json_end, parts_of
 from podqos.objects.kubectl_text.lines import Line, Lines
+from podqos.objects.kubectl_text.pasted import NOTHING, Pasted
 
 _MOST_ATTEMPTS = 200
 _FIELDS = r"(?:apiVersion|kind|metadata|items)"
-_MAY_HAVE = re.compile(
-    rb"(?:^|\n)(?:[ \t>|]|\xe2\x94[\x82\x83]){0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
-    rb"|\{(?:[\s>|]|\xe2\x94[\x82\x83]){0,80}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
-)
 _YAML = re.compile(rf"(?:- )?{_FIELDS}:(?:\s|$)")
 _TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$")
 _KIND = re.compile(r"(?:- )?kind: [A-Z][A-Za-z]{1,60}$")
@@ -31,16 +28,10 @@ _MOST_TRIED_BYTES = 1 << 16
 _AUDIT = "audit.k8s.io"
 
 
-def may_embed(head: bytes) -> bool:
-    """Whether a text may have objects in it."""
-    return _MAY_HAVE.search(head) is not None
-
-
 def embedded_objects(text: str) -> tuple[str, str]:
-    """Return the objects of a text, each where it was, and the text without them; both have as many lines."""
+    """Return the objects of a text, each at its line, and the text without them; both have as many lines."""
     lines = Lines(text)
-    original = text.split("\n")
-    objects, rest = [""] * len(lines), original[:]
+    objects, rest = [""] * len(lines), text.split("\n")
     is_first = True
     for start, end, own in _regions(lines):
         first = own[0]
@@ -80,6 +71,22 @@ def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
         place += 1
 
 
+def incomplete_pods(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
+    """Return the pods in YAML that begins at a line, of which parts were left out, and where the text goes on."""
+    if not _YAML.match(lines[start].text):
+        return NOTHING, start
+    end = _end_of_yaml(lines, start)
+    data = "\n".join(_dedented(line, lines[start].indent) for line in lines[start:end]).encode()
+    if len(data) > _MOST_TRIED_BYTES or b"status" not in data:
+        return NOTHING, start
+    try:
+        values = [document.value for document in plain_documents("", data)]
+    except InputError:
+        return NOTHING, start
+    paste = parts_of(values) if any(map(is_incomplete_pod, values)) else NOTHING
+    return (paste, end) if paste is not NOTHING else (NOTHING, start)
+
+
 def _dedented(line: Line, by: int) -> str:
     return " " * max(0, line.indent - by) + line.text if line.text else ""
 
@@ -110,7 +117,8 @@ def _is_yaml(lines: Sequence[str]) -> bool:
         documents = plain_documents("", data)
     except InputError:
         return False
-    return all(isinstance(document.value, dict | list) for document in documents)
+    values = [document.value for document in documents]
+    return all(isinstance(value, dict | list) and not is_incomplete_pod(value) for value in values)
 
 
 def _end_of_json(lines: Sequence[Line], start: int) -> int:
@@ -119,7 +127,7 @@ def _end_of_json(lines: Sequence[Line], start: int) -> int:
     if '"kind"' not in text:
         return start
     try:
-        _, length = json.JSONDecoder().raw_decode(text)
+        value, length = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return start
-    return end if not text[length:].strip() else start
+    return end if not (text[length:].strip() or is_incomplete_pod(value)) else start

@@ -14,14 +14,15 @@ import msgspec
 
 from podqos.manifest.decode import convert
 from podqos.model.event import Event, EventSource, ObjectReference
-from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FullPodStatus
+from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod, FullPodStatus
 from podqos.objects.kubectl_text.lines import Line
 from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod
 
 _DEEPEST = 12
 _MOST = 10_000
 _MOST_LINES = 5_000
-_WORDS = ("exitCode", "involvedObject", "regarding", "OOMKilling", "containerStatuses")
+_WORDS = ("exitCode", "involvedObject", "regarding", "OOMKilling", "containerStatuses", '"Evicted"')
+_OF_STORED = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 
 
 def json_end(lines: Sequence[Line], start: int, most: int) -> tuple[int, str]:
@@ -49,6 +50,20 @@ def json_part(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return NOTHING, start
+    paste = parts_of(value)
+    return (paste, end) if paste is not NOTHING else (NOTHING, start)
+
+
+def is_incomplete_pod(value: object) -> bool:
+    """Whether a value is a pod with its status, of which someone left out what every stored object has."""
+    if not isinstance(value, dict) or value.get("kind") != "Pod" or not isinstance(value.get("status"), dict):
+        return False
+    metadata = value.get("metadata")
+    return not (isinstance(metadata, dict) and any(metadata.get(name) for name in _OF_STORED))
+
+
+def parts_of(value: object) -> Pasted:
+    """Return the parts of objects that a value holds."""
     pods: list[PastedPod] = []
     events: list[Event] = []
     for part in _parts(value):
@@ -58,7 +73,7 @@ def json_part(lines: Sequence[Line], start: int) -> tuple[Pasted, int]:
             pods.append(part)
         if len(pods) + len(events) >= _MOST:
             break
-    return (Pasted(tuple(pods), events=tuple(events)), end) if pods or events else (NOTHING, start)
+    return Pasted(tuple(pods), events=tuple(events)) if pods or events else NOTHING
 
 
 def _parts(value: object, depth: int = _DEEPEST) -> Iterator[Event | PastedPod]:
@@ -82,6 +97,9 @@ def _parts(value: object, depth: int = _DEEPEST) -> Iterator[Event | PastedPod]:
 
 def _part(value: Mapping[str, object]) -> Event | PastedPod | None:
     try:
+        if is_incomplete_pod(value):
+            pod = convert(dict(value), FatedPod)
+            return PastedPod(pod.metadata, pod.spec, pod.status, is_whole=bool(pod.spec.containers))
         if "reason" in value and ("involvedObject" in value or "regarding" in value):
             return convert(dict(value), Event)
         if isinstance(value.get("containerStatuses"), list):

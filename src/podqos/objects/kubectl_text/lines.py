@@ -15,37 +15,13 @@ from msgspec import Struct
 MOST_CHARACTERS = 16_384
 """Of a line; an eviction's message has at most a few thousand."""
 MOST_LINES = 400_000
-_TOKENS = (
-    *(
-        b"Last State:",
-        b"Exit Code:",
-        b"Restart Count:",
-        b"QoS Class:",
-        b"Non-terminated Pods:",
-        b"Allocated resources:",
-    ),
-    *(b"Start Time:", b"LAST SEEN", b"LASTSEEN", b"FIRST SEEN", b"RESTARTS", b"NAME ", b"NAME\t", b"Unschedulable:"),
-    *(b"The node was low on ", b"The node had condition: ", b"exceeds the limit ", b"exceeds the total limit of "),
-    *(b"exceeded its local ephemeral storage limit", b"    Reason", b"Roles:", b"terminated:", b'"exitCode"'),
-    *(b'"terminated":', b'"OOMKilling"', b'"involvedObject"'),
-)
-# A table without its headings: rows by themselves.
-_ROWS = re.compile(
-    rb"\d/\d{1,4}\s{1,80}(?:Init:)?(?:OOMKilled|Evicted|Error|CrashLoopBackOff|ContainerStatusUnknown|Completed|Running"
-    rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
-    rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
-    rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
-    rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
-)
-_MOST_SEARCHED = 1 << 17
-_ROW_WORDS = (b"OOMKilled", b"Evicted", b"CrashLoopBackOff", b"Error", b"Normal ", b"Warning ")
 # Each line that begins something has one of these: a command, a fence, a row, a heading, a field, a message.
 _WORDS = (
     *("/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9", "/0", " v1.", "Normal", "Warning", "kubectl", "```", "~~~"),
     *("Name:", "State:", "Containers:", "Events:", "Status:", "Reason:", "Namespace:", "Node:", "Class:", "Capacity:"),
     *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
     *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
-    *("NS ", "{", "["),
+    *("NS ", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
 )
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
@@ -56,11 +32,15 @@ _FENCES = ("```", "~~~")
 _COMMAND = re.compile(
     r"(?:^|^[*_]{0,3}[#$]|[$#%>❯➜»~]\s{1,4}|\b(?:sudo|watch|command:)\s{1,4})`?(?:sudo )?"
     r"(?:(?:microk8s|k3s|minikube) )?"
-    r"(?:kubectl|oc|k)(?:\.exe)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
+    r"(?:[\w.~/-]{1,80}/)?(?:kubectl|kubecolor|oc|kc|k)(?:\.exe|\.sh)?\s{1,8}(?:-- )?([-a-z].{1,1000}?)`?$"
 )
 _VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
 _VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
 _NAMESPACE = re.compile(r"(?:^|\s)(?:-n|--namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
+_POD = re.compile(
+    r"(?:describe|get)\s{1,4}(?:-\S{1,80}\s{1,4}(?:[a-z0-9-]{1,63}\s{1,4})?){0,3}(?:pods?|po)(?:/|\s{1,4})"
+    r"([a-z0-9][a-z0-9.-]{0,252})(?=\s{1,8}[-|>]|\s{0,8}$|\s{1,8}&)"
+)
 _DATE = "%a, %d %b %Y %H:%M:%S %z"
 
 
@@ -74,13 +54,8 @@ class Line(Struct, frozen=True, gc=False):
     """What was pasted before it does not go on after it: the fence of a block, or a command."""
     namespace: str | None = None
     """Of a command: the namespace it names, empty where it names none."""
-
-
-def may_be_kubectl(head: bytes) -> bool:
-    """Whether a text may hold something that kubectl prints for people; says quickly that a log does not."""
-    if any(token in head for token in _TOKENS):
-        return True
-    return any(word in head for word in _ROW_WORDS) and _ROWS.search(head, 0, _MOST_SEARCHED) is not None
+    pod: str = ""
+    """Of a command: the one pod that it names."""
 
 
 class Lines(Sequence[Line]):
@@ -133,10 +108,13 @@ def cleaned(raw: str) -> Line:
         indent = len(before.expandtabs(8)) if "\t" in before else len(before)
     if stripped.startswith(_FENCES):
         return Line(stripped, indent, is_break=True)
+    if stripped.startswith("`") and stripped.endswith("`"):
+        stripped = stripped.strip("`")
     named = _command(stripped)
     if named is not None:
-        found = _NAMESPACE.search(named)
-        return Line(stripped, indent, is_break=True, namespace="" if found is None else found[1])
+        found, pod = _NAMESPACE.search(named), _POD.search(named)
+        namespace = "" if found is None else found[1]
+        return Line(stripped, indent, is_break=True, namespace=namespace, pod="" if pod is None else pod[1])
     return Line(stripped, indent)
 
 
@@ -151,6 +129,7 @@ def _command(text: str) -> str | None:
 def iso_time(text: str) -> str:
     """Return a time as the API writes it; one without a zone stays as it was printed."""
     try:
-        return datetime.strptime(text.strip()[:40], _DATE).isoformat()  # noqa: DTZ007, the format has its zone
+        time = datetime.strptime(text.strip()[:40], _DATE)  # noqa: DTZ007, the format has its zone
     except ValueError:
-        return "" if text.startswith("Mon, 01 Jan 0001") else text.strip()[:40]
+        return text.strip()[:40]
+    return time.isoformat() if time.year > 1 else ""  # Go's for none at all

@@ -8,21 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.model.event import Event
 from podqos.model.node import Node
-from podqos.model.pod_fate import FatedPod
+from podqos.model.pod_fate import ContainerState, ContainerStatus, FatedPod
 
 _MOST_QUOTED = 2000
-# "Back-off … in pod web-0_shop(uid)", "Successfully assigned shop/web-0 to node-1", "… for deletion Pod shop/web-0"
-_QUOTE = re.compile(
-    r"in pod (?P<own>[a-z0-9][a-z0-9.-]{0,252})_(?P<in>[a-z0-9][a-z0-9-]{0,62})\((?P<uid>[0-9a-f-]{32,36})\)"
-    r"|(?:assigned|deletion Pod) (?P<namespace>[a-z0-9][a-z0-9-]{0,62})/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
-    r"(?: to (?P<node>[a-z0-9][a-z0-9.-]{0,252}))?"
-)
 
 
 class PastedPod(FatedPod, frozen=True, gc=False, rename="camel"):
@@ -92,12 +87,22 @@ class _Quoted(Struct, frozen=True, gc=False):
     node: str = ""
 
 
+@cache
+def _quote() -> re.Pattern[str]:
+    # "Back-off … in pod web-0_shop(uid)", "Successfully assigned shop/web-0 to node-1", "… for deletion Pod shop/web-0"
+    return re.compile(
+        r"in pod (?P<own>[a-z0-9][a-z0-9.-]{0,252})_(?P<in>[a-z0-9][a-z0-9-]{0,62})\((?P<uid>[0-9a-f-]{32,36})\)"
+        r"|(?:assigned|deletion Pod) (?P<namespace>[a-z0-9][a-z0-9-]{0,62})/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
+        r"(?: to (?P<node>[a-z0-9][a-z0-9.-]{0,252}))?"
+    )
+
+
 def _quoted(events: Iterable[Event]) -> dict[str, _Quoted]:
     """Return what the kubelet, the scheduler and the control plane write about pods into their messages, by name."""
     found: dict[str, _Quoted] = {}
     for event in events:
         name = event.about.name
-        quote = _QUOTE.search(event.text[:_MOST_QUOTED])
+        quote = _quote().search(event.text[:_MOST_QUOTED])
         if event.about.kind != "Pod" or quote is None or name not in {quote["name"], quote["own"]}:
             continue
         own = _Quoted(quote["namespace"] or quote["in"], quote["uid"] or "", quote["node"] or "")
@@ -136,15 +141,31 @@ def _merged(one: PastedPod, other: PastedPod) -> PastedPod:
     """Return what two texts tell of a pod: a description counts before a row of a table."""
     first, second = (other, one) if other.is_whole or not one.is_whole else (one, other)
     spec = first.spec if first.spec.node_name else replace(first.spec, node_name=second.spec.node_name)
-    has_statuses = bool(first.status.container_statuses or first.status.init_container_statuses)
-    if has_statuses or first.is_whole:
+    if first.is_whole:
         return replace(first, spec=spec)
+    status = first.status
+    if second.status.phase == "Failed" and status.phase != "Failed":
+        status = replace(status, phase="Failed", reason=second.status.reason, message=second.status.message)
     status = replace(
-        first.status,
-        container_statuses=second.status.container_statuses,
-        init_container_statuses=second.status.init_container_statuses,
+        status,
+        container_statuses=_followed(second.status.container_statuses, status.container_statuses),
+        init_container_statuses=_followed(second.status.init_container_statuses, status.init_container_statuses),
     )
     return replace(first, spec=spec, status=status)
+
+
+def _followed(before: tuple[ContainerStatus, ...], after: tuple[ContainerStatus, ...]) -> tuple[ContainerStatus, ...]:
+    """Return the later of two statuses of a table that is watched, with how the container ended before it."""
+    if not after or len(before) != 1 or len(after) != 1:
+        return after or before
+    ended = _ended(before[0].state) or _ended(before[0].last_state)
+    if ended is None or after[0].last_state is not None or _ended(after[0].state) is not None:
+        return after
+    return (replace(after[0], last_state=ended),)
+
+
+def _ended(state: ContainerState | None) -> ContainerState | None:
+    return state if state is not None and state.terminated is not None else None
 
 
 def _namespaces(pods: Iterable[PastedPod]) -> dict[str, str]:

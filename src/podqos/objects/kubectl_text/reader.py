@@ -11,16 +11,27 @@ from podqos.model.node import Node
 from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
+from podqos.objects.kubectl_text.embedded import incomplete_pods
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
 from podqos.objects.kubectl_text.json_parts import json_part
 from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import Pasted, PastedPod, joined
-from podqos.objects.kubectl_text.tables import FAILED_BY, PHASES, described_event, event_row, node_row, pod_row
+from podqos.objects.kubectl_text.tables import (
+    FAILED_BY,
+    PHASES,
+    described_event,
+    event_row,
+    metric_row,
+    node_row,
+    pod_row,
+)
 
 MOST_OBJECTS = 100_000
 _OBJECT_NAME = re.compile(r"Name:\s+([A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252})$")
+_NODE_STATUS = re.compile(r"Node ([a-z0-9][a-z0-9.-]{0,252}) status is now: ")
 _AFTER_NAME = ("Namespace:", "Roles:", "Role:", "Priority:", "Labels:", "Selector:")
 _LOOK_AHEAD = 60
+_OBJECTS = ("apiVersion:", "kind:", "metadata:", "items:")
 _MOST_TRIED = 50
 """Texts that begin like JSON and may be none."""
 # A description whose beginning is missing begins with one of these.
@@ -54,7 +65,8 @@ class _Reader:
         self._pod: PodDescription | None = None
         self._node: NodeDescription | None = None
         self._columns: Columns | None = None
-        self._namespace = ""
+        self._namespace = self._named = ""
+        """What the command names."""
         self._of_pod: list[Event] = []
         self._tried = 0
 
@@ -72,7 +84,7 @@ class _Reader:
         line = self._lines[place]
         if line.is_break:
             self._end()
-            self._namespace = line.namespace or ""
+            self._namespace, self._named = line.namespace or "", line.pod
             return place + 1
         if not line.text:
             self._columns = None
@@ -89,11 +101,22 @@ class _Reader:
                 if after > place:
                     self._take(part)
                     return after
+            if line.text.startswith(_OBJECTS) and self._tried < _MOST_TRIED:
+                self._tried += 1
+                part, after = incomplete_pods(self._lines, place)
+                if after > place:
+                    self._take(part)
+                    return after
             pod, after = terminated_fragment(self._lines, place)
             if pod is not None:
-                self._add_pod(pod)
+                metadata = replace(pod.metadata, name=self._named, namespace=self._namespace if self._named else "")
+                self._add_pod(replace(pod, metadata=metadata))
                 return after
             message, after = bare_message(self._lines, place)
+            if message and self._named:
+                about = ObjectReference("Pod", self._namespace, self._named)
+                self.events.append(Event(reason="Evicted", message=message, involved_object=about))
+                return after
             if message:
                 self.messages.append(message)
                 return after
@@ -137,7 +160,7 @@ class _Reader:
             return False
         where = self._place(line, place)
         # Indented as a container's fields are, it is below the sections.
-        self._pod = PodDescription("", Place(0, where.is_flat) if is_state else where, self._namespace)
+        self._pod = PodDescription(self._named, Place(0, where.is_flat) if is_state else where, self._namespace)
         self._pod.feed(line, following)
         return True
 
@@ -174,13 +197,18 @@ class _Reader:
 
     def _row(self, text: str) -> bool:
         """Read a row of a table, and say whether it is one."""
+        node = node_row(text) if " v1." in text else None
+        if node is not None:
+            self._end_descriptions()
+            self.nodes.append(node)
+            return True
         if self._columns is not None:
             pod = column_row(text, self._columns, self._namespace)
             if pod is not None:
                 self._end_descriptions()
                 self._add_pod(pod)
                 return True
-        pod = pod_row(text, self._namespace)
+        pod = pod_row(text, self._namespace) or metric_row(text)
         if pod is not None:
             self._end_descriptions()
             self._add_pod(pod)
@@ -196,16 +224,14 @@ class _Reader:
             # The end of a description: of what is not in the text.
             self._of_pod.append(described)
             return True
-        node = node_row(text)
-        if node is not None:
-            self.nodes.append(node)
-            return True
         self._columns = columns_of(text) or self._columns
         return False
 
     def _take(self, part: Pasted) -> None:
         for pod in part.pods:
-            self._add_pod(pod)
+            is_named = self._named and len(part.pods) == 1 and not pod.metadata.name
+            metadata = replace(pod.metadata, name=self._named, namespace=self._namespace) if is_named else pod.metadata
+            self._add_pod(replace(pod, metadata=metadata))
         self.events += part.events[: max(0, MOST_OBJECTS - len(self.events))]
 
     def _add_pod(self, pod: PastedPod) -> None:
@@ -225,8 +251,12 @@ class _Reader:
                 about = ObjectReference("Pod", pod.metadata.namespace, pod.metadata.name)
             elif self._pod.is_other:
                 about = ObjectReference("Other", "", self._pod.name)
+        elif self._named:
+            about = ObjectReference("Pod", self._namespace, self._named)
         for event in self._of_pod:
             own = replace(about, field_path=event.about.field_path)
+            if not about.name and (node := _NODE_STATUS.match(event.text)):
+                own = ObjectReference("Node", "", node[1])
             self.events.append(replace(event, involved_object=own))
         self._of_pod = []
         if self._node is not None:

@@ -18,7 +18,7 @@ from podqos.objects.kubectl_text.pasted import PastedPod
 
 _NAME = r"[a-z0-9](?:[a-z0-9.-]{0,252})"
 # In public, people replace parts of names: web-<id>, ***, XXX.
-_ANY_NAME = r"[A-Za-z0-9<*\[{_][A-Za-z0-9.<>*\[\]{}_-]{0,252}"
+_ANY_NAME = r"(?:[A-Za-z0-9.*\[\]{}_-]|<[^<>\s]{1,40}(?: [^<>\s]{1,20}){0,3}>){1,253}"
 _NAMESPACE = r"[a-z0-9](?:[a-z0-9-]{0,62})"
 _AGE = r"(?:<unknown>|<invalid>|<none>|(?:\d{1,6}[ydhms]){1,3})"
 _SUBOBJECT = r"spec\.[A-Za-z]{1,40}\{[^}\s]{1,253}\}"
@@ -29,7 +29,7 @@ _POD = re.compile(
 )
 _WIDE = re.compile(rf"\s+(?:<none>|[0-9a-f.:]{{3,45}})\s+(?P<node><none>|{_NAME})(?:\s|$)")
 _NODE = re.compile(
-    rf"(?:node/)?(?P<name>{_NAME})\s+(?P<status>(?:Ready|NotReady|Unknown)(?:,SchedulingDisabled)?)\s+\S{{1,253}}\s+"
+    rf"(?:node/)?(?P<name>{_NAME})\s+(?P<status>(?:Ready|NotReady|Unknown)(?:,SchedulingDisabled)?)\s+(?:\S{{1,253}}\s+)?"
     rf"{_AGE}\s+v\d{{1,3}}\.\d{{1,4}}\S{{0,80}}(?:\s|$)"
 )
 _TIMES = rf"{_AGE}(?:\s+\(x(?P<count>\d{{1,9}})\s+over\s+{_AGE}\))?"
@@ -52,6 +52,15 @@ _OF_OLD_DESCRIPTION = re.compile(
     rf"(?:,?\s(?P<host>[a-z0-9][a-z0-9.-]{{0,252}}))?\}}?\s+(?:(?P<field>{_SUBOBJECT})\s+)?"
     rf"{_REASON}\s+(?P<message>\S.{{0,16000}})$"
 )
+# As tests of Kubernetes print them.
+_DUMPED = re.compile(
+    r"(?:.{0,200}\s)?At (?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}) \w{1,5} - event for "
+    rf"(?P<name>{_NAME}): "
+    r"\{(?P<component>[A-Za-z][A-Za-z0-9./_-]{0,252}) (?P<host>[a-z0-9][a-z0-9.-]{0,252})?\} "
+    r"(?P<reason>[A-Z][A-Za-z0-9]{1,127}): (?P<message>\S.{0,16000})$"
+)
+_METRIC = re.compile(r"kube_pod_container_status_(last_)?terminated_reason\{([^{}]{1,2000})\}\s{1,8}1(?:\s|$)")
+_LABEL = re.compile(r'([a-z_]{1,40})="([^"]{0,300})"')
 _FIELD_PREFIX = re.compile(rf"({_SUBOBJECT}):\s")
 # The name of an event ends in when it was created, in nanoseconds.
 _EVENT_NAME = re.compile(r"\.[0-9a-f]{12,18}$")
@@ -140,8 +149,33 @@ def node_row(text: str) -> Node | None:
     )
 
 
+def metric_row(text: str) -> PastedPod | None:
+    """Return the pod of a metric of kube-state-metrics about the end of a container; None: it is something else."""
+    found = _METRIC.match(text)
+    if found is None:
+        return None
+    labels = dict(_LABEL.findall(found[2]))
+    ended = ContainerState(terminated=ContainerTerminated(reason=labels.get("reason", ""), exit_code=None))
+    own = ContainerStatus(
+        name=labels.get("container", ""),
+        state=None if found[1] else ended,
+        last_state=ended if found[1] else None,
+    )
+    metadata = ObjectMeta(name=labels.get("pod", ""), namespace=labels.get("namespace", ""))
+    spec = PodSpec(node_name=labels.get("node", ""))
+    return PastedPod(metadata, spec, FullPodStatus(container_statuses=(own,)))
+
+
 def event_row(text: str, namespace: str = "") -> Event | None:
     """Return the event of a row of ``kubectl get events`` or ``kubectl events``; None: it is something else."""
+    if "- event for " in text and (dumped := _DUMPED.match(text)):
+        return Event(
+            reason=dumped["reason"],
+            message=dumped["message"],
+            involved_object=ObjectReference("Pod", namespace, dumped["name"]),
+            source=EventSource(dumped["component"], dumped["host"] or ""),
+            first_timestamp=dumped["at"],
+        )
     if "Normal" not in text and "Warning" not in text:
         return None
     if found := _OF_GET.match(text):

@@ -12,8 +12,10 @@ from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy import process
 from podqos.words.autopsy_death import AutopsyDeath, RankedRow
-from podqos.words.autopsy_story import deaths, groups, headline
+from podqos.words.autopsy_headline import headline, speaks_for_itself
+from podqos.words.autopsy_story import deaths, groups
 from podqos.words.evictions import sign_words, termination_words
+from podqos.words.next_steps import read_words, step_words
 from podqos.words.other_killers import failure_words
 
 SCREEN = 24
@@ -35,15 +37,18 @@ _MOST_OTHERS = 12
 def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
     """Return what died; of more than a few the last alone, unless all are asked for."""
     told = deaths(found)
-    lines = [style.strong(headline(found)), *(_group_lines(told, style) if len(told) > _FEW else ())]
+    lines = [
+        *wrapped(style.strong(headline(found)), style, ""),
+        *(_group_lines(told, style) if len(told) > _FEW else ()),
+    ]
     shown = told if verbose or len(told) <= _FEW else told[-1:]
     if len(shown) < len(told):
         page = f"{stated_with('html', 'FILE')} writes a page"
         lines += ["", f"The last one ({stated_with('verbose')} shows all {len(told):,}, {page}):"]
     for death in shown:
         lines += ["", *death_lines(death, style, verbose=verbose)]
-    if len(told) == 1:
-        lines = lines[2:]  # it speaks for itself
+    if speaks_for_itself(found):
+        lines = lines[2:]
     for title, is_from_runtime in (("the status of their pods", False), ("their container runtime", True)):
         ended = [
             termination_words(termination)
@@ -55,9 +60,23 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         title = "Containers that nobody killed:"
         lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
     failures = [failure_words(failure) for failure in found.program_failures]
-    lines += _others("Programs that ran out of memory of their own:", failures, style, verbose=verbose)
+    lines += _others("Programs that ran out of their own memory:", failures, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]
-    return lines + _others("Node events:", signs, style, verbose=verbose)
+    lines += _others("Node events:", signs, style, verbose=verbose)
+    return lines + _guidance(found, style)
+
+
+def _guidance(found: Autopsies, style: Style) -> list[str]:
+    """Return what was read, and what to run next; a command is never wrapped, so that it can be copied."""
+    lines = []
+    if read := read_words(found.read):
+        lines += ["", *wrapped(read, style, "")]
+    if found.next_steps:
+        lines += ["", style.strong("Next:")]
+    for step in map(step_words, found.next_steps):
+        lines += [f"  {step.command}", *wrapped(step.why, style, "      ", "    - ")]
+        lines += wrapped(step.warning, style, "      ", "    - ") if step.warning else []
+    return lines
 
 
 def _others(title: str, found: Sequence[str], style: Style, *, verbose: bool) -> list[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_story import AutopsyPage, page_of
+from podqos.words.next_steps import StepWords
 
 MOST_CHARACTERS = 65_536
 _FOR_DEATHS = 40_000
@@ -48,15 +50,27 @@ def markdown(found: Autopsies) -> list[str]:
         lines += told
     others_known = (
         ("Killed containers", page.containers),
-        ("Programs that ran out of memory of their own", page.failures),
+        ("Programs that ran out of their own memory", page.failures),
         ("Node events", page.signs),
     )
     for title, others in others_known:
         if others:
             left = [f"- … and {len(others) - _MOST_OTHERS:,} more"] * (len(others) > _MOST_OTHERS)
             lines += ["", f"## {title}", "", *(f"- {plain(other)}" for other in others[:_MOST_OTHERS]), *left]
+    if page.next_steps:
+        lines += ["", "## Next steps", "", *chain.from_iterable(map(_step, page.next_steps))][:-1]
+    if page.read:
+        lines += ["", "## Read", "", plain(page.read)]
     lines += ["", "## Assumed", "", *(f"- {plain(assumption)}" for assumption in page.assumptions or ("nothing",))]
     return lines
+
+
+def _step(step: StepWords) -> Iterator[str]:
+    # Of one line that begins with a command, nothing in a fence is markup.
+    yield from ("```sh", _CONTROL.sub("", _SPACE.sub(" ", step.command)), "```", "", plain(step.why))
+    if step.warning:
+        yield from ("", plain(step.warning))
+    yield ""
 
 
 def plain(text: str) -> str:

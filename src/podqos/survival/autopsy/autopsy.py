@@ -15,7 +15,6 @@ from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, old_rules
-from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
@@ -27,14 +26,16 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
-from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node
+from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node, origin_of
 from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
+from podqos.survival.autopsy.next_step import NextStep
 from podqos.survival.autopsy.program_failures import ProgramFailure
 from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
 from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
+from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_SHOWN = 10
 _USUAL_PAGE_KB = 4
@@ -213,10 +214,13 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     userspace_kills_left_out: int = 0
     """Of very many the last ones, which are counted alone."""
     program_failures: tuple[ProgramFailure, ...] = ()
-    """Programs that ran out of memory of their own, such as Java's OutOfMemoryError."""
+    """Programs that ran out of their own memory, such as Java's OutOfMemoryError."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()
+    read: WhatWasRead = WhatWasRead()
+    next_steps: tuple[NextStep, ...] = ()
+    """What to run next, where what was read does not explain everything."""
 
     def _listed(self) -> tuple[AutopsyItem, ...]:
         return (
@@ -362,13 +366,13 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
     if report.is_allocating_task:
         asked = report.trigger_pid is None or report.chosen == report.trigger_pid
         return _Verdict(asked, Reason.ASKED if asked else Reason.DID_NOT_ASK)
+    if origin_of(report) is not None:
+        return _Verdict(True, Reason.ORIGIN)
     if report.columns is None or not report.tasks:
         return _Verdict(None, Reason.NO_TABLE)
     chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
     if chosen is None:
         return _Verdict(None, Reason.NOT_IN_TABLE)
-    if _is_origin(report):
-        return _Verdict(True, Reason.ORIGIN)
     if chosen.process.is_exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
     others = [candidate for candidate in candidates if not candidate.process.is_exempt and candidate is not chosen]
@@ -393,13 +397,6 @@ def _call(node: KilledNode) -> Call:
     if node.is_by_hand:
         return Call.SYSRQ
     return Call.PAGE_FAULT if node.is_machine and node.report.gfp_mask == 0 else Call.ALLOCATION
-
-
-def _is_origin(report: OOMReport) -> bool:
-    """Whether the process that was chosen is one that is killed first: by its name, or by what it did as it asked."""
-    if Origin.SWAPOFF in {report.chosen_name, report.tasks[report.chosen or 0].name}:
-        return True
-    return report.circumstances.origin is not None and report.chosen == report.trigger_pid
 
 
 def _hopeless(report: OOMReport, candidates: list[OOMCandidate]) -> _Verdict:

@@ -8,10 +8,11 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.kernel.oom import OOMCandidate
+from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import CgroupLevel
-from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
+from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode, chosen_name, origin_of
 from podqos.survival.autopsy.inside import OWN_LIMIT
 from podqos.survival.autopsy.shortage import OF_NO_USE, Shortage, ShortageKind, free_bytes
 from podqos.survival.forecast.race import Race, winning_growth_bytes_per_second
@@ -44,6 +45,10 @@ class Cause(StrEnum):
     """Slab, page tables, stacks of the kernel."""
     THRESHOLD = "ThresholdTooLow"
     """The kubelet's threshold was crossed, and memory ran out before its next pass: the race."""
+    SWAPOFF = "SwapOff"
+    """The victim was turning off swap: what was there came back into memory."""
+    KSM_OFF = "KSMOff"
+    """The victim was turning off KSM: equal pages that had been merged became many again."""
     HUGE_PAGES = "HugePages"
     """Memory set aside for huge pages, used or not: nothing else can have it."""
     UNLISTED = "NotInTable"
@@ -52,6 +57,9 @@ class Cause(StrEnum):
     """Memory that no figure of the report accounts for: drivers, a balloon."""
     ELSEWHERE = "MemoryElsewhere"
     """There was memory, and it was of no use (``Shortage.kind`` says why)."""
+
+
+_ORIGINS = {Origin.SWAPOFF: Cause.SWAPOFF, Origin.KSM: Cause.KSM_OFF}
 
 
 class AutopsyCause(Struct, frozen=True, rename="camel", gc=False):
@@ -89,16 +97,20 @@ def causes_of(
     if shortage is not None and shortage.kind in OF_NO_USE:
         free = shortage.free_elsewhere_bytes or shortage.usage_bytes
         yield AutopsyCause(Cause.ELSEWHERE, free, shortage.lacking_bytes)
+    if origin := origin_of(node.report):
+        yield AutopsyCause(_ORIGINS[origin], pid=node.report.chosen, name=chosen_name(node.report))
     parts = [] if shortage is None else list(_part_causes(node, shortage))
     main = [cause for is_main, cause in parts if is_main]
     yield from main
-    if node.ran_out.level in OWN_LIMIT:
-        if shortage is not None and shortage.kind is ShortageKind.LIMIT:
+    if not node.is_machine and node.ran_out.level in OWN_LIMIT:
+        if shortage is None and node.ran_out.level is not CgroupLevel.CGROUP:
+            yield AutopsyCause(Cause.OWN_LIMIT)  # which the report names, and no figure of it
+        elif shortage is not None and shortage.kind is ShortageKind.LIMIT:
             # The kubelet can enforce a reservation as the limit of a cgroup beside pods.
             is_reserved = node.ran_out.level is CgroupLevel.SYSTEM and shortage.limit_bytes in (node.reservations or ())
             cause = Cause.SYSTEM_DAEMONS if is_reserved else Cause.OWN_LIMIT
             yield AutopsyCause(cause, shortage.usage_bytes, shortage.limit_bytes)
-    elif shortage is None or shortage.kind in _BY_USE:
+    elif origin is None and (shortage is None or shortage.kind in _BY_USE):
         yield from _owner_causes(node, candidates, own)
     yield from (cause for is_main, cause in parts if not is_main)
     if shortage is not None:
@@ -173,13 +185,24 @@ def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Col
     )
     asked = [found for found in above if found[1].process.pid == node.report.trigger_pid]
     bursts = [found for found in asked if found[1].process.rss_pages > victim_pages]
-    found = [(amount, candidate) for amount, candidate in dict.fromkeys([*bursts, *above[:1]]) if amount > 0]
+    found = [
+        (amount, candidate)
+        for amount, candidate in dict.fromkeys([*bursts, *above[:1]])
+        if amount > 0 and _is_cause(node, candidate, basis)
+    ]
     for amount, candidate in found:
         used = candidate.process.rss_pages * node.page_bytes
         yield _use(node, candidate, own, None if capacity is None else used - amount, is_above=True)
     if not found and not is_beside:
         # None is above its request: they request more than there is.
-        yield _use(node, max(candidates, key=lambda candidate: candidate.process.rss_pages), own)
+        largest = max(candidates, key=lambda candidate: candidate.process.rss_pages)
+        if _is_cause(node, largest, basis):
+            yield _use(node, largest, own)
+
+
+def _is_cause(node: KilledNode, candidate: OOMCandidate, basis_bytes: int) -> bool:
+    """Whether a process uses enough to be one."""
+    return candidate.process.rss_pages * node.page_bytes * _LEAST_SHARE >= basis_bytes
 
 
 def _program_cause(

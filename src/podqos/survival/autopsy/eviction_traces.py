@@ -154,6 +154,16 @@ class SignKind(StrEnum):
     """Its kubelet no longer reported, or reported that it cannot run pods."""
 
 
+OOM_SIGNS = (
+    SignKind.SYSTEM_OOM,
+    SignKind.OOM_KILLING,
+    SignKind.UNIT_OOM_KILLED,
+    SignKind.CONTAINER_OOM_KILLED,
+    SignKind.INIT_OOM_KILLED,
+)
+"""What tells of a kill by the kernel."""
+
+
 class NodeSign(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Something that a node went through."""
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import parse_thresholds
 from podqos.kernel.cgroup import ROOT
+from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
@@ -179,6 +180,20 @@ def constrained(report: OOMReport, page_kb: int) -> OOMReport:
     if found.cpuset not in {"", ROOT} and leaves_out(report.nodes):
         return replace(report, constraint=Constraint.CPUSET)
     return report
+
+
+def chosen_name(report: OOMReport) -> str:
+    """Return the name of the process that was chosen, by the line that says so, the table, or its kill."""
+    pid = report.chosen or 0
+    task, victim = report.tasks.get(pid), report.victims.get(pid)
+    return report.chosen_name or (task.name if task else victim.name if victim else "")
+
+
+def origin_of(report: OOMReport) -> Origin | None:
+    """Return what the chosen process did for which it is killed first: by its name, or by how it asked for memory."""
+    if chosen_name(report) == Origin.SWAPOFF:
+        return Origin.SWAPOFF
+    return report.circumstances.origin if report.chosen == report.trigger_pid is not None else None
 
 
 def is_guaranteed(node: KilledNode, oom_score_adj: int) -> bool:

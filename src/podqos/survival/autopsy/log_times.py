@@ -7,12 +7,13 @@ import re
 from podqos.kernel.log_lines import Message
 from podqos.survival.autopsy.eviction_traces import seconds_of
 
-_SYSLOG = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+_SYSLOG = r"[^\W\d_]{3,10}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"  # months in any language
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _HEADER = re.compile(
     rf"(?:<\d{{1,3}}>)?({_SYSLOG}|{_ISO}) ([A-Za-z0-9][A-Za-z0-9._-]{{0,252}}) "
     r"[A-Za-z][\w.@/()-]{0,63}(?:\[\d{1,10}\])?: "
 )
+_HOST = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252}) [A-Za-z][\w.@/-]{0,63}\[\d{1,10}\]: ")
 _FIRST = re.compile(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO})")
 _TIME_FIELD = re.compile(rf"\btime=\"?({_ISO})")
 _MOST_PREFIX = 600
@@ -25,6 +26,8 @@ def carried(before: str, message: Message) -> tuple[str, str]:
     header = _HEADER.match(text, 0, _MOST_PREFIX)
     if header is not None:
         return message.at or header[1], message.host or header[2]
+    if message.at and not message.host and (host := _HOST.match(text, 0, _MOST_PREFIX)):
+        return message.at, host[1]
     if not message.at:
         first = _TIME_FIELD.search(text, 0, _MOST_PREFIX) or _FIRST.match(text, 0, _MOST_PREFIX)
         return ("" if first is None else first[1]), message.host

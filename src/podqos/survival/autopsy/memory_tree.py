@@ -6,7 +6,7 @@ says of the victim alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 from heapq import nlargest
 
@@ -14,12 +14,13 @@ from msgspec import Struct
 
 from podqos.kernel.oom_report import OOMReport, Victim
 from podqos.kernel.task_table import Task
-from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace
+from podqos.qos.cgroup_paths import CgroupLevel, CgroupPlace, place_of
 from podqos.survival.autopsy.facts import MOST_BYTES, KilledNode
 from podqos.survival.autopsy.shortage import MemoryParts, Shortage
 
 _TOLERANCE = 16
 """Of the memory of a process: the kernel counts it per CPU, and the victim's line is later than the table."""
+_MOST_STEPS = 6
 _NAMED = {CgroupLevel.POD, CgroupLevel.CONTAINER}
 
 
@@ -34,6 +35,11 @@ class BarKind(StrEnum):
     PROCESS = "process"
     OTHERS = "others"
     """The remaining processes together."""
+    UNKNOWN = "unknown"
+    """Nothing says whether the machine ran out or a cgroup."""
+
+
+_KINDS = {CgroupLevel.MACHINE: BarKind.MACHINE, CgroupLevel.UNKNOWN: BarKind.UNKNOWN}
 
 
 class MemoryBar(Struct, frozen=True, rename="camel", gc=False, kw_only=True):
@@ -76,16 +82,54 @@ def memory_tree(
         return ()
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
-    below = [*_below(node, depth)]
-    largest = nlargest(most_shown, tasks, key=lambda task: (task.pid in victims, _resident(task, size)))
-    largest.sort(key=lambda task: (task.pid not in victims if below else False, -_resident(task, size)))
-    is_victim_shown = bool(lone) or any(task.pid in victims for task in largest)
-    inner = depth + len(below) if is_victim_shown else depth
-    processes = [_lone(victim, inner) for victim in lone[:most_shown]]
-    processes += [_process(node, task, inner if task.pid in victims else depth) for task in largest]
-    rest = len(tasks) - len(largest)
-    others = [_others(tasks, largest, size, depth)] if rest else []
-    return (*above, *(below if is_victim_shown else ()), *processes, *others)
+    sizes = {task.pid: _resident(task, size) for task in tasks}
+    largest = nlargest(most_shown, tasks, key=lambda task: sizes[task.pid])
+    missing = [task for task in tasks if task.pid in victims and task not in largest] if victims else []
+    if missing:  # a victim is shown, however small
+        kept = [task for task in largest if task.pid in victims] + missing
+        kept += [task for task in largest if task.pid not in victims]
+        largest = sorted(kept[:most_shown], key=lambda task: -sizes[task.pid])
+    rest = [_others(tasks, largest, size, depth)] if len(tasks) > len(largest) else []
+    cgroups = [*_each_below(node, depth, most_shown)]
+    way = next((place + 1 for place, (path, _) in enumerate(cgroups) if path == node.report.task_cgroup), 0)
+    below = [bar for _, bar in cgroups] if way else [*_below(node, depth)]
+    if not below or not (lone or any(task.pid in victims for task in largest)):
+        alike = [*(_lone(victim, depth) for victim in lone[:most_shown])]
+        return (*above, *(bar for _, bar in cgroups), *alike, *(_process(node, task, depth) for task in largest), *rest)
+    inner = (below[way - 1] if way else below[-1]).depth + 1
+    dead = [*(_lone(victim, inner) for victim in lone[:most_shown])]
+    dead += [_process(node, task, inner) for task in largest if task.pid in victims]
+    alive = [_process(node, task, depth) for task in largest if task.pid not in victims]
+    way = way or len(below)
+    return (*above, *below[:way], *dead, *below[way:], *alive, *rest)
+
+
+def _each_below(node: KilledNode, depth: int, most_shown: int) -> Iterator[tuple[str, MemoryBar]]:
+    """Yield the cgroups below the one that ran out with what each holds itself: kernels before 5.3 list them."""
+    report = node.report
+    root = report.oom_cgroup or report.statistics_of or ""
+    below = {path: own for path, own in report.statistics_below.items() if path.startswith(root.rstrip("/") + "/")}
+    sizes = {path: own.get("rss", 0) + own.get("cache", 0) + own.get("swap", 0) for path, own in below.items()}
+    shown = {*nlargest(most_shown, sizes, key=sizes.__getitem__), report.task_cgroup}
+    for path, own in below.items():
+        if path not in shown or not (sizes[path] or path == report.task_cgroup):
+            continue
+        place = place_of(path)
+        cache = own.get("cache", 0)
+        # Old kernels do not name shmem; it is cache that is on no list of files.
+        shmem = own.get("shmem", max(0, cache - own.get("inactive_file", 0) - own.get("active_file", 0)))
+        steps = path[len(root.rstrip("/")) + 1 :].count("/")
+        bar = MemoryBar(
+            kind=_kind(place),
+            depth=depth + min(steps, _MOST_STEPS),
+            name=_name(place, path),
+            used_bytes=min(MOST_BYTES, own.get("rss", 0) + cache),
+            anon_bytes=min(MOST_BYTES, own.get("rss", 0)),
+            file_bytes=min(MOST_BYTES, max(0, cache - shmem)),
+            shmem_bytes=min(MOST_BYTES, shmem),
+            swap_bytes=min(MOST_BYTES, own["swap"]) if "swap" in own else None,
+        )
+        yield path, bar
 
 
 def _above(node: KilledNode, shortage: Shortage | None, peak_bytes: int | None) -> Iterator[MemoryBar]:
@@ -104,7 +148,10 @@ def _above(node: KilledNode, shortage: Shortage | None, peak_bytes: int | None) 
     else:
         limit = None if memory is None or memory.limit_kb is None else memory.limit_kb * 1024
         used = None if memory is None else memory.usage_kb * 1024
+        both = report.counters.get("memory+swap")  # of cgroup v1
         swapped = None if swap is None else swap.usage_kb * 1024
+        if swap is None and memory is not None and both is not None:
+            swapped = max(0, both.usage_kb - memory.usage_kb) * 1024
         known = (parts.anon_bytes, parts.file_bytes, parts.shmem_bytes, parts.kernel_bytes)
         other = None if used is None or parts.anon_bytes is None else max(0, used - sum(filter(None, known)))
     yield MemoryBar(
@@ -148,7 +195,7 @@ def _below(node: KilledNode, depth: int) -> Iterator[MemoryBar]:
 def _kind(place: CgroupPlace) -> BarKind:
     if place.level in _NAMED:
         return BarKind(place.level.value)
-    return BarKind.MACHINE if place.level is CgroupLevel.MACHINE else BarKind.CGROUP
+    return _KINDS.get(place.level, BarKind.CGROUP)
 
 
 def _name(place: CgroupPlace, path: str) -> str:
@@ -209,17 +256,20 @@ def _lone(victim: Victim, depth: int) -> MemoryBar:
 
 def _others(tasks: Collection[Task], shown: Sequence[Task], page_bytes: int, depth: int) -> MemoryBar:
     """Return those that are not shown, together."""
-
-    def rest(amount: Callable[[Task], int]) -> int:
-        return min(MOST_BYTES, sum(map(amount, tasks)) - sum(map(amount, shown)))
-
+    pids = {task.pid for task in shown}
+    resident = swapped = tables = 0
+    for task in tasks:
+        if task.pid not in pids:
+            resident += task.rss_pages
+            swapped += task.swap_pages or 0
+            tables += _tables(task, page_bytes)
     return MemoryBar(
         kind=BarKind.OTHERS,
         depth=depth,
         name="",
         tasks=len(tasks) - len(shown),
-        used_bytes=rest(lambda task: _resident(task, page_bytes)),
-        rss_bytes=rest(lambda task: task.rss_pages * page_bytes),
-        kernel_bytes=rest(lambda task: _tables(task, page_bytes)),
-        swap_bytes=rest(lambda task: (task.swap_pages or 0) * page_bytes),
+        used_bytes=min(MOST_BYTES, (resident + swapped) * page_bytes + tables),
+        rss_bytes=min(MOST_BYTES, resident * page_bytes),
+        kernel_bytes=min(MOST_BYTES, tables),
+        swap_bytes=min(MOST_BYTES, swapped * page_bytes),
     )

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from podqos.kernel.log_lines import Message
-from podqos.qos.cgroup_paths import place_of
+from podqos.qos.cgroup_paths import CgroupLevel, place_of
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.log_times import carried, unit_before
 
@@ -26,6 +26,8 @@ _CONTAINERD = re.compile(
     r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})", re.IGNORECASE
 )
 _TOPIC = re.compile(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"")
+_ANY_TASK = re.compile(r"topic=\"?/tasks/oom\b")
+_CADVISOR = re.compile(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"")
 _KUBELET = re.compile(r"Got sys oom event")
 _PID = re.compile(r"\bPid\"?: ?(\d{1,10})")
 _NAME = re.compile(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
@@ -43,6 +45,13 @@ def notices(message: Message) -> Iterator[NodeSign]:
     elif match := _CONTAINERD.search(text) or _TOPIC.search(text):
         at, host = carried("", message)
         yield NodeSign(SignKind.CONTAINER_OOM_KILLED, at, host, container_id=match[1])
+    elif _ANY_TASK.search(text):
+        yield NodeSign(SignKind.CONTAINER_OOM_KILLED, *carried("", message))
+    elif match := _CADVISOR.search(text):
+        place = place_of(match[1])
+        is_machine = place.level is CgroupLevel.MACHINE
+        kind = SignKind.SYSTEM_OOM if is_machine else SignKind.CONTAINER_OOM_KILLED
+        yield NodeSign(kind, *carried("", message), container_id=place.container_id)
     elif match := _KUBELET.search(text):
         yield _of_kubelet(message, match)
     elif match := _INIT.search(text):

@@ -1,4 +1,4 @@
-"""Programs that ran out of memory of their own: a heap's limit, or an allocation that the system refused.
+"""Programs that ran out of their own memory: a heap's limit, or an allocation that the system refused.
 
 The kernel killed nobody then, and a larger memory limit of the container need not help: the JVM, Node.js, PHP and Redis
 have limits of their own. One table says how each words it.
@@ -90,10 +90,14 @@ class _Form(Struct, frozen=True):
     pattern: re.Pattern[str]
     """Groups: limit, wanted, unit, pid."""
     is_fatal: bool = False
+    is_detail: bool = False
+    """Whether it belongs to another line, which comes before it or after it."""
 
 
-def _form(kind: FailureKind, needs: str, pattern: str = "", *, is_fatal: bool = False) -> _Form:
-    return _Form(kind, needs, re.compile(pattern or re.escape(needs)), is_fatal)
+def _form(
+    kind: FailureKind, needs: str, pattern: str = "", *, is_fatal: bool = False, is_detail: bool = False
+) -> _Form:
+    return _Form(kind, needs, re.compile(pattern or re.escape(needs)), is_fatal, is_detail)
 
 
 # A class name in a stack trace or message: not in source code, nor in the name of an option.
@@ -124,11 +128,13 @@ _OF_MEMORY = (
         r"Native memory allocation \(m(?:alloc|map|protect)\) failed to (?:allocate|map|protect) "
         r"(?P<wanted>\d{1,15}) bytes",
         is_fatal=True,
+        is_detail=True,
     ),
     _form(
         FailureKind.JAVA_NATIVE,
         "os::commit_memory(",
         r"os::commit_memory\(0x[0-9a-f]{1,16}, (?P<wanted>\d{1,15}), \d\) failed",
+        is_detail=True,
     ),
     _form(
         FailureKind.NODE_HEAP,
@@ -142,6 +148,7 @@ _OF_MEMORY = (
         "runtime: out of memory: ",
         r"runtime: out of memory: cannot allocate (?P<wanted>\d{1,15})-byte block",
         is_fatal=True,
+        is_detail=True,
     ),
     _form(
         FailureKind.GO,
@@ -229,6 +236,7 @@ class ProgramFailures:
     def __init__(self, most: int) -> None:
         self._most = most
         self._failures: dict[tuple[FailureKind, str], ProgramFailure] = {}
+        self._pending: set[tuple[FailureKind, str]] = set()
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
@@ -264,11 +272,16 @@ class ProgramFailures:
         )
         key = form.kind, host
         known = self._failures.get(key)
+        # A detail that came first is counted with the line that it belongs to.
+        is_pending = key in self._pending
+        self._pending.discard(key)
+        if form.is_detail and known is None:
+            self._pending.add(key)
         if known is not None:
             self._failures[key] = replace(
                 known,
                 last_at=at or known.last_at,
-                times=known.times + 1,
+                times=known.times + (not form.is_detail and not is_pending),
                 is_fatal=known.is_fatal or is_fatal,
                 limit_bytes=failure.limit_bytes if known.limit_bytes is None else known.limit_bytes,
                 wanted_bytes=failure.wanted_bytes if known.wanted_bytes is None else known.wanted_bytes,

@@ -39,6 +39,7 @@ from podqos.survival.forecast.race import run_race, winning_threshold_bytes
 
 _MIB, _GIB = 1 << 20, 1 << 30
 _MANY_GIB = 8
+_MANY_HUGE_PAGES = 20  # parts of the machine: fewer are not worth a change
 _LEAST_USE_BYTES = _MIB
 _LEAST_USE_SHARE = 100
 _Change = Callable[[Process], Process]
@@ -59,6 +60,8 @@ class SavedBy(StrEnum):
     """Its pod has a higher one; to the kernel that counts only as system-node-critical, the score of Guaranteed."""
     THRESHOLD = "threshold"
     """The kubelet's eviction threshold is higher: it acts before the kernel has to."""
+    HUGE_PAGES = "hugePages"
+    """Less memory is set aside for huge pages, of which some are not used."""
     NODE_SIZE = "nodeSize"
     """The node has more memory."""
 
@@ -70,6 +73,7 @@ _ORDER = (
     SavedBy.PRIORITY,
     SavedBy.USAGE,
     SavedBy.THRESHOLD,
+    SavedBy.HUGE_PAGES,
     SavedBy.NODE_SIZE,
 )
 
@@ -186,7 +190,7 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKi
     if is_shared and (shortage is None or shortage.kind not in OF_NO_USE):
         found += _by_use(node, decision)
     if shortage is not None:
-        found += [*_by_size(node, shortage), *_by_threshold(node, shortage)]
+        found += [*_by_size(node, shortage), *_by_huge_pages(node, shortage), *_by_threshold(node, shortage)]
     return tuple(sorted(found, key=lambda saving: _ORDER.index(saving.change)))
 
 
@@ -237,6 +241,14 @@ def _by_size(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
         capacity = node.capacity_bytes
         amount = None if capacity is None else capacity + lacking
     yield Saving(SavedBy.NODE_SIZE if is_node else SavedBy.LIMIT, lacking, amount, advised)
+
+
+def _by_huge_pages(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
+    """Yield that unused huge pages are given back, where they are enough, and many."""
+    lacking, unused = _avoidable_bytes(shortage), shortage.parts.free_huge_page_bytes or 0
+    total, capacity = shortage.parts.huge_page_bytes or 0, node.capacity_bytes or 0
+    if lacking is not None and unused >= max(lacking, capacity // _MANY_HUGE_PAGES, 1):
+        yield Saving(SavedBy.HUGE_PAGES, lacking, total - lacking, total - unused)
 
 
 def with_margin(least_bytes: int) -> int:

@@ -18,6 +18,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from podqos.model.event import Event
+from podqos.model.pod import Container
 from podqos.model.pod_fate import ContainerState, ContainerStatus, ContainerTerminated, FatedPod
 from podqos.model.resources import MEMORY
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
@@ -123,7 +124,9 @@ class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_d
     is_previous: bool = False
     """Whether it runs again, or waits to."""
     memory_limit_bytes: int | None = None
-    """The limit its manifest states; null where there is none."""
+    """The limit its manifest states; null where there is none, or ``isLimitUnknown``."""
+    is_limit_unknown: bool = False
+    """Whether nothing says if it has a limit."""
 
 
 class Evidence(Struct, frozen=True):
@@ -154,8 +157,34 @@ def containers_by_id(pods: Iterable[FatedPod]) -> dict[str, tuple[FatedPod, str]
 
 def terminations(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
     """Yield every container that was killed or stopped, by pods in their order."""
+    pods = list(pods)
     for own, status in _own(pods, evidence):
         yield from _of_container(own, status)
+    yield from _probed(pods, evidence.events)
+
+
+def _probed(pods: Iterable[FatedPod], events: Iterable[Event]) -> Iterator[ContainerTermination]:
+    """Yield the containers that failed a probe, where events are all that is known of their pod."""
+    uids = {pod.metadata.uid for pod in pods}
+    names = {pod.metadata.name for pod in pods if any(_statuses(pod))}
+    seen = set()
+    for event in events:
+        about = event.about
+        if event.reason != "Killing" or about.name in names or (about.uid and about.uid in uids):
+            continue
+        found = _FIELD_PATH.search(about.field_path)
+        container = found[1] if found is not None else ""
+        pod = f"{about.namespace}/{about.name}".removeprefix("/")
+        if _PROBE.search(event.text) and (pod, container) not in seen:
+            seen.add((pod, container))
+            yield ContainerTermination(
+                pod=pod,
+                container=container,
+                cause=TerminationCause.PROBE,
+                at=event.first_at,
+                node=event.host,
+                is_limit_unknown=True,
+            )
 
 
 def exits(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
@@ -259,6 +288,7 @@ def _termination(
         is_group_kill=kill is not None and bool(own.kills[kill].group),
         is_previous=is_previous,
         memory_limit_bytes=_memory_limit(pod, status.name),
+        is_limit_unknown=not any(container.name == status.name for container in _containers(pod)),
     )
 
 
@@ -270,8 +300,12 @@ def _signal(ended: ContainerTerminated) -> int:
     return number if 0 < number <= _LAST_SIGNAL else 0
 
 
+def _containers(pod: FatedPod) -> tuple[Container, ...]:
+    return (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
+
+
 def _memory_limit(pod: FatedPod, name: str) -> int | None:
-    for container in (*pod.spec.init_containers, *pod.spec.containers):
+    for container in _containers(pod):
         if container.name == name:
             limit = container.resources.limits.get(MEMORY)
             return limit.value if limit is not None and limit.value > 0 else None

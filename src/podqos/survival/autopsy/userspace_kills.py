@@ -1,13 +1,4 @@
-"""The lines of userspace killers: systemd-oomd, earlyoom, oomd, nohang, Talos, Android, YARN.
-
-Each acts before memory runs out, by figures of its own, and logs one or two lines. They are recognised by the words of
-these lines, wherever they are in a line. Nothing in them is trusted.
-
-Sources: systemd v247 to v261 src/oom/oomd-{manager,util}.c, src/core/{unit,cgroup}.c; earlyoom v1.0 to v1.9
-{kill,main}.c; oomd src/oomd/plugins/BaseKillPlugin.cpp; Talos v1.12
-internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang; Linux 3.x
-drivers/staging/android/lowmemorykiller.c, Android's lmkd; Hadoop ContainersMonitorImpl.java.
-"""
+"""Takes the lines of userspace killers, and gathers their kills; several lines may belong to one."""
 
 from __future__ import annotations
 
@@ -18,6 +9,7 @@ from msgspec.structs import replace
 
 from podqos.kernel.log_lines import Message
 from podqos.qos.cgroup_paths import place_of
+from podqos.survival.autopsy import userspace_kill_lines as lines
 from podqos.survival.autopsy.log_times import carried, seconds_apart, unit_before
 from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
 
@@ -25,70 +17,7 @@ _MOST_HOSTS = 256
 _MOST_REASON = 400
 _NEAR_SECONDS = 60.0
 _MIB, _KIB = 1 << 20, 1 << 10
-
-
-_DURATION = r"[\dhminsu. ]{1,24}?"
-_PRESSURE = re.compile(
-    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to memory pressure for (/\S{0,4000}) being "
-    rf"(\d{{1,3}}\.\d\d)% > (\d{{1,3}}\.\d\d)% for > ({_DURATION}) with reclaim activity"
-)
-_USED = re.compile(
-    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to "
-    r"(?:memory used \((\d{1,19})\) / total \((\d{1,19})\) and )?"
-    r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
-)
-_RULE = re.compile(
-    r"Rule '([^']{1,200})' conditions met for cgroup (/[^\s,]{0,4000})(?: \(lasting ([^)]{1,40})\))?, taking action "
-    r"(kill[\w-]{0,40})"
-)
-_BY_SYSTEMD = re.compile(r": systemd-oomd killed (\d{1,10}|some) process\(es\) in this unit")
-_EARLYOOM = re.compile(
-    r"sending (SIGTERM|SIGKILL) to process (\d{1,10}) (?:uid \d{1,10} )?\"(.{0,64}?)\": "
-    r"(?:badness|oom_score) -?\d{1,7},(?: oom_score_adj (-?\d{1,5}),)? VmRSS (\d{1,12}) MiB"
-)
-_OLD_EARLYOOM = re.compile(r"Out of memory! avail: (\d{1,9}) MiB < min: (\d{1,9}) MiB")
-_OLD_EARLYOOM_KILL = re.compile(r"(?:^|[\]:] )Killing process (\d{1,10}) (.{1,64})$")
-_AVAILABLE = re.compile(
-    r"mem avail: {0,8}(\d{1,9}) of {0,8}(\d{1,9}) MiB \( {0,3}[\d.]{1,6} ?%\), "
-    r"swap free: {0,8}(\d{1,9}) of {0,8}(\d{1,9}) MiB"
-)
-_LOW = re.compile(
-    r"low memory! at or below (SIGTERM|SIGKILL) limits: mem {1,3}(\d{1,3}(?:\.\d{1,2})?) ?%, "
-    r"swap {1,3}(\d{1,3}(?:\.\d{1,2})?) ?%"
-)
-_ESCALATING = re.compile(r"escalating to SIGKILL after ")
-_DRY_RUN = re.compile(r"dryrun, not actually sending any signal")
-_BY_KERNEL = re.compile(r"successfully triggered kernel OOM killer")
-_OOMD = re.compile(
-    r"oomd kill: (\d{1,3}\.\d\d) \d{1,3}\.\d\d \d{1,3}\.\d\d (\S{1,4000}) {1,2}(\d{1,19}) "
-    r"(?:ruleset:\[([^\]]{0,200})\] )?.{0,400}?killer:(\(dry\))?(\S{1,100})"
-)
-_TALOS = re.compile(
-    r"Sending SIGKILL to cgroup\b.{0,400}?\"cgroup\": ?\"(/[^\"]{1,4000})\"|Sending SIGKILL to cgroup (/\S{1,4000})"
-)
-_TALOS_VICTIMS = re.compile(r"victim processes:.{0,400}?\"processes\": ?(?:\[([^\]]{0,8000})\]|null)")
-_NOHANG = re.compile(r"Sending (SIGTERM|SIGKILL) to the victim")
-_NOHANG_VICTIM = re.compile(r"PID: {1,10}(\d{1,10}), name: (.{1,64}?), state: ")
-_NOHANG_ADJ = re.compile(r"oom_score_adj: {1,4}(-?\d{1,5})$")
-_NOHANG_RSS = re.compile(r"Vm, MiB: {1,6}Size: {0,8}\d{1,9}, RSS: {0,8}(\d{1,9})")
-_NOHANG_MEMORY = re.compile(
-    r"MemAvailable \[(\d{1,9}) MiB, [\d.]{1,5} %\] <= (?:soft|hard)_threshold_min_mem \[\d{1,9} MiB, ([\d.]{1,5}) %\]"
-)
-_NOHANG_PSI = re.compile(r"PSI avg \(([\d.]{1,6})\) > (?:soft|hard)_threshold_max_psi \(([\d.]{1,6})\)")
-_ANDROID_DRIVER = re.compile(
-    r"(?:lowmemorykiller: )?Killing '(.{1,64}?)' \((\d{1,10})\)(?: \(tgid \d{1,10}\))?, adj (-?\d{1,5}),"
-    r"(?: score_size \S{1,20})?(?:\s{1,8}to free (\d{1,12})kB)?"
-)
-_LMKD = re.compile(
-    r"Kill(?:ing)? '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, (?:oom_score_)?adj (-?\d{1,5})\s{1,4}"
-    r"to free (\d{1,12})kB(?: rss)?(?:, (\d{1,12})kB swap)?(?:; reason: (.{1,300})| because (.{1,300}))?"
-)
-_BELOW = re.compile(r"cache (\d{1,12})kB is below limit (\d{1,12})kB for oom_score_adj")
-_YARN = re.compile(
-    r"Container \[pid=(\d{1,10}),containerID=(\w{1,80})\] is running (?:\d{1,19}B )?beyond (?:the ')?"
-    r"(PHYSICAL|physical|VIRTUAL|virtual)'? memory limits?\. Current usage: "
-    r"([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) physical memory used"
-)
+_SIGNALS = {"15": "SIGTERM", "9": SIGKILL}
 
 
 class UserspaceKills:
@@ -102,9 +31,12 @@ class UserspaceKills:
         self._last: dict[tuple[str, Killer], int] = {}
         self.left_out = 0
         by_killer: dict[Callable[[str, Message], bool], tuple[str, ...]] = {
-            self._systemd: (" due to memory ", " due to swap ", "taking action kill", "systemd-oomd killed "),
+            self._systemd: (
+                *(" due to memory ", " due to swap ", "taking action kill", "systemd-oomd killed "),
+                *("Memory pressure for /", "Swap used (", "Failed to kill any cgroup"),
+            ),
             self._earlyoom: (
-                *("mem avail: ", "low memory! at", "Out of memory! avail", "sending SIG", "Killing process "),
+                *("mem avail: ", "emory! ", "sending SIG", "illing process "),
                 *("escalating to SIGKILL", "dryrun, not", "triggered kernel OOM"),
             ),
             self._oomd: ("oomd kill: ",),
@@ -127,7 +59,7 @@ class UserspaceKills:
         return any(needs in text and recognise(text, message) for needs, recognise in self._recognisers)
 
     def _systemd(self, text: str, message: Message) -> bool:
-        if match := _PRESSURE.search(text):
+        if match := lines.PRESSURE.search(text):
             kill = UserspaceKill(
                 Killer.SYSTEMD_OOMD,
                 KillBasis.MEMORY_PRESSURE,
@@ -137,7 +69,7 @@ class UserspaceKills:
                 pressure_limit_percent=float(match[4]),
                 pressure_duration=match[5],
             )
-        elif match := _USED.search(text):
+        elif match := lines.USED.search(text):
             limit = float(match[6])
             kill = UserspaceKill(
                 Killer.SYSTEMD_OOMD,
@@ -150,11 +82,30 @@ class UserspaceKills:
                 swap_total_bytes=_whole(match[5]),
                 swap_limit_percent=limit,
             )
-        elif match := _RULE.search(text):
+        elif match := lines.OLD_PRESSURE.search(text):
+            kill = UserspaceKill(
+                Killer.SYSTEMD_OOMD,
+                KillBasis.MEMORY_PRESSURE,
+                pressure_of=match[1],
+                pressure_limit_percent=float(match[2]),
+                pressure_duration=f"{match[3]}s",
+            )
+        elif match := lines.OLD_SWAP.search(text):
+            kill = UserspaceKill(
+                Killer.SYSTEMD_OOMD,
+                KillBasis.SWAP,
+                swap_used_bytes=int(match[1]),
+                swap_total_bytes=int(match[2]),
+                swap_limit_percent=float(match[3]),
+            )
+        elif lines.NONE_KILLED.search(text):
+            self._withdraw((carried("", message)[1], Killer.SYSTEMD_OOMD), is_kill=False)
+            return True
+        elif match := lines.RULE.search(text):
             kill = UserspaceKill(
                 Killer.SYSTEMD_OOMD, KillBasis.RULE, cgroup=match[2], rule=match[1], pressure_duration=match[3] or ""
             )
-        elif match := _BY_SYSTEMD.search(text):
+        elif match := lines.BY_SYSTEMD.search(text):
             return self._counted(match, text, message)
         else:
             return False
@@ -178,59 +129,55 @@ class UserspaceKills:
 
     def _earlyoom(self, text: str, message: Message) -> bool:
         key = (carried("", message)[1], Killer.EARLYOOM)
-        if match := _AVAILABLE.search(text):
+        if match := lines.AVAILABLE.search(text):
             # It prints this every minute as well; the figures of a kill come right before it.
             available, total, free, swap = (int(number) * _MIB for number in match.groups())
+            known = self._context.get(key, UserspaceKill(Killer.EARLYOOM, KillBasis.LOW_MEMORY))
             self._note(
                 key,
-                UserspaceKill(
-                    Killer.EARLYOOM,
-                    KillBasis.LOW_MEMORY,
+                replace(
+                    known,
                     memory_available_bytes=available,
                     memory_total_bytes=total,
                     swap_free_bytes=free,
                     swap_total_bytes=swap,
                 ),
             )
-        elif match := _LOW.search(text):
+        elif match := lines.LOW.search(text):
             known = self._context.get(key, UserspaceKill(Killer.EARLYOOM, KillBasis.LOW_MEMORY))
-            limits = float(match[2]), float(match[3])
-            self._note(
-                key, replace(known, memory_limit_percent=limits[0], swap_limit_percent=limits[1], signal=match[1])
-            )
-        elif match := _OLD_EARLYOOM.search(text):
-            self._note(
-                key, UserspaceKill(Killer.EARLYOOM, KillBasis.LOW_MEMORY, memory_available_bytes=int(match[1]) * _MIB)
-            )
-        elif match := _EARLYOOM.search(text):
+            self._note(key, replace(known, memory_limit_percent=float(match[1]), swap_limit_percent=float(match[2])))
+        elif match := lines.OLD_EARLYOOM.search(text):
+            available = int(match[1]) * _MIB
+            self._note(key, UserspaceKill(Killer.EARLYOOM, KillBasis.LOW_MEMORY, memory_available_bytes=available))
+        elif match := next(filter(None, (pattern.search(text) for pattern in lines.EARLYOOM_KILLS)), None):
             known = self._context.get(key, UserspaceKill(Killer.EARLYOOM, KillBasis.UNKNOWN))
             self._context.pop(key, None)
             if known.memory_limit_percent is None:
                 known = UserspaceKill(Killer.EARLYOOM, KillBasis.UNKNOWN)
-            adj = None if match[4] is None else int(match[4])
+            groups = match.groupdict()
             kill = replace(
                 known,
-                victim=match[3],
-                pid=int(match[2]),
-                signal=match[1],
-                rss_bytes=int(match[5]) * _MIB,
-                oom_score_adj=adj,
+                victim=groups["name"],
+                pid=int(groups["pid"]),
+                signal=_SIGNALS.get(groups["signal"], groups["signal"]),
+                rss_bytes=int(groups["rss"]) * _MIB,
+                oom_score_adj=None if groups.get("adj") is None else int(groups["adj"]),
             )
             return self._add(kill, match, text, message)
-        elif (match := _OLD_EARLYOOM_KILL.search(text)) and key in self._context:
+        elif (match := lines.OLD_EARLYOOM_KILL.search(text)) and key in self._context:
             kill = replace(self._context.pop(key), victim=match[2], pid=int(match[1]))
             return self._add(kill, match, text, message)
-        elif _ESCALATING.search(text):
+        elif lines.ESCALATING.search(text):
             self._amend(key, signal=SIGKILL)
-        elif _DRY_RUN.search(text) or _BY_KERNEL.search(text):
+        elif lines.DRY_RUN.search(text) or lines.BY_KERNEL.search(text):
             # The first is no kill; the second leaves it to the kernel, whose report it is.
-            self._withdraw(key, is_dry=_DRY_RUN.search(text) is not None)
+            self._withdraw(key, is_kill=lines.DRY_RUN.search(text) is None)
         else:
             return False
         return True
 
     def _oomd(self, text: str, message: Message) -> bool:
-        match = _OOMD.search(text)
+        match = lines.OOMD.search(text)
         if match is None:
             return False
         if match[5]:
@@ -248,11 +195,11 @@ class UserspaceKills:
 
     def _talos(self, text: str, message: Message) -> bool:
         key = (carried("", message)[1], Killer.TALOS)
-        if match := _TALOS.search(text):
+        if match := lines.TALOS.search(text):
             path = (match[1] or match[2]).removeprefix("/sys/fs/cgroup")
             kill = UserspaceKill(Killer.TALOS, KillBasis.MEMORY_PRESSURE, cgroup=path)
             return self._add(kill, match, text, message)
-        if match := _TALOS_VICTIMS.search(text):
+        if match := lines.TALOS_VICTIMS.search(text):
             pids = re.findall(r"\d{1,10}", match[1] or "")
             self._amend(key, processes=len(pids), pid=int(pids[0]) if len(pids) == 1 else None)
             return True
@@ -261,20 +208,20 @@ class UserspaceKills:
     def _nohang(self, text: str, message: Message) -> bool:
         key = (carried("", message)[1], Killer.NOHANG)
         known = self._context.get(key, UserspaceKill(Killer.NOHANG, KillBasis.UNKNOWN))
-        if match := _NOHANG_MEMORY.search(text):
+        if match := lines.NOHANG_MEMORY.search(text):
             available = int(match[1]) * _MIB
             known = UserspaceKill(Killer.NOHANG, KillBasis.LOW_MEMORY, memory_available_bytes=available)
             self._note(key, replace(known, memory_limit_percent=float(match[2])))
-        elif match := _NOHANG_PSI.search(text):
+        elif match := lines.NOHANG_PSI.search(text):
             known = UserspaceKill(Killer.NOHANG, KillBasis.MEMORY_PRESSURE, pressure_percent=float(match[1]))
             self._note(key, replace(known, pressure_limit_percent=float(match[2])))
-        elif match := _NOHANG_VICTIM.search(text):
+        elif match := lines.NOHANG_VICTIM.search(text):
             self._note(key, replace(known, pid=int(match[1]), victim=match[2]))
-        elif key in self._context and (match := _NOHANG_ADJ.search(text)):
+        elif key in self._context and (match := lines.NOHANG_ADJ.search(text)):
             self._note(key, replace(known, oom_score_adj=int(match[1])))
-        elif key in self._context and (match := _NOHANG_RSS.search(text)):
+        elif key in self._context and (match := lines.NOHANG_RSS.search(text)):
             self._note(key, replace(known, rss_bytes=int(match[1]) * _MIB))
-        elif match := _NOHANG.search(text):
+        elif match := lines.NOHANG.search(text):
             self._context.pop(key, None)
             return self._add(replace(known, signal=match[1]), match, text, message)
         else:
@@ -283,7 +230,7 @@ class UserspaceKills:
 
     def _android(self, text: str, message: Message) -> bool:
         key = (carried("", message)[1], Killer.LOW_MEMORY_KILLER)
-        if match := _LMKD.search(text):
+        if match := lines.LMKD.search(text):
             kill = UserspaceKill(
                 Killer.LOW_MEMORY_KILLER,
                 KillBasis.LOW_MEMORY,
@@ -294,7 +241,7 @@ class UserspaceKills:
                 rule=(match[6] or match[7] or "").strip(),
             )
             return self._add(kill, match, text, message)
-        if "lowmemorykiller" in text and (match := _ANDROID_DRIVER.search(text)):
+        if "lowmemorykiller" in text and (match := lines.ANDROID_DRIVER.search(text)):
             freed = None if match[4] is None else int(match[4]) * _KIB
             kill = UserspaceKill(
                 Killer.LOW_MEMORY_KILLER,
@@ -305,13 +252,13 @@ class UserspaceKills:
                 rss_bytes=freed,
             )
             return self._add(kill, match, text, message)
-        if match := _BELOW.search(text):
+        if match := lines.BELOW.search(text):
             self._amend(key, memory_available_bytes=int(match[1]) * _KIB)
             return True
         return False
 
     def _yarn(self, text: str, message: Message) -> bool:
-        match = _YARN.search(text)
+        match = lines.YARN.search(text)
         if match is None:
             return False
         kill = UserspaceKill(
@@ -336,10 +283,11 @@ class UserspaceKills:
         if place is not None:
             self._kills[place] = replace(self._kills[place], **known)
 
-    def _withdraw(self, key: tuple[str, Killer], *, is_dry: bool) -> None:
+    def _withdraw(self, key: tuple[str, Killer], *, is_kill: bool) -> None:
+        """Forget what a killer is at, and its last kill where that was none."""
         self._context.pop(key, None)
         place = self._last.pop(key, None)
-        if is_dry and place is not None and place == len(self._kills) - 1:
+        if not is_kill and place is not None and place == len(self._kills) - 1:
             del self._kills[place]
 
     def _add(self, kill: UserspaceKill, match: re.Match[str], text: str, message: Message) -> bool:

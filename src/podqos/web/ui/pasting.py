@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 
+from msgspec.structs import replace
+
 from podqos.answers.page.pasted import PastedAutopsy
 from podqos.answers.page.session import problem_infos
 from podqos.answers.page.source import PageSource
@@ -18,7 +20,7 @@ from podqos.naming import stated_with
 from podqos.objects.cluster_snapshot import is_cluster_snapshot
 from podqos.objects.files import STDIN, Inputs
 from podqos.objects.objects import Objects
-from podqos.reading.autopsy_inputs import told_apart
+from podqos.reading.autopsy_inputs import told_apart, what_is_given
 from podqos.reading.loading import load
 from podqos.reading.logs import Log
 from podqos.words.autopsy_story import page_of
@@ -43,7 +45,8 @@ def pasted_autopsy(text: bytes, source: PageSource | None) -> PastedAutopsy:
     if cluster is None:
         objects = load(Inputs([*manifests, *files])) if files else None if source is None else source.objects
     profile = LATEST if cluster is None else cluster.profile
-    found = autopsy(logs, objects=objects, cluster=cluster, profile=profile)
+    read = what_is_given(Inputs([*manifests, *(replace(file, path=STDIN) for file in files)]), logs)
+    found = autopsy(logs, objects=objects, cluster=cluster, profile=profile, read=read)
     problems = () if objects is None or not files else problem_infos(objects.problems, only=PASTED)
     return PastedAutopsy(page_of(found), command(source, has_objects=bool(files)), problems)
 

@@ -1,7 +1,7 @@
 // The box that an OOM log is pasted into. The text is sent to podqos ui, which keeps nothing of it; the answer is kept by this
 // page alone.
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { about, plural } from "../../format";
 import type { PastedAutopsy } from "../../schema";
 import { go, href } from "../router";
@@ -17,6 +17,11 @@ const EXAMPLES: readonly (readonly [string, string])[] = [
   ["kubectl get pods,nodes,events -A -o yaml", "who was killed or evicted in the cluster"],
   ["journalctl -u kubelet", "evictions, and the reason for each"],
 ];
+
+/** A field with more characters than this takes seconds to react: the beginning is shown instead. */
+const LONG = 200_000;
+const FIRST = 12;
+const MOST_COLUMNS = 300;
 
 /** The text in the box, while the page is open; nowhere else. */
 let draft = "";
@@ -53,6 +58,8 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
   const hasPods = app.info.views.includes("cluster") && app.info.kind !== "scenario";
   const [isNamed, setNamed] = useState(hasPods);
   const box = useRef<HTMLTextAreaElement>(null);
+  const long = useRef<HTMLPreElement>(null);
+  const lines = useMemo(() => text.split("\n"), [text]);
   const control = useRef<AbortController | null>(null);
   const limit = app.session.limits?.pasteBytes ?? 0;
   const tooLarge = (size: number) => `This is ${about(size)} of text; at most ${about(limit)} can be pasted. Paste the lines around one OOM kill, or run podqos autopsy FILE.`;
@@ -85,13 +92,12 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
       if (!isHere && (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || document.querySelector("dialog[open]") !== null)) return;
       const given = event.clipboardData?.getData("text/plain") ?? "";
       const size = given.length > limit / 4 ? new Blob([given]).size : given.length;
-      // A field that holds many megabytes no longer reacts.
       if (limit > 0 && size > limit) setTrouble(tooLarge(size));
-      else if (isHere || given === "") return;
+      else if (given === "" || (isHere && given.length <= LONG)) return;
       else {
         // Wherever the focus is, there is one place for a log.
         write(given);
-        box.current?.focus();
+        requestAnimationFrame(() => (box.current ?? long.current)?.focus());
       }
       event.preventDefault();
     };
@@ -101,6 +107,7 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
   useLayoutEffect(() => {
     // What is pasted next replaces what was explained.
     if (draft !== "") box.current?.select();
+    long.current?.focus({ preventScroll: true });
     return () => control.current?.abort();
   }, []);
   const onKeyDown = (event: KeyboardEvent) => {
@@ -113,15 +120,23 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
     <Card title="Paste">
       <form
         class="paste"
+        onKeyDown={onKeyDown}
         onSubmit={(event) => {
           event.preventDefault();
           void explain();
         }}
       >
-        <label class="field tall">
-          <span>Kernel log, kubectl output, kubelet log{limit > 0 ? `, up to ${about(limit)}` : ""}. It is sent to podqos ui, nowhere else, and not stored.</span>
-          <textarea ref={box} rows={12} spellcheck={false} autocomplete="off" value={text} onInput={(event) => write(event.currentTarget.value)} onKeyDown={onKeyDown} aria-describedby={trouble ? "paste-trouble" : undefined} />
-        </label>
+        {text.length > LONG ? (
+          <pre class="long" ref={long} tabIndex={0} aria-label="The beginning of the pasted text">
+            {lines.slice(0, FIRST).map((line) => `${line.slice(0, MOST_COLUMNS)}\n`)}
+            {lines.length > FIRST ? `… ${plural(lines.length - FIRST, "more line")}` : ""}
+          </pre>
+        ) : (
+          <label class="field tall">
+            <span>Kernel log, kubectl output, kubelet log{limit > 0 ? `, up to ${about(limit)}` : ""}. It is sent to podqos ui, nowhere else, and not stored.</span>
+            <textarea ref={box} rows={12} spellcheck={false} autocomplete="off" value={text} onInput={(event) => write(event.currentTarget.value)} aria-describedby={trouble ? "paste-trouble" : undefined} />
+          </label>
+        )}
         {hasPods ? (
           <label class="check">
             <input type="checkbox" checked={isNamed} onChange={(event) => setNamed(event.currentTarget.checked)} />
@@ -138,11 +153,11 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
             {isAsking ? "Reading…" : "Explain"}
           </button>
           {text === "" ? null : (
-            <button type="button" class="tool" onClick={() => (write(""), box.current?.focus())}>
+            <button type="button" class="tool" onClick={() => (write(""), requestAnimationFrame(() => box.current?.focus()))}>
               Clear
             </button>
           )}
-          {text === "" ? null : <span class="quiet">{plural(text.split("\n").length, "line")}</span>}
+          {text === "" ? null : <span class="quiet">{plural(lines.length, "line")}</span>}
         </p>
       </form>
     </Card>

@@ -1,0 +1,126 @@
+"""How much of what a log holds, counted while it is read: its stream passes through here unchanged."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from podqos.kernel.log_lines import LogStream
+from podqos.survival.autopsy.what_was_read import WhatWasRead
+
+_SAMPLED_BYTES = 2 << 20
+_LINE_BYTES = 1 << 12
+_MOST_DEBUG_PODS = 20
+_KERNELS = re.compile(
+    rb"^[> \t]{0,8}(?:<\d{1,3}>|[a-z]{3,8} {0,6}[:.] {0,6}[a-z]{3,8} {0,6}:? {0,4})?"
+    rb"\[(?: {0,12}\d{1,10}(?:\.\d{1,9})?\]| {0,6}pid {0,6}\]"
+    rb"|[^\]\n]{3,12} [^\]\n]{3,12} [ \d]\d \d\d:\d\d:\d\d \d{4}\])"
+    rb"|^\d{1,4},\d{1,20},\d{1,20},[^;\n]{0,64};"
+    rb"|\bkernel(?:\[\d{1,10}\])?(?::| - -)|\"kernel\"|\bkern(?:el)?[:.] ?(?:info|warn|err|notice|debug|crit|alert)"
+    rb"|invoked oom-killer|Killed process \d|oom-kill:|oom_reaper: |[Mm]emory cgroup |^Mem-Info:|kB, limit \d{1,20}kB"
+)
+_KUBELETS = re.compile(
+    rb"\bkubelet(?:\[\d{1,10}\])?:|\b[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,10}\d{1,10} [a-z_]{1,64}\.go:"
+)
+_DEBUG_POD = re.compile(
+    rb"Creating debugging pod (node-debugger-[a-z0-9.-]{1,240}) with container \S{1,63} on node (\S{1,253})\."
+)
+_NO_JOURNAL = re.compile(
+    rb"^-- No entries --|No journal files were (?:found|opened)"
+    rb"|journalctl['\"\xe2\x80\x98\x99]{0,3}:? {0,2}"
+    rb"(?:command not found|not found|No such file|executable file not found)"
+    rb"|can't execute 'journalctl'"
+)
+_JOURNAL = b'"time_us":'
+_DEBUG_MARK = b"Creating debugging pod "
+
+
+class LogTally:
+    """Counts lines and messages of logs as they are read."""
+
+    def __init__(self) -> None:
+        self.lines = self.bytes = self.kernel_messages = self.kubelet_messages = self.journal_entries = 0
+        self.is_sampled = False
+        self.is_binary = self.lacks_journal = False
+        self.debug_pods: dict[str, str] = {}
+        """Each with its node."""
+
+    def counting(self, stream: LogStream) -> LogStream:
+        """Return a log whose parts are counted as they are read."""
+        return _Counted(stream, self)
+
+    def added_to(self, read: WhatWasRead) -> WhatWasRead:
+        """Return what was read with these logs."""
+        return replace(
+            read,
+            lines=read.lines + self.lines,
+            bytes=read.bytes + self.bytes,
+            kernel_messages=self.kernel_messages,
+            kubelet_messages=self.kubelet_messages,
+            journal_entries=self.journal_entries,
+            is_sampled=self.is_sampled,
+            is_binary=self.is_binary,
+            lacks_journal=self.lacks_journal,
+            debug_pods=tuple(self.debug_pods),
+            node=next(iter(self.debug_pods.values()), ""),
+        )
+
+    def sample(self, lines: list[bytes]) -> None:
+        """Count the messages among lines."""
+        for line in lines:
+            start = line[:_LINE_BYTES]
+            if _KERNELS.search(start):
+                self.kernel_messages += 1
+            elif _KUBELETS.search(start):
+                self.kubelet_messages += 1
+            elif start.startswith(b"{") and _JOURNAL in start:
+                self.journal_entries += 1
+            elif _NO_JOURNAL.search(start):
+                self.lacks_journal = True
+            if _DEBUG_MARK in start and (made := _DEBUG_POD.search(start)) and len(self.debug_pods) < _MOST_DEBUG_PODS:
+                self.debug_pods[made[1].decode()] = made[2].decode(errors="replace")
+
+
+class _Counted:
+    def __init__(self, stream: LogStream, tally: LogTally) -> None:
+        self._stream = stream
+        self._tally = tally
+        self._room = _SAMPLED_BYTES
+        self._rest = b""
+        self._is_begun = False
+
+    def read(self, size: int, /) -> bytes:
+        """Return some bytes; none at the end."""
+        part, tally = self._stream.read(size), self._tally
+        if not part:
+            self._end()
+            return part
+        tally.bytes += len(part)
+        tally.lines += part.count(b"\n")
+        if not self._is_begun:
+            self._is_begun = True
+            tally.is_binary |= _is_binary(part)
+        if self._room > 0:
+            lines = (self._rest + part[: self._room]).split(b"\n")
+            self._rest = lines.pop()[:_LINE_BYTES]
+            tally.sample(lines)
+            self._room -= len(part)
+        else:
+            tally.is_sampled = True
+            self._rest = part[-1:] if part[-1:] != b"\n" else b""
+        return part
+
+    def _end(self) -> None:
+        """Count a last line without an end."""
+        rest, self._rest = self._rest, b""
+        if rest:
+            self._tally.lines += 1
+            self._tally.sample([rest] if self._room > 0 else [])
+
+
+def _is_binary(head: bytes) -> bool:
+    """Whether a beginning is not text: a text has no other control characters than white space and escapes."""
+    sample = head[:_LINE_BYTES]
+    odd = len(sample) - len(sample.translate(None, bytes(each for each in range(32) if each not in b"\t\n\r\f\x1b")))
+    return odd * 10 > len(sample)

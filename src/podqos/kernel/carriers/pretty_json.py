@@ -1,0 +1,133 @@
+"""JSON that is laid out over many lines, as ``journalctl -o json-pretty``, ``jq`` and the CLIs of clouds print it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from podqos.kernel.carriers.records import HOSTS, NAMED, Record, Records, decoded, found_in, is_pair, named_values
+from podqos.kernel.carriers.tokens import has_hint
+
+_OPENS = re.compile(r'\s*+(?:\}\s{0,4},\s{0,4})?(?:"(?:[^"\\]|\\.){0,200}"\s{0,8}:\s{0,8})?(?:\[\s{0,8}){0,3}[\[{]\s*+')
+_ANSIBLE = re.compile(r"\w{2,12}: \[([A-Za-z0-9][\w.-]{0,252})\](?: => \(item=.{0,200}\))? => \{\s*+")
+_MOST_LINES = 8000
+_MOST_BYTES = 1 << 20
+_LONGEST_OPENING = 400
+
+
+class _Frame(NamedTuple):
+    """A value that is open."""
+
+    key: str
+    """What stands before it in the value around it."""
+    is_list: bool
+    lines: list[str]
+
+
+class PrettyJSON:
+    """JSON that is laid out over many lines, read record by record: a value is forgotten once its message was read."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._frames: list[_Frame] = []
+        self._host = ""
+        self._taken: list[str] = []
+        """All lines since a message was read."""
+        self._bytes = 0
+        self.was_open = False
+        """Whether the log has any such value."""
+        self.has_hint = False
+        """Whether what is open has lines of the OOM killer's."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a value has not ended."""
+        return bool(self._frames)
+
+    def begins(self, line: str) -> bool:
+        """Whether a line opens a value, and nothing else; it is taken then."""
+        if self._frames or len(line) > _LONGEST_OPENING:
+            return False
+        ansible = _ANSIBLE.fullmatch(line)
+        if ansible is None and not _OPENS.fullmatch(line):
+            return False
+        self._host = "" if ansible is None else ansible[1]
+        self._taken, self._bytes = [line], 0
+        self.was_open = True
+        brackets = re.findall(r"[\[{]", "{" if ansible is not None else line.rpartition(":")[2])
+        self._frames = [_Frame("", bracket == "[", []) for bracket in brackets]
+        return True
+
+    def feed(self, line: str) -> Iterator[Record | str]:
+        """Read a line; yield the records that it ends, or the lines as text if they are no JSON."""
+        text = line.strip()
+        self._taken.append(line)
+        self._bytes += len(line)
+        if not text:
+            return
+        self.has_hint = self.has_hint or has_hint(text)
+        if not self._is_json(text) or len(self._taken) > _MOST_LINES or self._bytes > _MOST_BYTES:
+            yield from self.end()
+            return
+        while text and text[0] in "]}" and self._frames:
+            yield from self._close()
+            text = text[1:].lstrip(" ,")
+        if not text or not self._frames:
+            return
+        if text.endswith(("{", "[")) and not text.endswith(('"{', '"[')):
+            self._frames.append(_Frame(text[:-1], text.endswith("["), []))
+        else:
+            self._frames[-1].lines.append(text)
+
+    def drop(self) -> None:
+        """Forget what is open."""
+        self._taken, self._frames, self.has_hint = [], [], False
+
+    def end(self) -> Iterator[str]:
+        """Yield the lines of what is open as text."""
+        taken = self._taken
+        self.drop()
+        yield from taken
+
+    @staticmethod
+    def _is_json(text: str) -> bool:
+        return text[0] in '"{}[]-0123456789tfn' and (text[0] != '"' or text[-1] in '",[{]}0123456789el')
+
+    def _close(self) -> Iterator[Record | str]:
+        frame = self._frames.pop()
+        inner = "\n".join(frame.lines).rstrip(", \n")
+        text = f"[{inner}]" if frame.is_list else f"{{{inner}}}"
+        value = decoded(text)
+        if value is None:
+            self._frames.append(frame)
+            yield from self.end()
+            return
+        some = False
+        if self._is_record(value):
+            for record in self._records.read(value, "", self._host or self._context()):
+                if record.text or not self._frames:
+                    some = True
+                    yield record
+        if some:
+            self._taken, self._bytes, self.has_hint = [], 0, False
+        elif self._frames:
+            self._frames[-1].lines.append(f"{frame.key}{text},")
+
+    def _is_record(self, value: object) -> bool:
+        """Whether a value that ends is one whose parts lie in no other: an element of a list, or all there is."""
+        if not self._frames:
+            return True
+        if not self._frames[-1].is_list:
+            return False
+        if isinstance(value, dict):
+            return not any(value.keys() == set(pair) for pair in NAMED)
+        return isinstance(value, list) and bool(value) and (is_pair(value) or named_values(value) is not None)
+
+    def _context(self) -> str:
+        """Return the host that what surrounds a record names."""
+        for frame in reversed(self._frames):
+            around = None if frame.is_list else decoded("{" + "\n".join(frame.lines[:200]).rstrip(", \n") + "}")
+            if isinstance(around, dict) and (host := found_in(around, HOSTS)):
+                return host
+        return ""

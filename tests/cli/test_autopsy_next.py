@@ -1,0 +1,346 @@
+"""``podqos autopsy`` says what was read and, where that is not enough, the exact command to run next."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+
+import pytest
+import yaml
+
+from cli.test_autopsy_kubelet import DB, EVENTS, LOW, NODE, WEB, as_list, event, pod
+from kernel.oom_logs import CARRIERS, cgroup, killed, machine
+from podqos.cli.main import main
+
+ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
+OF_THE_KILL = ("oom-kill:", "Killed process", "oom_reaper")
+UNFINISHED = [line for line in cgroup(ROWS, 7, "python3") if not any(word in line for word in OF_THE_KILL)]
+ERROR_137 = {
+    "name": "side",
+    "state": {"running": {}},
+    "lastState": {"terminated": {"exitCode": 137, "reason": "Error", "finishedAt": "2026-11-16T10:29:00Z"}},
+}
+DEBUG = "kubectl debug node/node-1 -it --image=busybox --profile=sysadmin -- chroot /host journalctl"
+EARLIER = "--since '2026-11-16 09:55:02 UTC' --until '2026-11-16 10:02:02 UTC' -o short-iso --no-pager"
+WINTER = "--since '2026-01-05 15:14:27 UTC' --until '2026-01-05 15:21:27 UTC' -o short-iso --no-pager"
+WINDOW = "--since '2026-11-16 10:24:00 UTC' --until '2026-11-16 10:31:00 UTC' -o short-iso --no-pager"
+
+
+def syslog(lines: list[str]) -> str:
+    return "".join(f"{CARRIERS['syslog-iso'](line)}\n" for line in lines)
+
+
+def objects(*items: dict) -> str:
+    return yaml.safe_dump(as_list(*items))
+
+
+def autopsy(capsys, *arguments: object) -> tuple[int, str, str]:
+    code = main(["autopsy", *map(str, arguments)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture
+def answered(capsys, tmp_path, monkeypatch):
+    """Return what is answered to a text, as values."""
+    monkeypatch.chdir(tmp_path)
+
+    def answer(text: str, *more: str) -> dict:
+        (tmp_path / "given").write_text(text)
+        code, out, err = autopsy(capsys, "given", *more, "-o", "json")
+        assert (code, err) == (0, "")
+        return json.loads(out)
+
+    return answer
+
+
+CASES = [
+    pytest.param(
+        objects(DB),
+        [
+            "podqos autopsy -n shop db-0",
+            f"{DEBUG} -k {WINDOW} | podqos autopsy - given",
+        ],
+        id="oom-killed-without-a-kernel-log",
+    ),
+    pytest.param(
+        objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
+        [
+            "podqos autopsy -n shop db-0",
+            "kubectl get events -n shop --field-selector involvedObject.name=db-0 -o json | podqos autopsy - given",
+            "kubectl logs -n shop db-0 -c side --previous --tail=50",
+            f"{DEBUG} -k {WINDOW} | podqos autopsy - given",
+        ],
+        id="137-without-evidence",
+    ),
+    pytest.param(
+        objects(WEB),
+        [
+            "kubectl get pods -A --field-selector spec.nodeName=node-1 -o json | podqos autopsy - given",
+            f"{DEBUG} -u kubelet {EARLIER} | podqos autopsy - given",
+        ],
+        id="evicted-with-its-node",
+    ),
+    pytest.param(
+        objects(event("Evicted", LOW, {"kind": "Pod", "namespace": "shop", "name": "web-0"}, source={})),
+        ["kubectl get pods,nodes,events -A -o json | podqos autopsy - given"],
+        id="evicted-without-a-node",
+    ),
+    pytest.param(
+        objects(EVENTS[1]),
+        [f"{DEBUG} -k {EARLIER} | podqos autopsy - given"],
+        id="system-oom-event",
+    ),
+    pytest.param(
+        syslog(cgroup(ROWS, 7, "python3")),
+        ["kubectl get pods,nodes -A -o json | podqos autopsy - given"],
+        id="pod-unknown",
+    ),
+    pytest.param(
+        syslog(UNFINISHED),
+        [
+            f"{DEBUG} -k {WINTER} | podqos autopsy -",
+            "kubectl get pods,nodes -A -o json | podqos autopsy - given",
+        ],
+        id="no-victim",
+    ),
+    pytest.param(
+        syslog([killed()]),
+        [
+            f"journalctl -k {WINTER} | podqos autopsy -",
+            f"{DEBUG} -k {WINTER} | podqos autopsy -",
+        ],
+        id="table-missing",
+    ),
+    pytest.param(
+        "[    1.000000] all is well\n",
+        [
+            "kubectl get pods,nodes,events -A -o json | podqos autopsy -",
+            "journalctl -k -b -1 -o short-iso --no-pager | podqos autopsy -",
+        ],
+        id="log-with-nothing-in-it",
+    ),
+    pytest.param(
+        "",
+        ["kubectl get pods,nodes,events -A -o json | podqos autopsy -", "sudo dmesg | podqos autopsy -"],
+        id="empty",
+    ),
+    pytest.param(
+        "# Shopping list\n\n- eggs\n",
+        ["kubectl get pods,nodes,events -A -o json | podqos autopsy -", "sudo dmesg | podqos autopsy -"],
+        id="not-a-log",
+    ),
+    pytest.param(
+        objects(NODE | {"status": {}}, pod("db-0", "u", {}), pod("db-1", "v", {})),
+        [
+            "kubectl get pods,nodes,events -A -o json | podqos autopsy -",
+            f"{DEBUG} -k -o short-iso --no-pager | podqos autopsy - given",
+        ],
+        id="objects-without-a-log",
+    ),
+    pytest.param(syslog(machine()), [], id="complete"),
+]
+
+
+@pytest.mark.parametrize(("text", "commands"), CASES)
+def test_an_incomplete_answer_has_the_exact_next_commands(answered, text, commands):
+    steps = answered(text)["nextSteps"]
+    assert [step["command"] for step in steps] == commands
+    assert all(step.get("createsPod", False) == step["command"].startswith("kubectl debug") for step in steps)
+
+
+def test_a_command_that_creates_a_pod_says_so_and_how_to_delete_it(capsys, tmp_path):
+    (tmp_path / "pod.yaml").write_text(objects(DB))
+    _, out, _ = autopsy(capsys, tmp_path / "pod.yaml")
+    warning = out.partition("kubectl debug")[2]
+    assert "creates a privileged pod on node-1" in warning
+    assert "kubectl delete pod node-debugger-node-1-" in warning
+
+
+def test_the_pod_that_kubectl_debug_left_behind_is_named_with_its_deletion(answered):
+    made = "Creating debugging pod node-debugger-worker-3-x7k2p with container debugger on node worker-3.\r\n"
+    answer = answered(made + "\n".join(UNFINISHED))
+    commands = [step["command"] for step in answer["nextSteps"]]
+    assert commands[0].startswith("kubectl debug node/worker-3 ")
+    assert commands[-1] == "kubectl delete pod node-debugger-worker-3-x7k2p"
+
+
+def test_the_next_command_completes_the_answer(answered, monkeypatch, capsys):
+    """What kubectl debug prints, piped into the podqos that the command ends with, leaves only its pod to delete."""
+    step = next(
+        step for step in answered(objects(NODE, DB))["nextSteps"] if step["command"].startswith("kubectl debug")
+    )
+    arguments = shlex.split(step["command"].partition("| podqos autopsy ")[2])
+    made = "Creating debugging pod node-debugger-node-1-x7k2p with container debugger on node node-1.\n"
+    log = "".join(f"2026-11-16T10:28:59+0000 node-1 kernel: {line}\r\n" for line in cgroup(ROWS, 7, "python3"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((made + log).encode())))
+    _, out, _ = autopsy(capsys, *arguments, "-o", "json")
+    answer = json.loads(out)
+    assert [(kill["pod"], kill["followsRule"]) for kill in answer["kills"]] == [("shop/db-0", True)]
+    assert [ended["cause"] for ended in answer["terminations"]] == ["Kernel"]
+    assert [step["command"] for step in answer["nextSteps"]] == ["kubectl delete pod node-debugger-node-1-x7k2p"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-- No entries --",
+        "No journal files were found.",
+        "chroot: can't execute 'journalctl': No such file or directory",
+        "chroot: failed to run command ‘journalctl’: No such file or directory",
+        "bash: journalctl: command not found",
+    ],
+)
+def test_a_node_without_a_journal_is_asked_for_its_ring_buffer(answered, said):
+    made = "Creating debugging pod node-debugger-node-1-x7k2p with container debugger on node node-1.\n"
+    commands = [step["command"] for step in answered(f"{made}{said}\n")["nextSteps"]]
+    assert "kubectl debug node/node-1 -it --image=busybox --profile=sysadmin -- dmesg | podqos autopsy -" in commands
+
+
+@pytest.mark.parametrize(("namespace", "command"), [("shop", "podqos autopsy -n shop"), ("bank", "podqos autopsy -A")])
+def test_several_pods_are_asked_for_at_once(answered, namespace, command):
+    other = json.loads(json.dumps(DB)) | {"metadata": {"name": "db-1", "namespace": namespace, "uid": "u-2"}}
+    steps = answered(objects(DB, other))["nextSteps"]
+    assert steps[0]["command"] == command
+
+
+def test_the_latest_of_several_deaths_is_looked_up_first(answered):
+    later = json.loads(json.dumps(DB).replace("node-1", "node-2").replace("10:29:00", "11:29:00"))
+    later |= {"metadata": {"name": "a", "namespace": "shop", "uid": "u-2"}}
+    steps = [step["command"] for step in answered(objects(later, DB))["nextSteps"]]
+    assert [command[:26] for command in steps[1:]] == ["kubectl debug node/node-2 ", "kubectl debug node/node-1 "]
+
+
+def test_the_context_that_was_named_is_that_of_the_next_command(answered, tmp_path):
+    (tmp_path / "it's.yaml").write_text(objects(DB))
+    commands = [step["command"] for step in answered("", "-f", "it's.yaml")["nextSteps"]]
+    assert shlex.split(commands[-1])[-1] == "it's.yaml"
+
+
+@pytest.mark.parametrize("host", ["x;rm -rf ~", "$(reboot)", "a b", "`id`", "-oProxyCommand=x", "../../x", "x" * 300])
+def test_a_name_of_a_log_never_becomes_a_command(answered, host):
+    hostile = json.loads(json.dumps(DB).replace("node-1", host).replace("db-0", host).replace('"side"', '"a;b"'))
+    for step in answered(objects(hostile))["nextSteps"]:
+        assert host not in step["command"]
+        assert "a;b" not in step["command"]
+    line = json.dumps({"_HOSTNAME": host, "MESSAGE": killed()})
+    assert all(host not in step["command"] for step in answered(line)["nextSteps"])
+
+
+@pytest.mark.parametrize(
+    ("carrier", "window"),
+    [
+        ("dmesg-iso", " --since '2026-01-05 15:14:27 UTC' --until '2026-01-05 15:21:27 UTC'"),
+        ("journal-json", " --since '2026-01-05 15:14:27 UTC' --until '2026-01-05 15:21:27 UTC'"),
+        # The machine's own time, which is how journalctl there reads it.
+        ("dmesg-T", " --since '2026-01-05 15:14:27' --until '2026-01-05 15:21:27'"),
+        ("syslog", ""),  # without a year
+        ("dmesg", ""),  # since the boot
+    ],
+)
+def test_a_time_is_given_as_journalctl_reads_it(answered, carrier, window):
+    step = answered(CARRIERS[carrier](killed()))["nextSteps"][0]
+    assert step["command"].startswith(f"journalctl -k{window} -o short-iso ")
+
+
+def test_a_zone_of_its_own_is_converted(answered):
+    line = f"2026-01-05T15:19:27.708440+05:30 node-1 kernel: {killed()}"
+    assert "--since '2026-01-05 09:44:27 UTC'" in answered(line)["nextSteps"][0]["command"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (objects(DB), "0 kernel messages and 1 pod."),
+        (objects(NODE, WEB, DB, *EVENTS), "0 kernel messages, 2 pods, 1 node and 3 events."),
+        (syslog(machine()), "Read 15 lines: 15 kernel messages and 1 OOM report."),
+        ("", "Read 0 lines."),
+        ("a\nb", "Read 2 lines: 0 kernel messages."),
+    ],
+)
+def test_what_was_read_is_always_said(capsys, tmp_path, text, said):
+    (tmp_path / "given").write_text(text)
+    _, out, _ = autopsy(capsys, tmp_path / "given")
+    assert said in out
+    _, out, _ = autopsy(capsys, tmp_path / "given", "-o", "markdown")
+    assert said in out
+
+
+@pytest.mark.parametrize("carrier", [name for name in CARRIERS if name not in {"journal-json-bytes", "journal-export"}])
+def test_a_report_is_never_said_to_be_read_from_no_kernel_message(answered, carrier):
+    read = answered("\n".join(map(CARRIERS[carrier], machine())))["read"]
+    assert read["oomReports"] == 1
+    assert read["lines"] == len(machine())
+
+
+def test_without_arguments_it_explains_what_to_give(capsys):
+    code, out, err = autopsy(capsys)
+    assert (code, out) == (2, "")
+    assert "kubectl get pods,nodes,events -A -o json | podqos autopsy -" in err
+    assert "no log and no pod given" in err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (syslog(machine()), 1),
+        (objects(DB), 1),
+        (objects(WEB), 1),
+        (objects(EVENTS[1]), 1),
+        ("[    1.0] well\n", 0),
+        ("", 0),
+    ],
+)
+def test_scripts_can_ask_for_an_exit_code(capsys, tmp_path, text, code):
+    (tmp_path / "given").write_text(text)
+    assert autopsy(capsys, tmp_path / "given", "--exit-code")[0] == code
+    assert autopsy(capsys, tmp_path / "given")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "a picture (copy the log as text"),
+        (b"%PDF-1.7", "a PDF (pdftotext"),
+        (b"\x7fELF\x02", "a program or a core dump"),
+        (b"JAVA PROFILE 1.0.2", "a Java heap dump"),
+        (b"\xfd7zXZ\0", "compressed with xz (xz -dc"),
+    ],
+)
+def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys, tmp_path, monkeypatch, head, said):
+    (tmp_path / "given").write_bytes(head + b"\0" * 99)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(head + b"\0" * 99)))
+    for given in (tmp_path / "given", "-"):
+        code, out, err = autopsy(capsys, given)
+        assert (code, out) == (2, "")
+        assert said in err
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        ("", "Nothing to explain: the input is empty."),
+        (
+            "eggs\n",
+            "This does not look like a kernel or kubelet log, and has no Kubernetes objects: nothing to explain.",
+        ),
+        ("\0\1\2" * 99, "This is binary data, not a log, and has no Kubernetes objects: nothing to explain."),
+        (
+            objects(EVENTS[1]),
+            "The kernel OOM-killed a process: see the node events. Its report is not in the log.",
+        ),
+        (
+            objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
+            "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled.",
+        ),
+        (
+            objects(DB, pod("db-1", "v", {"containerStatuses": DB["status"]["containerStatuses"]})),
+            "2 containers OOM-killed, without a report in the logs",
+        ),
+    ],
+)
+def test_the_headline_says_what_is_below_it(capsys, tmp_path, text, headline):
+    (tmp_path / "given").write_text(text)
+    assert autopsy(capsys, tmp_path / "given")[1].splitlines()[0] == headline

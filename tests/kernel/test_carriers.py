@@ -1,0 +1,149 @@
+"""The same reports in everything that carries kernel logs: the answer is that of the bare report."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.carriers import CARRIERS, HOST, Carrier, dmesg, each, folded, plain, syslog, wrapped
+from kernel.oom_logs import cgroup, killed, machine, table
+from podqos.answers.autopsy import AutopsyRequest, autopsies
+from podqos.kernel.carriers.prefixes import known
+
+BIG = (7, 1000, 200_000, 100, 5, 100, "python3")
+SMALL = (8, 1000, 90_000, 100, 5, 100, "worker 7 (x)")
+OLD = [
+    "sh invoked oom-killer: gfp_mask=0xd0, order=0, oom_score_adj=0",
+    "sh cpuset=/ mems_allowed=0",
+    "CPU: 9 PID: 8 Comm: sh Tainted: P           OX 3.13.0-43-generic #72-Ubuntu",
+    "Task in /docker/a killed as a result of limit of /docker",
+    "memory: usage 1024kB, limit 1024kB, failcnt 1",
+    "memory+swap: usage 1024kB, limit 9007199254740988kB, failcnt 0",
+    "Memory cgroup stats for /docker: cache:20KB rss:1004KB rss_huge:0KB mapped_file:0KB",
+    "Memory cgroup stats for /docker/a: cache:20KB rss:1004KB",
+    *table([BIG, SMALL], "nr_ptes"),
+    "Memory cgroup out of memory: Kill process 7 (python3) score 990 or sacrifice child",
+    "Killed process 9 (child) total-vm:8kB, anon-rss:4kB, file-rss:0kB",
+]
+
+
+def _recorded(file: str, number: int) -> list[str]:
+    """Return a report of a real kernel, without what carried it."""
+    lines = gzip.decompress((Path(__file__).parent / "ooms" / file).read_bytes()).decode().splitlines()
+    return [line for record in json.loads(lines[number])["log"] for line in known(record).text.split("\n")]
+
+
+REPORTS = {
+    "cgroup": cgroup([BIG, SMALL], 7, "python3"),
+    "machine": machine(),
+    "old": OLD,
+    "rate limited": [killed(why="Memory cgroup out of memory"), killed(9, "x y")],
+    "real": _recorded("linux-6.1.jsonl.gz", 12),
+}
+
+
+def answered(text: str) -> tuple[object, set[tuple[str, str]]]:
+    """Return what is told of a log, and when and where it happened."""
+    found = autopsies([nullcontext(io.BytesIO(text.encode()))], AutopsyRequest())
+    told = json.loads(msgspec.json.encode(found))
+    told.pop("read", None)
+    places = {(kill.pop("at"), kill.pop("host")) for kill in told["kills"]}
+    return told, places
+
+
+BARE = {name: answered("\n".join(lines) + "\n")[0] for name, lines in REPORTS.items()}
+
+
+def test_the_reports_differ_and_say_something():
+    assert {name: len(told["kills"]) for name, told in BARE.items()} == dict.fromkeys(REPORTS, 1) | {"rate limited": 2}
+    assert [kill["scope"] for told in BARE.values() for kill in told["kills"]][:2] == ["container", "machine"]
+
+
+@pytest.mark.parametrize("carrier", CARRIERS)
+def test_a_report_is_the_same_whatever_carries_it(carrier):
+    for name, lines in REPORTS.items():
+        told, places = answered(CARRIERS[carrier](lines))
+        assert told == BARE[name], name
+        for at, host in places:
+            assert host in {"", HOST, "10.0.0.7", "i-0abc123def"}
+            assert not at or any(figures in at for figures in ("5864.", "15:19", "1767626367.", "3:19")), at
+
+
+@pytest.mark.parametrize(
+    ("carrier", "at", "host"),
+    [
+        ("dmesg -H", "Jan 5 15:19", ""),
+        ("netconsole by syslog", "Jan  5 15:19:27", "10.0.0.7"),
+        ("busybox logread", "Jan  5 15:19:27", HOST),
+        ("openwrt", "Mon Jan  5 15:19:27 2026", ""),
+        ("talos", "2026-01-05T15:19:27.708440Z", HOST),
+        ("stern of a syslog", "Jan  5 15:19:27", HOST),
+        ("grep -nH", "Jan  5 15:19:27", HOST),
+        ("journal in french", "janv. 05 15:19:27", HOST),
+        ("dmesg -T in japanese", "月  1月  5 15:19:27 2026", ""),
+        ("log4j, bare", "2026-01-05 15:19:27,708", ""),
+        ("logfmt", "2026-01-05T15:19:27.708440Z", HOST),
+        ("loki api", "1767626367.708440000", HOST),
+        ("otlp", "1767626367.708440000", HOST),
+        ("gcp array", "2026-01-05T15:19:27.708440Z", HOST),
+        ("azure csv", "1/5/2026, 3:19:27.708 PM", HOST),
+        ("journal-json-pretty", "1767626367.708440", HOST),
+        ("ansible", "5864.708440", HOST),
+        ("wrapped at 80", "Jan  5 15:19:27", HOST),
+    ],
+)
+def test_time_and_host_are_kept_where_the_carrier_has_them(carrier, at, host):
+    assert answered(CARRIERS[carrier](REPORTS["cgroup"]))[1] == {(at, host)}
+
+
+@pytest.mark.parametrize("make", [wrapped, folded])
+@pytest.mark.parametrize("inner", [plain, dmesg, syslog])
+def test_lines_may_be_broken_at_any_column(make, inner):
+    wrong = [
+        (width, name)
+        for width in range(60, 133, 9)
+        for name in ("cgroup", "machine")
+        if answered(make(width, inner)(REPORTS[name]))[0] != BARE[name]
+    ]
+    assert not wrong
+
+
+PREFIXES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["node-7", "kernel", "WARN", "kmsg", "[tail]", "app", "|", ">", "-", "::", "(x)", "pod/a-b1c2"]
+        ),
+        st.sampled_from(["{n}", "2026-01-05 15:19:27", "15:19:27.708", "<4>", "[{n}]", "id={n}"]),
+        st.text("abcdefghijklmnopqrstuvwxyzäöüжд月", min_size=2, max_size=8),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PREFIXES, st.sampled_from([" ", ": ", "\t", " | ", "] "]), st.sampled_from(["", '"', " |", "</td>", " #"]))
+def test_any_prefix_and_whatever_follows_the_message_is_taken_off(words, end, suffix):
+    carrier: Carrier = each(" ".join(words) + end + "{}" + suffix, plain)
+    for name in ("cgroup", "machine"):
+        assert answered(carrier(REPORTS[name]))[0] == BARE[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "when the kernel prints Killed process, the victim is gone",
+        '+\tpr_err("%s: Killed process %d (%s) total-vm:%lukB, anon-rss:%lukB\\n",',
+        "[ pid ] is the first column of the table, uid the second",
+    ],
+)
+def test_prose_and_source_code_are_no_reports(text):
+    assert not answered(f"{text}\n")[0]["kills"]
