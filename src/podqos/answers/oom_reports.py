@@ -12,7 +12,7 @@ from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
-from podqos.kernel.oom_reader import BEGINNINGS, FOLLOWING, OOMReader
+from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
 
 _CHUNK_BYTES = 1 << 17
@@ -44,7 +44,15 @@ _FOLLOWING_BYTES = 1 << 18
 """After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
 
 
-_BEGINNINGS = (*BEGINNINGS, b"anon-rss:")
+_LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
+"""The rest may be in the next line."""
+
+
+_BEGINNINGS = (
+    Needle(b"oom-kill", re.compile(rb"oom-kill(?:er)?+(?::|" + _LINE_ENDS + rb")")),
+    Needle(b"Killed process", re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]|" + _LINE_ENDS + rb")")),
+    b"anon-rss:",
+)
 """The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
 
 
