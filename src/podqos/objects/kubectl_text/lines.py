@@ -36,7 +36,7 @@ _COMMAND = re.compile(
 )
 _VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
 _VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
-_NAMESPACE = re.compile(r"(?:^|\s)(?:-n|--namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
+_NAMESPACE = re.compile(r"(?:^|\s)(?:-n|-{2}namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
 _POD = re.compile(
     r"(?:describe|get)\s{1,4}(?:-\S{1,80}\s{1,4}(?:[a-z0-9-]{1,63}\s{1,4})?){0,3}(?:pods?|po)(?:/|\s{1,4})"
     r"([a-z0-9][a-z0-9.-]{0,252})(?=\s{1,8}[-|>]|\s{0,8}$|\s{1,8}&)"
