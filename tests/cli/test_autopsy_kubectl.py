@@ -11,6 +11,7 @@ from kernel.oom_logs import CONTAINER, cgroup
 from podqos.cli.main import main
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
+UID = re.search(r"pod([0-9a-f_-]{36})", CONTAINER)[1].replace("_", "-")
 ID = CONTAINER.rpartition("-")[2].removesuffix(".scope")
 LOW = (
     "The node was low on resource: memory. Threshold quantity: 100Mi, available: 52Mi. "
@@ -489,6 +490,34 @@ def test_a_described_container_is_found_in_the_kernels_log(autopsy):
         ("shop/web-7d9", "app", "Burstable")
     ]
     assert found["terminations"] == [{**KILLED, "cause": "Kernel", "kill": 0}]
+
+
+def restarted(text: str) -> str:
+    """Return a description of the pod after its container was started again, with an id that no report has."""
+    running = "State:          Running\n      Started:      Wed, 18 Nov 2026 08:05:02 +0100\n"
+    waiting = "State:          Waiting\n      Reason:       CrashLoopBackOff\n"
+    return text.replace(waiting, running).replace(ID, "c" * 64)
+
+
+def test_the_uid_in_an_event_finds_the_kernels_report(autopsy):
+    quoted = f"Back-off restarting failed container app in pod web-7d9_shop({UID})"
+    text = restarted(POD).replace("Back-off restarting failed container app", quoted)
+    found = autopsy(text + "\n".join(cgroup(ROWS, 7, "python3")))
+    assert [each["pod"] for each in found["kills"]] == ["shop/web-7d9"]
+
+
+@pytest.mark.parametrize(
+    ("at", "host", "kill"),
+    [
+        ("2026-11-18T07:05:01+00:00", "worker-3", 0),
+        ("2026-11-18T07:05:01+00:00", "worker-9", None),
+        ("2026-11-18T07:09:00+00:00", "worker-3", None),
+    ],
+)
+def test_the_one_kill_at_that_moment_on_that_node_is_the_containers(autopsy, at, host, kill):
+    log = "\n".join(f"{at} {host} kernel: {line}" for line in cgroup(ROWS, 7, "python3"))
+    (killed,) = autopsy(f"{restarted(POD)}\n```\n{log}\n```\n")["terminations"]
+    assert (killed.get("kill"), killed["cause"]) == (kill, "KernelUnreported" if kill is None else "Kernel")
 
 
 @pytest.mark.parametrize(

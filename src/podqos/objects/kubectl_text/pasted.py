@@ -1,7 +1,7 @@
 """What a paste tells of a cluster: pods, nodes and events as far as the text has them. Nothing is added.
 
-A text has no uids, a table no namespace unless all are listed, and ages are relative to an unknown moment. All of that
-stays unknown.
+A text has no uids unless an event quotes one, a table no namespace unless all are listed, and ages are relative to an
+unknown moment. All of that stays unknown.
 """
 
 from __future__ import annotations
