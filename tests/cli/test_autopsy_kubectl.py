@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 
 import pytest
 
 from kernel.oom_logs import CONTAINER, cgroup
 from podqos.cli.main import main
+from podqos.objects.kubectl_text.reader import read_text
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
 UID = re.search(r"pod([0-9a-f_-]{36})", CONTAINER)[1].replace("_", "-")
@@ -750,6 +752,24 @@ def test_a_description_and_an_object_of_one_pod_are_one_pod(autopsy):
     assert len(autopsy(f"My pod:\n\n{OBJECT}\n```\n{POD}```\n")["terminations"]) == 1
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_lines_that_are_cut_lost_or_mixed_up_invent_nothing(seed):
+    draw = random.Random(seed)  # noqa: S311 - the same mixtures in every run
+    whole = [*POD.split("\n"), *EVICTED.split("\n"), *NODE.split("\n"), *PODS.split("\n"), *OBJECT.split("\n")]
+    some = [line[: draw.choice((len(line), draw.randrange(1 + len(line))))] for line in whole if draw.random() < 0.8]
+    for _ in range(draw.randrange(30)):
+        place, other = draw.randrange(len(some)), draw.randrange(len(some))
+        some[place], some[other] = some[other], some[place]
+    paste = read_text("\n".join(some))
+    words = set(re.findall(r"[\w.-]+", "\n".join(some)))
+    for pod in paste.pods:
+        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        told = [pod.metadata.name, pod.metadata.namespace, pod.spec.node_name, pod.status.reason]
+        told += [name for status in statuses for name in (status.name, status.container_id.rpartition("/")[2])]
+        assert {each for each in told if each} <= words
+    assert {node.name for node in paste.nodes if node.name} | {event.reason for event in paste.events} <= words
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -761,9 +781,9 @@ def test_a_description_and_an_object_of_one_pod_are_one_pod(autopsy):
         ("Name:  a\nNamespace:  b\nNode:  c\nContainers:\n" + "  a:\n    Image:  x\n" * 50) * 100,
         "\x1b[" * 30_000 + "Last State:",
         "> " * 30_000 + "Last State:",
-        "{\n" * 30_000 + "Last State:",
-        EVICTED[: EVICTED.index("IP:")] + "x\n" * 30_000,
-        "apiVersion: v1\nkind: Pod\n" * 3000 + "{" * 3000 + " RESTARTS ",
+        "{\n" * 9000 + "Last State:",
+        EVICTED[: EVICTED.index("IP:")] + "x\n" * 9000,
+        "apiVersion: v1\nkind: Pod\n" * 900 + "{" * 900 + " RESTARTS ",
         "prose\n" + "{\n" * 3000 + '"kind": "Pod" ' * 300,
     ],
 )
