@@ -36,6 +36,8 @@ OTHERS = {
     "library/missing_page.py": "pip, pipx and uv",
     "qos/run_flags.py": "docker run and podman run",
     "reading/live_log.py": "journalctl",
+    "survival/autopsy/next_step.py": "kubectl, journalctl, and podqos autopsy in full",
+    "survival/autopsy/next_steps.py": "kubectl and journalctl",
     "report/check/document.py": "docs/reference/checks.md, the page about podqos check",
     "reading/revisions.py": "git",
     "web/guard_installation.py": "podqos guard, in the manifest of a DaemonSet",

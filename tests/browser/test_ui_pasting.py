@@ -26,6 +26,12 @@ metadata: {{name: db-0, namespace: shop, uid: {UID}}}
 spec:
   containers: [{{name: db, image: i, resources: {{limits: {{memory: 1Gi}}, requests: {{memory: 100Mi}}}}}}]
 """
+KILLED = """status:
+  containerStatuses:
+  - name: db
+    restartCount: 3
+    lastState: {terminated: {reason: OOMKilled, exitCode: 137, finishedAt: "2026-01-05T15:19:27Z"}}
+"""
 _PASTE = """([place, text, times]) => {
   const clipboardData = new DataTransfer();
   clipboardData.setData("text/plain", text.repeat(times));
@@ -43,10 +49,10 @@ def paste(page, text, place="textarea", times=1):
     page.evaluate(_PASTE, [place, text, times])
 
 
-def explained(page, text):
+def explained(page, text, what=".kills"):
     page.get_by_role("textbox").fill(text)
     page.keyboard.press("Control+Enter")
-    expect(page.locator(".kills, .state")).not_to_have_count(0)
+    expect(page.locator(what)).not_to_have_count(0)
 
 
 def test_an_empty_page_leads_to_the_box_and_the_answer_is_that_of_the_command(visit, empty):
@@ -63,6 +69,20 @@ def test_an_empty_page_leads_to_the_box_and_the_answer_is_that_of_the_command(vi
     expect(page.locator(".headline")).to_have_text(expected.page.deaths[0].what)
     expect(page.locator(".kill .verdict")).to_have_text(re.compile(re.escape(expected.page.deaths[0].verdict[1:])))
     expect(page.get_by_label("the command", exact=True)).to_have_text("podqos autopsy -")
+    assert opened.violations() == []
+
+
+def test_an_answer_that_is_incomplete_says_what_was_read_and_what_to_run_next(visit, empty):
+    opened = visit(empty)
+    page = opened.open("#/autopsy")
+    text = KNOWN.replace("spec:", "spec:\n  nodeName: worker-3") + KILLED
+    explained(page, text, "#next-steps")
+    expected = pasted_autopsy(text.encode(), None).page
+    expect(page.locator(".headline")).to_have_text(expected.lead)
+    expect(page.locator("main > p.quiet")).to_have_text(expected.read)
+    commands = [step.command for step in expected.next_steps]
+    expect(page.locator(".steps pre")).to_have_text(commands)
+    assert any("worker-3" in command for command in commands)
     assert opened.violations() == []
 
 

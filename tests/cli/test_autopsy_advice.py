@@ -122,6 +122,12 @@ def test_a_limit_whose_figures_are_missing_is_still_the_cause(told):
     assert (kill["shortage"], kill["savedBy"]) == (None, [])
 
 
+def test_without_a_table_the_kills_own_line_says_what_the_victim_used(told):
+    text, _ = told([line for line in container(APP) if line.startswith(("oom-kill:", "Memory cgroup out"))])
+    assert re.search(r"used +app \(pid 41\) 3.9Mi in memory\n", text)
+    assert "in memory\n" not in told(container(APP))[0]
+
+
 def test_the_counter_that_was_full_is_the_limit_to_raise(told):
     full = f"memory: usage 81920kB, limit {FULL}kB, failcnt 0"
     swapped = "memory+swap: usage 153600kB, limit 153600kB, failcnt 7"
@@ -173,6 +179,10 @@ def test_a_machine_that_is_full_is_not_called_fragmented(told):
     assert told(on_node(zone=full, order=2))[1]["shortage"]["kind"] == "watermarks"
     cached = on_node(zone=full, order=2, info=memory_info(active_file=50_000))
     assert told(cached)[1]["shortage"]["kind"] == "fragmentation"
+    little = on_node(zone=full, order=2, info=memory_info(active_file=100))
+    assert told(little)[1]["shortage"]["kind"] == "watermarks"
+    broken = [line.replace(" 0*8kB 0*16kB = 900kB", "") for line in cached]
+    assert told(broken)[1]["shortage"]["kind"] == "watermarks"
 
 
 def test_huge_pages_are_a_cause_with_what_nobody_uses_of_them(told):
@@ -265,7 +275,8 @@ def test_a_kill_by_hand_is_the_one_after_the_line_that_says_so(told):
 
 def test_a_page_fault_that_failed_does_not_say_that_the_machine_ran_out(told):
     lines = [line.replace("gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE|__GFP_COMP)", "gfp_mask=0x0()") for line in machine()]
-    text, kill = told(lines)
+    assert "The machine ran out of memory: java" in told(lines)[0], "every zone is short"
+    text, kill = told([line.replace("free:44000kB", "free:440000kB") for line in lines])
     assert "A page fault got no memory: java" in text
     assert "ran out of memory" not in text
     assert [each["cause"] for each in kill["causes"]] == ["MemoryElsewhere"]

@@ -167,6 +167,52 @@ def test_the_pod_that_kubectl_debug_left_behind_is_named_with_its_deletion(answe
     assert commands[-1] == "kubectl delete pod node-debugger-worker-3-x7k2p"
 
 
+def test_the_next_command_completes_the_answer(answered, monkeypatch, capsys):
+    """What kubectl debug prints, piped into the podqos that the command ends with, leaves only its pod to delete."""
+    step = next(
+        step for step in answered(objects(NODE, DB))["nextSteps"] if step["command"].startswith("kubectl debug")
+    )
+    arguments = shlex.split(step["command"].partition("| podqos autopsy ")[2])
+    made = "Creating debugging pod node-debugger-node-1-x7k2p with container debugger on node node-1.\n"
+    log = "".join(f"2026-11-16T10:28:59+0000 node-1 kernel: {line}\r\n" for line in cgroup(ROWS, 7, "python3"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((made + log).encode())))
+    _, out, _ = autopsy(capsys, *arguments, "-o", "json")
+    answer = json.loads(out)
+    assert [(kill["pod"], kill["followsRule"]) for kill in answer["kills"]] == [("shop/db-0", True)]
+    assert [ended["cause"] for ended in answer["terminations"]] == ["Kernel"]
+    assert [step["command"] for step in answer["nextSteps"]] == ["kubectl delete pod node-debugger-node-1-x7k2p"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-- No entries --",
+        "No journal files were found.",
+        "chroot: can't execute 'journalctl': No such file or directory",
+        "chroot: failed to run command ‘journalctl’: No such file or directory",
+        "bash: journalctl: command not found",
+    ],
+)
+def test_a_node_without_a_journal_is_asked_for_its_ring_buffer(answered, said):
+    made = "Creating debugging pod node-debugger-node-1-x7k2p with container debugger on node node-1.\n"
+    commands = [step["command"] for step in answered(f"{made}{said}\n")["nextSteps"]]
+    assert "kubectl debug node/node-1 -it --image=busybox --profile=sysadmin -- dmesg | podqos autopsy -" in commands
+
+
+@pytest.mark.parametrize(("namespace", "command"), [("shop", "podqos autopsy -n shop"), ("bank", "podqos autopsy -A")])
+def test_several_pods_are_asked_for_at_once(answered, namespace, command):
+    other = json.loads(json.dumps(DB)) | {"metadata": {"name": "db-1", "namespace": namespace, "uid": "u-2"}}
+    steps = answered(objects(DB, other))["nextSteps"]
+    assert steps[0]["command"] == command
+
+
+def test_the_latest_of_several_deaths_is_looked_up_first(answered):
+    later = json.loads(json.dumps(DB).replace("node-1", "node-2").replace("10:29:00", "11:29:00"))
+    later |= {"metadata": {"name": "a", "namespace": "shop", "uid": "u-2"}}
+    steps = [step["command"] for step in answered(objects(later, DB))["nextSteps"]]
+    assert [command[:26] for command in steps[1:]] == ["kubectl debug node/node-2 ", "kubectl debug node/node-1 "]
+
+
 def test_the_context_that_was_named_is_that_of_the_next_command(answered, tmp_path):
     (tmp_path / "it's.yaml").write_text(objects(DB))
     commands = [step["command"] for step in answered("", "-f", "it's.yaml")["nextSteps"]]

@@ -9,6 +9,8 @@ import json
 import pytest
 
 from kernel.oom_logs import CONTAINER, machine
+from podqos.answers.log_marks import next_mark
+from podqos.answers.other_killers import MARKS
 from podqos.cli.main import main
 
 UID = "11111111-2222-3333-4444-555555555555"
@@ -149,6 +151,16 @@ KILLS = {
 }  # fmt: skip
 
 
+NEAR_THE_BEGINNING = {
+    "oomd",
+    "systemd-oomd, a rule",
+    "systemd-oomd, swap alone (v248)",
+    "systemd about systemd-oomd",
+    "earlyoom 1.3, its last line alone",
+}
+"""Looked for in the first chunk of a log alone."""
+
+
 @pytest.mark.parametrize("name", KILLS)
 def test_a_kill_by_a_program_is_not_the_kernels_and_has_the_figures_it_went_by(told, name):
     lines, expected = KILLS[name]
@@ -259,7 +271,7 @@ def test_every_output_has_userspace_kills_and_failures(told):
     assert [len(json.loads(line)["userspaceKills"]) for line in told(lines, output="jsonl").splitlines()] == [1, 0]
     said = told(lines, output="markdown")
     assert "Not the kernel: systemd-oomd" in said
-    assert "## Programs that ran out of memory of their own" in said
+    assert "## Programs that ran out of their own memory" in said
 
 
 def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
@@ -267,6 +279,14 @@ def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
     found = told(other + "\n".join((*EARLYOOM, *NOHANG, *TALOS, OOMD)) + "\n" + other)
     assert [kill["killer"] for kill in found["userspaceKills"]] == ["earlyoom", "nohang", "talos", "systemd-oomd"]
     assert found["userspaceKills"][0]["memoryAvailableBytes"] == 374 << 20
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_in_a_long_log_a_kill_has_a_mark_unless_its_words_are_rare(name):
+    lines, _ = KILLS[name]
+    text = "\n".join(lines).encode()
+    is_marked = any(next_mark(text, mark, 0) >= 0 for mark in MARKS)
+    assert is_marked is (name not in NEAR_THE_BEGINNING)
 
 
 def test_quoted_lines_with_iso_times_have_their_host(told):

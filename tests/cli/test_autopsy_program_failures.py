@@ -7,6 +7,8 @@ import json
 import pytest
 
 from kernel.oom_logs import CONTAINER, ROWS, cgroup, machine
+from podqos.answers.log_marks import next_mark
+from podqos.answers.other_killers import MARKS
 from podqos.cli.main import main
 
 ID = "ab" * 32
@@ -131,7 +133,7 @@ def test_lines_that_describe_one_error_are_one_error(told):
 def test_a_kill_by_the_kernel_comes_before_a_programs_error(told):
     said = told(f"{JAVA}Java heap space", *machine(), output="text").splitlines()
     assert said[0].startswith("The machine ran out of memory: ")
-    assert "Programs that ran out of memory of their own:" in said
+    assert "Programs that ran out of their own memory:" in said
 
 
 @pytest.mark.parametrize(
@@ -222,6 +224,21 @@ def test_a_notice_points_at_the_kernels_report(told):
     assert [sign["kill"] for sign in found["nodeEvents"]] == [0]
     said = told(*report, next(iter(NOTICES)), output="text")
     assert f"the kernel OOM-killed a process in container {ID[:12]}: see above" in said
+
+
+NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit"}
+"""Looked for in the first chunk of a log alone: their words are too common."""
+
+
+def test_in_a_long_log_every_line_that_matters_has_a_mark():
+    lines = [line for line, (kind, _) in FAILURES.items() if kind not in NEAR_THE_BEGINNING]
+    # "oom-kill" is a mark of the kernel's own lines; the other two are looked for in the first chunk alone.
+    lines += [
+        line for line in NOTICES if "oom-kill" not in line and "sys oom event" not in line and "/oom {" not in line
+    ]
+    for line in lines:
+        text = line.encode()
+        assert any(next_mark(text, mark, 0) >= 0 for mark in (*MARKS, b"oom_kill")), line
 
 
 def test_hostile_lines_are_read_fast(told):

@@ -172,6 +172,25 @@ def test_the_line_after_the_first_says_where_the_name_begins(before):
     assert (report.trigger, report.trigger_pid) == ("my app", 77)
 
 
+@pytest.mark.parametrize(
+    ("asked", "release"),
+    [
+        (
+            ["CPU: 2 PID: 77 Comm: my app Kdump: loaded Tainted: G          I    ------------ T 3.10.0-862.el7 #1"],
+            (3, 10),
+        ),
+        (["CPU: 1 PID: 77 Comm: my app Not tainted ------------   3.10.0-327.el7.x86_64 #1"], (3, 10)),
+        (["CPU: 1 PID: 77 Comm: my app Tainted: P      D    OE", "3.15.0-rc5-core2 #2"], (3, 15)),
+        (["CPU: 1 PID: 77 Comm: my app Not", "tainted 4.3.1 #1"], (4, 3)),
+        (["CPU: 1 PID: 77 Comm: my app Not tainted", "5.7.0-next-20200608 #1"], (5, 7)),
+        (["Pid: 77, comm: my app Tainted: G        W  (2.6.31-rc2 #1)"], (2, 6)),
+    ],
+)
+def test_the_release_is_read_whatever_taints_the_kernel_and_wherever_its_line_is_broken(asked, release):
+    report = only([FIRST, *asked, DONE])
+    assert (report.trigger_pid, report.release) == (77, release)
+
+
 def test_the_stack_of_another_process_is_not_that_of_the_one_that_asked():
     report = only([FIRST, ASKED.replace("77", "5").replace("my app", "kworker/1:1"), ASKED, DONE])
     assert report.trigger_pid == 77

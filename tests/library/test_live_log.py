@@ -206,6 +206,13 @@ def test_ctrl_c_tells_what_has_come_and_ends_well(number):
     assert msgspec.json.decode(line)["kills"][0]["reason"] == "NoVictim"
 
 
+@pytest.mark.parametrize(("lines", "code"), [(machine(), 1), (["[    1.000000] all is well"], 0)])
+def test_scripts_can_ask_whether_there_was_any(lines, code):
+    child = _live("-", "--exit-code", stdin=subprocess.PIPE)
+    child.communicate("\n".join(lines) + "\n", timeout=PATIENCE)
+    assert child.returncode == code
+
+
 @pytest.mark.slow
 def test_a_kill_on_this_machine_is_explained_as_it_happens(tmp_path):
     try:

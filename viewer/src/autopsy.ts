@@ -22,20 +22,25 @@ export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement
   const list = h("ol", { class: "kills" }, ...shown.map(({ death, index }) => entry(death, index, index === page.deaths.length - 1)));
   const rest = more > 0 ? [h("p", { class: "quiet" }, `${plural(more, "earlier death")}: use -o json to see all.`)] : [];
   const listed = (id: string, title: string, words: readonly string[]) => (words.length > 0 ? [card(id, title, "wide", lines(words))] : []);
+  const [read, next] = [readLine(page), nextSteps(page)];
   const parts = [
-    ...readAndNext(page),
+    ...read,
+    ...(page.deaths.length === 0 ? next : []),
     ...(page.groups.length < page.deaths.length ? [card("groups", "Victims by frequency", "wide", groups(page.groups))] : []),
     ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Killed containers, from pod status", page.containers),
-    ...listed("failures", "Programs that ran out of their own memory", (page as Further).failures ?? []),
+    ...listed("exits", "Containers that nobody killed", (page as Further).exits ?? []),
+    ...listed("failures", "Programs that ran out of memory of their own", (page as Further).failures ?? []),
     ...listed("signs", "Node events", page.signs),
+    ...(page.deaths.length > 0 ? next : []),
     ...listed("assumed", "Assumed", page.assumptions),
     ...(around.cards ?? []),
     h("footer", { class: "quiet" }, "Every decision is replayed from the figures in the report. Keys: Tab and Enter open an entry, t toggles dark mode."),
   ];
-  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: page.deaths.length === 1 ? only(page) : page.headline, tiles: tiles(page), tools: around.tools ?? [] }), h("main", {}, ...parts)];
+  return [header({ title: "Autopsy", facts: facts(page), description: "", headline: leadOf(page), tiles: tiles(page), tools: around.tools ?? [] }), h("main", {}, ...parts)];
 }
 
+/** A command to run next. */
 interface Step {
   command: string;
   why: string;
@@ -47,16 +52,25 @@ interface Further {
   read?: string;
   nextSteps?: readonly Step[];
   failures?: readonly string[];
+  lead?: string;
+  exits?: readonly string[];
 }
 
-/** How much was read, and what to run next where the answer is incomplete. */
-export function readAndNext(page: AutopsyPage): HTMLElement[] {
-  const { read = "", nextSteps = [] } = page as Further;
-  const step = ({ command, why, warning }: Step) => h("li", {}, h("p", {}, why, warning ? h("span", { class: "alarm" }, ` ${warning}`) : null), copyable(command));
-  return [
-    ...(read ? [h("p", { class: "quiet wide" }, read)] : []),
-    ...(nextSteps.length > 0 ? [card("next-steps", "Next steps", "wide", h("ol", { class: "steps" }, ...nextSteps.map(step)))] : []),
-  ];
+/** How much was read. */
+export function readLine(page: AutopsyPage): HTMLElement[] {
+  const { read = "" } = page as Further;
+  return read ? [h("p", { class: "quiet wide" }, read)] : [];
+}
+
+/** What to run next, where the answer is incomplete. */
+export function nextSteps(page: AutopsyPage): HTMLElement[] {
+  const steps = (page as Further).nextSteps ?? [];
+  const step = ({ command, why, warning }: Step) => h("li", {}, h("p", {}, capital(why)), copyable(command), warning ? h("p", { class: "warned" }, `⚠ ${warning}`) : null);
+  return steps.length > 0 ? [card("next-steps", "Next steps", "wide", h("ol", { class: "steps" }, ...steps.map(step)))] : [];
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 function lines(words: readonly string[]): HTMLElement {
@@ -64,9 +78,15 @@ function lines(words: readonly string[]): HTMLElement {
   return h("ul", { class: "reasons" }, ...words.slice(0, MOST).map((each) => h("li", {}, each)), more > 0 ? h("li", {}, `${plural(more, "more line")}: use -o json to see all.`) : null);
 }
 
-/** One death is told by what happened; the rule has a tile. */
-function only(page: AutopsyPage): string {
-  return page.deaths[0]?.what || page.headline;
+/** The outcome in one sentence; pages that were saved before it was there have one for many deaths. */
+export function leadOf(page: AutopsyPage): string {
+  return (page as Further).lead || (page.deaths.length === 1 && page.deaths[0]?.what) || page.headline;
+}
+
+/** Whether there is nothing to show but the headline. */
+export function isEmpty(page: AutopsyPage): boolean {
+  const { failures = [], exits = [] } = page as Further;
+  return page.deaths.length + page.containers.length + page.signs.length + failures.length + exits.length === 0;
 }
 
 /** A moment as logs write it, to the second: `2026-11-16T03:12:07.104233+00:00` is 2026-11-16 03:12:07 UTC. */
@@ -153,7 +173,7 @@ function details(death: AutopsyDeath): HTMLElement[] {
     ...death.facts.map((each) => fact(each.label, each.words)),
   ];
   return [
-    h("p", { class: `verdict ${String(death.followsRule)}` }, death.verdict.charAt(0).toUpperCase(), death.verdict.slice(1)),
+    h("p", { class: `verdict ${String(death.followsRule)}` }, capital(death.verdict)),
     h("dl", { class: "told" }, ...told),
     ...(death.savedBy.length > 0 ? [h("h3", {}, "What would have saved it"), h("ul", { class: "savings" }, ...death.savedBy.map((each) => h("li", { class: "saves" }, each)))] : []),
     ...(death.tree.length > 0 ? memoryTree(death.tree) : memory(death)),

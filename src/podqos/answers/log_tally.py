@@ -26,6 +26,12 @@ _KUBELETS = re.compile(
 _DEBUG_POD = re.compile(
     rb"Creating debugging pod (node-debugger-[a-z0-9.-]{1,240}) with container \S{1,63} on node (\S{1,253})\."
 )
+_NO_JOURNAL = re.compile(
+    rb"^-- No entries --|No journal files were (?:found|opened)"
+    rb"|journalctl['\"\xe2\x80\x98\x99]{0,3}:? {0,2}"
+    rb"(?:command not found|not found|No such file|executable file not found)"
+    rb"|can't execute 'journalctl'"
+)
 _JOURNAL = b'"time_us":'
 _DEBUG_MARK = b"Creating debugging pod "
 
@@ -36,7 +42,7 @@ class LogTally:
     def __init__(self) -> None:
         self.lines = self.bytes = self.kernel_messages = self.kubelet_messages = self.journal_entries = 0
         self.is_sampled = False
-        self.is_binary = False
+        self.is_binary = self.lacks_journal = False
         self.debug_pods: dict[str, str] = {}
         """Each with its node."""
 
@@ -55,6 +61,7 @@ class LogTally:
             journal_entries=self.journal_entries,
             is_sampled=self.is_sampled,
             is_binary=self.is_binary,
+            lacks_journal=self.lacks_journal,
             debug_pods=tuple(self.debug_pods),
             node=next(iter(self.debug_pods.values()), ""),
         )
@@ -69,6 +76,8 @@ class LogTally:
                 self.kubelet_messages += 1
             elif start.startswith(b"{") and _JOURNAL in start:
                 self.journal_entries += 1
+            elif _NO_JOURNAL.search(start):
+                self.lacks_journal = True
             if _DEBUG_MARK in start and (made := _DEBUG_POD.search(start)) and len(self.debug_pods) < _MOST_DEBUG_PODS:
                 self.debug_pods[made[1].decode()] = made[2].decode(errors="replace")
 

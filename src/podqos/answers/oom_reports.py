@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, next_mark
-from podqos.kernel.alike_lines import alike_lines
+from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
@@ -60,11 +60,16 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
+_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}+")
+"""Lines that are read as one."""
+
+
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
     following = 0
+    alike: AlikeLines | None = None
 
     def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
         for message in messages:
@@ -88,10 +93,16 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         following -= len(chunk)
         position = 0
         while position < len(chunk):
-            if reader.is_settled and beside <= 0 and not is_first:
+            is_passing = beside <= 0 and not is_first and (reader.is_settled or reader.is_quiet)
+            if is_passing:
                 yield from read(unwrapper.flush(), is_every=False)
-            if reader.is_settled and beside <= 0 and not (is_first or unwrapper.holds_report):
+            if is_passing and not unwrapper.holds_report and (reader.is_settled or reader.is_quiet):
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
+                if not reader.is_settled:
+                    start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
+                    reader.skip(chunk.count(b"\n", position, start))
+                    if mark is None or start < mark[0]:
+                        mark = (start, False, 0) if start < len(chunk) else None
                 if mark is None:
                     unwrapper.skip()
                     break
@@ -104,6 +115,9 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                     following = _FOLLOWING_BYTES
                     marks.look_for(FOLLOWING, position)
+            if (blank := _BLANK.match(chunk, position)) is not None:
+                reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
+                position = blank.end() - 1
             end = chunk.find(b"\n", position)
             end = len(chunk) if end < 0 else end
             line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
@@ -112,12 +126,14 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
+            if is_first or not reader.is_settled:
+                beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
-            message = reader.last
+            message, before = reader.last, alike
             alike = None if message is None else alike_lines(line, message.text, message.host)
-            if alike is None:
-                continue
+            if alike is None or alike != before:
+                continue  # what is carried alike once is carried alike again
             position = reader.read_block(chunk, position, alike)
             is_near = is_first or reader.expects_figures or (side is not None and side.lines_after > 0)
             if alike.has_head and not is_near and alike.begins(chunk, position):

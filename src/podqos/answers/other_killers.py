@@ -32,12 +32,19 @@ MARKS: tuple[Mark, ...] = (
     Needle(
         b"emory",
         re.compile(
-            rb"emory(?:E(?:rror|xception)|(?<=[ou]t of memory)|(?<=llocate memory)| for the Java"
-            rb"|(?<=Allowed memory) size| allocation |(?<=[l'] memory) limit|(?<=due to memory) |(?<=low memory)!"
-            rb"|killer| status that req)"
+            rb"emory(?:E(?:rror(?=[:\s]|$)|xception)|(?<=eap out of memory)|(?<=: out of memory)|(?<=:  out of memory)"
+            rb"|(?<=CUDA out of memory)|(?<=Perhaps out of memory)|(?<=Out of memory)(?:! avail| \(allocated)"
+            rb"|(?<=annot allocate memory)|(?<=to allocate memory)| for the Java|(?<=Allowed memory) size of"
+            rb"| allocation (?:of |\(m)|(?<=[l'] memory) limits?\. |(?<=due to memory) used \(| pressure for /"
+            rb"|(?<=[Ll]ow memory)! at|(?<=Low Memory)! At|\(0x|killer: | status that req)"
         ),
     ),
-    b"OOM",
+    Needle(
+        b"OOM",
+        re.compile(
+            rb"OOM(?:(?<=TaskOOM)|(?<=n OOM) event in| killer|-killed| command not |Controller| controller t| Killed)"
+        ),
+    ),
 )
 """What lines hold that matter in a long log, or the lines just before them; of a short one every line is read."""
 
@@ -88,7 +95,7 @@ class OtherKillers:
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
-        """Programs that ran out of memory of their own."""
+        """Programs that ran out of their own memory."""
         return self._failures.failures
 
     def terminations(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:

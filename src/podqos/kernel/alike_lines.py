@@ -25,6 +25,12 @@ class AlikeLines:
         self.has_head = bool(head)
         self.names_kernel = b"kernel" in head
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AlikeLines) and self._parts == other._parts and self._host == other._host
+
+    def __hash__(self) -> int:
+        return hash((self._parts, self._host))
+
     def begins(self, chunk: bytes, position: int) -> bool:
         """Whether the line at a position is carried alike, and holds text of its own."""
         return _pattern(self._parts, self._host, rb"(?=[!-~ ])").match(chunk, position) is not None

@@ -37,6 +37,7 @@ _MOST_STATISTICS = 256
 _MOST_BELOW = 64
 _OF_EACH = {"cache", "rss", "shmem", "swap", "inactive_file", "active_file"}
 _MOST_FIGURES = 200
+_MOST_QUIET = 64
 _MOST_DIGITS = 10
 _UNLIMITED_KB = 1 << 50
 _PAGE_KB = (4, 8, 16, 32, 64, 256)
@@ -48,9 +49,10 @@ FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 _BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 
 _ASKED = re.compile(
-    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not t|T)ainted"
+    r"(?:PID: (\d{1,10}) Comm|Pid: (\d{1,10}), comm): (.{1,32}?) (?:Kdump: \w{1,16} )?(?:Not(?: tainted|$)|Tainted)"
 )
-_RELEASE = re.compile(r"(?:Not tainted|Tainted: [A-Z ]{1,40}) {0,8}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_RELEASE = re.compile(r"(?:Not tainted|Tainted:)[A-Z -]{0,60}\(?(\d{1,3})\.(\d{1,4})(?!\d)")
+_WRAPPED_RELEASE = re.compile(r"[A-Z ]{0,20}(?:tainted )?(\d{1,2})\.(\d{1,3})\.\d[^ ]{0,80}(?: \(.{1,80}\))? #\d")
 _CPUSET = re.compile(r".{1,64} cpuset=\S{1,4096} mems_allowed=([\d,-]{1,256})")
 _TASK_IN = re.compile(r"Task in (/\S{0,4096}) killed(?: as a result of limit of (/\S{0,4096}))?(?:\s|$)")
 _LIMIT_OF = re.compile(r" {0,4}as a result of limit of (/\S{0,4096})(?:\s|$)")
@@ -278,6 +280,7 @@ class OOMReader:
         self.last: Message | None = None
         """The last message."""
         self._others = 0
+        self._unsettled: set[_HostLog] = set()
 
     @property
     def is_open(self) -> bool:
@@ -292,21 +295,37 @@ class OOMReader:
     @property
     def is_settled(self) -> bool:
         """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
-        return self._others > _MOST_OTHERS or all(log.has_kill for log in self._hosts.values())
+        return self._others > _MOST_OTHERS or not self._unsettled
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether none of the last lines looked like one of the OOM killer's."""
+        return self._others > _MOST_QUIET
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
         self.last = message
-        log = self._hosts.get(message.host) if message.is_marked else self._last
+        # What has neither time nor host among lines that have them is a part of the line before it.
+        is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
+        log = self._hosts.get(message.host) if is_begun else self._last
         self._others = 0 if _OWN.search(message.text) else self._others + 1
         if log is None:
             if not any(opener in message.text for opener in _OPENERS):
                 return
             if len(self._hosts) >= MOST_HOSTS:
-                yield from self._hosts.pop(next(iter(self._hosts))).end()
+                oldest = self._hosts.pop(next(iter(self._hosts)))
+                self._unsettled.discard(oldest)
+                yield from oldest.end()
             log = self._hosts[message.host] = _HostLog()
         self._last = log
         yield from log.feed(message)
+        self._settle(log)
+
+    def _settle(self, log: _HostLog) -> None:
+        if log.has_kill:
+            self._unsettled.discard(log)
+        else:
+            self._unsettled.add(log)
 
     @property
     def expects_figures(self) -> bool:
@@ -325,12 +344,14 @@ class OOMReader:
         self._others += lines
         if self._last is not None:
             self._last.skip(lines)
+            self._settle(self._last)
 
     def end(self) -> Iterator[OOMReport]:
         """Yield what is open when the log ends."""
         for log in self._hosts.values():
             yield from log.end()
         self._hosts.clear()
+        self._unsettled.clear()
         self._last = None
 
 
@@ -357,9 +378,9 @@ class _HostLog:
     @property
     def has_kill(self) -> bool:
         """Whether the open report, if there is one, has all but what the reaper says."""
-        if self._held is not None and any(each in self._held.text for each in _BEGINNINGS):
+        if self._candidate is not None or (self._report is not None and not self._report.victims):
             return False
-        return self._candidate is None and (self._report is None or bool(self._report.victims))
+        return self._held is None or not any(words in self._held.text for words in _BEGINNINGS)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
@@ -730,6 +751,7 @@ def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
 
 
 def _read_killed(report: OOMReport, kill: KillLine, *, is_reaped: bool) -> None:
+    """Read who was killed, and what it held."""
     pid, name = kill.pid, kill.name
     amounts = {label: int(number) for label, number in _AMOUNT.findall(kill.rest)}
     rss = [amounts[label] for label in ("anon-rss", "file-rss", "shmem-rss") if label in amounts]
@@ -756,6 +778,7 @@ def _read_message(report: OOMReport, kill: KillLine) -> None:
 
 
 def _read_panic(report: OOMReport, why: str) -> None:
+    """Read why the kernel panicked."""
     report.panic = why.strip()
     if "no killable" in why or "deadlocked" in why:
         report.is_hopeless = True
@@ -862,7 +885,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
         blocks = tuple(FreeBlocks(int(size), int(count), kinds) for count, size, kinds in _BLOCKS.findall(text))
         for zone in report.zones:
             if (zone.node, zone.name) == (node, name):
-                zone.blocks = blocks
+                zone.blocks = blocks if " = " in text else None  # a broken line lacks the largest
     elif found := _RAM.match(text):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
@@ -906,6 +929,9 @@ def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     """Read a line about the process that asked, and its cgroup; return whether it is one."""
     if not is_other and (asked := _ASKED.search(text)):
         return _read_asked(report, text, asked)
+    if report.trigger_pid is not None and report.release is None and (release := _WRAPPED_RELEASE.match(text)):
+        report.release = int(release[1]), int(release[2])
+        return True
     if task_in := _TASK_IN.match(text):
         report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
         report.constraint = Constraint.MEMCG

@@ -141,9 +141,9 @@ def _what_ran_out(kill: OOMAutopsy) -> str:
     """Return what was full, as far as the report proves it."""
     if kill.trigger.call is Call.SYSRQ:
         return "Someone triggered the OOM killer by hand (SysRq f)"
-    if kill.trigger.call is Call.PAGE_FAULT:
-        return "A page fault got no memory"
     shortage = kill.shortage
+    if kill.trigger.call is Call.PAGE_FAULT and (shortage is None or shortage.kind is ShortageKind.PAGE_FAULT):
+        return "A page fault got no memory"
     if shortage is not None and shortage.kind is ShortageKind.FRAGMENTATION and shortage.block_bytes is not None:
         return f"The machine had no free block of {amount(shortage.block_bytes)}"
     if shortage is not None and shortage.kind is ShortageKind.ZONES:
@@ -183,6 +183,10 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         container = kill.container or kill.container_id[:_ID_CHARACTERS]
         known = [f"container {container}"] * bool(container) + [str(kill.qos_class)] * (kill.qos_class is not None)
         yield Fact("pod", f"{pod} ({', '.join(known)})" if known else pod)
+    sizes = [(victim, victim.rss_bytes) for victim in kill.victims if victim.rss_bytes is not None]
+    if sizes and not kill.ranking:  # of a report without a table all that is known of them
+        used = [f"{process(victim.name, victim.pid)} {amount(size)}" for victim, size in sizes[:_MOST_NAMED]]
+        yield Fact("used", f"{listed(used)} in memory")
     if full := shortage_words(kill):
         yield Fact("full", full)
     yield from _inside_facts(kill)

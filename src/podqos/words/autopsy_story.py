@@ -10,7 +10,7 @@ from msgspec import Struct
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.survival.autopsy.eviction_traces import seconds_of
 from podqos.words.autopsy_death import AutopsyDeath
-from podqos.words.autopsy_headline import headline
+from podqos.words.autopsy_headline import headline, speaks_for_itself
 from podqos.words.autopsy_kills import of_kill
 from podqos.words.evictions import of_eviction, sign_words, termination_words
 from podqos.words.next_steps import StepWords, read_words, step_words
@@ -40,11 +40,15 @@ class AutopsyPage(Struct, frozen=True, rename="camel"):
     """Node events: pressure, crossed thresholds, OOM kills that no report explains."""
     assumptions: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
-    """Programs that ran out of memory of their own."""
+    """Programs that ran out of their own memory."""
     read: str = ""
     """How much of what was read."""
     next_steps: tuple[StepWords, ...] = ()
     """What to run next, where the answer is incomplete."""
+    lead: str = ""
+    """What the page says first: what the only death is, where there is nothing else, or the headline."""
+    exits: tuple[str, ...] = ()
+    """Containers that nobody killed."""
     kind: str = "AutopsyPage"
 
 
@@ -61,6 +65,8 @@ def page_of(found: Autopsies) -> AutopsyPage:
         tuple(map(failure_words, found.program_failures)),
         read_words(found.read),
         tuple(map(step_words, found.next_steps)),
+        told[0].what if speaks_for_itself(found) else headline(found),
+        tuple(map(termination_words, found.exits)),
     )
 
 

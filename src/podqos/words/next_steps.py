@@ -18,8 +18,7 @@ _WHY = {
     StepReason.REST_OF_REPORT: "the report is incomplete; the kernel log{of} may have the rest",
     StepReason.REST_ON_HOST: "run it{on}: the report is incomplete, and the kernel log there may have the rest",
     StepReason.KUBELET_LOG: "the kubelet's log{of} has the ranking of that moment",
-    StepReason.LIVE_CLUSTER: "gets the pod's status, its Events and its node's logs from the live cluster; it only "
-    "reads",
+    StepReason.LIVE_CLUSTER: "gets status, Events and the logs of the nodes from the live cluster; it only reads",
     StepReason.POD: "its status has the node, the time, the exit code and the limits",
     StepReason.POD_NAME: "the report has only the uid of the victim's pod; the cluster has its name and its limits",
     StepReason.DELETED_POD: "none of the pods that were read has the uid in the report; if the pod was deleted, Events "
@@ -39,7 +38,7 @@ _UNNAMED = f"replace {NODE} with the node's name"
 _AGAIN = "then run podqos again with -f pods.json"
 _CREATES = (
     "This creates a privileged pod{on}, which stays until you delete it: kubectl delete pod node-debugger-{node}-… "
-    "(podqos prints its full name). On the node itself, run only what follows chroot /host."
+    "(podqos prints its full name)."
 )
 
 
@@ -60,6 +59,8 @@ def step_words(step: NextStep) -> StepWords:
     if step.command.endswith("> pods.json"):
         notes.append(_AGAIN)
     warning = _CREATES.format(on=on, node=step.node or NODE) if step.creates_pod else ""
+    if " -- chroot /host " in step.command:
+        warning += " On the node itself, run only what follows chroot /host."
     return StepWords(step.command, "; ".join(notes), warning)
 
 

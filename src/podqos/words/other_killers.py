@@ -200,7 +200,7 @@ _RAN_OUT = {
         "the system refused it memory",
         "what the system can give: a smaller heap (-Xmx), or a node with more memory",
     ),
-    FailureKind.JAVA_OTHER: ("the JVM", "it ran out of memory of its own", ""),
+    FailureKind.JAVA_OTHER: ("the JVM", "it ran out of its own memory", ""),
     FailureKind.NODE_HEAP: (
         "Node.js",
         "its heap is full",

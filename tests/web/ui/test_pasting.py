@@ -76,6 +76,14 @@ def test_a_pasted_text_is_answered_as_by_the_command_that_is_shown(visitor, text
     assert answer["problems"] == []
 
 
+@pytest.mark.parametrize("text", [LOG, LOG.partition(b"java (main) [x] invoked")[0], KILLED.encode(), b"nothing\n"])
+def test_the_page_leads_with_the_first_line_of_the_command(visitor, text, monkeypatch, capsys):
+    lead = visitor.value("/api/autopsy", text, status=200)["page"]["lead"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main(["autopsy", "-"]) == 0
+    assert " ".join(capsys.readouterr().out.split()).startswith(" ".join(lead.split()))
+
+
 def test_the_pods_of_the_source_name_the_victim_where_that_is_asked_for(visitor, folder):
     alone = visitor.value("/api/autopsy", LOG, status=200)
     assert alone["command"] == "podqos autopsy -"

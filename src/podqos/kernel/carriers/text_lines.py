@@ -18,10 +18,14 @@ from podqos.kernel.carriers.wrapping import Physical, Wrapping
 MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
 _MOST_PREFIXES = 6
+_MOST_ADDED = 200
+"""Prefixes that are learned after the first ones: in a log of noise every line has another, and learning is slow."""
 _NEAR = 24
 """So many lines after ``invoked oom-killer`` at most, the process that asked is named again."""
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
 _INVOKED_TAIL = re.compile(r"invoked oom-killer:.{0,800}\border=.{0,60}adj=-?\d{1,5}(?!\d)(.{0,1000})$")
+_FEW = 8
+_LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
@@ -57,6 +61,7 @@ class TextLines:
         self._is_passing = False
         """Nothing of the OOM killer's was in the lines that waited."""
         self._prefixes: list[Prefix] = []
+        self._added = 0
         self._suffix: re.Pattern[str] | None = None
         self._outer: re.Pattern[str] | None = None
         self._wrapping: Wrapping | None = None
@@ -65,6 +70,8 @@ class TextLines:
         self._at = ""
         self._is_marked = False
         """Whether lines have a prefix."""
+        self._is_everywhere = False
+        """Whether every line has, also one that continues another."""
 
     @property
     def is_waiting(self) -> bool:
@@ -109,7 +116,7 @@ class TextLines:
         if is_found:
             self._learn_prefixes(texts, starts, invoked)
             self._suffix = _learned_suffix(texts)
-        if self._suffix is None and any(map(tokens.has_hint, texts)) and all(line.fields is None for line in lines):
+        if any(map(tokens.has_hint, texts)):
             self._learn_wrapping(texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
@@ -148,7 +155,9 @@ class TextLines:
             if text.strip() and not line.is_marked and not tokens.is_start(line.text)
         ]
         self._is_marked = any(line.is_marked for line in carried)
-        if not lacking:
+        # Where every line has the prefix, they were broken before they got it.
+        self._is_everywhere = bool(self._prefixes) and not lacking
+        if not self._is_everywhere and (not lacking or self._suffix is not None):
             return
         self._outer = _outer(self._prefixes, lacking)
         physical = [self._physical(text, line) for text, line in zip(texts, carried, strict=True)]
@@ -160,7 +169,7 @@ class TextLines:
 
     def _pass(self, line: Line) -> Iterator[Read]:
         carried = self._carried(line.text)
-        if self._wrapping is None or line.fields is not None:
+        if self._wrapping is None:
             yield from self._end_group()
             yield self._read(line, carried)
             return
@@ -203,10 +212,12 @@ class TextLines:
         return bool(self._prefixes) and not tokens.is_start(carried.text)
 
     def _physical(self, text: str, carried: Carried) -> Physical:
+        if self._is_everywhere:
+            return Physical(carried.text, carried.text, tokens.is_start(carried.text), is_naked=False)
         outer = None if self._outer is None else self._outer.match(text)
         rest = text if outer is None else text[outer.end() :]
-        message = carried.text if carried.is_marked else rest
-        begins = carried.is_marked or tokens.is_start(rest)
+        begins = carried.is_marked or tokens.is_start(carried.text)
+        message = carried.text if begins else rest
         return Physical(rest, message, begins, self._is_marked and not carried.is_marked)
 
     def _carried(self, text: str) -> Carried:
@@ -254,6 +265,9 @@ class TextLines:
         return Carried(rest, at, host, is_marked=True)
 
     def _add(self, prefix: str) -> None:
+        if self._added >= _MOST_ADDED:
+            return
+        self._added += 1
         form = prefixes.learned(prefix)
         if form is not None:
             self._prefixes = [form, *self._prefixes[: _MOST_PREFIXES - 1]]
@@ -295,7 +309,12 @@ def _learned_suffix(texts: list[str]) -> re.Pattern[str] | None:
         for text in texts:
             if tail := form.search(text):
                 return _suffix(tail[1])
-    return None
+    ends = [text.rstrip()[: -_LONGEST_END - 1 : -1] for text in texts if text.strip()]
+    common = 0
+    while len(ends) > _FEW and len({end[: common + 1] for end in ends}) == 1 and len(ends[0]) > common:
+        common += 1
+    tail = ends[0][:common][::-1] if common else ""
+    return None if not tail or tail[0].isalnum() else _suffix(tail)
 
 
 def _suffix(tail: str) -> re.Pattern[str] | None:

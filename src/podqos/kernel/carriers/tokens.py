@@ -81,7 +81,13 @@ _MOST_ADJUSTMENT = 1000
 
 def has_hint(text: str) -> bool:
     """Whether a text may hold a line of the OOM killer's."""
-    return any(hint in text for hint in _HINTS)
+    return (
+        "oom" in text
+        or "ill" in text
+        or "pid" in text
+        or "mem" in text
+        or "limit" in text
+    ) and any(hint in text for hint in _HINTS)
 
 
 def start_of(line: str, begin: int = 0) -> int:

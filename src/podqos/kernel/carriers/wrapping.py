@@ -59,15 +59,14 @@ class Wrapping(NamedTuple):
             return False
         if whole and not self.is_hard and not joined.startswith("["):  # a name of several words may be broken
             return False
-        if line.is_naked and whole is False and not self.is_hard:
+        if whole is False and not self.is_hard:
             return True
-        is_wide = line.is_naked or (whole is False and joined.startswith("["))
-        return self._is_full(before, line, _WIDEST if is_wide else 1, is_certain=whole is False)
+        return self._is_full(before, line, _WIDEST if line.is_naked else 1)
 
-    def _is_full(self, before: Physical, line: Physical, gap: int, *, is_certain: bool) -> bool:
+    def _is_full(self, before: Physical, line: Physical, gap: int) -> bool:
         if self.is_hard:
             return self.width - 2 <= len(before.text) <= self.width
-        word = (_FIRST if self.is_hyphenated and not is_certain else _WORD).match(line.text)
+        word = (_FIRST if self.is_hyphenated else _WORD).match(line.text)
         words = 0 if word is None else len(word[0].strip())
         return len(before.text.rstrip()) + (0 if _HYPHENATED.search(before.text) else gap) + words > self.width
 

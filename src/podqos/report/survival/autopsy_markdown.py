@@ -50,7 +50,7 @@ def markdown(found: Autopsies) -> list[str]:
         lines += told
     others_known = (
         ("Killed containers", page.containers),
-        ("Programs that ran out of memory of their own", page.failures),
+        ("Programs that ran out of their own memory", page.failures),
         ("Node events", page.signs),
     )
     for title, others in others_known:

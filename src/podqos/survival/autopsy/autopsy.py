@@ -214,7 +214,7 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     userspace_kills_left_out: int = 0
     """Of very many the last ones, which are counted alone."""
     program_failures: tuple[ProgramFailure, ...] = ()
-    """Programs that ran out of memory of their own, such as Java's OutOfMemoryError."""
+    """Programs that ran out of their own memory, such as Java's OutOfMemoryError."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Autopsies"
     assumptions: tuple[Assumption, ...] = ()

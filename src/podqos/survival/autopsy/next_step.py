@@ -108,11 +108,15 @@ def node_log(read: WhatWasRead, node: str, at: str, journal: str = "-k") -> str:
     """Return the command that reads a part of a node's journal, and explains it."""
     name = valid_name(node) or NODE
     debug = f"{kubectl(read)} debug node/{name} -it --image=busybox --profile=sysadmin"
+    if read.lacks_journal:
+        return f"{debug} -- dmesg | {podqos_with(read)}"  # the image's own: the ring buffer is that of the machine
     return f"{debug} -- chroot /host {host_log(read, at, journal)}"
 
 
 def host_log(read: WhatWasRead, at: str, journal: str = "-k") -> str:
     """Return the command that does so on the machine itself."""
+    if read.lacks_journal:
+        return f"sudo dmesg | {podqos_with(read)}"
     return f"journalctl {journal}{_window(at)} -o short-iso --no-pager | {podqos_with(read)}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy, Reason
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_scene import EvictionReason
-from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, NodeSign, SignKind, TraceSource
+from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, NodeSign, SignKind, TraceSource, seconds_of
 from podqos.survival.autopsy.next_step import (
     NextStep,
     StepReason,
@@ -72,7 +72,8 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
     read = found.read
     for kill in reversed(found.kills):
         yield from _of_kill(kill, read)
-    for termination in reversed(found.terminations):
+    # Their order is that of pods, not of time.
+    for termination in sorted(found.terminations, key=lambda ended: -(seconds_of(ended.at) or 0.0)):
         yield from _of_termination(termination, found)
     for eviction in reversed(found.evictions):
         yield from _of_eviction(eviction, read)
@@ -152,14 +153,14 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
         if is_unreported or ended.cause is TerminationCause.SIGKILL:
             yield from _of_host(ended.node, ended.at, read)
     elif is_unreported:
-        yield from _live(read, options, name, node)
+        yield from _live(ended.pod, found)
         if not node and name:
             yield NextStep(
                 f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}", StepReason.POD, pod=ended.pod
             )
         yield _kernel_log(read, node, ended.at, ended.pod)
     elif ended.cause is TerminationCause.SIGKILL:
-        yield from _live(read, options, name, node)
+        yield from _live(ended.pod, found)
         if name and not read.cluster:
             command = (
                 f"{kubectl(read)} get events {options}--field-selector involvedObject.name={name} -o json "
@@ -175,10 +176,17 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
         yield _kernel_check(read, node, ended.at, ended.pod, _ANY_BOOT)
 
 
-def _live(read: WhatWasRead, options: str, name: str, node: str) -> Iterator[NextStep]:
+def _live(pod: str, found: Autopsies) -> Iterator[NextStep]:
     """Yield the question to the live cluster, which gets everything that it serves, unless it was asked already."""
-    if name and not read.cluster:
-        yield NextStep(f"podqos autopsy {options}{name}", StepReason.LIVE_CLUSTER, node=node, pod=name)
+    options, name = pod_options(pod)
+    if found.read.cluster or not name:
+        return
+    pods = {pod_options(ended.pod) for ended in found.terminations}
+    if len(pods) == 1 or not found.terminations:
+        question = f"{options}{name}"
+    else:  # several: those of a namespace, or all
+        question = options.rstrip() if options and len({own for own, _ in pods}) == 1 else "-A"
+    yield NextStep(f"podqos autopsy {question}", StepReason.LIVE_CLUSTER)
 
 
 def _program_log(read: WhatWasRead, ended: ContainerTermination) -> Iterator[NextStep]:
@@ -247,7 +255,7 @@ def _of_nothing(read: WhatWasRead) -> Iterator[NextStep]:
         return
     options, name = pod_options(read.pod)
     if name:
-        yield from _live(read, options, name, read.node)
+        yield NextStep(f"podqos autopsy {options}{name}", StepReason.LIVE_CLUSTER, pod=read.pod)
     elif not (read.pods and read.events):
         yield NextStep(f"{kubectl(read)} {_ALL} | podqos autopsy -", StepReason.CLUSTER_STATE)
     if read.node and not read.kernel_messages:

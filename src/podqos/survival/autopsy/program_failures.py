@@ -1,4 +1,4 @@
-"""Programs that ran out of memory of their own: a heap's limit, or an allocation that the system refused.
+"""Programs that ran out of their own memory: a heap's limit, or an allocation that the system refused.
 
 The kernel killed nobody then, and a larger memory limit of the container need not help: the JVM, Node.js, PHP and Redis
 have limits of their own. One table says how each words it.

@@ -198,7 +198,7 @@ def _kind(node: KilledNode, allowed: list[ReportZone], zones: list[ZoneShortage]
     asked_bytes = node.page_bytes << max(0, report.order or 0)
     if node.is_by_hand:
         return ShortageKind.SYSRQ
-    if report.gfp_mask == 0:
+    if report.gfp_mask == 0 and not all(zone.lacking_bytes for zone in zones):
         return ShortageKind.PAGE_FAULT
     if _is_fragmented(node, allowed, zones):
         return ShortageKind.FRAGMENTATION
@@ -221,7 +221,7 @@ def _is_fragmented(node: KilledNode, allowed: list[ReportZone], zones: list[Zone
     """Whether there was memory, and none of it in so large a piece: free, or page cache that can be dropped."""
     report = node.report
     order = report.order or 0
-    if order <= 0 or any(zone.blocks is None for zone in allowed):
+    if order <= 0:
         return False
     figures = {(figure.node, figure.zone): figure for figure in zones}
     spare = -1
@@ -229,11 +229,12 @@ def _is_fragmented(node: KilledNode, allowed: list[ReportZone], zones: list[Zone
         kept = figures[zone.node, zone.name].kept_bytes
         reserved = kept - zone.min_kb * 1024
         # A zone whose reserve bars the request does not count, whatever pieces it has.
-        if zone.free_kb * 1024 - reserved >= node.page_bytes << order and _has_block(node, zone, order):
+        is_open = zone.free_kb * 1024 - reserved >= node.page_bytes << order
+        if is_open and (zone.blocks is None or _has_block(node, zone, order)):
             return False
         spare = max(spare, zone.free_kb * 1024 - kept)
-    pages = report.memory_pages
-    return spare + _sum(pages, "active_file", "inactive_file") * node.page_bytes >= node.page_bytes
+    cached = _sum(report.memory_pages, "active_file", "inactive_file") * node.page_bytes
+    return spare >= node.page_bytes << order or cached > sum(zone.min_kb for zone in allowed) * 1024
 
 
 def _has_block(node: KilledNode, zone: ReportZone, order: int) -> bool:

@@ -26,7 +26,7 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     containers: int = 0
     """As container runtimes show them, such as ``docker inspect``."""
     program_messages: int = 0
-    """Of other killers than the kernel, and of programs that ran out of memory of their own."""
+    """Of other killers than the kernel, and of programs that ran out of their own memory."""
     is_binary: bool = False
     """Nothing in it is text."""
     logs: tuple[str, ...] = ()
@@ -42,6 +42,8 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     """namespace/name, if there is only one."""
     node: str = ""
     """The node of the pods, or the host of the log, if there is only one."""
+    lacks_journal: bool = False
+    """journalctl said that it has nothing, or a shell that there is no journalctl."""
     debug_pods: tuple[str, ...] = ()
     """Pods that ``kubectl debug`` says it made to read a log."""
 

@@ -2,7 +2,7 @@
 
 import { render } from "preact";
 import { useCallback, useMemo, useState } from "preact/hooks";
-import { readAndNext, showAutopsy } from "../../autopsy";
+import { isEmpty, leadOf, nextSteps, readLine, showAutopsy } from "../../autopsy";
 import { h } from "../../dom";
 import { plural } from "../../format";
 import type { AutopsyPage as Autopsy, PastedAutopsy } from "../../schema";
@@ -21,10 +21,6 @@ export function AutopsyPage({ app, route }: ViewProps) {
   if (pasted !== null) return <PastedPage key={pasted} app={app} number={pasted} />;
   if (route.query.has("paste") || !app.info.views.includes("autopsy")) return <PastePage app={app} />;
   return <SourcePage app={app} />;
-}
-
-function isEmpty(page: Autopsy): boolean {
-  return page.deaths.length + page.containers.length + page.signs.length === 0;
 }
 
 /** The box alone. */
@@ -54,7 +50,7 @@ function SourcePage({ app }: { app: App }) {
   }
   if (isEmpty(page)) {
     return (
-      <Page title="Autopsy" headline={page.headline}>
+      <Page title="Autopsy" headline={leadOf(page)}>
         <div class="wide">
           <Empty title={`No OOM kills and no evictions in ${app.info.name}`} />
         </div>
@@ -80,7 +76,7 @@ function PastedPage({ app, number }: { app: App; number: string }) {
   if (kept === undefined || page === undefined) return <PastePage app={app} note="The pasted text was not stored: paste it again" />;
   if (isEmpty(page)) {
     return (
-      <Page title="Autopsy" headline={page.headline}>
+      <Page title="Autopsy" headline={leadOf(page)}>
         {problems}
         <ReadAndNext page={page} />
         <PasteBox app={app} />
@@ -97,7 +93,7 @@ function PastedPage({ app, number }: { app: App; number: string }) {
 }
 
 function ReadAndNext({ page }: { page: Autopsy }) {
-  const make = useCallback(() => readAndNext(page), [page]);
+  const make = useCallback(() => [...readLine(page), ...nextSteps(page)], [page]);
   return (
     <div class="wide stack">
       <Dom make={make} />
