@@ -575,6 +575,21 @@ def test_the_command_names_the_pod_that_the_rest_leaves_out(autopsy, text):
     assert (eviction["pod"], eviction["available"]) == ("shop/db-0", 52 << 20)
 
 
+@pytest.mark.parametrize("printed", ["OOMKilled", "'OOMKilled'", "OOMKilled Error", '"OOMKilled"\n$ '])
+def test_a_reason_that_jsonpath_prints_is_the_end_of_a_container(autopsy, printed):
+    command = "$ kubectl -n shop get pod web-0 -o jsonpath='{.status.containerStatuses[*].lastState.terminated.reason}'"
+    found = autopsy(f"{command}\n{printed}\n")
+    assert [(each["pod"], each["cause"]) for each in found["terminations"]] == [("shop/web-0", "KernelUnreported")]
+
+
+def test_a_text_may_be_given_as_a_file_with_pods(capsys, tmp_path):
+    (tmp_path / "describe.txt").write_text(POD)
+    (tmp_path / "kern.log").write_text("\n".join(cgroup(ROWS, 7, "python3")))
+    assert main(["autopsy", str(tmp_path / "kern.log"), "-f", str(tmp_path / "describe.txt"), "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert ([each["pod"] for each in found["kills"]], found["terminations"][0]["kill"]) == (["shop/web-7d9"], 0)
+
+
 def test_a_failed_probe_is_told_from_events_alone(autopsy):
     text = "2m   Normal   Killing   pod/web-0   Container app failed liveness probe, will be restarted\n"
     (stopped,) = autopsy(text)["terminations"]

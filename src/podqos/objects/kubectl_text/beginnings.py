@@ -9,6 +9,8 @@ ROWS = re.compile(
     rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
     rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
     rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
+    rb"|(?:^|\n)[ \t>|'\"]{0,40}(?:Completed |Error ){0,8}OOMKilled"
+    rb"(?: Completed| Error| OOMKilled){0,8}['\"\s]{0,40}(?:\n|\Z)"
     rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
 )
 """Finds rows of a table without its headings."""

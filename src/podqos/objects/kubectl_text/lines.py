@@ -21,7 +21,7 @@ _WORDS = (
     *("Name:", "State:", "Containers:", "Events:", "Status:", "Reason:", "Namespace:", "Node:", "Class:", "Capacity:"),
     *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
     *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
-    *("NS ", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
+    *("NS ", "OOMKilled", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
 )
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
