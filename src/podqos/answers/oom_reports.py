@@ -11,7 +11,8 @@ from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
-from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
+from podqos.kernel.oom_reader import BEGINNINGS, FOLLOWING, OOMReader
+from podqos.kernel.oom_report import OOMReport
 
 _CHUNK_BYTES = 1 << 17
 """It is searched for one mark after the other, and has to stay in the processor's cache meanwhile."""
