@@ -283,7 +283,7 @@ _SIGNS = {
     SignKind.NOTHING_TO_EVICT: "no pod could be evicted to free {resource}",
     SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted but not gone in time",
     SignKind.REBOOTED: "the node restarted",
-    SignKind.NOT_READY: "{whose} was not ready",
+    SignKind.NOT_READY: "{whose} became NotReady",
 }
 
 
