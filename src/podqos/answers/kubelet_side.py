@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark, Needle
-from podqos.answers.other_killers import MARKS as MARKS_OF_OTHERS
 from podqos.answers.other_killers import OtherKillers, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
@@ -87,7 +86,7 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[Mark, ...] = (*_EVICTIONS, *MARKS_OF_OTHERS)
+        self.marks: tuple[Mark, ...] = _EVICTIONS
         """What a fast reader of the log at hand looks for."""
         self._words: tuple[str, ...] = ()
         self._others = OtherKillers()
@@ -103,13 +102,14 @@ class KubeletSide:
 
     def read_in(self, read: WhatWasRead) -> WhatWasRead:
         """Return what was read with the pods, nodes and Events, wherever they come from; after ``told``."""
+        keys = list({pod.metadata.uid or pod.key: pod.key for pod in self._pods}.values())  # files may overlap
         names = {pod.spec.node_name for pod in self._pods if pod.spec.node_name} or self._nodes
         return replace(
             read,
-            pods=len(self._pods),
+            pods=len(keys),
             nodes=len(self._nodes),
             events=len(self._events),
-            pod=self._pods[0].key if len(self._pods) == 1 else "",
+            pod=keys[0] if len(keys) == 1 else "",
             node=read.node or (next(iter(names)) if len(names) == 1 else ""),
         )
 
@@ -119,7 +119,7 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        self.marks = (*_EVICTIONS, *(_IN_JOURNALS if is_journal else ()), *MARKS_OF_OTHERS)
+        self.marks = (*_EVICTIONS, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0

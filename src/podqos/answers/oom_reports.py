@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, next_mark
+from podqos.answers.other_killers import NOTICE_MARKS
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
-from podqos.kernel.oom_report import FOLLOWING, OOMReader, OOMReport
+from podqos.kernel.oom_reader import FOLLOWING, OOMReader
+from podqos.kernel.oom_report import OOMReport
 
 _CHUNK_BYTES = 1 << 17
 """It is searched for one mark after the other, and has to stay in the processor's cache meanwhile."""
@@ -68,7 +70,7 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
-_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}+")
+_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
 
@@ -97,7 +99,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
-            marks.look_for(FOLLOWING)
+            marks.look_for((*FOLLOWING, *NOTICE_MARKS))
         following -= len(chunk)
         position = 0
         while position < len(chunk):
@@ -122,7 +124,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                     following = _FOLLOWING_BYTES
-                    marks.look_for(FOLLOWING, position)
+                    marks.look_for((*FOLLOWING, *NOTICE_MARKS), position)
             if (blank := _BLANK.match(chunk, position)) is not None:
                 reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
                 position = blank.end() - 1

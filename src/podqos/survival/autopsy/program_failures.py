@@ -18,6 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.kernel.log_lines import Message
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import carried
 
 _MOST_MESSAGE = 300
@@ -87,7 +88,7 @@ class _Form(Struct, frozen=True):
     kind: FailureKind
     needs: str
     """What its lines hold; no other line is matched."""
-    pattern: re.Pattern[str]
+    pattern: LazyPattern
     """Groups: limit, wanted, unit, pid."""
     is_fatal: bool = False
     is_detail: bool = False
@@ -97,7 +98,7 @@ class _Form(Struct, frozen=True):
 def _form(
     kind: FailureKind, needs: str, pattern: str = "", *, is_fatal: bool = False, is_detail: bool = False
 ) -> _Form:
-    return _Form(kind, needs, re.compile(pattern or re.escape(needs)), is_fatal, is_detail)
+    return _Form(kind, needs, LazyPattern(pattern or re.escape(needs)), is_fatal, is_detail)
 
 
 # A class name in a stack trace or message: not in source code, nor in the name of an option.
@@ -227,7 +228,7 @@ _OF_OTHERS = (
         r"\b(?:fork|pthread_create|clone)\b[^\n]{0,60}: [Rr]esource temporarily unavailable",
     ),
 )
-_ENDED = re.compile(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
+_ENDED = LazyPattern(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
 
 
 class ProgramFailures:
