@@ -136,7 +136,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
-            if is_first or not reader.is_settled:
+            if is_first or not (reader.is_settled or reader.is_quiet):
                 beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
@@ -185,11 +185,11 @@ class _Marks:
         hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
-        if isinstance(mark, Needle):  # some programs say their figures just before what has the mark
+        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
+        if isinstance(mark, Needle) and not is_kernels:  # some programs say their figures just before what has the mark
             start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True, 0
-        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
         if not (looks_back and is_kernels):
             return start, is_kernels, 0
         first = max(position, start - _BEFORE_BYTES)
