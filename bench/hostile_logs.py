@@ -275,7 +275,8 @@ def kubelet_lines(draw: random.Random) -> Iterator[str]:
         yield f'{head} helpers.go:921] "Eviction manager:" log="observations" signal="memory.available" resourceName="memory" available="{bits % 9999}Mi" capacity="16Gi" time="2026-01-05"\n'
         yield f'{head} kubelet.go:2407] "SyncLoop (PLEG): event for pod" pod="shop/web-{bits:x}" event={{"Type":"ContainerStarted"}}\n'
         yield f'{head} eviction_manager.go:412] "Eviction manager: no resources are starved" pod="shop/web-{bits:x}"\n'
-        yield f'{head} event.go:307] "Event occurred" object="shop/web-{bits % 999}" kind="Pod" type="Warning" reason="Evicted" message="The node was low on resource: memory. "\n'
+        if bits % 40 == 0:
+            yield f'{head} event.go:307] "Event occurred" object="shop/web-{bits % 999}" kind="Pod" type="Warning" reason="Evicted" message="The node was low on resource: memory. "\n'
 
 
 def export_entries(draw: random.Random) -> Iterator[str]:

@@ -86,6 +86,18 @@ def test_a_process_that_set_its_own_score_is_named(told):
     assert [each["pid"] for each in kill["inside"]["ownScores"]] == [43]
 
 
+@pytest.mark.parametrize("score", [-999, -998, -997])
+def test_scores_that_kubelets_and_runtimes_give_are_not_a_processs_own(told, score):
+    first, other = (*APP[:5], score, "app"), (*HELPER[:5], -998, "helper")
+    guaranteed = [
+        line.replace("kubepods-burstable.slice/kubepods-burstable-pod", "kubepods-pod")
+        for line in container(first, other)
+    ]
+    assert told(guaranteed)[1]["inside"]["ownScores"] == []
+    starting = (*HELPER[:5], -1000, "runc:[2:INIT]")
+    assert told(container(APP, starting))[1]["inside"]["ownScores"] == []
+
+
 @pytest.mark.parametrize(
     ("qos", "score", "own"),
     [("besteffort", 1000, 0), ("besteffort", 0, 1), ("burstable", 3, 0), ("burstable", -998, 0), ("burstable", 0, 1)],
@@ -183,6 +195,14 @@ def test_a_machine_that_is_full_is_not_called_fragmented(told):
     assert told(little)[1]["shortage"]["kind"] == "watermarks"
     broken = [line.replace(" 0*8kB 0*16kB = 900kB", "") for line in cached]
     assert told(broken)[1]["shortage"]["kind"] == "watermarks"
+
+
+def test_memory_kept_for_movable_pages_serves_no_other_request(told):
+    kept = [line.replace("high:2kB", "high:1500kB free_cma:118000kB") for line in zone("Normal", 119_000, 1000)]
+    text, kill = told(on_node(SANDBOX, zone=kept, gfp=0x2084D0))
+    assert (kill["shortage"]["kind"], kill["shortage"]["freeElsewhereBytes"]) == ("zones", 118_000 << 10)
+    assert "115.2Mi was free where the request cannot be served: in other zones, or kept for movable" in text
+    assert told(on_node(SANDBOX, zone=kept))[1]["shortage"]["kind"] == "freed", "user memory can be moved"
 
 
 def test_huge_pages_are_a_cause_with_what_nobody_uses_of_them(told):
@@ -332,10 +352,17 @@ def test_memory_that_was_free_again_is_told_and_nobody_is_blamed(told):
     assert [each["cause"] for each in kill["causes"]] == ["MemoryElsewhere"]
 
 
+def test_between_the_watermarks_the_kernel_kills_as_well_and_more_memory_helps(told):
+    text, kill = told([line.replace("free:44000kB", "free:50000kB") for line in machine()])
+    assert kill["shortage"]["lackingBytes"] == (67_000 + 4 - 50_000) << 10
+    assert "48.8Mi free, all of it in the kernel's reserves, 16.6Mi short" in text
+    assert "1249Mi of memory in the machine" in text
+
+
 def test_a_larger_machine_holds_what_was_in_swap_too(told):
     lines = machine()
     at = lines.index("Total swap = 0kB")
     lines[at : at + 1] = ["Free swap  = 0kB", "Total swap = 1048576kB"]
     text, kill = told(lines)
-    assert "2459Mi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
+    assert "3Gi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
     assert kill["shortage"]["swapUsageBytes"] == kill["shortage"]["swapLimitBytes"] == 1 << 30

@@ -140,7 +140,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     "a table of `kubectl get pods`": (
         [PODS],
         "db-0 was OOM-killed (3 restarts)",
-        ["podqos autopsy db-0", "kubectl get pod db-0 -o yaml", "kubectl debug node/NODE "],
+        ["podqos autopsy db-0", "kubectl get pod db-0 -o yaml"],
     ),
     "exit code 137 without `OOMKilled`": (
         [objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]}))],

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 
 import pytest
 
 from kernel.oom_logs import CONTAINER, cgroup
 from podqos.cli.main import main
+from podqos.objects.kubectl_text.reader import read_text
 
 ROWS = [(7, 1000, 200_000, 100, 0, 100, "python3"), (8, 1000, 100_000, 100, 0, 100, "sh")]
+UID = re.search(r"pod([0-9a-f_-]{36})", CONTAINER)[1].replace("_", "-")
 ID = CONTAINER.rpartition("-")[2].removesuffix(".scope")
 LOW = (
     "The node was low on resource: memory. Threshold quantity: 100Mi, available: 52Mi. "
@@ -491,6 +494,34 @@ def test_a_described_container_is_found_in_the_kernels_log(autopsy):
     assert found["terminations"] == [{**KILLED, "cause": "Kernel", "kill": 0}]
 
 
+def restarted(text: str) -> str:
+    """Return a description of the pod after its container was started again, with an id that no report has."""
+    running = "State:          Running\n      Started:      Wed, 18 Nov 2026 08:05:02 +0100\n"
+    waiting = "State:          Waiting\n      Reason:       CrashLoopBackOff\n"
+    return text.replace(waiting, running).replace(ID, "c" * 64)
+
+
+def test_the_uid_in_an_event_finds_the_kernels_report(autopsy):
+    quoted = f"Back-off restarting failed container app in pod web-7d9_shop({UID})"
+    text = restarted(POD).replace("Back-off restarting failed container app", quoted)
+    found = autopsy(text + "\n".join(cgroup(ROWS, 7, "python3")))
+    assert [each["pod"] for each in found["kills"]] == ["shop/web-7d9"]
+
+
+@pytest.mark.parametrize(
+    ("at", "host", "kill"),
+    [
+        ("2026-11-18T07:05:01+00:00", "worker-3", 0),
+        ("2026-11-18T07:05:01+00:00", "worker-9", None),
+        ("2026-11-18T07:09:00+00:00", "worker-3", None),
+    ],
+)
+def test_the_one_kill_at_that_moment_on_that_node_is_the_containers(autopsy, at, host, kill):
+    log = "\n".join(f"{at} {host} kernel: {line}" for line in cgroup(ROWS, 7, "python3"))
+    (killed,) = autopsy(f"{restarted(POD)}\n```\n{log}\n```\n")["terminations"]
+    assert (killed.get("kill"), killed["cause"]) == (kill, "KernelUnreported" if kill is None else "Kernel")
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -542,6 +573,21 @@ def test_a_watched_table_keeps_what_it_showed_before(autopsy):
 def test_the_command_names_the_pod_that_the_rest_leaves_out(autopsy, text):
     (eviction,) = autopsy(f"**#kubectl  -nshop describe pods db-0\n{text}\n")["evictions"]
     assert (eviction["pod"], eviction["available"]) == ("shop/db-0", 52 << 20)
+
+
+@pytest.mark.parametrize("printed", ["OOMKilled", "'OOMKilled'", "OOMKilled Error", '"OOMKilled"\n$ '])
+def test_a_reason_that_jsonpath_prints_is_the_end_of_a_container(autopsy, printed):
+    command = "$ kubectl -n shop get pod web-0 -o jsonpath='{.status.containerStatuses[*].lastState.terminated.reason}'"
+    found = autopsy(f"{command}\n{printed}\n")
+    assert [(each["pod"], each["cause"]) for each in found["terminations"]] == [("shop/web-0", "KernelUnreported")]
+
+
+def test_a_text_may_be_given_as_a_file_with_pods(capsys, tmp_path):
+    (tmp_path / "describe.txt").write_text(POD)
+    (tmp_path / "kern.log").write_text("\n".join(cgroup(ROWS, 7, "python3")))
+    assert main(["autopsy", str(tmp_path / "kern.log"), "-f", str(tmp_path / "describe.txt"), "-o", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert ([each["pod"] for each in found["kills"]], found["terminations"][0]["kill"]) == (["shop/web-7d9"], 0)
 
 
 def test_a_failed_probe_is_told_from_events_alone(autopsy):
@@ -721,6 +767,24 @@ def test_a_description_and_an_object_of_one_pod_are_one_pod(autopsy):
     assert len(autopsy(f"My pod:\n\n{OBJECT}\n```\n{POD}```\n")["terminations"]) == 1
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_lines_that_are_cut_lost_or_mixed_up_invent_nothing(seed):
+    draw = random.Random(seed)  # noqa: S311 - the same mixtures in every run
+    whole = [*POD.split("\n"), *EVICTED.split("\n"), *NODE.split("\n"), *PODS.split("\n"), *OBJECT.split("\n")]
+    some = [line[: draw.choice((len(line), draw.randrange(1 + len(line))))] for line in whole if draw.random() < 0.8]
+    for _ in range(draw.randrange(30)):
+        place, other = draw.randrange(len(some)), draw.randrange(len(some))
+        some[place], some[other] = some[other], some[place]
+    paste = read_text("\n".join(some))
+    words = set(re.findall(r"[\w.-]+", "\n".join(some)))
+    for pod in paste.pods:
+        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        told = [pod.metadata.name, pod.metadata.namespace, pod.spec.node_name, pod.status.reason]
+        told += [name for status in statuses for name in (status.name, status.container_id.rpartition("/")[2])]
+        assert {each for each in told if each} <= words
+    assert {node.name for node in paste.nodes if node.name} | {event.reason for event in paste.events} <= words
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -732,9 +796,9 @@ def test_a_description_and_an_object_of_one_pod_are_one_pod(autopsy):
         ("Name:  a\nNamespace:  b\nNode:  c\nContainers:\n" + "  a:\n    Image:  x\n" * 50) * 100,
         "\x1b[" * 30_000 + "Last State:",
         "> " * 30_000 + "Last State:",
-        "{\n" * 30_000 + "Last State:",
-        EVICTED[: EVICTED.index("IP:")] + "x\n" * 30_000,
-        "apiVersion: v1\nkind: Pod\n" * 3000 + "{" * 3000 + " RESTARTS ",
+        "{\n" * 9000 + "Last State:",
+        EVICTED[: EVICTED.index("IP:")] + "x\n" * 9000,
+        "apiVersion: v1\nkind: Pod\n" * 900 + "{" * 900 + " RESTARTS ",
         "prose\n" + "{\n" * 3000 + '"kind": "Pod" ' * 300,
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shlex
 import sys
 
@@ -258,10 +259,11 @@ def test_a_zone_of_its_own_is_converted(answered):
         (syslog(machine()), "Read 15 lines: 15 kernel messages and 1 OOM report."),
         ("", "Read 0 lines."),
         ("a\nb", "Read 2 lines: 0 kernel messages."),
+        (syslog(machine()).replace("\n", "\r"), "Read 15 lines: 15 kernel messages and 1 OOM report."),
     ],
 )
 def test_what_was_read_is_always_said(capsys, tmp_path, text, said):
-    (tmp_path / "given").write_text(text)
+    (tmp_path / "given").write_bytes(text.encode())
     _, out, _ = autopsy(capsys, tmp_path / "given")
     assert said in out
     _, out, _ = autopsy(capsys, tmp_path / "given", "-o", "markdown")
@@ -344,3 +346,11 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
 def test_the_headline_says_what_is_below_it(capsys, tmp_path, text, headline):
     (tmp_path / "given").write_text(text)
     assert autopsy(capsys, tmp_path / "given")[1].splitlines()[0] == headline
+
+
+def test_the_messages_of_a_large_log_are_counted_at_its_beginning_and_its_lines_in_all_of_it(capsys, tmp_path):
+    (tmp_path / "given").write_text("[    1.000000] nothing of interest\n" * 40_000)
+    _, out, _ = autopsy(capsys, tmp_path / "given")
+    found = re.search(r"Read 40,000 lines: at least ([\d,]+) kernel messages\.", out)
+    assert found is not None
+    assert 10_000 < int(found[1].replace(",", "")) < 40_000

@@ -8,8 +8,9 @@ import pytest
 
 from kernel.oom_logs import CONTAINER, ROWS, cgroup, machine
 from podqos.answers.log_marks import next_mark
-from podqos.answers.other_killers import MARKS
+from podqos.answers.other_killers import MARKS, NOTICE_MARKS
 from podqos.cli.main import main
+from podqos.kernel.oom_reader import BEGINNINGS
 
 ID = "ab" * 32
 HEADER = "Nov 18 09:00:01 worker-1"
@@ -231,14 +232,20 @@ NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit"}
 
 
 def test_in_a_long_log_every_line_that_matters_has_a_mark():
-    lines = [line for line, (kind, _) in FAILURES.items() if kind not in NEAR_THE_BEGINNING]
-    # "oom-kill" is a mark of the kernel's own lines; the other two are looked for in the first chunk alone.
-    lines += [
-        line for line in NOTICES if "oom-kill" not in line and "sys oom event" not in line and "/oom {" not in line
-    ]
-    for line in lines:
-        text = line.encode()
-        assert any(next_mark(text, mark, 0) >= 0 for mark in (*MARKS, b"oom_kill")), line
+    lines = {line: (*MARKS, *NOTICE_MARKS) for line, (kind, _) in FAILURES.items() if kind not in NEAR_THE_BEGINNING}
+    lines |= dict.fromkeys(NOTICES, (*NOTICE_MARKS, *BEGINNINGS))
+    for line, marks in lines.items():
+        assert any(next_mark(line.encode(), mark, 0) >= 0 for mark in marks), line
+
+
+def test_what_daemons_noticed_is_found_deep_in_a_log_without_the_kernels_lines_or_after_a_kill(told):
+    notice, kubelet = next(iter(NOTICES)), next(line for line in NOTICES if "sys oom event" in line)
+    other = [f"{HEADER} app[1]: took 12 ms, memory is fine"] * 3_000
+    found = told(*other, notice, kubelet, *other)
+    assert [sign["kind"] for sign in found["nodeEvents"]] == ["ContainerOOMKilled", "SystemOOM"]
+    report = [f"{HEADER} kernel: {line}" for line in cgroup(ROWS, 102, "java (main) [x]")]
+    found = told(f"{HEADER} kernel: eth0: up", *other, *report, notice, *other)
+    assert [(sign["kind"], sign["kill"]) for sign in found["nodeEvents"]] == [("ContainerOOMKilled", 0)]
 
 
 def test_hostile_lines_are_read_fast(told):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom import Kill, Process
-from podqos.kernel.oom_report import OOMReader, OOMReport
+from podqos.kernel.oom_reader import OOMReader
+from podqos.kernel.oom_report import OOMReport
 
 POD = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11111111_2222_3333_4444_555555555555.slice"
 CONTAINER = f"{POD}/cri-containerd-{'ab' * 32}.scope"

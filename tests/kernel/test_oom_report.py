@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kernel.oom_logs import CARRIERS, CONTAINER, FORMS, GIB_PAGES, ROWS, cgroup, killed, machine, read, table
 from podqos.kernel.log_lines import MOST_CHARACTERS, Unwrapper
-from podqos.kernel.oom_report import MOST_HOSTS, Constraint, FreeBlocks, OOMReader
+from podqos.kernel.oom_reader import MOST_HOSTS, OOMReader
+from podqos.kernel.oom_report import Constraint, FreeBlocks
 
 BIG = (7, 1000, 200_000, 100, 5, 100, "python3")
 

@@ -17,7 +17,9 @@ from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_scene import EvictionReason
 from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, EvictionCause, NodeSign, SignKind
 from podqos.survival.autopsy.next_steps import MOST_STEPS, next_steps
+from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
+from podqos.survival.autopsy.userspace_kill import KillBasis, Killer, UserspaceKill
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.words.autopsy_headline import headline
 
@@ -66,6 +68,8 @@ TERMINATIONS = st.builds(
     exit_code=st.sampled_from((137, 143, 1, None)),
 )
 SIGNS = st.builds(NodeSign, st.sampled_from(SignKind), at=AT, node=NODE, pod=POD, times=st.integers(1, 3))
+USERSPACE = st.builds(UserspaceKill, st.sampled_from(Killer), st.just(KillBasis.UNKNOWN), at=AT, host=NODE)
+FAILURES = st.builds(ProgramFailure, st.sampled_from(FailureKind), st.just("out of memory"), at=AT, host=NODE)
 READ = st.builds(
     WhatWasRead,
     lines=st.integers(0, 3),
@@ -81,6 +85,8 @@ AUTOPSIES = st.builds(
     evictions=st.lists(EVICTIONS, max_size=4).map(tuple),
     terminations=st.lists(TERMINATIONS, max_size=4).map(tuple),
     node_events=st.lists(SIGNS, max_size=4).map(tuple),
+    userspace_kills=st.lists(USERSPACE, max_size=2).map(tuple),
+    program_failures=st.lists(FAILURES, max_size=2).map(tuple),
     read=READ,
 )
 COUNT = re.compile(r"([\d,]+) (?:more )?(OOM kill|OOM|eviction|pod|container|node event)(?:s\b|\b)")
@@ -96,11 +102,18 @@ def number(found: str, noun: str) -> int:
 def test_the_headline_counts_what_is_below_it(found):
     said = headline(found)
     unreported = sum(sign.times for sign in found.node_events if sign.kind in OOM_SIGNS)
-    below = (*found.kills, *found.evictions, *found.terminations)
+    below = (*found.kills, *found.evictions, *found.terminations, *found.userspace_kills)
     is_anything = (
         bool(below) or unreported or any(sign.kind is SignKind.CLEAN_UP_TIMED_OUT for sign in found.node_events)
     )
-    assert bool(NOTHING.match(said) or "nothing to explain" in said) is not bool(is_anything)
+    is_silent = bool(NOTHING.match(said) or "nothing to explain" in said)
+    if found.program_failures and not is_anything:
+        assert "the kernel log says whether" in said.lower() or said.endswith("No OOM kill in the log.")
+    else:
+        assert is_silent is not bool(is_anything)
+        assert "No OOM kill in the log" not in said
+    assert sum(map(int, re.findall(r"(\d+) kills? by (?!the kernel)", said))) == len(found.userspace_kills)
+    assert ("Not the kernel: " in said and bool(is_anything)) is bool(found.userspace_kills)
     if found.kills or found.evictions:
         with_victim = sum(bool(kill.victims) for kill in found.kills)
         assert number(said, "OOM kill") == with_victim

@@ -30,6 +30,7 @@ from podqos.survival.autopsy.eviction_traces import (
 )
 from podqos.survival.autopsy.savings import SavedBy
 from podqos.survival.counterfactual.pod_changes import with_priority, with_request
+from podqos.words.evictions import of_eviction
 
 AT, BEFORE, LATER = "2026-11-16T10:00:00Z", "2026-11-16T09:00:00Z", "2026-11-16T11:00:00Z"
 SHORT = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse("90Mi"))
@@ -204,9 +205,20 @@ def test_what_spares_a_pod_was_tried_with_the_pass_itself():
     assert (saved[SavedBy.USAGE].more, saved[SavedBy.USAGE].amount) == (549 * MI, 1499 * MI)
     assert (saved[SavedBy.PRIORITY].more, saved[SavedBy.PRIORITY].amount) == (None, 1)
     assert saved[SavedBy.THRESHOLD].amount == 90 * MI
-    assert saved[SavedBy.NODE_SIZE].more == 10 * MI
+    assert (saved[SavedBy.NODE_SIZE].more, saved[SavedBy.NODE_SIZE].advised) == (10 * MI, 1024 * MI)
     assert saved[SavedBy.REQUEST].instead == "shop/hog"
     assert not any(each.is_assumed for each in found.saved_by)
+
+
+def test_no_advice_about_an_eviction_is_a_few_kibibytes():
+    web, hog = pod("web", request="1Gi"), pod("hog", request="1Gi")
+    known = SceneNode("node-1", (web, hog), {hog.metadata.uid: stats_of(hog, main=1500)})
+    short = Shortage("memory", Quantity.parse("100Mi"), Quantity.parse("102396Ki"))
+    found = examine_eviction([evicted(web, short, main=2048)], known)
+    assert {SavedBy.THRESHOLD, SavedBy.NODE_SIZE} <= {each.change for each in found.saved_by}
+    told = of_eviction(found).saved_by
+    assert "a node with 1Gi more memory" in told
+    assert not any("threshold" in words or "Ki" in words for words in told)
 
 
 @pytest.mark.parametrize("available", ["0", "100Mi", "120Mi"])

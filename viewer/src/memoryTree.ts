@@ -2,7 +2,7 @@
 // scale, with limit and peak; and the same figures as a table.
 
 import { h } from "./dom";
-import { bytes } from "./format";
+import { about, bytes } from "./format";
 import { NONE, table, type Column } from "./frame";
 import type { MemoryPart, TreeRow } from "./schema";
 
@@ -22,6 +22,7 @@ export function memoryTree(rows: readonly TreeRow[]): HTMLElement[] {
   if (whole === 0) return [];
   const used = KINDS.filter(([kind]) => rows.some((row) => row.parts.some((part) => part.kind === kind)));
   const peaked = rows.some(isPeakShown);
+  const limited = rows.filter((row) => row.limitBytes);
   return [
     h("h3", {}, "Memory at that moment"),
     h(
@@ -31,13 +32,20 @@ export function memoryTree(rows: readonly TreeRow[]): HTMLElement[] {
         "figcaption",
         { class: "legend" },
         ...used.map(([kind, name]) => h("span", { class: `chip held-${kind}` }, h("span", { class: "ink" }, name))),
-        rows.some((row) => row.limitBytes) ? h("span", { class: "mark-name limit" }, "limit") : null,
+        limited.length > 0 ? h("span", { class: "mark-name limit" }, limited.every((row) => row.kind === "machine") ? "all memory" : "limit") : null,
         peaked ? h("span", { class: "mark-name peak" }, "peak") : null,
       ),
       h("ul", {}, ...rows.map((row) => line(row, whole))),
     ),
     h("details", { class: "as-table" }, h("summary", {}, "Memory as a table"), figures(rows, used, peaked)),
   ];
+}
+
+const [MI, GI] = [2 ** 20, 2 ** 30];
+
+/** An amount next to others: page tables are kibibytes, nodes are gibibytes. */
+function size(count: number): string {
+  return count > 0 && count < MI ? `${Math.ceil(count / 1024)}Ki` : count < GI ? bytes(count) : about(count);
 }
 
 function total(row: TreeRow): number {
@@ -51,8 +59,8 @@ function isPeakShown(row: TreeRow): boolean {
 
 function line(row: TreeRow, whole: number): HTMLElement {
   const share = (size: number) => `${Math.min(100, (size / whole) * 100)}%`;
-  const limit = row.limitBytes ? `, ${limitName(row)} ${bytes(row.limitBytes)}` : "";
-  const peak = isPeakShown(row) ? `, peak ${bytes(row.peakBytes ?? 0)}` : "";
+  const limit = row.limitBytes ? `, ${limitName(row)} ${size(row.limitBytes)}` : "";
+  const peak = isPeakShown(row) ? `, peak ${size(row.peakBytes ?? 0)}` : "";
   const words = `${row.name}: ${row.parts.map(worded).join(", ") || "not in the report"}${limit}${peak}`;
   const bar = h(
     "span",
@@ -71,7 +79,7 @@ function line(row: TreeRow, whole: number): HTMLElement {
 }
 
 function worded(part: MemoryPart): string {
-  return `${part.name} ${bytes(part.bytes)}`;
+  return `${part.name} ${size(part.bytes)}`;
 }
 
 function limitName(row: TreeRow): string {
@@ -80,17 +88,17 @@ function limitName(row: TreeRow): string {
 
 function amount(row: TreeRow): string {
   const used = row.usedBytes ?? total(row);
-  return row.limitBytes ? `${bytes(used)} of ${bytes(row.limitBytes)}` : bytes(used);
+  return row.limitBytes ? `${size(used)} of ${size(row.limitBytes)}` : size(used);
 }
 
 function figures(rows: readonly TreeRow[], used: readonly (readonly [string, string])[], peaked: boolean): HTMLElement {
-  const size = (count: number | null | undefined) => (count === null || count === undefined ? NONE : bytes(count));
+  const cell = (count: number | null | undefined) => (count === null || count === undefined ? NONE : size(count));
   const columns: Column<TreeRow>[] = [
     { name: "Name", cell: (row) => h("span", { class: "key", style: `padding-left:${row.depth}em` }, row.name, row.mark ? h("span", { class: "alarm" }, ` ${row.mark}`) : null) },
-    ...used.map(([kind, name]): Column<TreeRow> => ({ name: name.charAt(0).toUpperCase() + name.slice(1), cell: (row) => size(row.parts.find((part) => part.kind === kind)?.bytes), number: true })),
-    { name: "In all", cell: (row) => size(row.usedBytes ?? (row.parts.length > 0 ? total(row) : null)), number: true },
-    { name: "Limit", cell: (row) => size(row.limitBytes), number: true },
-    ...(peaked ? [{ name: "Peak", cell: (row: TreeRow) => size(row.peakBytes), number: true }] : []),
+    ...used.map(([kind, name]): Column<TreeRow> => ({ name: name.charAt(0).toUpperCase() + name.slice(1), cell: (row) => cell(row.parts.find((part) => part.kind === kind)?.bytes), number: true })),
+    { name: "In all", cell: (row) => cell(row.usedBytes ?? (row.parts.length > 0 ? total(row) : null)), number: true },
+    { name: "Limit", cell: (row) => cell(row.limitBytes), number: true },
+    ...(peaked ? [{ name: "Peak", cell: (row: TreeRow) => cell(row.peakBytes), number: true }] : []),
   ];
   return table(columns, rows, (row) => (row.mark ? "hit" : ""));
 }

@@ -120,7 +120,9 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
                 program_messages=len(found.userspace_kills)
                 + found.userspace_kills_left_out
                 + sum(failure.times for failure in found.program_failures),
-                workloads=0 if objects is None else sum(each.workload.kind != "Pod" for each in objects.workloads),
+                workloads=0
+                if objects is None
+                else sum(found_in.workload.kind != "Pod" for found_in in objects.workloads),
                 node=valid_name(read.node or (hosts.pop() if len(hosts) == 1 else "")),
             ),
         )

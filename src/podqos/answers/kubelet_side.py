@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -9,8 +10,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
-from podqos.answers.log_marks import Mark
-from podqos.answers.other_killers import MARKS as MARKS_OF_OTHERS
+from podqos.answers.log_marks import Mark, Needle
 from podqos.answers.other_killers import OtherKillers, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
@@ -41,7 +41,7 @@ from podqos.survival.autopsy.eviction_traces import (
     status_trace,
 )
 from podqos.survival.autopsy.journal import journal_kill
-from podqos.survival.autopsy.kubelet_log import MARKS, KubeletLog
+from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog
 from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, containers_by_id, exits, terminations
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
@@ -54,6 +54,14 @@ _HEAD_BYTES = 1 << 16
 _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
+_EVICTIONS = (
+    Needle(b"Evict", re.compile(rb"Evict(?!ion manager:)")),
+    Needle(
+        b"viction manager:",
+        re.compile(rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"),
+    ),
+)
+"""What is said of evictions; at a high verbosity a kubelet says of every check that there is none."""
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
 
@@ -78,7 +86,7 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[Mark, ...] = (*MARKS, *MARKS_OF_OTHERS)
+        self.marks: tuple[Mark, ...] = _EVICTIONS
         """What a fast reader of the log at hand looks for."""
         self._words: tuple[str, ...] = ()
         self._others = OtherKillers()
@@ -94,13 +102,14 @@ class KubeletSide:
 
     def read_in(self, read: WhatWasRead) -> WhatWasRead:
         """Return what was read with the pods, nodes and Events, wherever they come from; after ``told``."""
+        keys = list({pod.metadata.uid or pod.key: pod.key for pod in self._pods}.values())  # files may overlap
         names = {pod.spec.node_name for pod in self._pods if pod.spec.node_name} or self._nodes
         return replace(
             read,
-            pods=len(self._pods),
+            pods=len(keys),
             nodes=len(self._nodes),
             events=len(self._events),
-            pod=self._pods[0].key if len(self._pods) == 1 else "",
+            pod=keys[0] if len(keys) == 1 else "",
             node=read.node or (next(iter(names)) if len(names) == 1 else ""),
         )
 
@@ -110,7 +119,7 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        self.marks = (*own, *MARKS_OF_OTHERS)
+        self.marks = (*_EVICTIONS, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from podqos.kernel.log_lines import LogStream
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
-_SAMPLED_BYTES = 2 << 20
+_SAMPLED_BYTES = 1 << 19
 _LINE_BYTES = 1 << 12
 _MOST_DEBUG_PODS = 20
 _KERNELS = re.compile(
@@ -97,18 +97,21 @@ class _Counted:
             self._end()
             return part
         tally.bytes += len(part)
-        tally.lines += part.count(b"\n")
+        text = part
+        if b"\n" not in part and b"\r" in part:  # a console's, or an old Macintosh's
+            text = part.replace(b"\r", b"\n")
+        tally.lines += text.count(b"\n")
         if not self._is_begun:
             self._is_begun = True
             tally.is_binary |= _is_binary(part)
         if self._room > 0:
-            lines = (self._rest + part[: self._room]).split(b"\n")
+            lines = (self._rest + text[: self._room]).split(b"\n")
             self._rest = lines.pop()[:_LINE_BYTES]
             tally.sample(lines)
             self._room -= len(part)
         else:
             tally.is_sampled = True
-            self._rest = part[-1:] if part[-1:] != b"\n" else b""
+            self._rest = text[-1:] if text[-1:] != b"\n" else b""
         return part
 
     def _end(self) -> None:
@@ -122,5 +125,5 @@ class _Counted:
 def _is_binary(head: bytes) -> bool:
     """Whether a beginning is not text: a text has no other control characters than white space and escapes."""
     sample = head[:_LINE_BYTES]
-    odd = len(sample) - len(sample.translate(None, bytes(each for each in range(32) if each not in b"\t\n\r\f\x1b")))
+    odd = len(sample) - len(sample.translate(None, bytes(code for code in range(32) if code not in b"\t\n\r\f\x1b")))
     return odd * 10 > len(sample)

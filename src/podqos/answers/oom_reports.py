@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, next_mark
+from podqos.answers.other_killers import NOTICE_MARKS
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
-from podqos.kernel.oom_report import BEGINNINGS, FOLLOWING, OOMReader, OOMReport
+from podqos.kernel.oom_reader import FOLLOWING, OOMReader
+from podqos.kernel.oom_report import OOMReport
 
 _CHUNK_BYTES = 1 << 17
 """It is searched for one mark after the other, and has to stay in the processor's cache meanwhile."""
@@ -42,7 +44,15 @@ _FOLLOWING_BYTES = 1 << 18
 """After a kill what follows it is looked for; then only beginnings are, which is twice as fast."""
 
 
-_BEGINNINGS = (*BEGINNINGS, b"anon-rss:")
+_LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
+"""The rest may be in the next line."""
+
+
+_BEGINNINGS = (
+    Needle(b"oom-kill", re.compile(rb"oom-kill(?:er)?(?::|" + _LINE_ENDS + rb")")),
+    Needle(b"Killed process", re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]|" + _LINE_ENDS + rb")")),
+    b"anon-rss:",
+)
 """The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
 
 
@@ -60,7 +70,7 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
-_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}+")
+_BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
 
@@ -89,7 +99,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
-            marks.look_for(FOLLOWING)
+            marks.look_for((*FOLLOWING, *NOTICE_MARKS))
         following -= len(chunk)
         position = 0
         while position < len(chunk):
@@ -114,7 +124,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                     following = _FOLLOWING_BYTES
-                    marks.look_for(FOLLOWING, position)
+                    marks.look_for((*FOLLOWING, *NOTICE_MARKS), position)
             if (blank := _BLANK.match(chunk, position)) is not None:
                 reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
                 position = blank.end() - 1
@@ -126,7 +136,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
-            if is_first or not reader.is_settled:
+            if is_first or not (reader.is_settled or reader.is_quiet):
                 beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
@@ -175,11 +185,11 @@ class _Marks:
         hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
-        if isinstance(mark, Needle):  # some programs say their figures just before what has the mark
+        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
+        if isinstance(mark, Needle) and not is_kernels:  # some programs say their figures just before what has the mark
             start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:
             return entry, True, 0
-        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
         if not (looks_back and is_kernels):
             return start, is_kernels, 0
         first = max(position, start - _BEFORE_BYTES)

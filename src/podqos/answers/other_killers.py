@@ -39,14 +39,20 @@ MARKS: tuple[Mark, ...] = (
             rb"|(?<=[Ll]ow memory)! at|(?<=Low Memory)! At|\(0x|killer: | status that req)"
         ),
     ),
+)
+"""What lines hold that matter in a long log, or the lines just before them; of a short one every line is read."""
+NOTICE_MARKS: tuple[Mark, ...] = (
     Needle(
         b"OOM",
         re.compile(
             rb"OOM(?:(?<=TaskOOM)|(?<=n OOM) event in| killer|-killed| command not |Controller| controller t| Killed)"
         ),
     ),
+    b"sys oom event",
+    b"/tasks/oom",
 )
-"""What lines hold that matter in a long log, or the lines just before them; of a short one every line is read."""
+"""What lines hold about kills of the kernel's, by others: in a log with the kernel's own, only after a kill."""
+_OF_KERNEL = b"kernel:"
 
 
 class OtherKillers:
@@ -58,6 +64,11 @@ class OtherKillers:
         self._containers = RuntimeContainers()
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
+
+    @staticmethod
+    def marks(head: bytes) -> tuple[Mark, ...]:
+        """Return what to look for in a log that begins like this."""
+        return MARKS if _OF_KERNEL in head else (*MARKS, *NOTICE_MARKS)
 
     def begin(self, head: bytes) -> bool:
         """Begin another log, and return whether all of its lines matter."""

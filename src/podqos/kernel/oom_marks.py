@@ -1,7 +1,7 @@
 """What lines hold that tell of an OOM, from the first line of its report to its kill: others are passed over.
 
-``oom_report`` says what such lines mean. A line that it reads and that has none of these marks is missed where lines of
-others surround it; only the figures of a cgroup, one per line, have none.
+``oom_reading`` says what such lines mean. A line that it reads and that has none of these marks is missed where lines
+of others surround it; only the figures of a cgroup, one per line, have none.
 """
 
 from __future__ import annotations

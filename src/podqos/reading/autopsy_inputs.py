@@ -16,7 +16,7 @@ from podqos.kernel.log_lines import LogStream
 from podqos.manifest.text import as_utf_8
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
-from podqos.objects.kubectl_text.recognition import may_embed
+from podqos.objects.kubectl_text.recognition import may_be_kubectl, may_embed
 from podqos.reading.files import TO_READ, with_data
 from podqos.reading.logs import Log, opened
 from podqos.reading.pipes import Pipe
@@ -83,6 +83,14 @@ def told_apart(paths: Iterable[str | Log]) -> tuple[list[InputFile], list[str | 
                 continue
         objects.append(read_file(InputFile(path, data=data)))
     return objects, logs
+
+
+def is_text(path: str) -> bool:
+    """Whether a file is a text that kubectl printed for people, and not one with objects alone."""
+    if not os.path.isfile(path):
+        return False
+    head = _head(path)
+    return not _is_objects(head) and may_be_kubectl(head)
 
 
 def what_is_given(files: Inputs, logs: Iterable[str | Log]) -> WhatWasRead:

@@ -20,7 +20,8 @@ from typing import IO, Protocol
 
 from podqos.errors import HostError, InputError
 from podqos.kernel.log_lines import MOST_CHARACTERS, Message, Unwrapper
-from podqos.kernel.oom_report import OOMReader, OOMReport
+from podqos.kernel.oom_reader import OOMReader
+from podqos.kernel.oom_report import OOMReport
 from podqos.naming import stated_with
 from podqos.objects.files import STDIN
 

@@ -165,7 +165,9 @@ def elsewhere_words(shortage: Shortage) -> str:
             again = amount(shortage.usage_bytes)
             return f"{again} was free again when the report was written: a process had just ended"
         case ShortageKind.ZONES:
-            return f"{free} was free in zones that cannot serve the request"
+            return (
+                f"{free} was free where the request cannot be served: in other zones, or kept for movable pages (CMA)"
+            )
         case _:
             return ""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.message_reading import QuotedUsage
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.naming import stated_with
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_savings import EvictionSaving
@@ -86,6 +87,8 @@ _FROM = {
     UsageSource.ASSUMED: "assumed",
     UsageSource.JOURNAL: "",
 }
+_IN_BYTES = {MEMORY, EPHEMERAL_STORAGE}
+_LEAST_BYTES = 1 << 20
 _CHANGED = {
     SavedBy.USAGE: "use {more} less",
     SavedBy.REQUEST: "request {amount}{of} ({more} more)",
@@ -94,7 +97,7 @@ _CHANGED = {
     "its limit",
     SavedBy.PRIORITY: "priority {number}",
     SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} lower)",
-    SavedBy.NODE_SIZE: "a node with {more} more memory",
+    SavedBy.NODE_SIZE: "a node with {advised} more memory",
 }
 _ENDED = {
     TerminationCause.KERNEL: "OOM-killed: see above",
@@ -143,7 +146,7 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
         follows_rule=eviction.follows_rule,
         cause=_CAUSES[eviction.cause].format(resource=resource),
         next=_next(eviction),
-        saved_by=tuple(_saving(saving, eviction) for saving in eviction.saved_by),
+        saved_by=tuple(_saving(saving, eviction) for saving in eviction.saved_by if _can_be_set(saving, eviction)),
         facts=tuple(_facts(eviction)),
         columns=_COLUMNS,
         ranking=tuple(_row(autopsy_pod, eviction) for autopsy_pod in ranked),
@@ -202,10 +205,19 @@ def _named(pods: Sequence[str]) -> str:
     return listed([*pods[:_MOST_NAMED], *more]) or "other pods"
 
 
+def _can_be_set(saving: EvictionSaving, eviction: PodEviction) -> bool:
+    """Whether an amount is one that somebody would set: not a few KiB."""
+    if saving.change is SavedBy.NODE_SIZE:
+        return saving.advised is not None
+    is_bytes = eviction.resource in _IN_BYTES and saving.change in {SavedBy.USAGE, SavedBy.THRESHOLD}
+    return not is_bytes or saving.more is None or saving.more >= _LEAST_BYTES
+
+
 def _saving(each: EvictionSaving, eviction: PodEviction) -> str:
     more, changed = ("?" if each is None else amount(each, eviction.resource) for each in (each.more, each.amount))
     of = f" for {each.container}" if each.container else ""
-    words = _CHANGED[each.change].format(more=more, amount=changed, of=of, number=each.amount)
+    advised = "" if each.advised is None else amount(each.advised, eviction.resource)
+    words = _CHANGED[each.change].format(more=more, amount=changed, of=of, number=each.amount, advised=advised)
     assumed = ", if its usage was as assumed" if each.is_assumed else ""
     return f"{words} ({each.instead} is evicted instead{assumed})" if each.instead else words
 
@@ -271,7 +283,7 @@ _SIGNS = {
     SignKind.NOTHING_TO_EVICT: "no pod could be evicted to free {resource}",
     SignKind.CLEAN_UP_TIMED_OUT: "{pod} was evicted but not gone in time",
     SignKind.REBOOTED: "the node restarted",
-    SignKind.NOT_READY: "{whose} was not ready",
+    SignKind.NOT_READY: "{whose} became NotReady",
 }
 
 

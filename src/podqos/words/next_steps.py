@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from podqos.survival.autopsy.next_step import NODE, NextStep, StepReason
+from podqos.survival.autopsy.next_step import NextStep, StepReason
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.wording import counted, listed
 
@@ -27,6 +27,7 @@ _WHY = {
     StepReason.EVENTS: "Events show whether a probe, a deletion or an eviction killed it; the API server keeps them "
     "for an hour",
     StepReason.PROGRAM_LOG: "the program's last lines may show why it ended, such as an out-of-memory error of its own",
+    StepReason.NODE_OF_EVENT: "the Events name the node and the time",
     StepReason.NODE: "its conditions and Events show when it restarted or was lost",
     StepReason.CLUSTER_STATE: "finds OOM-killed containers and evicted pods, with their nodes and times",
     StepReason.THIS_MACHINE: "run it on the node: the kernel log has a report of every OOM kill",
@@ -34,7 +35,6 @@ _WHY = {
     StepReason.DELETE_DEBUG_POD: "kubectl debug left this pod behind",
 }
 _USUAL_LINES = 10
-_UNNAMED = f"replace {NODE} with the node's name"
 _AGAIN = "then run podqos again with -f pods.json"
 _CREATES = (
     "This creates a privileged pod{on}, which stays until you delete it: kubectl delete pod node-debugger-{node}-… "
@@ -54,11 +54,9 @@ def step_words(step: NextStep) -> StepWords:
     """Return a step in words."""
     of, on = (f" {word} {step.node}" if step.node else "" for word in ("of", "on"))
     notes = [_WHY[step.reason].format(of=of, on=on or " on that machine")]
-    if f"node/{NODE} " in step.command:
-        notes.append(_UNNAMED)
     if step.command.endswith("> pods.json"):
         notes.append(_AGAIN)
-    warning = _CREATES.format(on=on, node=step.node or NODE) if step.creates_pod else ""
+    warning = _CREATES.format(on=on, node=step.node) if step.creates_pod else ""
     if " -- chroot /host " in step.command:
         warning += " On the node itself, run only what follows chroot /host."
     return StepWords(step.command, "; ".join(notes), warning)

@@ -42,7 +42,7 @@ from podqos.library.simulation import built_viewer
 from podqos.manifest.encoding import json_line
 from podqos.objects.files import STDIN, Inputs
 from podqos.objects.objects import Objects
-from podqos.reading.autopsy_inputs import told_apart
+from podqos.reading.autopsy_inputs import is_text, told_apart
 from podqos.reading.written_files import write_file
 from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
@@ -95,13 +95,17 @@ def run(arguments: argparse.Namespace) -> int:
     pod = _pod_argument(arguments)
     if [*arguments.logs, *arguments.filename].count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", fix="give - once")
+    texts = [given for given in arguments.filename if is_text(given)]
+    arguments.logs = [*arguments.logs, *texts]
+    arguments.filename = [given for given in arguments.filename if given not in texts]
     arguments.files = [*arguments.logs, *arguments.filename]
     if not (arguments.files or arguments_name_cluster(arguments)):
         from podqos.cli.paste_guide import GUIDE
 
         print(GUIDE, file=sys.stderr)
+        is_piped = sys.stdin is not None and not sys.stdin.closed and not sys.stdin.isatty()
         fix = "for example: dmesg | podqos autopsy - or podqos autopsy -n shop db-0"
-        raise InvalidOption("no log and no pod given", fix=fix)
+        raise InvalidOption("no log and no pod given", fix="- reads standard input; " + fix if is_piped else fix)
     if STDIN in arguments.files and sys.stdin.isatty():
         print("podqos: paste a log or the output of kubectl, then press Ctrl-D", file=sys.stderr)
     viewer = "" if arguments.html is None else built_viewer()

@@ -1,1 +1,1 @@
-"""What kubectl prints for people, as it is pasted: descriptions and tables, read back into pods, nodes and events."""
+"""Pure. What kubectl prints for people, as it is pasted, read back into pods, nodes and events."""

@@ -15,7 +15,7 @@ from podqos.objects.kubectl_text.json_parts import is_incomplete_pod, json_end, 
 from podqos.objects.kubectl_text.lines import Line, Lines
 from podqos.objects.kubectl_text.pasted import NOTHING, Pasted
 
-_MOST_ATTEMPTS = 200
+_MOST_FAILED = 100
 _FIELDS = r"(?:apiVersion|kind|metadata|items)"
 _YAML = re.compile(rf"(?:- )?{_FIELDS}:(?:\s|$)")
 _TOP = re.compile(r"(?:- )?[a-z][A-Za-z]{1,60}:(?:\s|$)|- |#|---(?:\s|$)|\.\.\.$")
@@ -48,26 +48,27 @@ def embedded_objects(text: str) -> tuple[str, str]:
 
 def _regions(lines: Sequence[Line]) -> Iterator[tuple[int, int, list[str]]]:
     """Yield where objects begin and end, and their lines without what is around them."""
-    place = attempts = 0
-    while place < len(lines) and attempts < _MOST_ATTEMPTS:
+    place = failed = 0
+    while place < len(lines) and failed < _MOST_FAILED:
         line = lines[place]
         if not line.is_break and _YAML.match(line.text):
-            attempts += 1
             end = _end_of_yaml(lines, place)
             own = [_dedented(other, line.indent) for other in lines[place:end]]
             if _is_yaml(own):
                 yield place, end, own
+            else:
+                failed += 1
             place = end
             continue
-        elif not line.is_break and _JSON.match(line.text):
+        if not line.is_break and _JSON.match(line.text):
             ahead = "\n".join(other.text for other in lines[place : place + 4])
             if _JSON_FIELDS.match(ahead) and _AUDIT not in line.text[:4096]:
-                attempts += 1
                 end = _end_of_json(lines, place)
                 if end > place:
                     yield place, end, [_dedented(other, line.indent) for other in lines[place:end]]
                     place = end
                     continue
+                failed += 1
         place += 1
 
 

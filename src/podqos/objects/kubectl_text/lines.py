@@ -21,7 +21,7 @@ _WORDS = (
     *("Name:", "State:", "Containers:", "Events:", "Status:", "Reason:", "Namespace:", "Node:", "Class:", "Capacity:"),
     *("Allocatable:", "Conditions:", "Unschedulable:", "Non-terminated Pods:", "Allocated resources:", "NAME", "POD"),
     *("terminated", "exitCode", "The node ", "exceed", "Usage of EmptyDir", " oc ", "oc get", "oc desc", "$ k "),
-    *("NS ", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
+    *("NS ", "OOMKilled", " - event for ", "{", "[", "apiVersion:", "kind:", "metadata:", "items:"),
 )
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)?|[()][A-Z0-9])|[\u200b\ufeff]"
@@ -36,7 +36,7 @@ _COMMAND = re.compile(
 )
 _VERBS = frozenset(("get", "describe", "events", "top", "logs", "delete", "apply", "debug", "exec", "edit"))
 _VERBS_IN_TEXT = tuple(f" {verb}" for verb in _VERBS)
-_NAMESPACE = re.compile(r"(?:^|\s)(?:-n|--namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
+_NAMESPACE = re.compile(r"(?:^|\s)(?:-n|-{2}namespace)[= ]{0,2}([a-z0-9][a-z0-9-]{0,62})(?=\s|$)")
 _POD = re.compile(
     r"(?:describe|get)\s{1,4}(?:-\S{1,80}\s{1,4}(?:[a-z0-9-]{1,63}\s{1,4})?){0,3}(?:pods?|po)(?:/|\s{1,4})"
     r"([a-z0-9][a-z0-9.-]{0,252})(?=\s{1,8}[-|>]|\s{0,8}$|\s{1,8}&)"

@@ -1,14 +1,13 @@
 """What a paste tells of a cluster: pods, nodes and events as far as the text has them. Nothing is added.
 
-A text has no uids, a table no namespace unless all are listed, and ages are relative to an unknown moment. All of that
-stays unknown.
+A text has no uids unless an event quotes one, a table no namespace unless all are listed, and ages are relative to an
+unknown moment. All of that stays unknown.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +16,8 @@ from podqos.model.event import Event
 from podqos.model.node import Node
 from podqos.model.pod_fate import ContainerState, ContainerStatus, FatedPod
 
-_MOST_QUOTED = 2000
+if TYPE_CHECKING:
+    from podqos.objects.kubectl_text.quoting import Quoted
 
 
 class PastedPod(FatedPod, frozen=True, gc=False, rename="camel"):
@@ -55,6 +55,9 @@ NOTHING = Pasted()
 
 def joined(pastes: Iterable[Pasted]) -> Pasted:
     """Return several texts as one: a pod that two tell of is one pod."""
+    pastes = list(pastes)
+    if not pastes:
+        return NOTHING
     pods: dict[tuple[str, str], PastedPod] = {}
     nameless: list[PastedPod] = []
     nodes: dict[str, Node] = {}
@@ -72,47 +75,16 @@ def joined(pastes: Iterable[Pasted]) -> Pasted:
             nodes[node.name] = node if before is None or not before.status.capacity else before
         events += paste.events
         messages |= dict.fromkeys(paste.messages)
-    quoted = _quoted(events)
+    from podqos.objects.kubectl_text.quoting import quoted_in
+
+    quoted = quoted_in(events)
     known = [_completed(pod, quoted) for pod in _with_namespaces(pods)]
     namespaces = {name: own.namespace for name, own in quoted.items() if own.namespace} | _namespaces(known)
     placed = [_placed(event, namespaces) for event in events]
     return Pasted((*known, *nameless), tuple(nodes.values()), tuple(placed), tuple(messages))
 
 
-class _Quoted(Struct, frozen=True, gc=False):
-    """What messages of events say about their pod."""
-
-    namespace: str = ""
-    uid: str = ""
-    node: str = ""
-
-
-@cache
-def _quote() -> re.Pattern[str]:
-    # "Back-off … in pod web-0_shop(uid)", "Successfully assigned shop/web-0 to node-1", "… for deletion Pod shop/web-0"
-    return re.compile(
-        r"in pod (?P<own>[a-z0-9][a-z0-9.-]{0,252})_(?P<in>[a-z0-9][a-z0-9-]{0,62})\((?P<uid>[0-9a-f-]{32,36})\)"
-        r"|(?:assigned|deletion Pod) (?P<namespace>[a-z0-9][a-z0-9-]{0,62})/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
-        r"(?: to (?P<node>[a-z0-9][a-z0-9.-]{0,252}))?"
-    )
-
-
-def _quoted(events: Iterable[Event]) -> dict[str, _Quoted]:
-    """Return what the kubelet, the scheduler and the control plane write about pods into their messages, by name."""
-    found: dict[str, _Quoted] = {}
-    for event in events:
-        name = event.about.name
-        quote = _quote().search(event.text[:_MOST_QUOTED])
-        if event.about.kind != "Pod" or quote is None or name not in {quote["name"], quote["own"]}:
-            continue
-        own = _Quoted(quote["namespace"] or quote["in"], quote["uid"] or "", quote["node"] or "")
-        before = found.get(name, _Quoted())
-        if before.namespace in {"", own.namespace}:
-            found[name] = _Quoted(own.namespace, own.uid or before.uid, own.node or before.node)
-    return found
-
-
-def _completed(pod: PastedPod, quoted: dict[str, _Quoted]) -> PastedPod:
+def _completed(pod: PastedPod, quoted: dict[str, Quoted]) -> PastedPod:
     own = quoted.get(pod.metadata.name)
     if own is None or pod.metadata.namespace not in {"", own.namespace}:
         return pod

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from podqos.model.event import Event, ObjectReference
 from podqos.model.node import Node
+from podqos.model.pod import ObjectMeta
 from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
@@ -24,6 +25,7 @@ from podqos.objects.kubectl_text.tables import (
     metric_row,
     node_row,
     pod_row,
+    reasons_row,
 )
 
 MOST_OBJECTS = 100_000
@@ -208,7 +210,8 @@ class _Reader:
                 self._end_descriptions()
                 self._add_pod(pod)
                 return True
-        pod = pod_row(text, self._namespace) or metric_row(text)
+        named = ObjectMeta(name=self._named, namespace=self._namespace if self._named else "")
+        pod = pod_row(text, self._namespace) or metric_row(text) or reasons_row(text, named)
         if pod is not None:
             self._end_descriptions()
             self._add_pod(pod)

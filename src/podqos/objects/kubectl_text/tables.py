@@ -149,6 +149,15 @@ def node_row(text: str) -> Node | None:
     )
 
 
+def reasons_row(text: str, metadata: ObjectMeta) -> PastedPod | None:
+    """Return the pod of which jsonpath printed how its containers ended; None: it is something else."""
+    words = text.strip("'\"").split()
+    if "OOMKilled" not in words or not _ENDED_BY.issuperset(words):
+        return None
+    statuses = [ContainerStatus(last_state=ContainerState(terminated=_ended(word))) for word in words]
+    return PastedPod(metadata, status=FullPodStatus(container_statuses=tuple(statuses)))
+
+
 def metric_row(text: str) -> PastedPod | None:
     """Return the pod of a metric of kube-state-metrics about the end of a container; None: it is something else."""
     found = _METRIC.match(text)

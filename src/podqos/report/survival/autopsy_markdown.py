@@ -60,14 +60,14 @@ def markdown(found: Autopsies) -> list[str]:
     if page.next_steps:
         lines += ["", "## Next steps", "", *chain.from_iterable(map(_step, page.next_steps))][:-1]
     if page.read:
-        lines += ["", "## Read", "", plain(page.read)]
+        lines += ["", "## What was read", "", plain(page.read)]
     lines += ["", "## Assumed", "", *(f"- {plain(assumption)}" for assumption in page.assumptions or ("nothing",))]
     return lines
 
 
 def _step(step: StepWords) -> Iterator[str]:
     # Of one line that begins with a command, nothing in a fence is markup.
-    yield from ("```sh", _CONTROL.sub("", _SPACE.sub(" ", step.command)), "```", "", plain(step.why))
+    yield from ("```sh", _CONTROL.sub("", _SPACE.sub(" ", step.command)), "```", "", f"Why: {plain(step.why)}.")
     if step.warning:
         yield from ("", plain(step.warning))
     yield ""

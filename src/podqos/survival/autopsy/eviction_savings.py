@@ -13,7 +13,7 @@ from podqos.eviction.usage import request_of
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import MEMORY
 from podqos.survival.autopsy.eviction_scene import Scene, UsageSource
-from podqos.survival.autopsy.savings import SavedBy
+from podqos.survival.autopsy.savings import SavedBy, with_margin
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange, Surroundings
 from podqos.survival.counterfactual.kubelet import KubeletMoment, at_threshold, kubelet_counterfactuals
 from podqos.survival.counterfactual.turn import controlled_alike, room_beside
@@ -40,6 +40,8 @@ class EvictionSaving(Struct, frozen=True, gc=False, rename="camel", omit_default
     qos_class: QOSClass | None = None
     instead: str = ""
     """The pod that would have been evicted. Empty: none."""
+    advised: int | None = None
+    """Of ``nodeSize``: how much more to give it, with a margin; tried, too."""
     is_assumed: bool = False
     """Whether it rests on what that pod used, which is assumed."""
 
@@ -101,7 +103,9 @@ def _of_node(scene: Scene, pods: tuple[Pod, ...], threshold: int, available: int
     if not _evicts(_moment(scene, pods, available, available)):
         yield EvictionSaving(SavedBy.THRESHOLD, lacking, available)
     if SIGNALS[scene.ranking.signal].resource == MEMORY and not _evicts(_moment(scene, pods, threshold, threshold)):
-        yield EvictionSaving(SavedBy.NODE_SIZE, lacking)
+        advised = with_margin(lacking, 0)
+        is_tried = not _evicts(_moment(scene, pods, threshold, available + advised))
+        yield EvictionSaving(SavedBy.NODE_SIZE, lacking, advised=advised if is_tried else None)
 
 
 def _evicts(moment: KubeletMoment) -> bool:

@@ -13,7 +13,7 @@ from podqos.kernel.oom import OOMCandidate
 from podqos.model.pod import QOSClass
 from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.qos.classes import qos_class_of
-from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, COMPONENT_OOM_SCORE_ADJ, oom_scores
+from podqos.qos.oom import BEST_EFFORT_OOM_SCORE_ADJ, oom_scores
 from podqos.survival.autopsy.facts import KilledNode
 
 OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupLevel.CGROUP}
@@ -21,7 +21,10 @@ OWN_LIMIT = {CgroupLevel.CONTAINER, CgroupLevel.POD, CgroupLevel.SYSTEM, CgroupL
 _POD = {CgroupLevel.CONTAINER, CgroupLevel.POD}
 _MOST_LARGEST = 3
 _MOST_SCORES = 5
-_SANDBOX = COMPONENT_OOM_SCORE_ADJ["pod sandbox"]
+_OF_OTHERS = frozenset(range(-999, -996))
+"""What kubelets and runtimes give themselves, sandboxes and Guaranteed pods, by their versions; a process that a
+runtime starts in a container may keep it for a while, or for good."""
+_OF_RUNTIME = "runc:["
 
 
 class LargeProcess(Struct, frozen=True, rename="camel", gc=False):
@@ -93,12 +96,11 @@ def _own_scores(node: KilledNode, candidates: Sequence[OOMCandidate]) -> tuple[O
     given, container = _given_scores(node)
     if not given:
         return ()
-    if node.ran_out.level is CgroupLevel.POD:
-        given |= {_SANDBOX}
+    given |= _OF_OTHERS
     return tuple(
         OwnScore(process.pid, process.name, process.oom_score_adj, container)
         for process in sorted((candidate.process for candidate in candidates), key=lambda process: process.pid)
-        if process.oom_score_adj not in given
+        if process.oom_score_adj not in given and not process.name.startswith(_OF_RUNTIME)
     )
 
 
@@ -114,12 +116,9 @@ def _given_scores(node: KilledNode) -> tuple[set[int], int | None]:
     if place.qos_class is QOSClass.GUARANTEED:
         return {lowest}, lowest
     if place.qos_class is QOSClass.BEST_EFFORT:
-        # A pod that is critical for its node has the lowest score in every class.
-        first = next(iter(node.report.tasks.values())).oom_score_adj
-        given = {first if first == lowest else BEST_EFFORT_OOM_SCORE_ADJ}
-        return given, next(iter(given))
-    burstable = range(1000 + lowest - 1, BEST_EFFORT_OOM_SCORE_ADJ)
-    if place.level is CgroupLevel.POD:
-        return {*burstable, lowest}, None
+        return {BEST_EFFORT_OOM_SCORE_ADJ}, BEST_EFFORT_OOM_SCORE_ADJ
+    burstable = range(1000 + min(_OF_OTHERS), BEST_EFFORT_OOM_SCORE_ADJ)
     first = next(iter(node.report.tasks.values())).oom_score_adj  # the container's own first process
-    return ({first}, first) if first in burstable or first == lowest else (set(burstable), None)
+    if place.level is CgroupLevel.CONTAINER and first in burstable:
+        return {first}, first
+    return set(burstable), None

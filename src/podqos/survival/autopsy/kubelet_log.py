@@ -59,6 +59,10 @@ _ONSET = {
 }
 
 
+ONSETS = tuple(words.encode() for words in _ONSET)
+"""What the eviction manager says that matters."""
+
+
 class _Reclaim(Struct):
     """What a kubelet is at."""
 

@@ -6,16 +6,17 @@ import re
 
 from podqos.kernel.log_lines import Message
 from podqos.survival.autopsy.eviction_traces import seconds_of
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 
 _SYSLOG = r"[^\W\d_]{3,10}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"  # months in any language
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
-_HEADER = re.compile(
+_HEADER = LazyPattern(
     rf"(?:<\d{{1,3}}>)?({_SYSLOG}|{_ISO}) ([A-Za-z0-9][A-Za-z0-9._-]{{0,252}}) "
     r"[A-Za-z][\w.@/()-]{0,63}(?:\[\d{1,10}\])?: "
 )
-_HOST = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252}) [A-Za-z][\w.@/-]{0,63}\[\d{1,10}\]: ")
-_FIRST = re.compile(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO})")
-_TIME_FIELD = re.compile(rf"\btime=\"?({_ISO})")
+_HOST = LazyPattern(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252}) [A-Za-z][\w.@/-]{0,63}\[\d{1,10}\]: ")
+_FIRST = LazyPattern(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO})")
+_TIME_FIELD = LazyPattern(rf"\btime=\"?({_ISO})")
 _MOST_PREFIX = 600
 _MOST_UNIT = 256
 

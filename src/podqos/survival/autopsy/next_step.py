@@ -21,8 +21,6 @@ from msgspec import Struct
 from podqos.survival.autopsy.eviction_traces import MONTHS
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
-NODE = "NODE"
-"""Stands for a node that is not known."""
 _NAME = re.compile(r"[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?")
 _UID = re.compile(r"[0-9a-f][0-9a-f-]{7,63}")
 _BEFORE, _AFTER = timedelta(minutes=5), timedelta(minutes=2)
@@ -60,6 +58,8 @@ class StepReason(StrEnum):
     """They say whether a probe, a deletion or an eviction sent the SIGKILL."""
     PROGRAM_LOG = "ProgramLog"
     """The last lines of the program may say why it ended."""
+    NODE_OF_EVENT = "NodeOfEvent"
+    """The Event names the node and the time."""
     NODE = "Node"
     """Its conditions and Events say when it restarted or was lost."""
     CLUSTER_STATE = "ClusterState"
@@ -81,7 +81,7 @@ class NextStep(Struct, frozen=True, rename="camel", omit_defaults=True):
     """It leaves a pod in the cluster, to be deleted afterwards. Nothing else that is proposed changes anything, but
     ``DeleteDebugPod``."""
     node: str = ""
-    """Where it runs, or what it is about; empty where that is not known and the command has NODE in its place."""
+    """Where it runs, or what it is about; empty where that is not known."""
     pod: str = ""
 
 
@@ -105,9 +105,8 @@ def podqos_with(read: WhatWasRead, first: str = "-", *, logs: bool = False) -> s
 
 
 def node_log(read: WhatWasRead, node: str, at: str, journal: str = "-k") -> str:
-    """Return the command that reads a part of a node's journal, and explains it."""
-    name = valid_name(node) or NODE
-    debug = f"{kubectl(read)} debug node/{name} -it --image=busybox --profile=sysadmin"
+    """Return the command that reads a part of the journal of a node with a valid name, and explains it."""
+    debug = f"{kubectl(read)} debug node/{node} -it --image=busybox --profile=sysadmin"
     if read.lacks_journal:
         return f"{debug} -- dmesg | {podqos_with(read)}"  # the image's own: the ring buffer is that of the machine
     return f"{debug} -- chroot /host {host_log(read, at, journal)}"

@@ -39,6 +39,8 @@ _CUT = {
 _UNCLEAR = {FailureKind.POSTGRES_LOST_PROCESS, FailureKind.WORKER_LOST}
 """What a program lost may have been killed by the kernel."""
 STDIN = "-"
+_OF_NODES = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
+"""Events of Kubernetes, named by their reasons; the others are lines of a machine's log."""
 _KUBEPODS = "kubepods"
 _ALL = "get pods,nodes,events -A -o json"
 _ANY_BOOT = "_TRANSPORT=kernel"  # -k alone is the current one
@@ -100,9 +102,9 @@ def _of_kill(kill: OOMAutopsy, read: WhatWasRead) -> Iterator[NextStep]:
     if (kill.reason in _CUT or is_unknown or has_no_kill) and not is_of_journal:
         node = _node_of(kill.host, read)
         is_of_pods = bool(kill.pod_uid) or _KUBEPODS in f"{kill.cgroup}{kill.victim_cgroup}" or read.is_of_kubernetes
-        if not is_of_pods:
+        if not (is_of_pods and node):
             yield NextStep(host_log(read, kill.at), StepReason.REST_ON_HOST, node=valid_name(node))
-        if is_of_pods or node:
+        if node:
             yield NextStep(
                 node_log(read, node, kill.at),
                 StepReason.REST_OF_REPORT,
@@ -130,10 +132,10 @@ def _pod_name(pod_uid: str, pod: str, read: WhatWasRead) -> Iterator[NextStep]:
 def _of_host(host: str, at: str, read: WhatWasRead) -> Iterator[NextStep]:
     """Yield how to read the kernel's log of a machine that may be a node."""
     node = _node_of(host, read)
-    if not read.is_of_kubernetes:
-        yield NextStep(host_log(read, at), StepReason.KERNEL_LOG_ON_HOST, node=valid_name(node))
+    if node and read.is_of_kubernetes:
+        yield from _kernel_check(read, node, at)
     else:
-        yield _kernel_check(read, node, at)
+        yield NextStep(host_log(read, at), StepReason.KERNEL_LOG_ON_HOST, node=valid_name(node))
 
 
 def _node_of(host: str, read: WhatWasRead) -> str:
@@ -154,11 +156,13 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
             yield from _of_host(ended.node, ended.at, read)
     elif is_unreported:
         yield from _live(ended.pod, found)
-        if not node and name:
-            yield NextStep(
-                f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}", StepReason.POD, pod=ended.pod
-            )
-        yield _kernel_log(read, node, ended.at, ended.pod)
+        if node:
+            yield _kernel_log(read, node, ended.at, ended.pod)
+        elif name:
+            command = f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}"
+            yield NextStep(command, StepReason.POD, pod=ended.pod)
+        else:
+            yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE)
     elif ended.cause is TerminationCause.SIGKILL:
         yield from _live(ended.pod, found)
         if name and not read.cluster:
@@ -169,11 +173,11 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
             yield NextStep(command, StepReason.EVENTS, node=node, pod=ended.pod)
         yield from _program_log(read, ended)
         if not read.kernel_messages:
-            yield _kernel_check(read, node, ended.at, ended.pod)
+            yield from _kernel_check(read, node, ended.at, ended.pod)
     elif ended.cause is TerminationCause.NODE_LOST and node:
         command = f"{kubectl(read)} describe node {node}"
         yield NextStep(command, StepReason.NODE, node=node, pod=ended.pod)
-        yield _kernel_check(read, node, ended.at, ended.pod, _ANY_BOOT)
+        yield from _kernel_check(read, node, ended.at, ended.pod, _ANY_BOOT)
 
 
 def _live(pod: str, found: Autopsies) -> Iterator[NextStep]:
@@ -202,10 +206,11 @@ def _kernel_log(read: WhatWasRead, node: str, at: str, pod: str = "") -> NextSte
     return NextStep(node_log(read, node, at), StepReason.KERNEL_LOG, creates_pod=True, node=valid_name(node), pod=pod)
 
 
-def _kernel_check(read: WhatWasRead, node: str, at: str, pod: str = "", journal: str = "-k") -> NextStep:
-    return NextStep(
-        node_log(read, node, at, journal), StepReason.KERNEL_CHECK, creates_pod=True, node=valid_name(node), pod=pod
-    )
+def _kernel_check(read: WhatWasRead, node: str, at: str, pod: str = "", journal: str = "-k") -> Iterator[NextStep]:
+    """Yield how to read the kernel's log of a node that may have a report."""
+    if node:
+        command = node_log(read, node, at, journal)
+        yield NextStep(command, StepReason.KERNEL_CHECK, creates_pod=True, node=node, pod=pod)
 
 
 def _of_eviction(eviction: PodEviction, read: WhatWasRead) -> Iterator[NextStep]:
@@ -242,9 +247,15 @@ def _again(command: str, read: WhatWasRead) -> str:
 def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
     node = valid_name(sign.node) or read.node
     if sign.kind in OOM_SIGNS and sign.kill is None:
-        yield _kernel_log(read, node, sign.at)
+        if node and (sign.kind in _OF_NODES or read.is_of_kubernetes):
+            yield _kernel_log(read, node, sign.at)
+        elif sign.kind in _OF_NODES:
+            command = f"{kubectl(read)} get events -A --field-selector reason={sign.kind.value} -o json"
+            yield NextStep(f"{command} | {podqos_with(read)}", StepReason.NODE_OF_EVENT)
+        else:
+            yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=node)
     elif sign.kind is SignKind.REBOOTED:
-        yield _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
+        yield from _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
     elif not (read.pods or read.cluster):
         yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE, node=node)
 
@@ -259,7 +270,7 @@ def _of_nothing(read: WhatWasRead) -> Iterator[NextStep]:
     elif not (read.pods and read.events):
         yield NextStep(f"{kubectl(read)} {_ALL} | podqos autopsy -", StepReason.CLUSTER_STATE)
     if read.node and not read.kernel_messages:
-        yield _kernel_check(read, read.node, "", read.pod)
+        yield from _kernel_check(read, read.node, "", read.pod)
     elif read.kernel_messages:
         yield NextStep("journalctl -k -b -1 -o short-iso --no-pager | podqos autopsy -", StepReason.PREVIOUS_BOOT)
     else:

@@ -4,8 +4,8 @@ They prove that the kernel killed, and name a unit, a container or a process. Wh
 report alone.
 
 Sources: systemd v243 to v261 src/core/{unit,cgroup,service}.c; containerd internal/cri/server/events.go and pkg/oom;
-Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; runc
-libcontainer/process_linux.go; moby daemon/monitor.go; Slurm src/slurmd/slurmstepd/mgr.c.
+Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; moby
+daemon/monitor.go. runc's and Slurm's are known as they print, not by their source.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from collections.abc import Iterator
 from podqos.kernel.log_lines import Message
 from podqos.qos.cgroup_paths import CgroupLevel, place_of
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import carried, unit_before
 
-_UNIT = re.compile(
+_UNIT = LazyPattern(
     r": (?:A process of this unit has been killed by the OOM killer"
     r"|The kernel OOM killer killed some processes in this unit|Failed with result 'oom-kill')"
 )
-_CONTAINERD = re.compile(
+_CONTAINERD = LazyPattern(
     r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})", re.IGNORECASE
 )
-_TOPIC = re.compile(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"")
-_ANY_TASK = re.compile(r"topic=\"?/tasks/oom\b")
-_CADVISOR = re.compile(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"")
-_KUBELET = re.compile(r"Got sys oom event")
-_PID = re.compile(r"\bPid\"?: ?(\d{1,10})")
-_NAME = re.compile(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
-_VICTIM = re.compile(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
-_INIT = re.compile(r"container init was OOM-killed \(memory limit too low\?\)")
-_SLURM = re.compile(r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ")
+_TOPIC = LazyPattern(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"")
+_ANY_TASK = LazyPattern(r"topic=\"?/tasks/oom\b")
+_CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"")
+_KUBELET = LazyPattern(r"Got sys oom event")
+_PID = LazyPattern(r"\bPid\"?: ?(\d{1,10})")
+_NAME = LazyPattern(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
+_VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
+_INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)")
+_SLURM = LazyPattern(r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ")
 
 
 def notices(message: Message) -> Iterator[NodeSign]:

@@ -3,10 +3,7 @@
 The kernel killed nobody then, and a larger memory limit of the container need not help: the JVM, Node.js, PHP and Redis
 have limits of their own. One table says how each words it.
 
-Sources: OpenJDK src/hotspot (debug.cpp, vmError.cpp, os_linux.cpp, universe.cpp), Node.js src/node_errors.cc, Go
-src/runtime/{malloc,mem_linux,os_linux}.go, CPython Objects/exceptions.c, .NET src/coreclr/vm/excep.cpp, PHP
-Zend/zend_alloc.c, Redis src/{server,rdb}.c, PostgreSQL src/backend/utils/mmgr/aset.c and postmaster.c, Rust
-library/alloc/src/alloc.rs, gunicorn/arbiter.py.
+The messages are known as these programs print them; they were not compared with the source of each version.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.kernel.log_lines import Message
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import carried
 
 _MOST_MESSAGE = 300
@@ -87,7 +85,7 @@ class _Form(Struct, frozen=True):
     kind: FailureKind
     needs: str
     """What its lines hold; no other line is matched."""
-    pattern: re.Pattern[str]
+    pattern: LazyPattern
     """Groups: limit, wanted, unit, pid."""
     is_fatal: bool = False
     is_detail: bool = False
@@ -97,7 +95,7 @@ class _Form(Struct, frozen=True):
 def _form(
     kind: FailureKind, needs: str, pattern: str = "", *, is_fatal: bool = False, is_detail: bool = False
 ) -> _Form:
-    return _Form(kind, needs, re.compile(pattern or re.escape(needs)), is_fatal, is_detail)
+    return _Form(kind, needs, LazyPattern(pattern or re.escape(needs)), is_fatal, is_detail)
 
 
 # A class name in a stack trace or message: not in source code, nor in the name of an option.
@@ -227,7 +225,7 @@ _OF_OTHERS = (
         r"\b(?:fork|pthread_create|clone)\b[^\n]{0,60}: [Rr]esource temporarily unavailable",
     ),
 )
-_ENDED = re.compile(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
+_ENDED = LazyPattern(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
 
 
 class ProgramFailures:

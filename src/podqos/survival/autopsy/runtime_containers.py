@@ -4,14 +4,15 @@
 matters; ``ps`` by its rows; ``events`` by its lines. A container becomes a pod's status, and ``terminations`` decides
 about it as about any other. Nothing in them is trusted.
 
-Sources: moby daemon/container/state.go, api/types/events, daemon/events.go, cli/command/formatter/container.go; podman
-libpod/define/container_inspect.go, events.go; CRI api.proto (ContainerStatus); cri-o server/container_status.go.
+Sources: moby daemon/container/state.go, api/types/events, daemon/events.go, cli/command/formatter/container.go; CRI
+api.proto (ContainerStatus); cri-o server/container_status.go. podman and nerdctl print much the same.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 import msgspec
 from msgspec import Struct, field
@@ -30,6 +31,7 @@ from podqos.model.pod_fate import (
 )
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, ResourceRequirements
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import carried
 from podqos.survival.autopsy.terminations import (
     EXIT_BY_SIGKILL,
@@ -42,11 +44,8 @@ from podqos.survival.autopsy.terminations import (
     terminations,
 )
 
-_BEGINNING = re.compile(
-    rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|^CONTAINER ID\s{1,80}IMAGE|container (?:oom|die|died|kill) [0-9a-f]{12}"
-    rb"|\"Action\":\"(?:oom|die|kill)\"",
-    re.MULTILINE,
-)
+_WORDS = (b"OOMKilled", b"CONTAINER_EXITED", b"CONTAINER ID", b"container ", b'"Action":"')
+"""One of these is in the output of a runtime, near its beginning."""
 _HEAD_BYTES = 1 << 16
 _MOST_CONTAINERS = 2_000
 _MOST_CHARACTERS = 1 << 16
@@ -77,18 +76,28 @@ _KEYS = {
     "io.kubernetes.pod.uid": "uid",
 }
 _NAMES = "|".join(re.escape(key) for key in sorted(_KEYS, key=len, reverse=True))
-_KEY = re.compile(
+_KEY = LazyPattern(
     rf"(?<![\w.])[\"']?({_NAMES})[\"']?\s{{0,4}}[:=]\s{{0,4}}"
     r"(\"(?:[^\"\\]|\\.){0,400}\"|'[^']{0,400}'|[\w.:+/-]{1,253})"
 )
-_ID = re.compile(r"[0-9a-f]{12,64}")
-_LONG_ID = re.compile(r"[0-9a-f]{64}")
-_ROW = re.compile(
+_ID = LazyPattern(r"[0-9a-f]{12,64}")
+_LONG_ID = LazyPattern(r"[0-9a-f]{64}")
+_ROW = LazyPattern(
     r"([0-9a-f]{12,64}) {2,80}(\S{1,253}) .{0,600}?(Exited|Restarting) \((\d{1,3})\) [\w ]{1,30}? ago(.{0,400})$"
 )
-_EVENT = re.compile(r"\bcontainer (oom|die|died|kill) ([0-9a-f]{12,64})\b(.{0,4000})")
-_ATTRIBUTE = re.compile(r"[(,] ?([\w.]{1,80})=([^,)]{0,253})")
+_EVENT = LazyPattern(r"\bcontainer (oom|die|died|kill) ([0-9a-f]{12,64})\b(.{0,4000})")
+_ATTRIBUTE = LazyPattern(r"[(,] ?([\w.]{1,80})=([^,)]{0,253})")
 _RUNNING = frozenset({"running", "container_running", "up"})
+
+
+@cache
+def _beginning() -> re.Pattern[bytes]:
+    """Return what finds the output of a runtime."""
+    return re.compile(
+        rb"\"?OOMKilled\"?\s{0,4}:|CONTAINER_EXITED|^CONTAINER ID\s{1,80}IMAGE|\"Action\":\"(?:oom|die|kill)\""
+        rb"|container (?:oom|die|died|kill) [0-9a-f]{12}",
+        re.MULTILINE,
+    )
 
 
 class _Actor(Struct, frozen=True):
@@ -160,7 +169,8 @@ class RuntimeContainers:
     def begin(self, head: bytes) -> bool:
         """Begin another input, and return whether it is a runtime's output: every line of it matters then."""
         self._end()
-        self._is_output = _BEGINNING.search(head, 0, _HEAD_BYTES) is not None
+        start = head[:_HEAD_BYTES]
+        self._is_output = any(word in start for word in _WORDS) and _beginning().search(start) is not None
         return self._is_output
 
     def feed(self, line: str) -> None:
@@ -172,13 +182,15 @@ class RuntimeContainers:
             self._of_json(text)
         elif match := _EVENT.search(text):
             at, _ = carried("", Message(text))
-            self._event(match[1], match[2], dict(_ATTRIBUTE.findall(match[3])), at)
+            self._event(
+                match[1], match[2], {attribute[1]: attribute[2] for attribute in _ATTRIBUTE.finditer(match[3])}, at
+            )
         elif match := _ROW.match(text):
             name = match[5].split()[-1] if match[5].split() else ""
             self._known(match[1]).values.update({"exit_code": match[4], "name": name, "state": "exited"})
         elif ":" in text:
-            for key, value in _KEY.findall(text):
-                self._put(key, value.strip("\"'"))
+            for match in _KEY.finditer(text):
+                self._put(match[1], match[2].strip("\"'"))
 
     def _of_json(self, text: str) -> None:
         """Take an event."""

@@ -38,7 +38,7 @@ from podqos.survival.counterfactual.pod_changes import (
 from podqos.survival.forecast.race import run_race, winning_threshold_bytes
 
 _MIB, _GIB = 1 << 20, 1 << 30
-_MANY_GIB = 8
+_FEW_GIB, _MANY_GIB = 2, 8  # from there on a size, or another amount, is in whole gibibytes
 _MANY_HUGE_PAGES = 20  # parts of the machine: fewer are not worth a change
 _LEAST_USE_BYTES = _MIB
 _LEAST_USE_SHARE = 100
@@ -233,7 +233,7 @@ def _by_size(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
     now = node.capacity_bytes if shortage.kind is ShortageKind.WATERMARKS else shortage.limit_bytes
     amount = None if now is None else now + lacking
     in_swap = shortage.swap_usage_bytes or 0 if shortage.kind is ShortageKind.WATERMARKS else 0
-    advised = None if amount is None else with_margin(amount + in_swap)
+    advised = None if amount is None else with_margin(amount + in_swap, _FEW_GIB if is_node else _MANY_GIB)
     if advised is not None and now is not None and advised - now < lacking:
         advised = None
     if is_node and shortage.kind is not ShortageKind.WATERMARKS:
@@ -251,10 +251,10 @@ def _by_huge_pages(node: KilledNode, shortage: Shortage) -> Iterator[Saving]:
         yield Saving(SavedBy.HUGE_PAGES, lacking, total - lacking, total - unused)
 
 
-def with_margin(least_bytes: int) -> int:
+def with_margin(least_bytes: int, many_gib: int = _MANY_GIB) -> int:
     """Return an amount that an operator would set: the least with some headroom, in whole mebibytes or gibibytes."""
     amount = min(MOST_BYTES, with_headroom(least_bytes))
-    unit = _GIB if amount >= _MANY_GIB * _GIB else _MIB
+    unit = _GIB if amount >= many_gib * _GIB else _MIB
     return -(-amount // unit) * unit
 
 

@@ -13,6 +13,7 @@ from podqos.survival.autopsy.facts import CONSTRAINED, MOST_BYTES, KilledNode
 _MOST_ZONES = 64
 _BY_KIND_SINCE = (4, 4)  # before it, a free block counts whomever it is kept for
 _NEARLY_FULL = 90
+_MUCH_CMA = 20  # parts of the memory
 _ZONES = ("DMA", "DMA32", "Normal", "HighMem", "Movable")
 _SWAP = "swap"
 
@@ -170,11 +171,15 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
     places = {(zone.node, zone.name) for zone in allowed}
     zones = [_zone(zone, node, asked_pages, is_allowed=(zone.node, zone.name) in places) for zone in report.zones]
     elsewhere = sum(max(0, zone.free_bytes - zone.kept_bytes) for zone in zones if not zone.is_allowed)
+    movable_kb = sum(_barred_kb(zone, report) for zone in allowed)
+    if movable_kb * _MUCH_CMA > sum(zone.present_kb or zone.free_kb for zone in allowed):
+        elsewhere += movable_kb * 1024  # with less, the machine was full all the same
     if node.is_constrained:
         # The report leaves out the zones of nodes that are not allowed; the sum of all is still there.
         elsewhere += max(0, free_bytes(node) - sum(zone.free_bytes for zone in zones))
     kind = _kind(node, allowed, zones, elsewhere)
     lacking = min(zone.lacking_bytes for zone in [zone for zone in zones if zone.is_allowed] or zones)
+    lacking = lacking or _below_high_bytes(report.zones, zones, asked_pages * node.page_bytes)
     has_lacking = lacking and kind not in {ShortageKind.FRAGMENTATION, ShortageKind.FREED, *UNPROVEN}
     swap_kb, free_swap_kb = report.swap_kb, report.circumstances.free_swap_kb
     is_swap_known = swap_kb is not None and free_swap_kb is not None
@@ -191,6 +196,16 @@ def _machine_shortage(node: KilledNode) -> Shortage | None:
         swap_usage_bytes=max(0, (swap_kb or 0) - (free_swap_kb or 0)) * 1024 if is_swap_known else None,
         swap_limit_bytes=None if swap_kb is None else swap_kb * 1024,
     )
+
+
+def _below_high_bytes(zones: list[ReportZone], figures: list[ZoneShortage], asked_bytes: int) -> int:
+    """Return what was missing to the high watermark, to which the kernel looks before it kills; 0: nothing."""
+    missing = [
+        figure.kept_bytes + (max(zone.min_kb, zone.high_kb or 0) - zone.min_kb) * 1024 + asked_bytes - figure.free_bytes
+        for zone, figure in zip(zones, figures, strict=True)
+        if figure.is_allowed
+    ]
+    return max(0, min(missing, default=0))
 
 
 def _kind(node: KilledNode, allowed: list[ReportZone], zones: list[ZoneShortage], elsewhere_bytes: int) -> ShortageKind:
@@ -226,13 +241,13 @@ def _is_fragmented(node: KilledNode, allowed: list[ReportZone], zones: list[Zone
     figures = {(figure.node, figure.zone): figure for figure in zones}
     spare = -1
     for zone in allowed:
-        kept = figures[zone.node, zone.name].kept_bytes
+        free, kept = figures[zone.node, zone.name].free_bytes, figures[zone.node, zone.name].kept_bytes
         reserved = kept - zone.min_kb * 1024
         # A zone whose reserve bars the request does not count, whatever pieces it has.
-        is_open = zone.free_kb * 1024 - reserved >= node.page_bytes << order
+        is_open = free - reserved >= node.page_bytes << order
         if is_open and (zone.blocks is None or _has_block(node, zone, order)):
             return False
-        spare = max(spare, zone.free_kb * 1024 - kept)
+        spare = max(spare, free - kept)
     cached = _sum(report.memory_pages, "active_file", "inactive_file") * node.page_bytes
     return spare >= node.page_bytes << order or cached > sum(zone.min_kb for zone in allowed) * 1024
 
@@ -297,7 +312,7 @@ def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, *, is_allowed: b
     index = names.index(highest if highest in names else "Normal")
     reserves = zone.reserve_pages
     kept = zone.min_kb * 1024 + (reserves[min(index, len(reserves) - 1)] * node.page_bytes if reserves else 0)
-    free = zone.free_kb * 1024
+    free = (zone.free_kb - _barred_kb(zone, report)) * 1024
     return ZoneShortage(
         node=zone.node,
         zone=zone.name,
@@ -306,6 +321,12 @@ def _zone(zone: ReportZone, node: KilledNode, asked_pages: int, *, is_allowed: b
         lacking_bytes=max(0, kept + asked_pages * node.page_bytes - free),
         is_allowed=is_allowed,
     )
+
+
+def _barred_kb(zone: ReportZone, report: OOMReport) -> int:
+    """Return what of a zone's free memory is for movable pages alone, where the request is for others."""
+    is_movable = report.gfp_mask is None or bool(report.gfp_mask & _GFP_MOVABLE)
+    return 0 if is_movable else min(zone.free_kb, zone.free_cma_kb)
 
 
 def _has(report: OOMReport, zone: str) -> bool:

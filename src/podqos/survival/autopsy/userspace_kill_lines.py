@@ -5,88 +5,88 @@ these lines, wherever they are in a line. Nothing in them is trusted.
 
 Sources: systemd v247 to v261 src/oom/oomd-{manager,util}.c, src/core/{unit,cgroup}.c; earlyoom v1.0 to v1.9
 {kill,main}.c; oomd src/oomd/plugins/BaseKillPlugin.cpp; Talos v1.12
-internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang; Linux 3.x
-drivers/staging/android/lowmemorykiller.c, Android's lmkd; Hadoop ContainersMonitorImpl.java.
+internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang. Android's killers and
+YARN's are known as they print, not by their source.
 """
 
 from __future__ import annotations
 
-import re
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 
 _DURATION = r"[\dhminsu. ]{1,24}?"
-PRESSURE = re.compile(
+PRESSURE = LazyPattern(
     r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to memory pressure for (/\S{0,4000}) being "
     rf"(\d{{1,3}}\.\d\d)% > (\d{{1,3}}\.\d\d)% for > ({_DURATION}) with reclaim activity"
 )
-USED = re.compile(
+USED = LazyPattern(
     r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to "
     r"(?:memory used \((\d{1,19})\) / total \((\d{1,19})\) and )?"
     r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
 )
-OLD_PRESSURE = re.compile(
+OLD_PRESSURE = LazyPattern(
     r"Memory pressure for (/\S{0,4000}) is greater than (\d{1,3}) for more than (\d{1,6}) seconds and there was reclaim"
 )
-OLD_SWAP = re.compile(r"Swap used \((\d{1,19})\) / total \((\d{1,19})\) is more than (\d{1,3})%")
-NONE_KILLED = re.compile(r"Failed to kill any cgroup\(s\) ")
-RULE = re.compile(
+OLD_SWAP = LazyPattern(r"Swap used \((\d{1,19})\) / total \((\d{1,19})\) is more than (\d{1,3})%")
+NONE_KILLED = LazyPattern(r"Failed to kill any cgroup\(s\) ")
+RULE = LazyPattern(
     r"Rule '([^']{1,200})' conditions met for cgroup (/[^\s,]{0,4000})(?: \(lasting ([^)]{1,40})\))?, taking action "
     r"(kill[\w-]{0,40})"
 )
-BY_SYSTEMD = re.compile(r": systemd-oomd killed (\d{1,10}|some) process\(es\) in this unit")
+BY_SYSTEMD = LazyPattern(r": systemd-oomd killed (\d{1,10}|some) process\(es\) in this unit")
 EARLYOOM_KILLS = (
-    re.compile(
+    LazyPattern(
         r"sending (?P<signal>SIGTERM|SIGKILL) to process (?P<pid>\d{1,10}) (?:uid \d{1,10} )?\"(?P<name>.{0,64}?)\": "
         r"(?:badness|oom_score) -?\d{1,7},(?: oom_score_adj (?P<adj>-?\d{1,5}),)? VmRSS (?P<rss>\d{1,12}) MiB"
     ),
-    re.compile(
+    LazyPattern(
         r"killing process (?P<pid>\d{1,10}) \"(?P<name>.{0,64}?)\" with signal (?P<signal>\d{1,2}): badness -?\d{1,7}, "
         r"VmRSS (?P<rss>\d{1,12}) MiB"
     ),
-    re.compile(
+    LazyPattern(
         r"Killing process '(?P<name>.{0,64}?)' with signal (?P<signal>\d{1,2}), pid: (?P<pid>\d{1,10}), "
         r"badness: -?\d{1,7}, VmRSS: (?P<rss>\d{1,12}) MiB"
     ),
 )
 """Since 1.3; before it; in 1.2."""
-OLD_EARLYOOM = re.compile(r"Out of memory! avail: (\d{1,9}) MiB < min: (\d{1,9}) MiB")
-OLD_EARLYOOM_KILL = re.compile(r"(?:^|[\]:] )Killing process (\d{1,10}) (.{1,64})$")
-AVAILABLE = re.compile(
+OLD_EARLYOOM = LazyPattern(r"Out of memory! avail: (\d{1,9}) MiB < min: (\d{1,9}) MiB")
+OLD_EARLYOOM_KILL = LazyPattern(r"(?:^|[\]:] )Killing process (\d{1,10}) (.{1,64})$")
+AVAILABLE = LazyPattern(
     r"mem avail: {0,8}(\d{1,9}) of {0,8}(\d{1,9}) MiB \( {0,3}[\d.]{1,6} ?%\), "
     r"swap free: {0,8}(\d{1,9}) of {0,8}(\d{1,9}) MiB"
 )
-LOW = re.compile(
+LOW = LazyPattern(
     r"[Ll]ow [Mm]emory! [Aa]t or below (?:SIG(?:TERM|KILL)|sig(?:term|kill)) limits:? "
     r"\(?mem:? {1,3}(\d{1,3}(?:\.\d{1,2})?) ?%, swap:? {1,3}(\d{1,3}(?:\.\d{1,2})?) ?%"
 )
-ESCALATING = re.compile(r"escalating to SIGKILL after ")
-DRY_RUN = re.compile(r"dryrun, not actually sending any signal")
-BY_KERNEL = re.compile(r"successfully triggered kernel OOM killer")
-OOMD = re.compile(
+ESCALATING = LazyPattern(r"escalating to SIGKILL after ")
+DRY_RUN = LazyPattern(r"dryrun, not actually sending any signal")
+BY_KERNEL = LazyPattern(r"successfully triggered kernel OOM killer")
+OOMD = LazyPattern(
     r"oomd kill: (\d{1,3}\.\d\d) \d{1,3}\.\d\d \d{1,3}\.\d\d (\S{1,4000}) {1,2}(\d{1,19}) "
     r"(?:ruleset:\[([^\]]{0,200})\] )?.{0,400}?killer:(\(dry\))?(\S{1,100})"
 )
-TALOS = re.compile(
+TALOS = LazyPattern(
     r"Sending SIGKILL to cgroup\b.{0,400}?\"cgroup\": ?\"(/[^\"]{1,4000})\"|Sending SIGKILL to cgroup (/\S{1,4000})"
 )
-TALOS_VICTIMS = re.compile(r"victim processes:.{0,400}?\"processes\": ?(?:\[([^\]]{0,8000})\]|null)")
-NOHANG = re.compile(r"Sending (SIGTERM|SIGKILL) to the victim")
-NOHANG_VICTIM = re.compile(r"PID: {1,10}(\d{1,10}), name: (.{1,64}?), state: ")
-NOHANG_ADJ = re.compile(r"oom_score_adj: {1,4}(-?\d{1,5})$")
-NOHANG_RSS = re.compile(r"Vm, MiB: {1,6}Size: {0,8}\d{1,9}, RSS: {0,8}(\d{1,9})")
-NOHANG_MEMORY = re.compile(
+TALOS_VICTIMS = LazyPattern(r"victim processes:.{0,400}?\"processes\": ?(?:\[([^\]]{0,8000})\]|null)")
+NOHANG = LazyPattern(r"Sending (SIGTERM|SIGKILL) to the victim")
+NOHANG_VICTIM = LazyPattern(r"PID: {1,10}(\d{1,10}), name: (.{1,64}?), state: ")
+NOHANG_ADJ = LazyPattern(r"oom_score_adj: {1,4}(-?\d{1,5})$")
+NOHANG_RSS = LazyPattern(r"Vm, MiB: {1,6}Size: {0,8}\d{1,9}, RSS: {0,8}(\d{1,9})")
+NOHANG_MEMORY = LazyPattern(
     r"MemAvailable \[(\d{1,9}) MiB, [\d.]{1,5} %\] <= (?:soft|hard)_threshold_min_mem \[\d{1,9} MiB, ([\d.]{1,5}) %\]"
 )
-NOHANG_PSI = re.compile(r"PSI avg \(([\d.]{1,6})\) > (?:soft|hard)_threshold_max_psi \(([\d.]{1,6})\)")
-ANDROID_DRIVER = re.compile(
+NOHANG_PSI = LazyPattern(r"PSI avg \(([\d.]{1,6})\) > (?:soft|hard)_threshold_max_psi \(([\d.]{1,6})\)")
+ANDROID_DRIVER = LazyPattern(
     r"(?:lowmemorykiller: )?Killing '(.{1,64}?)' \((\d{1,10})\)(?: \(tgid \d{1,10}\))?, adj (-?\d{1,5}),"
     r"(?: score_size \S{1,20})?(?:\s{1,8}to free (\d{1,12})kB)?"
 )
-LMKD = re.compile(
+LMKD = LazyPattern(
     r"Kill(?:ing)? '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, (?:oom_score_)?adj (-?\d{1,5})\s{1,4}"
     r"to free (\d{1,12})kB(?: rss)?(?:, (\d{1,12})kB swap)?(?:; reason: (.{1,300})| because (.{1,300}))?"
 )
-BELOW = re.compile(r"cache (\d{1,12})kB is below limit (\d{1,12})kB for oom_score_adj")
-YARN = re.compile(
+BELOW = LazyPattern(r"cache (\d{1,12})kB is below limit (\d{1,12})kB for oom_score_adj")
+YARN = LazyPattern(
     r"Container \[pid=(\d{1,10}),containerID=(\w{1,80})\] is running (?:\d{1,19}B )?beyond (?:the ')?"
     r"(PHYSICAL|physical|VIRTUAL|virtual)'? memory limits?\. Current usage: "
     r"([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) physical memory used"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podqos.answers.page.source import LogFile, PageSource, SourceKind
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
-from podqos.kernel.oom_report import BEGINNINGS
+from podqos.kernel.oom_reader import BEGINNINGS
 from podqos.manifest.problems import Severity
 from podqos.manifest.text import as_utf_8
 from podqos.manifest.usage_tables import is_usage_table, table_text

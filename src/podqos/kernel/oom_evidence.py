@@ -1,0 +1,102 @@
+"""What the lines of an OOM report prove: whether it is one, whose memory ran out, and which kill is its own."""
+
+from __future__ import annotations
+
+from podqos.kernel.cgroup import ROOT
+from podqos.kernel.oom_circumstances import Circumstances
+from podqos.kernel.oom_lines import KillLine
+from podqos.kernel.oom_reading import HEADER, constraint_of
+from podqos.kernel.oom_report import Constraint, OOMReport, Victim
+
+_MEMORY_INFO_ALONE = (3, 9)
+"""Since then the report of a cgroup does not show the machine's memory."""
+
+
+def is_oom(report: OOMReport) -> bool:
+    """Whether what was read without a first line is of an OOM: only its reports have counters and a task table."""
+    return bool(report.victims or report.counters or report.task_cgroup or report.tasks or report.is_hopeless)
+
+
+def is_only_context(report: OOMReport) -> bool:
+    """Whether a report has nothing but the lines about its cgroup."""
+    is_begun = report.trigger or report.trigger_pid is not None or report.gfp_mask is not None
+    return not (is_begun or report.victims or report.chosen is not None or report.columns or report.is_hopeless)
+
+
+def is_repeated(report: OOMReport, text: str) -> bool:
+    """Whether a line is one that a report has once, and has already."""
+    if report.is_mixed:
+        return False
+    if text.startswith("memory: usage"):
+        return "memory" in report.counters
+    if text.startswith("Task in /"):
+        return report.task_cgroup is not None
+    return report.columns is not None and bool(HEADER.match(text))
+
+
+def mix(report: OOMReport) -> None:
+    """Forget what may be another report's."""
+    report.is_mixed = report.is_cut = True
+    report.counters.clear()
+    report.oom_cgroup = report.task_cgroup = None
+    report.trigger_pid = report.statistics = report.statistics_of = None
+    report.statistics_below.clear()
+    report.circumstances = Circumstances()
+
+
+def fits(report: OOMReport, kill: KillLine) -> bool:
+    """Whether a kill can be that of a report."""
+    said = constraint_of(kill.message)
+    known = report.constraint or (Constraint.MEMCG if report.counters and not report.is_mixed else None)
+    if said is not None and known is not None and (said is Constraint.MEMCG) is not (known is Constraint.MEMCG):
+        return False
+    return kill.is_done or report.chosen in {None, kill.pid}
+
+
+def complete(report: OOMReport) -> None:
+    """Fill in what the lines of the kill would have said, where others say it too."""
+    if not report.victims and report.chosen is not None and report.is_constraint_named and report.score is None:
+        # Of the summary: no child dies in its place any more.
+        report.victims[report.chosen] = Victim(report.chosen, report.chosen_name)
+    if report.constraint is None and not report.is_mixed:
+        report.constraint = _proven(report)
+    if report.constraint is Constraint.MEMCG:
+        report.oom_cgroup = report.oom_cgroup or report.statistics_of
+    elif report.constraint is not None:
+        report.oom_cgroup = report.oom_cgroup or ROOT
+    if report.columns is not None and _is_filtered(report):
+        report.is_cut = True
+
+
+def _proven(report: OOMReport) -> Constraint | None:
+    """Return what ran out by the lines around the kill; None where none proves it."""
+    if report.counters or report.statistics_of or report.trace.is_cgroups:
+        return Constraint.MEMCG  # only the report of a cgroup has them
+    if report.trace.is_cgroups is False:
+        return Constraint.NONE
+    if report.trace.is_perhaps_cgroups:
+        return Constraint.MEMCG if not report.has_memory_info else None
+    return Constraint.NONE if report.has_memory_info and _is_memory_info_alone(report) else None
+
+
+def _is_memory_info_alone(report: OOMReport) -> bool:
+    """Whether the machine's memory is only shown where the machine ran out."""
+    if report.release is not None and report.release >= _MEMORY_INFO_ALONE:
+        return True
+    if report.has_flag_names or (report.release is None and report.columns and "oom_adj" not in report.columns):
+        return True
+    # Older kernels show it for cgroups as well, after lines about the cgroup.
+    return report.gfp_mask is not None and report.trace.has_frames
+
+
+def _is_filtered(report: OOMReport) -> bool:
+    """Whether only lines that were searched for are left: then rows of the table are missing, too."""
+    has_context = (
+        report.trigger_pid is not None
+        or report.counters
+        or report.has_memory_info
+        or report.ram_pages is not None
+        or report.statistics is not None
+        or report.task_cgroup is not None
+    )
+    return bool(report.gfp_mask is not None and not has_context)

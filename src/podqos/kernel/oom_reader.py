@@ -1,0 +1,463 @@
+"""OOM reports out of the kernel's messages: where they begin and end.
+
+Kernels 2.6 to 6.x. A report usually begins with ``invoked oom-killer`` and holds what follows up to the next; lines of
+others in between do not matter, and neither do those that are missing, also at the beginning. Reports are rate limited:
+a kill that comes alone is a report without a table. One pass, and memory for a few reports per host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from podqos.kernel.alike_lines import AlikeLines
+from podqos.kernel.log_lines import Message
+from podqos.kernel.oom_circumstances import BY_HAND, Circumstances
+from podqos.kernel.oom_evidence import complete, fits, is_only_context, is_oom, is_repeated, mix
+from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
+from podqos.kernel.oom_reading import (
+    HEADER,
+    ROW,
+    STATISTIC,
+    chosen_of,
+    read_killed,
+    read_line,
+    read_message,
+    read_panic,
+    read_summary,
+)
+from podqos.kernel.oom_report import OOMReport, Victim
+from podqos.kernel.task_table import read_rows, row_pattern
+
+MOST_HOSTS = 256
+_MOST_JOINED = 4
+_MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
+_MOST_FIGURES = 200
+_MOST_QUIET = 64
+BEGINNINGS = (b"oom-kill", b"Killed process")
+"""What every line holds that begins a report: what a fast reader looks for."""
+FOLLOWING = (b"oom_reaper", b"memory.oom.group")
+"""What lines hold that follow a kill, soon after it."""
+_BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
+_HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
+_NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
+_UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
+_GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
+_REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,10})(?: \((.{0,64})\)(?=$|[ ,.]))?")
+_OTHER_DUMP = re.compile(
+    r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
+)
+_OTHER_DUMPS = ("alloc", "Show Memory")
+_SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
+_FRAME_LINE = (
+    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?(?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
+    rb"(?: \[\w{1,60}+\])?)"
+)
+_FIGURE_LINE = rb"([a-z_]{3,40}+ [0-9]{1,17}+)"
+_ONE_BY_ONE = (*BEGINNINGS, *FOLLOWING)
+_OPENERS = (
+    "oom-kill",
+    "ill process",
+    "illed process",
+    "ut of memory",
+    "kB, limit ",
+    "Mem-",
+    "total_vm",
+    "omm: ",
+    "Task in ",
+    "oom_reaper",
+    "stats for /",
+    "deadlocked on memory",
+    BY_HAND,
+    "page allocation ",
+    "vmalloc",
+    "Show Memory",
+)
+"""What may be the first line that is left of a report."""
+_OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
+_OF_OOMS_ALONE = ("[", "Task in ", "memory: ", "memory+swap: ", "Memory cgroup ", "Out of memory ")
+"""What is shown for nothing else."""
+_MOST_BETWEEN = 200
+"""Lines of others until what has begun without its first line is no report."""
+_MOST_RECENT = 1024
+_NOTHING_ELSE = Circumstances()
+
+
+class OOMReader:
+    """Takes the kernel's messages, and yields reports when they are complete."""
+
+    def __init__(self) -> None:
+        self._hosts: dict[str, _HostLog] = {}
+        self._last: _HostLog | None = None
+        self.last: Message | None = None
+        """The last message."""
+        self._others = 0
+        self._unsettled: set[_HostLog] = set()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a report, or what may be the first line of one, waits for more."""
+        return bool(self._hosts)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the last line looks like one of the OOM killer's."""
+        return self._others == 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
+        return self._others > _MOST_OTHERS or not self._unsettled
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether none of the last lines looked like one of the OOM killer's."""
+        return self._others > _MOST_QUIET
+
+    def feed(self, message: Message) -> Iterator[OOMReport]:
+        """Read a message; yield the reports that it ends."""
+        self.last = message
+        # What has neither time nor host among lines that have them is a part of the line before it.
+        is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
+        log = self._hosts.get(message.host) if is_begun else self._last
+        self._others = 0 if _OWN.search(message.text) else self._others + 1
+        if log is None:
+            if not any(opener in message.text for opener in _OPENERS):
+                return
+            if len(self._hosts) >= MOST_HOSTS:
+                oldest = self._hosts.pop(next(iter(self._hosts)))
+                self._unsettled.discard(oldest)
+                yield from oldest.end()
+            log = self._hosts[message.host] = _HostLog()
+        self._last = log
+        yield from log.feed(message)
+        self._settle(log)
+
+    def _settle(self, log: _HostLog) -> None:
+        if log.has_kill:
+            self._unsettled.discard(log)
+        else:
+            self._unsettled.add(log)
+
+    @property
+    def expects_figures(self) -> bool:
+        """Whether lines may follow that have no marks: what a cgroup holds is one figure per line."""
+        return self._last is not None and self._last.expects_figures and self._others < _MOST_FIGURES
+
+    def read_block(self, chunk: bytes, start: int, alike: AlikeLines) -> int:
+        """Read the rows, frames or figures that are carried like the last line, and follow it, in one go.
+
+        Return where the line after them begins.
+        """
+        return start if self._last is None else self._last.read_block(chunk, start, alike)
+
+    def skip(self, lines: int) -> None:
+        """Pass over lines that tell nothing of an OOM."""
+        self._others += lines
+        if self._last is not None:
+            self._last.skip(lines)
+            self._settle(self._last)
+
+    def end(self) -> Iterator[OOMReport]:
+        """Yield what is open when the log ends."""
+        for log in self._hosts.values():
+            yield from log.end()
+        self._hosts.clear()
+        self._unsettled.clear()
+        self._last = None
+
+
+class _HostLog:
+    """One kernel's messages, from its first report on."""
+
+    def __init__(self) -> None:
+        self._report: OOMReport | None = None
+        self._waiting: OOMReport | None = None
+        """The one before it, where that has no kill yet."""
+        self._candidate: OOMReport | None = None
+        """What may become a report: its first line is missing, and nothing yet proves an OOM."""
+        self._blank = OOMReport()
+        """For the next candidate."""
+        self._between = 0
+        self._is_other_dump = False
+        self._is_by_hand = False
+        """Whether the next OOM is asked for by someone."""
+        self._reaped: dict[int, None] = {}
+        self._recent: dict[int, None] = {}
+        self._held: Message | None = None
+        self._joined = 0
+
+    @property
+    def has_kill(self) -> bool:
+        """Whether the open report, if there is one, has all but what the reaper says."""
+        if self._candidate is not None or (self._report is not None and not self._report.victims):
+            return False
+        return self._held is None or not any(words in self._held.text for words in _BEGINNINGS)
+
+    def feed(self, message: Message) -> Iterator[OOMReport]:
+        """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
+        held = self._held
+        if held is not None and self._is_continued(held, message):
+            self._held = replace(held, text=f"{held.text} {message.text.strip()}")
+            self._joined += 1
+            return
+        self._held, self._joined = message, 0
+        if held is not None:
+            yield from self._read(held)
+        if "Killed process" in message.text and "file-rss:" in message.text:
+            self._held = None  # a kill may be the last line of its kernel for days
+            yield from self._read(message)
+
+    def end(self) -> Iterator[OOMReport]:
+        """Yield what is open."""
+        held, self._held = self._held, None
+        if held is not None:
+            yield from self._read(held)
+        yield from self._close()
+
+    @property
+    def expects_figures(self) -> bool:
+        """Whether a cgroup's statistics have begun."""
+        report, held = self._report or self._candidate, self._held
+        if held is not None and held.text.startswith("Memory cgroup stats"):
+            return True
+        return report is not None and not report.victims and report.statistics is not None and report.columns is None
+
+    def read_block(self, chunk: bytes, start: int, alike: AlikeLines) -> int:
+        """Read what follows the line that is held, where that is one of many of its kind."""
+        report, held = self._report, self._held
+        pattern = None if report is None or held is None else _alike_pattern(report, held)
+        if report is None or held is None or pattern is None:
+            return start
+        lines = list(alike.matches(chunk, start, pattern))
+        if not lines:
+            return start
+        end = lines[-1].end()
+        block = chunk[start:end]
+        if any(words in block for words in _ONE_BY_ONE) or (not alike.names_kernel and b"kernel" in block):
+            return start
+        self._held = None
+        read_line(report, held.text, is_other=self._is_other_dump)
+        if pattern in {_FRAME_LINE, _FIGURE_LINE}:
+            for line in lines:
+                read_line(report, line[1].decode(), is_other=self._is_other_dump)
+            return end
+        cut = read_rows(report.columns or (), lines, report.tasks)
+        return end if cut is None else cut
+
+    def skip(self, lines: int) -> None:
+        """Pass over lines that tell nothing: none of them continues the one that is held."""
+        self._joined = _MOST_JOINED
+        if self._candidate is not None:
+            self._between += lines
+            if self._between > _MOST_BETWEEN:
+                self._candidate = None
+
+    def _is_continued(self, held: Message, message: Message) -> bool:
+        if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
+            return False
+        if not message.text.strip():
+            return False
+        text, columns = held.text, None if self._report is None else self._report.columns
+        if text.startswith("["):
+            row = ROW.match(text)
+            return _is_unended(row, columns) if row and columns else bool(_HEADS.match(text)) and not HEADER.match(text)
+        if _NAMED.search(text):
+            return message.text.lstrip(" ,").startswith(("tot", "vsz", "anon-", "UID"))
+        return held.is_marked or bool(_UNNAMED.search(text))
+
+    def _read(self, message: Message) -> Iterator[OOMReport]:
+        text = message.text
+        report = self._report
+        if text.startswith("[") and report is not None and report.columns and not report.victims:
+            yield from self._context(message)
+        elif line := invocation(text):
+            yield from self._begin(message, line)
+        elif kill := kill_line(text, is_marked=message.is_marked):
+            yield from self._kill(message, kill)
+        elif summary := _SUMMARY.match(text):
+            yield from self._summary(message, text, summary[1])
+        elif reaped := _REAPED.match(text):
+            yield from self._reap(message, reaped)
+        elif group := _GROUP.match(text):
+            yield from self._group(message, group[1])
+        elif why := panic(text):
+            if self._report is None or self._report.victims:
+                yield from self._open(message)
+            read_panic(self._latest, why)
+        else:
+            yield from self._context(message)
+
+    @property
+    def _latest(self) -> OOMReport:
+        return self._report if self._report is not None else OOMReport()
+
+    def _begin(self, message: Message, line: Invocation) -> Iterator[OOMReport]:
+        """Begin a report with its first line."""
+        begun = OOMReport(
+            at=message.at,
+            host=message.host,
+            trigger=line.trigger,
+            order=line.order,
+            gfp_mask=line.gfp_mask,
+            has_flag_names=line.has_flag_names,
+        )
+        begun.circumstances.read(message.text)
+        begun.circumstances.is_by_hand, self._is_by_hand = self._is_by_hand, False
+        if not line.is_certain:
+            self._candidate, self._between = begun, 0
+            return
+        before = self._report
+        if before is not None and is_only_context(before):
+            # Lines of one report may be swapped.
+            begun.constraint, begun.counters = before.constraint, before.counters
+            begun.oom_cgroup, begun.task_cgroup = before.oom_cgroup, before.task_cgroup
+            self._report = None
+        elif before is not None and not before.victims:
+            yield from self._let_go(self._waiting)
+            self._waiting, self._report = before, None
+        yield from self._replace(begun)
+
+    def _open(self, message: Message) -> Iterator[OOMReport]:
+        """Open a report without its first line, with what may have been read of it."""
+        opened = self._candidate or OOMReport(at=message.at, host=message.host)
+        yield from self._replace(opened)
+
+    def _replace(self, report: OOMReport) -> Iterator[OOMReport]:
+        """Make another report the one that is read."""
+        if self._report is not None:
+            yield from self._close()
+        self._report, self._candidate = report, None
+        self._is_other_dump = False
+        self._reaped.clear()
+
+    def _kill(self, message: Message, kill: KillLine) -> Iterator[OOMReport]:
+        report, is_reaped = self._report_of(kill), kill.pid in self._reaped
+        if report is None:
+            # Reports are rate limited: another kill stands for an OOM whose report was left out.
+            if self._candidate is not None and not fits(self._candidate, kill):
+                self._candidate = None
+            yield from self._open(message)
+            report = self._latest
+        if kill.is_done:
+            read_killed(report, kill, is_reaped=is_reaped)
+        else:
+            report.chosen, report.chosen_name, report.score = kill.pid, kill.name, kill.score
+        read_message(report, kill)
+
+    def _report_of(self, kill: KillLine) -> OOMReport | None:
+        """Return the open report that a kill belongs to."""
+        report, waiting = self._report, self._waiting
+        if report is not None:
+            if kill.pid in report.victims or (report.group is not None and report.victims and kill.is_done):
+                return report
+            if not report.victims and fits(report, kill):
+                return report
+        if waiting is not None and (waiting.chosen == kill.pid or waiting.is_mixed) and fits(waiting, kill):
+            return waiting
+        return None
+
+    def _summary(self, message: Message, text: str, kind: str) -> Iterator[OOMReport]:
+        report = self._report
+        chosen = chosen_of(text)
+        if report is None or (report.victims and (chosen is None or chosen[0] not in report.victims)):
+            yield from self._open(message)
+        read_summary(self._latest, text, kind)
+
+    def _reap(self, message: Message, reaped: re.Match[str]) -> Iterator[OOMReport]:
+        """Read what the reaper says. Without any kill before it, its line is what is left of one."""
+        pid, is_done = int(reaped[2]), reaped[1].startswith("reaped")
+        report = self._report
+        if report is not None and pid in report.victims:
+            report.victims[pid].is_reaped = is_done
+        elif self._candidate is not None or (report is not None and not report.victims):
+            self._reaped[pid] = None
+        elif reaped[3] and pid not in self._recent and (report is None or report.is_reapers):
+            yield from self._open(message)
+            report = self._latest
+            report.is_reapers, report.chosen = True, pid
+            report.victims[pid] = Victim(pid, reaped[3], is_reaped=is_done)
+
+    def _group(self, message: Message, group: str) -> Iterator[OOMReport]:
+        """Read which cgroup dies as one. The kill before it is the first of the group's."""
+        report = self._report
+        if report is None:
+            yield from self._open(message)
+        elif report.group is not None and len(report.victims) > 1:
+            pid, victim = report.victims.popitem()
+            yield from self._replace(
+                OOMReport(at=message.at, host=message.host, constraint=report.constraint, chosen=pid)
+            )
+            self._latest.victims[pid] = victim
+        self._latest.group = group
+
+    def _context(self, message: Message) -> Iterator[OOMReport]:
+        """Read a line that is about an OOM only among others."""
+        text, report = message.text, self._report
+        if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
+            self._is_other_dump, self._candidate = True, None
+        elif BY_HAND in text:
+            self._is_by_hand = True
+        elif report is not None and not report.victims:
+            if self._waiting is not None and is_repeated(report, text):
+                # Two reports at once, line by line: what is neither's for certain is no one's.
+                mix(report)
+                mix(self._waiting)
+            read_line(report, text, is_other=self._is_other_dump)
+        else:
+            yield from self._candidates(message)
+
+    def _candidates(self, message: Message) -> Iterator[OOMReport]:
+        """Read a line that may be of a report whose first line is missing."""
+        candidate = self._candidate or self._blank
+        is_other = self._is_other_dump and not message.text.startswith(_OF_OOMS_ALONE)
+        if is_other or not read_line(candidate, message.text, is_other=self._is_other_dump):
+            self._between += 1
+            if self._between > _MOST_BETWEEN:
+                self._candidate = None
+            if self._blank.circumstances != _NOTHING_ELSE:
+                self._blank = OOMReport()
+            return
+        if self._candidate is None:
+            candidate.at, candidate.host = message.at, message.host
+            self._candidate, self._blank = candidate, OOMReport()
+        self._between = 0
+        if is_oom(candidate):
+            yield from self._replace(candidate)
+
+    def _close(self) -> Iterator[OOMReport]:
+        """Yield the open reports that are of OOMs."""
+        waiting, self._waiting = self._waiting, None
+        report, self._report = self._report, None
+        yield from self._let_go(waiting)
+        yield from self._let_go(report)
+
+    def _let_go(self, report: OOMReport | None) -> Iterator[OOMReport]:
+        if report is not None:
+            complete(report)
+            for pid in report.victims:
+                self._recent[pid] = None
+            while len(self._recent) > _MOST_RECENT:
+                del self._recent[next(iter(self._recent))]
+            yield report
+
+
+def _alike_pattern(report: OOMReport, held: Message) -> bytes | None:
+    """Return what the lines after one look like, if it is one of many of its kind, and whole."""
+    text = held.text
+    if row := ROW.match(text):
+        is_table = report.columns is not None and not report.victims and not report.is_old_rule
+        return row_pattern(report.columns or ()) if is_table and not _is_unended(row, report.columns or ()) else None
+    if report.victims or not held.is_marked:
+        return None
+    if "+0x" in text:
+        return _FRAME_LINE
+    has_begun = report.statistics is not None and report.columns is None
+    return _FIGURE_LINE if has_begun and STATISTIC.fullmatch(text) else None
+
+
+def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:
+    """Whether the name is missing at the end of a row."""
+    return len(row[2].split(None, len(columns))) <= len(columns)

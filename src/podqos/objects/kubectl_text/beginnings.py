@@ -1,0 +1,21 @@
+"""How rows of kubectl's tables and objects begin; apart from ``recognition``, because most logs do not need them."""
+
+from __future__ import annotations
+
+import re
+
+ROWS = re.compile(
+    rb"\d/\d{1,4}\s{1,80}(?:Init:)?(?:OOMKilled|Evicted|Error|CrashLoopBackOff|ContainerStatusUnknown|Completed|Running"
+    rb"|Terminating|NodeLost|Unknown|Pending|ExitCode:|Signal:)"
+    rb"|(?:Normal|Warning)\s{1,40}[A-Z][A-Za-z]{2,62}\s{1,80}(?:[A-Za-z.]{1,63}/|[\d<])"
+    rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
+    rb"|(?:^|\n)[ \t>|'\"]{0,40}(?:Completed |Error ){0,8}OOMKilled"
+    rb"(?: Completed| Error| OOMKilled){0,8}['\"\s]{0,40}(?:\n|\Z)"
+    rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
+)
+"""Finds rows of a table without its headings."""
+OBJECT = re.compile(
+    rb"(?:^|\n)(?:[ \t>|]|\xe2\x94[\x82\x83]){0,40}(?:- )?(?:apiVersion|kind): ?[A-Za-z]"
+    rb"|\{(?:[\s>|]|\xe2\x94[\x82\x83]){0,80}\"(?:apiVersion|kind|items|metadata)\"\s{0,4}:"
+)
+"""Finds the beginning of an object."""

@@ -1,0 +1,40 @@
+"""Patterns that are made when first needed: most logs hold no line for most of them, and the command waits for all."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+
+
+class LazyPattern:
+    """A pattern, compiled at its first use."""
+
+    __slots__ = ("_compiled", "_flags", "_text")
+
+    def __init__(self, text: str, flags: int = 0) -> None:
+        self._text = text
+        self._flags = flags
+        self._compiled: re.Pattern[str] | None = None
+
+    @property
+    def _pattern(self) -> re.Pattern[str]:
+        if self._compiled is None:
+            self._compiled = re.compile(self._text, self._flags)
+        return self._compiled
+
+    def search(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
+        """Return where it is found first."""
+        return self._pattern.search(text, start, end)
+
+    def match(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
+        """Return whether a text begins with it."""
+        return self._pattern.match(text, start, end)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Return whether it is the whole text."""
+        return self._pattern.fullmatch(text)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield all of them."""
+        return self._pattern.finditer(text)

@@ -1,0 +1,121 @@
+"""Most lines of a log are passed over, and most of a report is read as blocks: that changes no answer."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from kernel.oom_logs import cgroup, killed, machine
+from podqos.answers.oom_reports import reports
+from podqos.kernel.log_lines import Unwrapper
+from podqos.kernel.oom_report import OOMReport
+from podqos.survival.autopsy.autopsy import Examiner
+
+FOLDER = Path(__file__).parent / "ooms"
+NOISE = 80
+"""Lines, more than are read after one of the OOM killer's."""
+FIRST = "".join(f"Jan  5 15:19:27 node-7 sshd[{at % 10}]: session {at:0100d} opened\n" for at in range(2500))
+"""More than is read line by line at the beginning of a log."""
+ROWS = [(pid, 1000, 1000 + pid, 10, 0, 100, f"worker {pid}") for pid in range(100, 400)]
+TRACE = [f" frame_{at}+0x{at:x}/0x99" for at in range(20)]
+
+
+@cache
+def _recorded() -> list[list[str]]:
+    logs = []
+    for path in sorted(FOLDER.glob("*.jsonl.gz")):
+        for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+            unwrapper = Unwrapper()
+            log = json.loads(line)["log"]
+            read = [message for each in log for message in unwrapper.feed(each)] + list(unwrapper.end())
+            logs.append([message.text for message in read])
+    return logs
+
+
+def _carried(lines: list[str], host: str = "node-7") -> list[str]:
+    return [f"Jan  5 15:19:27 {host} kernel: [{at + 1000:5d}.{at:06d}] {line}\n" for at, line in enumerate(lines)]
+
+
+def _read(text: str) -> list[OOMReport]:
+    return list(reports(io.BytesIO(text.encode())))
+
+
+def _answers(found: list[OOMReport]) -> list[object]:
+    examiner = Examiner()
+    return [examiner.examine(report) for report in found]
+
+
+def _noise(at: int) -> str:
+    own = "".join(
+        f"Jan  5 15:19:27 node-7 kernel: [ 9999.{at:06d}] eth{at}: link {n} is up\n" for n in range(NOISE // 2)
+    )
+    return own + "".join(f"Jan  5 15:19:27 node-7 sshd[{at}]: session {n} opened\n" for n in range(NOISE // 2))
+
+
+@pytest.mark.parametrize("number", range(0, 40, 13))
+def test_noise_between_the_lines_of_a_real_report_changes_nothing(number):
+    texts = _recorded()
+    lines = _carried(texts[number % len(texts)])
+    noisy = []
+    for at, (line, text) in enumerate(zip(lines, texts[number % len(texts)], strict=True)):
+        # What a cgroup holds is one figure per line, and only together they are known by.
+        is_figure = text.count(" ") == 1 and text.replace(" ", "").replace("_", "").isalnum()
+        noisy.append(line if is_figure else _noise(at) + line)
+    assert _answers(_read(FIRST + "".join(noisy))) == _answers(_read("".join(lines)))
+
+
+def test_rows_frames_and_figures_are_read_as_blocks_with_the_same_answer(monkeypatch):
+    lines = cgroup(ROWS, 399, "worker 399")
+    text = FIRST + "".join(_carried([*lines[:1], *TRACE, *lines[1:]]) * 20)
+    fed = []
+    feed = Unwrapper.feed
+    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
+    blocks = _read(text)
+    in_blocks = sum("kernel:" in line for line in fed)
+    monkeypatch.setattr("podqos.kernel.alike_lines.AlikeLines.__eq__", lambda *_: False)
+    fed.clear()
+    assert blocks == _read(text)
+    assert in_blocks * 4 < sum("kernel:" in line for line in fed)
+
+
+def test_rows_of_two_hosts_whose_names_differ_in_a_digit_stay_apart():
+    one, other = machine(ROWS, kill=killed(399, "worker 399")), machine(ROWS[:50], kill=killed(149, "worker 149"))
+    mixed = "".join(
+        line for pair in zip(_carried(one, "node-1"), _carried(other, "node-2"), strict=False) for line in pair
+    )
+    rest = "".join(_carried(one, "node-1")[len(other) :])
+    found = {report.host: len(report.tasks) for report in _read(FIRST + mixed + rest)}
+    assert found == {"node-1": 300, "node-2": 50}
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "\n" * 300_000,
+        " \t\r\n" * 100_000,
+        "Jan  5 15:19:27 node-7 kernel: [ 9999.000001] eth0: link is up\n" * 10_000,
+        "anything else\n" * 20_000,
+    ],
+    ids=["empty lines", "blank lines", "the kernel's", "others'"],
+)
+def test_a_report_that_never_ends_is_not_read_line_by_line(noise, monkeypatch):
+    lines = _carried(machine(ROWS, kill=killed(399, "worker 399"))[:-1])
+    fed = []
+    feed = Unwrapper.feed
+    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
+    found = _read(FIRST + "".join(lines) + noise)
+    assert [len(report.tasks) for report in found] == [300]
+    assert len(fed) < len(FIRST.splitlines()) + 1000
+
+
+def test_a_name_that_looks_like_a_kill_is_read_by_itself():
+    rows = [*ROWS, (500, 1000, 5, 5, 0, 0, "Killed process 9 (x)"), (501, 1000, 5, 5, 0, 0, "last")]
+    lines = _carried(machine(rows, kill=killed(399, "worker 399")))
+    (report,) = _read(FIRST + "".join(lines))
+    assert report.tasks[500].name == "Killed process 9 (x)"
+    assert len(report.tasks) == len(rows)
