@@ -106,10 +106,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         following -= len(chunk)
         position = 0
         while position < len(chunk):
-            is_passing = beside <= 0 and not is_first and (reader.is_settled or reader.is_quiet)
+            # Of lines that were broken one by itself says little.
+            is_quiet = reader.is_quiet and not unwrapper.looks_back
+            is_passing = beside <= 0 and not is_first and (reader.is_settled or is_quiet)
             if is_passing:
                 yield from read(unwrapper.flush(), is_every=False)
-            if is_passing and not unwrapper.holds_report and (reader.is_settled or reader.is_quiet):
+            if is_passing and not unwrapper.holds_report and (reader.is_settled or is_quiet):
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if not reader.is_settled:
                     start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
@@ -139,7 +141,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
-            if is_first or not (reader.is_settled or reader.is_quiet):
+            if is_first or not (reader.is_settled or is_quiet):
                 beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
