@@ -10,7 +10,7 @@ from kernel.oom_logs import CONTAINER, ROWS, cgroup, machine
 from podqos.answers.log_marks import next_mark
 from podqos.answers.other_killers import MARKS, NOTICE_MARKS
 from podqos.cli.main import main
-from podqos.kernel.oom_report import BEGINNINGS
+from podqos.kernel.oom_reader import BEGINNINGS
 
 ID = "ab" * 32
 HEADER = "Nov 18 09:00:01 worker-1"

@@ -7,6 +7,7 @@ import html
 import io
 import json
 import quopri
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 
@@ -150,7 +151,8 @@ def _otlp(lines: list[str]) -> object:
 
 def _colours(lines: list[str]) -> str:
     return "".join(
-        f"\x1b[32m{line[:15]}\x1b[0m{line[15:].replace('oom', chr(27) + '[1;31moom' + chr(27) + '[m')}\n" for line in lines
+        f"\x1b[32m{line[:15]}\x1b[0m{line[15:].replace('oom', chr(27) + '[1;31moom' + chr(27) + '[m')}\n"
+        for line in lines
     )
 
 
@@ -419,3 +421,133 @@ CARRIERS: dict[str, Carrier] = {
 }  # fmt: skip
 """By what one would call them."""
 # ruff: noqa: E501 - rows of a table
+
+CARRIERS |= {
+    "gelf": records(
+        lambda line: {"version": "1.1", "host": HOST, "short_message": line, "timestamp": 1767626367.7, "level": 4}
+    ),
+    "graylog": document(
+        lambda lines: {"messages": [{"message": {"message": line, "source": HOST, "timestamp": ISO}} for line in lines]}
+    ),
+    "newrelic": document(
+        lambda lines: {
+            "results": [{"events": [{"message": line, "hostname": HOST, "timestamp": 1767626367708} for line in lines]}]
+        }
+    ),
+    "concat json": lambda lines: "".join(json.dumps({"message": line, "host": HOST}) for line in lines),
+    "json in json": records(
+        lambda line: {"log": json.dumps({"message": line, "host": HOST}) + "\n", "stream": "stdout"}
+    ),
+    "cef": each("CEF:0|Linux|kernel|6.1|100|kmsg|3|host=node-1 msg={}", plain),
+    "opensearch sql": document(
+        lambda lines: {
+            "schema": [{"name": "ts", "type": "t"}, {"name": "message", "type": "text"}],
+            "datarows": [[ISO, line] for line in lines],
+        }
+    ),
+    "clickhouse compact": document(
+        lambda lines: {"meta": [{"name": "ts"}, {"name": "message"}], "data": [[ISO, line] for line in lines]}
+    ),
+    "clickhouse pretty": lambda lines: "".join(
+        f"│ 2026-01-05 15:19:27 │ node-1 │ {line:<220} │\n" for line in dmesg(lines)
+    ),
+    "clickhouse vertical": lambda lines: "".join(
+        f"Row {n}:\n──────\nts:      2026-01-05 15:19:27\nmessage: {line}\n\n" for n, line in enumerate(lines, 1)
+    ),
+    "psql expanded": lambda lines: "".join(
+        f"-[ RECORD {n} ]-----------------\nts      | 2026-01-05\nmessage | {line}\n" for n, line in enumerate(lines, 1)
+    ),
+    "verbose": lambda lines: "".join(
+        f"Mon 2026-01-05 15:19:27.708440 UTC [s=ab{n};i={n};b=cd]\n    _TRANSPORT=kernel\n    PRIORITY=4\n    MESSAGE={line}\n    _HOSTNAME=node-1\n"
+        for n, line in enumerate(lines, 1)
+    ),
+    "rubydebug": lambda lines: "".join(
+        f'{{\n       "message" => "{line}",\n    "@timestamp" => 2026-01-05T15:19:27.708Z,\n          "host" => "node-1"\n}}\n'
+        for line in lines
+    ),
+    "python dicts": lambda lines: "".join(f"{ {'message': line, 'host': HOST} }\n" for line in lines),
+    "c array": each('    "{}\\n"', plain),
+    "echo": each("+ echo '{}'", plain),
+    "double syslog": each("Jan  5 15:19:28 relay logger: {}", syslog),
+    "kafka": lambda lines: "".join(f"1767626367708\tnull\t{json.dumps({'message': line})}\n" for line in lines),
+    "cf logs": each("   2026-01-05T15:19:27.70+0000 [APP/PROC/WEB/0] OUT {}"),
+    "minikube": each("* {}"),
+    "oc node-logs": each("worker-3 {}", journal),
+    "service logs": each("kmsg.1.abc123@node-1    | {}"),
+    "emoji": each("🔴 {}", plain),
+    "list 1.": each("{n}. {}", plain),
+    "list 1)": each("{n}) {}", plain),
+    "L12": each("L{n}: {}", plain),
+    "telegram": each("[05.01.2026 15:19] Jane: {}", plain),
+    "whatsapp": each("05/01/2026, 15:19 - Jane Doe: {}", plain),
+    "whatsapp2": each("\u200e[05/01/26, 15:19:27] Jane: {}", plain),
+    "bbcode": lambda lines: "[code]" + "\n".join(dmesg(lines)) + "[/code]\n",
+    "bbcode color": each("[color=red]{}[/color]"),
+    "confluence": lambda lines: "{code:title=x}\n" + "\n".join(dmesg(lines)) + "\n{code}\n",
+    "logcat": each("01-05 15:19:27.708     0     0 W         : {}", plain),
+    "logcat brief": each("W/kernel  (  123): {}", plain),
+    "logcat long": each("[ 01-05 15:19:27.708     0:    0 W/kernel ]\n{}\n", plain),
+    "yaml flow": each('- {{message: "{}", host: node-1}}'),
+    "toml": lambda lines: 'log = """\n' + "\n".join(dmesg(lines)) + '\n"""\n',
+    "ini": each("line{n}={}", plain),
+    "powershell": each("oom.txt:{n}:{}"),
+    "relative": each("3m12s ago {}", plain),
+    "ligatures": lambda lines: "\n".join(line.replace("fi", "\ufb01") for line in dmesg(lines)) + "\n",
+    "collapsed": lambda lines: " ".join(dmesg(lines)) + "\n",
+    "collapsed syslog": lambda lines: " ".join(syslog(lines)) + "\n",
+    "semicolon line": lambda lines: "; ".join(dmesg(lines)) + "\n",
+    "bars line": lambda lines: " | ".join(dmesg(lines)) + "\n",
+    "collapsed spaces": lambda lines: "\n".join(re.sub(" +", " ", line) for line in dmesg(lines)) + "\n",
+    "no brackets": each("5864.708440 {}", plain),
+    "epoch ms": each("1767626367708 {}", plain),
+    "utc ctime": each("Mon Jan  5 15:19:27 UTC 2026 {}", plain),
+    "date rfc2822": each("Mon, 05 Jan 2026 15:19:27 +0000 {}", plain),
+    "nginx time": each("[05/Jan/2026:15:19:27 +0000] {}", plain),
+    "host col": each("node-1  {}", plain),
+    "host=": each("host=node-1 {}"),
+    "level pad": each("{n:>6} WARN  kernel {}", plain),
+    "parens": each("(kernel) {}", plain),
+    "arrow": each("=> {}", plain),
+    "json text": lambda lines: json.dumps("\n".join(dmesg(lines))) + "\n",
+    "jsonl strings": lambda lines: "".join(json.dumps(line) + "\n" for line in dmesg(lines)),
+    "json array strings": document(lambda lines: lines, dmesg),
+    "json array strings 1": document(lambda lines: lines, dmesg, indent=None),
+    "rtl": lambda lines: "".join(f"\u200f{line}\n" for line in dmesg(lines)),
+    "google docs": lambda lines: "".join(f"{line}\u000b" for line in dmesg(lines)),
+    "u2028": lambda lines: "\u2028".join(dmesg(lines)),
+    "nel": lambda lines: "\u0085".join(dmesg(lines)),
+    "crlf in json": document(lambda lines: {"Output": "\r\n".join(lines)}, dmesg, indent=None),
+    "gcp describe": document(lambda lines: {"contents": "\n".join(lines), "start": "0"}, syslog),
+    "strict html": lambda lines: (
+        "<html><body><table>"
+        + "".join(
+            f"<tr><td class='ln'>{n}</td><td>{html.escape(line)}</td></tr>" for n, line in enumerate(dmesg(lines))
+        )
+        + "</table>"
+    ),
+    "markdown quoted fence": lambda lines: "> ```\n" + "".join(f"> {line}\n" for line in dmesg(lines)) + "> ```\n",
+    "git diff": lambda lines: (
+        "diff --git a/x b/x\n--- /dev/null\n+++ b/x\n@@ -0,0 +1,9 @@\n" + "".join(f"+{line}\n" for line in dmesg(lines))
+    ),
+    "rg heading": lambda lines: "kern.log\n" + "".join(f"{n}:{line}\n" for n, line in enumerate(dmesg(lines), 1)),
+    "tee ts": each("Jan 05 15:19:27 {}", plain),
+    "moreutils ts": each("[2026-01-05 15:19:27] {}", plain),
+    "kubectl events like": each("12s         Warning   KernelLog   node/node-1   {}", plain),
+    "upper levels": lambda lines: "".join(
+        f"{('WARNING', 'INFO', 'ERROR')[n % 3]:<8} {line}\n" for n, line in enumerate(lines)
+    ),
+    "short id": lambda lines: "".join(f"{n * 7919 % 65536:04x} {line}\n" for n, line in enumerate(lines)),
+    "uuid": lambda lines: "".join(
+        f"{n * 0x9E3779B97F4A7C15 % (1 << 64):016x}-4fc3 node-1 {line}\n" for n, line in enumerate(dmesg(lines), 1)
+    ),
+}
+
+
+NEWEST_FIRST: dict[str, Carrier] = {
+    "dmesg": lambda lines: "\n".join(reversed(dmesg(lines))) + "\n",
+    "bare": lambda lines: "\n".join(reversed(lines)) + "\n",
+    "gcp": document(lambda lines: [{"jsonPayload": {"message": line}, "timestamp": ISO} for line in reversed(lines)]),
+    "csv": lambda lines: "@timestamp,message\n" + "".join(f'{ISO},"{line}"\n' for line in reversed(lines)),
+    "json lines": records(lambda line: {"message": line}, lambda lines: [*lines][::-1]),
+}
+"""As consoles of services show and export them."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.carriers import CARRIERS, HOST, Carrier, dmesg, each, folded, plain, syslog, wrapped
+from kernel.carriers import CARRIERS, HOST, NEWEST_FIRST, Carrier, dmesg, each, folded, plain, syslog, wrapped
 from kernel.oom_logs import cgroup, killed, machine, table
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.kernel.carriers.prefixes import known
@@ -54,7 +54,8 @@ def answered(text: str) -> tuple[object, set[tuple[str, str]]]:
     """Return what is told of a log, and when and where it happened."""
     found = autopsies([nullcontext(io.BytesIO(text.encode()))], AutopsyRequest())
     told = json.loads(msgspec.json.encode(found))
-    told.pop("read", None)
+    for field in ("read", "nextSteps"):  # how many lines there were, and what to do at that time on that host
+        told.pop(field, None)
     places = {(kill.pop("at"), kill.pop("host")) for kill in told["kills"]}
     return told, places
 
@@ -102,6 +103,14 @@ def test_a_report_is_the_same_whatever_carries_it(carrier):
 )
 def test_time_and_host_are_kept_where_the_carrier_has_them(carrier, at, host):
     assert answered(CARRIERS[carrier](REPORTS["cgroup"]))[1] == {(at, host)}
+
+
+@pytest.mark.parametrize("carrier", NEWEST_FIRST)
+def test_a_report_whose_newest_line_is_first_is_turned(carrier):
+    for name in ("cgroup", "machine", "old", "real"):
+        assert answered(NEWEST_FIRST[carrier](REPORTS[name]))[0] == BARE[name], name
+    twice = NEWEST_FIRST[carrier]([*REPORTS["cgroup"], "eth0: link up", *REPORTS["machine"]])
+    assert answered(twice)[0]["kills"] == [*BARE["machine"]["kills"], *BARE["cgroup"]["kills"]]
 
 
 @pytest.mark.parametrize("make", [wrapped, folded])

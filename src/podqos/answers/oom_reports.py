@@ -49,7 +49,7 @@ _LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
 
 
 _BEGINNINGS = (
-    Needle(b"oom-kill", re.compile(rb"oom-kill(?:er)?+(?::|" + _LINE_ENDS + rb")")),
+    Needle(b"oom-kill", re.compile(rb"oom-kill(?:er)?(?::|" + _LINE_ENDS + rb")")),
     Needle(b"Killed process", re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]|" + _LINE_ENDS + rb")")),
     b"anon-rss:",
 )

@@ -13,12 +13,19 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from podqos.kernel.carriers.cleaning import cleaned, from_quoted_printable, is_markup, is_quoted_printable, pieces
+from podqos.kernel.carriers.cleaning import (
+    cleaned,
+    from_quoted_printable,
+    is_markup,
+    is_quoted_printable,
+    pieces,
+    without_escaped_end,
+)
 from podqos.kernel.carriers.prefixes import time_and_host
 from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Record, Records, decoded
 from podqos.kernel.carriers.tables import Table
-from podqos.kernel.carriers.text_lines import Line, Read, TextLines
+from podqos.kernel.carriers.text_lines import Line, Read, TextLines, separated
 from podqos.kernel.carriers.tokens import has_hint
 
 MOST_CHARACTERS = 8192
@@ -26,7 +33,8 @@ MOST_CHARACTERS = 8192
 MOST_IN_RECORD = 1 << 20
 """Of a line that holds a whole report, escaped."""
 _MOST_FIELDS = 64
-_BETWEEN = re.compile(r"(?<=\}),\s{0,4}(?=\{)")
+_SHORTEST_JOINED = 200
+_BETWEEN = re.compile(r"(?<=\}),?\s{0,4}(?=\{\")")
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -71,12 +79,14 @@ class Unwrapper:
     @property
     def holds_report(self) -> bool:
         """Whether a value that has not ended has lines of the OOM killer's."""
-        return self._pretty.has_hint
+        return self._pretty.has_hint or self._lines.holds_report
 
     @property
     def is_plain(self) -> bool:
         """Whether every line is a message, or several, whatever comes before and after it."""
-        return not (self.looks_back or self.is_waiting or self._is_printable or self._table is not None)
+        if self._is_printable or self._is_markup or self._table is not None or self.looks_back:
+            return False
+        return self._lines.is_plain and not self.is_waiting
 
     def begin(self, head: str) -> None:
         """Take the beginning of a log, whose lines are fed only from the first that matters: it may name columns."""
@@ -88,6 +98,11 @@ class Unwrapper:
     def feed(self, line: str) -> Iterator[Message]:
         """Yield the messages that a line completes."""
         line = line.rstrip("\r\n")
+        if self._table is None and not (self._is_printable or self._pretty.is_open) and len(line) < _SHORTEST_JOINED:
+            read = self._lines.quick(line)
+            if read is not None:
+                yield Message(read.text, read.at, read.host, is_marked=True)
+                return
         if line.startswith("__CURSOR="):
             yield from self._end_entry()
             yield from self._export(line[:MOST_CHARACTERS])
@@ -117,6 +132,7 @@ class Unwrapper:
         if self._soft:
             yield from self._of_text([self._soft])
         yield from self.flush()
+        yield from self._made(self._lines.end())
 
     def _of_line(self, line: str) -> Iterator[Message]:
         if self._is_first and line.strip():
@@ -132,7 +148,7 @@ class Unwrapper:
         opening = line.find("{") if line.lstrip()[:1] != "[" else line.find("[")
         if 0 <= opening < MOST_CHARACTERS and (value := self._json(line[:MOST_IN_RECORD], opening)) is not None:
             yield from self._of_either(self._records.read(value, *time_and_host(line[:opening])))
-        elif len(line) > MOST_CHARACTERS and _BETWEEN.search(line):
+        elif (len(line) > MOST_CHARACTERS or line.startswith("{")) and _BETWEEN.search(line):
             for part in _BETWEEN.split(line[: 2 * MOST_IN_RECORD]):
                 yield from self._of_line(part.strip("[], "))
         else:
@@ -155,6 +171,9 @@ class Unwrapper:
             if isinstance(record, str):
                 yield from self._of_text([record])
                 continue
+            if record.text.startswith("{") and isinstance(inner := decoded(record.text.strip()), dict):
+                yield from self._of_either(self._records.read(inner, record.at, record.host))
+                continue
             for text in record.text.removesuffix("\n").split("\n"):
                 for piece in self._pieces(text):
                     line = Line(piece, record.at, record.host, record.fields)
@@ -175,10 +194,13 @@ class Unwrapper:
                 self._soft = line
                 return []
         self._is_markup = self._is_markup or is_markup(line)
+        line = without_escaped_end(line)
         if len(line) <= MOST_CHARACTERS:
             parts = pieces(line) if has_hint(line) else [line]
         else:
             parts = pieces(line[:MOST_IN_RECORD])
+        if len(parts) == 1 and len(line) > _SHORTEST_JOINED:
+            parts = separated(line[:MOST_IN_RECORD])
         return [cleaned(part[:MOST_CHARACTERS], is_markup=self._is_markup) for part in parts]
 
     @staticmethod
@@ -187,7 +209,7 @@ class Unwrapper:
             if "\n" in text:  # a record of /dev/kmsg can hold several lines
                 for line in text.split("\n"):
                     yield Message(line, at, host, is_marked, fields or {})
-            elif text or is_marked:
+            elif text or fields:
                 yield Message(text, at, host, is_marked, fields or {})
 
     def _end_entry(self) -> Iterator[Message]:

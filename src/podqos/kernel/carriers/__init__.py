@@ -1,1 +1,1 @@
-"""What carries the kernel's messages: prefixes, quoting, wrapping, records."""
+"""Pure. What carries the kernel's messages: prefixes, quoting, wrapping, records."""

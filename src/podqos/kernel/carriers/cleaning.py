@@ -14,6 +14,11 @@ _PUNCTUATION = {
     **dict.fromkeys((0x201C, 0x201D, 0x201E, 0x201F, 0x2033), '"'),
     **dict.fromkeys((0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2212, 0xFE63, 0xFF0D), "-"),
     0x2026: "...",
+    0xFB00: "ff",
+    0xFB01: "fi",
+    0xFB02: "fl",
+    0xFB03: "ffi",
+    0xFB04: "ffl",
 }
 _PLAIN: dict[int, str | None] = {
     **_NOTHING,
@@ -40,9 +45,14 @@ _MARKUP = re.compile(
 _CONTROL = re.compile(r"\^M(?=\$?$)")
 _ESCAPED = re.compile(r"\\([_\[\]*<>()#.|~`+!/-])")
 _PRINTABLE = re.compile(r"=([0-9A-F]{2})")
-_NEWLINES = re.compile(r"\\r\\n|\\n|#012|\\u000[aA]|<br ?/?>|[\u2028\u2029\u240a\u23ce\u21b5]", re.IGNORECASE)
+_NEWLINES = re.compile(
+    r"\\r\\n|\\n|#012|\\u000[aA]|<br ?/?>|</(?:tr|li|p|div)>|[\x0b\x0c\x85\u2028\u2029\u240a\u23ce\u21b5]",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"(?<=['\"]), (?=['\"])")
 _FEW = 2
+_ESCAPED_END = re.compile(r"(?:\\r)?\\n[\"'),;\s]{0,6}$")
+_LONGEST_END = 10
 _SHORTEST_SOFT, _LONGEST_SOFT = 70, 77
 _MOST_ENTITIES = 2
 
@@ -79,11 +89,16 @@ def _without_entities(line: str) -> str:
     return line.translate(_PLAIN)
 
 
+def without_escaped_end(line: str) -> str:
+    """Return a line without a line end that was written out, as in source code and quoted strings."""
+    return _ESCAPED_END.sub("", line) if "\\n" in line[-_LONGEST_END:] else line
+
+
 def pieces(line: str) -> list[str]:
     """Return the lines in a line whose line ends were escaped, or that is a list of quoted lines."""
     if line.count("', '") + line.count("', \"") > (_FEW if not line.startswith("['") else 0):
         return _QUOTED.split(line)
-    if "\\" in line or "#012" in line or "<" in line or not line.isascii():
+    if "\\" in line or "#012" in line or "<" in line or "\x0b" in line or not line.isascii():
         return _NEWLINES.split(line)
     return [line]
 

@@ -107,16 +107,21 @@ class Records:
         nested = {name: inner for name, inner in fields.items() if isinstance(inner, dict | list)}
         text = found_in(fields, _MESSAGE) or ("" if path else self._known(fields))
         if text and (has_hint(text) or not any(_holds_hint(inner, depth) for inner in nested.values())):
+            if path and has_hint(text):
+                self._learn(path)
             yield Record(text, at, host, fields)
             return
         for name, inner in fields.items():
             if isinstance(inner, str) and has_hint(inner):
-                if len(self._paths) < _MOST_PATHS and (*path, name) not in self._paths:
-                    self._paths.append((*path, name))
+                self._learn((*path, name))
                 yield Record(inner, at, host, fields)
                 return
         for name, inner in nested.items():
             yield from self._walk(inner, at, host, depth - 1, (*path, name))
+
+    def _learn(self, path: tuple[str, ...]) -> None:
+        if len(self._paths) < _MOST_PATHS and path not in self._paths:
+            self._paths.append(path)
 
     def _known(self, fields: dict[str, object]) -> str:
         """Return the text where other records have their message."""
@@ -124,8 +129,9 @@ class Records:
             inner: object = fields
             for name in path:
                 inner = inner.get(name) if isinstance(inner, dict) else None
-            if isinstance(inner, str):
-                return inner
+            text = found_in(inner, _MESSAGE) if isinstance(inner, dict) else inner
+            if isinstance(text, str) and text:
+                return text
         return ""
 
     def _of_list(self, values: list[object], at: str, host: str, depth: int) -> Iterator[Record]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
@@ -18,6 +19,7 @@ from podqos.kernel.carriers.wrapping import Physical, Wrapping
 MOST_WAITING = 240
 _MOST_BYTES = 1 << 17
 _MOST_PREFIXES = 6
+_MOST_LATER = 20_000
 _MOST_ADDED = 200
 """Prefixes that are learned after the first ones: in a log of noise every line has another, and learning is slow."""
 _NEAR = 24
@@ -28,6 +30,8 @@ _FEW = 8
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
+_SPECIAL = re.compile(r"[\\&<^\t\x00-\x1f]|\[(?:0;|0?m)|#0")
+_PLAIN_ROW = re.compile(r"\[ {0,12}\d{1,10}\] {1,16}\d| ")
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
 
 
@@ -68,10 +72,24 @@ class TextLines:
         self._columns = 0
         self._group: tuple[str, list[Line], Physical, Carried] | None = None
         self._at = ""
+        self._is_reversed = False
+        self._has_report = False
+        self._later: list[Read] = []
+        """What comes after the next line, where the newest is first."""
         self._is_marked = False
         """Whether lines have a prefix."""
         self._is_everywhere = False
         """Whether every line has, also one that continues another."""
+
+    @property
+    def holds_report(self) -> bool:
+        """Whether a report is held back whose first line has not come: the log has the newest line first."""
+        return self._has_report
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a message is its line without a prefix, whatever comes before and after it."""
+        return not self.looks_back and self._suffix is None
 
     @property
     def is_waiting(self) -> bool:
@@ -81,10 +99,44 @@ class TextLines:
     @property
     def looks_back(self) -> bool:
         """Whether what precedes a mark matters: until the carrier is known, and where lines are broken."""
-        return not self._is_learned or self._wrapping is not None
+        return not self._is_learned or self._wrapping is not None or self._is_reversed
 
     def feed(self, line: Line) -> Iterator[Read]:
-        """Yield the messages that a line completes."""
+        """Yield the messages that a line completes, in the order in which they were logged."""
+        for read in self._fed(line):
+            if self._is_reversed:
+                yield from self._turned(read)
+            else:
+                yield read
+
+    def quick(self, text: str) -> Read | None:
+        """Return the message of a plain line whose carrier is known; None for a line that needs a closer look."""
+        if not self.is_plain or not self._prefixes or _SPECIAL.search(text) or not text.isascii():
+            return None
+        carried = self._prefixes[0].taken_off(text)
+        if carried is None or not carried.text or "invoked oom-killer" in carried.text:
+            return None
+        first = carried.text[0]
+        if first in "[ \t" and not _PLAIN_ROW.match(carried.text):
+            return None
+        self._at = carried.at or self._at
+        return (
+            Read(carried.text.rstrip(), carried.at, carried.host, is_marked=True, fields=None) if carried.at else None
+        )
+
+    def _turned(self, read: Read) -> Iterator[Read]:
+        kind = tokens.kind_of(read.text)
+        self._later.append(read)
+        self._has_report = self._has_report or bool(kind)
+        if kind == "I" or len(self._later) >= _MOST_LATER:
+            yield from self.end()
+
+    def end(self) -> Iterator[Read]:
+        """Yield what is held back because the newest line is first."""
+        later, self._later, self._has_report = self._later, [], False
+        yield from reversed(later)
+
+    def _fed(self, line: Line) -> Iterator[Read]:
         if self._is_learned:
             yield from self._pass(line)
             return
@@ -100,10 +152,15 @@ class TextLines:
 
     def flush(self) -> Iterator[Read]:
         """Yield what waits: no line follows soon, or those that do are far away in the file."""
-        if self._waiting:
-            yield from self._learn()
-        yield from self._end_group()
+        rest = [*(self._learn() if self._waiting else ()), *self._end_group()]
         self._is_passing = False
+        for read in rest:
+            if self._is_reversed:
+                yield from self._turned(read)
+            else:
+                yield read
+        if not self._has_report:
+            yield from self.end()
 
     # ---- learning --------------------------------------------------------------------------------------------------
 
@@ -118,6 +175,8 @@ class TextLines:
             self._suffix = _learned_suffix(texts)
         if any(map(tokens.has_hint, texts)):
             self._learn_wrapping(texts)
+            # The header of the table follows its rows, with no kill in between.
+            self._is_reversed = "RH" in "".join(tokens.kind_of(self._carried(text).text) for text in texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
             for line in lines:
@@ -313,8 +372,8 @@ def _learned_suffix(texts: list[str]) -> re.Pattern[str] | None:
     common = 0
     while len(ends) > _FEW and len({end[: common + 1] for end in ends}) == 1 and len(ends[0]) > common:
         common += 1
-    tail = ends[0][:common][::-1] if common else ""
-    return None if not tail or tail[0].isalnum() else _suffix(tail)
+    ending = ends[0][:common][::-1] if common else ""
+    return None if not ending or ending[0].isalnum() else _suffix(ending)
 
 
 def _suffix(tail: str) -> re.Pattern[str] | None:
@@ -335,3 +394,20 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
                 break
             best = pattern
     return best
+
+
+def separated(line: str) -> list[str]:
+    """Return the lines that were joined into one with no line end left: each begins with the prefix of the first."""
+    if not tokens.has_several(line):
+        return [line]
+    before = tokens.before_name(line)
+    start = tokens.start_of(line)
+    if before is not None and (start < 0 or len(before) < start):
+        start = len(before) - len(_name_in(before))
+    form = prefixes.learned(line[:start]) if start > 0 else None
+    if form is None:
+        return [line]
+    begins = [place.start() for place in form.pattern.finditer(line)]
+    if len(begins) < 2 or begins[0] > 0:
+        return [line]
+    return [line[begin:end] for begin, end in pairwise([*begins, len(line)])]

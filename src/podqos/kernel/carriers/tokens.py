@@ -8,6 +8,7 @@ Sources: Linux mm/oom_kill.c, mm/memcontrol.c, mm/show_mem.c, lib/dump_stack.c.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 _FARTHEST = 2048
 """A message that begins farther on in its line is not looked for."""
@@ -49,6 +50,7 @@ _START = re.compile(
 _REASON = "Memory cgroup out of memory: "
 _KILLS = ("Memory cgroup out of memory: Killed process", "Out of memory: Killed process")
 _SHORTEST = 3
+_SEVERAL = 2
 _TRACE = re.compile(r"\s{0,4}(?:\? |\[<[0-9a-f]{8,16}>\] |</?[A-Z]{3,4}>|[\w.]{2,80}\+0x[0-9a-f]{1,8}/0x)")
 _STATISTIC = re.compile(r"\s{0,4}[a-z_0-9]{3,40} \d{1,20}\s{0,4}$")
 _ROW_BEGINS = re.compile(r"\[\s{0,12}\d{1,10}\](?:\s{1,16}\d|\s*$)")
@@ -58,11 +60,6 @@ _CPUSET = re.compile(r"^(.{0,2048}?)\s?cpuset=\S{1,4096} mems_allowed=[\d,-]{1,2
 COMM = re.compile(
     r"(?:PID: \d{1,10} Comm: |Pid: \d{1,10}, comm: )(.{1,15}?)\s(?:Kdump: loaded |Kdump: |Not tainted|Tainted:|\d\.\d)"
 )
-_HINTS = (
-    *("oom-kill", "illed process", "ill process", "pid  ]", "[ pid ]", "out of memory", "kB, limit "),
-    *("memory values in pages", "oom_reaper:"),
-)
-
 _WHOLE_INVOKED = re.compile(r"invoked oom-killer: (?:\w{3,16}=[^,=]{1,600},\s{1,2}){1,5}\w{3,16}=[^,=\s]{1,80}$")
 _UID_ENDS = re.compile(r",uid=\d{1,10}$")
 _KILL = re.compile(
@@ -82,12 +79,16 @@ _MOST_ADJUSTMENT = 1000
 def has_hint(text: str) -> bool:
     """Whether a text may hold a line of the OOM killer's."""
     return (
-        "oom" in text
-        or "ill" in text
-        or "pid" in text
-        or "mem" in text
-        or "limit" in text
-    ) and any(hint in text for hint in _HINTS)
+        "oom-kill" in text
+        or "ill process" in text
+        or "illed process" in text
+        or "pid  ]" in text
+        or "[ pid ]" in text
+        or "out of memory" in text
+        or "kB, limit " in text
+        or "memory values in pages" in text
+        or "oom_reaper:" in text
+    )
 
 
 def start_of(line: str, begin: int = 0) -> int:
@@ -100,6 +101,18 @@ def start_of(line: str, begin: int = 0) -> int:
         if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):
             return start
     return -1
+
+
+def has_several(line: str) -> bool:
+    """Whether a line has the beginnings of several messages."""
+    return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL
+
+
+def kind_of(text: str) -> str:
+    """Return whether a message is of those whose order is certain: I(nvoked), H(eader), R(ow) or K(ill)."""
+    if text.startswith("["):
+        return "H" if _HEADER_BEGINS.match(text) else "R" if _ROW_BEGINS.match(text) else ""
+    return "I" if "invoked oom-killer:" in text else "K" if "Killed process" in text or "oom-kill:" in text else ""
 
 
 def is_start(text: str) -> bool:

@@ -114,13 +114,14 @@ def _widths(lines: Sequence[Physical]) -> tuple[int, int]:
 
 def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
     """Return how many messages become whole, and how well all of them agree with the way."""
-    proofs = score = 0
+    proofs = score = names = loose = 0
     groups = grouped(lines, way)
     columns = max((columns_of(text) for text, _ in groups), default=0)
     for text, numbers in grouped(lines, way, columns) if columns else groups:
         whole = is_whole(text.rstrip(), columns)
         score -= whole is False
         if len(numbers) < 2:
+            loose += lines[numbers[0]].is_naked and not lines[numbers[0]].begins and bool(text.strip())
             continue
         if way.is_hard:
             score -= sum(len(lines[number].text) != way.width for number in numbers[:-1])
@@ -131,8 +132,9 @@ def _tried(lines: Sequence[Physical], way: Wrapping) -> tuple[int, int]:
         elif whole and was_whole is None:
             score += 1
         elif was_whole and text.startswith("[") and lines[numbers[1]].is_naked and way.width <= _WIDEST_TERMINAL:
-            proofs += 1  # the name of a row that has more than one line
-    return proofs, score
+            names += 1
+    # That names have more than one line proves something only where no line is left that has no prefix.
+    return proofs + (0 if loose else names), score
 
 
 def grouped(lines: Iterable[Physical], way: Wrapping, columns: int = 0) -> list[tuple[str, list[int]]]:

@@ -4,8 +4,8 @@ They prove that the kernel killed, and name a unit, a container or a process. Wh
 report alone.
 
 Sources: systemd v243 to v261 src/core/{unit,cgroup,service}.c; containerd internal/cri/server/events.go and pkg/oom;
-Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; runc
-libcontainer/process_linux.go; moby daemon/monitor.go; Slurm src/slurmd/slurmstepd/mgr.c.
+Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; moby
+daemon/monitor.go. runc's and Slurm's are known as they print, not by their source.
 """
 
 from __future__ import annotations

@@ -3,10 +3,7 @@
 The kernel killed nobody then, and a larger memory limit of the container need not help: the JVM, Node.js, PHP and Redis
 have limits of their own. One table says how each words it.
 
-Sources: OpenJDK src/hotspot (debug.cpp, vmError.cpp, os_linux.cpp, universe.cpp), Node.js src/node_errors.cc, Go
-src/runtime/{malloc,mem_linux,os_linux}.go, CPython Objects/exceptions.c, .NET src/coreclr/vm/excep.cpp, PHP
-Zend/zend_alloc.c, Redis src/{server,rdb}.c, PostgreSQL src/backend/utils/mmgr/aset.c and postmaster.c, Rust
-library/alloc/src/alloc.rs, gunicorn/arbiter.py.
+The messages are known as these programs print them; they were not compared with the source of each version.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 matters; ``ps`` by its rows; ``events`` by its lines. A container becomes a pod's status, and ``terminations`` decides
 about it as about any other. Nothing in them is trusted.
 
-Sources: moby daemon/container/state.go, api/types/events, daemon/events.go, cli/command/formatter/container.go; podman
-libpod/define/container_inspect.go, events.go; CRI api.proto (ContainerStatus); cri-o server/container_status.go.
+Sources: moby daemon/container/state.go, api/types/events, daemon/events.go, cli/command/formatter/container.go; CRI
+api.proto (ContainerStatus); cri-o server/container_status.go. podman and nerdctl print much the same.
 """
 
 from __future__ import annotations

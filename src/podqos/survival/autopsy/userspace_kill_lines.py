@@ -5,8 +5,8 @@ these lines, wherever they are in a line. Nothing in them is trusted.
 
 Sources: systemd v247 to v261 src/oom/oomd-{manager,util}.c, src/core/{unit,cgroup}.c; earlyoom v1.0 to v1.9
 {kill,main}.c; oomd src/oomd/plugins/BaseKillPlugin.cpp; Talos v1.12
-internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang; Linux 3.x
-drivers/staging/android/lowmemorykiller.c, Android's lmkd; Hadoop ContainersMonitorImpl.java.
+internal/app/machined/pkg/controllers/runtime/oom.go; nohang src/nohang. Android's killers and
+YARN's are known as they print, not by their source.
 """
 
 from __future__ import annotations
