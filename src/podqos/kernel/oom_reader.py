@@ -34,8 +34,10 @@ from podqos.kernel.task_table import read_rows, row_pattern
 MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
+_MOST_LINES = 20_000  # of a report, but for rows in blocks: it has long been something else
 _MOST_FIGURES = 200
 _MOST_QUIET = 64
+_LONG_QUIET = 400
 BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
@@ -116,6 +118,11 @@ class OOMReader:
         """Whether none of the last lines looked like one of the OOM killer's."""
         return self._others > _MOST_QUIET
 
+    @property
+    def is_long_quiet(self) -> bool:
+        """Whether it has been so for longer than any report is interrupted, even one whose lines are broken."""
+        return self._others > _LONG_QUIET
+
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
         self.last = message
@@ -188,17 +195,21 @@ class _HostLog:
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
         self._joined = 0
+        self._lines = 0
+        """Since the last report began."""
 
     @property
     def has_kill(self) -> bool:
         """Whether the open report, if there is one, has all but what the reaper says."""
-        if self._candidate is not None or (self._report is not None and not self._report.victims):
+        is_begun = self._candidate is not None or (self._report is not None and not self._report.victims)
+        if is_begun and self._lines <= _MOST_LINES:
             return False
         return self._held is None or not any(words in self._held.text for words in _BEGINNINGS)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
         held = self._held
+        self._lines += 1
         if held is not None and self._is_continued(held, message):
             self._held = replace(held, text=f"{held.text} {message.text.strip()}")
             self._joined += 1
@@ -330,6 +341,7 @@ class _HostLog:
         if self._report is not None:
             yield from self._close()
         self._report, self._candidate = report, None
+        self._lines = 0
         self._is_other_dump = False
         self._reaped.clear()
 
@@ -422,6 +434,7 @@ class _HostLog:
             return
         if self._candidate is None:
             candidate.at, candidate.host = message.at, message.host
+            self._lines = 0
             self._candidate, self._blank = candidate, OOMReport()
         self._between = 0
         if is_oom(candidate):
