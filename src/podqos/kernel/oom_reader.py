@@ -34,7 +34,7 @@ from podqos.kernel.task_table import read_rows, row_pattern
 MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
-_MOST_LINES = 20_000  # of a report, but for rows in blocks: it has long been something else
+_MOST_LINES = 20_000  # since any report began, but for rows in blocks: it has long been something else
 _MOST_FIGURES = 200
 _MOST_QUIET = 64
 _LONG_QUIET = 400
@@ -96,6 +96,7 @@ class OOMReader:
         self.last: Message | None = None
         """The last message."""
         self._others = 0
+        self._lines = 0
         self._unsettled: set[_HostLog] = set()
 
     @property
@@ -111,7 +112,7 @@ class OOMReader:
     @property
     def is_settled(self) -> bool:
         """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
-        return self._others > _MOST_OTHERS or not self._unsettled
+        return self._others > _MOST_OTHERS or self._lines > _MOST_LINES or not self._unsettled
 
     @property
     def is_quiet(self) -> bool:
@@ -140,6 +141,7 @@ class OOMReader:
             log = self._hosts[message.host] = _HostLog()
         self._last = log
         yield from log.feed(message)
+        self._lines = self._lines + 1 if log.lines else 0
         self._settle(log)
 
     def _settle(self, log: _HostLog) -> None:
@@ -195,21 +197,20 @@ class _HostLog:
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
         self._joined = 0
-        self._lines = 0
+        self.lines = 0
         """Since the last report began."""
 
     @property
     def has_kill(self) -> bool:
         """Whether the open report, if there is one, has all but what the reaper says."""
-        is_begun = self._candidate is not None or (self._report is not None and not self._report.victims)
-        if is_begun and self._lines <= _MOST_LINES:
+        if self._candidate is not None or (self._report is not None and not self._report.victims):
             return False
         return self._held is None or not any(words in self._held.text for words in _BEGINNINGS)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
         held = self._held
-        self._lines += 1
+        self.lines += 1
         if held is not None and self._is_continued(held, message):
             self._held = replace(held, text=f"{held.text} {message.text.strip()}")
             self._joined += 1
@@ -341,7 +342,7 @@ class _HostLog:
         if self._report is not None:
             yield from self._close()
         self._report, self._candidate = report, None
-        self._lines = 0
+        self.lines = 0
         self._is_other_dump = False
         self._reaped.clear()
 
@@ -434,7 +435,7 @@ class _HostLog:
             return
         if self._candidate is None:
             candidate.at, candidate.host = message.at, message.host
-            self._lines = 0
+            self.lines = 0
             self._candidate, self._blank = candidate, OOMReport()
         self._between = 0
         if is_oom(candidate):
