@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from podqos.naming import stated_with
-from podqos.report.text.style import Style, columns, cut, labelled, wrapped
+from podqos.report.text.style import Style, Unwrapped, columns, cut, labelled, wrapped
 from podqos.report.text.tables import Table
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
@@ -74,7 +74,7 @@ def _guidance(found: Autopsies, style: Style) -> list[str]:
     if found.next_steps:
         lines += ["", style.strong("Next:")]
     for step in map(step_words, found.next_steps):
-        lines += [f"  {step.command}", *wrapped(step.why, style, "      ", "    - ")]
+        lines += [Unwrapped(f"  {step.command}"), *wrapped(step.why, style, "      ", "    - ")]
         lines += wrapped(step.warning, style, "      ", "    - ") if step.warning else []
     return lines
 
