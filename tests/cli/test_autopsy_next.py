@@ -331,15 +331,21 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
         ("\0\1\2" * 99, "This is binary data, not a log, and has no Kubernetes objects: nothing to explain."),
         (
             objects(EVENTS[1]),
-            "The kernel OOM-killed a process: see the node events. Its report is not in the log.",
+            (
+                "The machine ran out of memory: python3 (pid 7) was killed on node-1. "
+                "The kernel's report is not in the log."
+            ),
         ),
         (
             objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
-            "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled.",
+            (
+                "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled "
+                "(Error 137, 2026-11-16T10:29:00Z)."
+            ),
         ),
         (
             objects(DB, pod("db-1", "v", {"containerStatuses": DB["status"]["containerStatuses"]})),
-            "2 containers OOM-killed, without a report in the logs",
+            "2 containers OOM-killed, without a report in the logs.",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy import process
 from podqos.words.autopsy_death import AutopsyDeath, RankedRow
-from podqos.words.autopsy_headline import headline, speaks_for_itself
+from podqos.words.autopsy_headline import headline, is_of_one_container, speaks_for_itself
 from podqos.words.autopsy_story import deaths, groups
 from podqos.words.evictions import sign_words, termination_words
 from podqos.words.next_steps import read_words, step_words
@@ -53,7 +53,7 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         ended = [
             termination_words(termination)
             for termination in found.terminations
-            if termination.is_from_runtime is is_from_runtime
+            if termination.is_from_runtime is is_from_runtime and not is_of_one_container(found)
         ]
         lines += _others(f"Killed containers, from {title}:", ended, style, verbose=verbose)
     if verbose or not (told or found.terminations):
