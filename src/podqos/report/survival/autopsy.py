@@ -15,7 +15,7 @@ from podqos.words.autopsy_death import AutopsyDeath, RankedRow
 from podqos.words.autopsy_headline import headline, is_of_one_container, speaks_for_itself
 from podqos.words.autopsy_story import deaths, groups
 from podqos.words.evictions import sign_words, termination_words
-from podqos.words.next_steps import read_words, step_words
+from podqos.words.next_steps import read_words, steps_words
 from podqos.words.other_killers import failure_words
 
 SCREEN = 24
@@ -73,7 +73,7 @@ def _guidance(found: Autopsies, style: Style) -> list[str]:
         lines += ["", *wrapped(read, style, "")]
     if found.next_steps:
         lines += ["", style.strong("Next:")]
-    for step in map(step_words, found.next_steps):
+    for step in steps_words(found.next_steps):
         lines += [Unwrapped(f"  {step.command}"), *wrapped(step.why, style, "      ", "    - ")]
         lines += wrapped(step.warning, style, "      ", "    - ") if step.warning else []
     return lines
