@@ -21,15 +21,16 @@ _WHY = {
     StepReason.LIVE_CLUSTER: "reads status, Events and node logs from the live cluster, and changes nothing",
     StepReason.POD: "its status has the node, the time, the reason and the limits",
     StepReason.POD_NAME: "gets the name and the limits of the victim's pod: the report has only its uid",
-    StepReason.DELETED_POD: "no pod that was read has the uid in the report. If the pod was deleted, its Events name it "
-    "for an hour",
+    StepReason.DELETED_POD: "no pod that was read has the uid in the report. If the pod was deleted, its Events "
+    "name it for an hour",
     StepReason.PODS_OF_NODE: "the eviction order depends on the other pods of the node",
     StepReason.PROGRAM_LOG: "the program's last lines may show why it ended, such as an out-of-memory error of its own",
     StepReason.NODE_OF_EVENT: "the Events name the node and the time",
     StepReason.NODE: "its conditions and Events show when it restarted or was lost",
     StepReason.CLUSTER_STATE: "finds OOM-killed containers and evicted pods, with their nodes and times",
     StepReason.THIS_MACHINE: "run it on the node: the kernel log has a report of every OOM kill",
-    StepReason.PREVIOUS_BOOT: "run it on the node: this log has no OOM kill, but the log from before the last restart may",
+    StepReason.PREVIOUS_BOOT: "run it on the node: this log has no OOM kill, but the one from before the last restart "
+    "may",
     StepReason.DELETE_DEBUG_POD: "kubectl debug left this pod behind",
 }
 _USUAL_LINES = 10
