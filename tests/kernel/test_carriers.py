@@ -113,6 +113,27 @@ def test_a_report_whose_newest_line_is_first_is_turned(carrier):
     assert answered(twice)[0]["kills"] == [*BARE["machine"]["kills"], *BARE["cgroup"]["kills"]]
 
 
+def test_what_all_kills_have_in_common_is_no_carrier():
+    told, _ = answered("".join(killed(pid, "x") + "\n" for pid in range(1, 31)))
+    assert [(kill["victims"][0]["pid"], kill["victims"][0]["name"]) for kill in told["kills"]] == [
+        (pid, "x") for pid in range(1, 31)
+    ]
+
+
+def test_hosts_that_write_at_the_same_time_are_no_log_with_the_newest_line_first():
+    lines = {
+        host: [f"Jan  5 15:19:27 {host} kernel: {line}" for line in REPORTS[host]] for host in ("machine", "cgroup")
+    }
+    longer = [*lines["cgroup"], *lines["cgroup"][-1:] * len(lines["machine"])]
+    mixed = [line for pair in zip(lines["machine"], longer, strict=False) for line in pair]
+    told, places = answered("\n".join([*mixed, *lines["cgroup"][-5:]]) + "\n")
+    assert {host for _, host in places} == {"machine", "cgroup"}
+    assert {(kill["scope"], kill["tasks"], kill["followsRule"]) for kill in told["kills"]} == {
+        ("machine", 3, True),
+        ("container", 2, True),
+    }
+
+
 @pytest.mark.parametrize("make", [wrapped, folded])
 @pytest.mark.parametrize("inner", [plain, dmesg, syslog])
 def test_lines_may_be_broken_at_any_column(make, inner):

@@ -77,7 +77,7 @@ def test_rows_frames_and_figures_are_read_as_blocks_with_the_same_answer(monkeyp
     monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
     blocks = _read(text)
     in_blocks = sum("kernel:" in line for line in fed)
-    monkeypatch.setattr("podqos.kernel.alike_lines.AlikeLines.__eq__", lambda *_: False)
+    monkeypatch.setattr("podqos.answers.oom_reports.alike_lines", lambda *_: None)
     fed.clear()
     assert blocks == _read(text)
     assert in_blocks * 4 < sum("kernel:" in line for line in fed)

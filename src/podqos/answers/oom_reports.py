@@ -70,6 +70,9 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 """Where a line that holds a whole log can be cut."""
 
 
+_MOST_CARRIED = 16
+
+
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
@@ -79,7 +82,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
     following = 0
-    alike: AlikeLines | None = None
+    carried: dict[AlikeLines, None] = {}
 
     def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
         for message in messages:
@@ -103,10 +106,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         following -= len(chunk)
         position = 0
         while position < len(chunk):
-            is_passing = beside <= 0 and not is_first and (reader.is_settled or reader.is_quiet)
+            # Of lines that were broken one by itself says little.
+            is_quiet = reader.is_quiet and not unwrapper.looks_back
+            is_passing = beside <= 0 and not is_first and (reader.is_settled or is_quiet)
             if is_passing:
                 yield from read(unwrapper.flush(), is_every=False)
-            if is_passing and not unwrapper.holds_report and (reader.is_settled or reader.is_quiet):
+            if is_passing and not unwrapper.holds_report and (reader.is_settled or is_quiet):
                 mark = marks.line_from(position, looks_back=unwrapper.looks_back)
                 if not reader.is_settled:
                     start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
@@ -136,17 +141,22 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 side.take_line(line)
             yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
             beside = max(beside, 0 if side is None else side.lines_after)
-            if is_first or not (reader.is_settled or reader.is_quiet):
+            if is_first or not (reader.is_settled or is_quiet):
                 beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
             if beside > _MOST_BESIDE or not unwrapper.is_plain:
                 continue
-            message, before = reader.last, alike
+            message = reader.last
             alike = None if message is None else alike_lines(line, message.text, message.host)
-            if alike is None or alike != before:
-                continue  # what is carried alike once is carried alike again
+            if alike is None:
+                continue
+            if alike not in carried:  # what is carried alike once is carried alike again
+                carried[alike] = None
+                if len(carried) > _MOST_CARRIED:
+                    del carried[next(iter(carried))]
+                continue
             position = reader.read_block(chunk, position, alike)
             is_near = is_first or reader.expects_figures or (side is not None and side.lines_after > 0)
-            if alike.has_head and not is_near and alike.begins(chunk, position):
+            if not is_near and alike.begins(chunk, position):
                 mark = marks.line_from(position, looks_back=False)
                 start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
                 lines = chunk.count(b"\n", position, start)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 _MOST_HEAD = 256
+_START = 16  # a time, of syslog or of dmesg
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _END = rb"\r?+\n"
 
@@ -22,7 +23,7 @@ class AlikeLines:
         # The digits of a host tell hosts apart.
         parts = head.split(host) if host else [head]
         self._parts, self._host = tuple(part.translate(_ZEROS) for part in parts), host
-        self.has_head = bool(head)
+        self._start = head[:_START].translate(_ZEROS)
         self.names_kernel = b"kernel" in head
 
     def __eq__(self, other: object) -> bool:
@@ -32,8 +33,9 @@ class AlikeLines:
         return hash((self._parts, self._host))
 
     def begins(self, chunk: bytes, position: int) -> bool:
-        """Whether the line at a position is carried alike, and holds text of its own."""
-        return _pattern(self._parts, self._host, rb"(?=[!-~ ])").match(chunk, position) is not None
+        """Whether the line at a position begins as one that is carried so does, and continues none."""
+        start = self._start
+        return bool(start) and chunk[position : position + len(start)].translate(_ZEROS) == start
 
     def matches(self, chunk: bytes, position: int, text: bytes) -> Iterator[re.Match[bytes]]:
         """Yield the lines from a position on that are carried alike, as long as their whole text matches a pattern."""

@@ -159,8 +159,7 @@ def _has_swap(kill: OOMAutopsy) -> bool:
 def _spared(kill: OOMAutopsy) -> str:
     """Return what happened where no process is said to be killed."""
     if kill.chosen_pid is not None:
-        chosen = next((task.name for task in kill.ranking if task.pid == kill.chosen_pid), "")
-        return f"{process(chosen, kill.chosen_pid)} was chosen; the log ends before the kill"
+        return f"{process(kill.chosen_name, kill.chosen_pid)} was chosen; the log ends before the kill"
     if kill.reason is Reason.PANIC:
         return "the kernel panicked"
     return "no kill in the log" if kill.reason is Reason.NO_VICTIM else "the kernel found no killable process"
@@ -176,7 +175,10 @@ def _who(kill: OOMAutopsy) -> str:
 
 def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {victim.pid for victim in kill.victims}:
-        yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel killed one of its children instead")
+        yield Fact(
+            "chosen",
+            f"{process(kill.chosen_name, kill.chosen_pid)}; the kernel killed one of its children instead",
+        )
     if kill.group:
         yield Fact("group", f"memory.oom.group: everything in {short_path(kill.group)} died together")
     if pod := kill.pod or kill.pod_uid:

@@ -143,12 +143,13 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
     conditions = listed(eviction.conditions) or "pressure"
     resource = eviction.resource or "something"
     ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
+    what = _HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions)
     return AutopsyDeath(
         by=_BY.get(eviction.cause, "kubelet"),
         at=eviction.at,
         host=eviction.node,
         who=eviction.pod or _A_POD,
-        what=_HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions),
+        what=what if eviction.pod else f"{what[:1].upper()}{what[1:]}",
         verdict=_verdict(eviction),
         follows_rule=eviction.follows_rule,
         cause=_CAUSES[eviction.cause].format(resource=resource),

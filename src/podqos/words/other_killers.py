@@ -79,7 +79,8 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
 def victim_words(kill: UserspaceKill) -> str:
     """Return who was killed."""
     if kill.victim:
-        who = process(kill.victim, None)
+        is_unit = kill.killer is Killer.SYSTEMD_OOMD
+        who = short_path(kill.victim) if is_unit else process(kill.victim, None)
     elif kill.cgroup:
         who = f"everything in {short_path(kill.cgroup)}"
     else:

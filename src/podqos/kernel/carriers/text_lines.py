@@ -27,6 +27,7 @@ _NEAR = 24
 _HEADER_TAIL = re.compile(r"\[\s{0,6}pid\s{0,6}\].{10,220}?adj\s{1,8}name\b(.{0,1000})$")
 _INVOKED_TAIL = re.compile(r"invoked oom-killer:.{0,800}\border=.{0,60}adj=-?\d{1,5}(?!\d)(.{0,1000})$")
 _FEW = 8
+_ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
@@ -175,8 +176,7 @@ class TextLines:
             self._suffix = _learned_suffix(texts)
         if any(map(tokens.has_hint, texts)):
             self._learn_wrapping(texts)
-            # The header of the table follows its rows, with no kill in between.
-            self._is_reversed = "RH" in "".join(tokens.kind_of(self._carried(text).text) for text in texts)
+            self._is_reversed = self._has_newest_first(texts)
         if not is_found and self._wrapping is None:
             self._is_passing = True
             for line in lines:
@@ -185,6 +185,14 @@ class TextLines:
         self._is_learned = True
         for line in lines:
             yield from self._pass(line)
+
+    def _has_newest_first(self, texts: list[str]) -> bool:
+        """Whether the header of a table follows its rows, with no kill in between. Several hosts may be in one log."""
+        kinds: dict[str, str] = {}
+        for text in texts:
+            carried = self._carried(text)
+            kinds[carried.host] = kinds.get(carried.host, "") + tokens.kind_of(carried.text)
+        return any("RH" in order and "HR" not in order for order in kinds.values())
 
     def _learn_prefixes(self, texts: list[str], starts: list[int], invoked: list[str | None]) -> None:
         counts: Counter[str] = Counter()
@@ -372,8 +380,9 @@ def _learned_suffix(texts: list[str]) -> re.Pattern[str] | None:
     common = 0
     while len(ends) > _FEW and len({end[: common + 1] for end in ends}) == 1 and len(ends[0]) > common:
         common += 1
-    ending = ends[0][:common][::-1] if common else ""
-    return None if not ending or ending[0].isalnum() else _suffix(ending)
+    # Of reports that are all alike, everything is common: only what no message ends with is the carrier's.
+    ending = _ENDING.search(ends[0][:common][::-1]) if common else None
+    return None if ending is None else _suffix(ending[0])
 
 
 def _suffix(tail: str) -> re.Pattern[str] | None:

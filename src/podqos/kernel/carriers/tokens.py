@@ -105,6 +105,8 @@ def start_of(line: str, begin: int = 0) -> int:
 
 def has_several(line: str) -> bool:
     """Whether a line has the beginnings of several messages."""
+    if line.count("oom-kill") + line.count("ll process ") + line.count("ed process ") < _SEVERAL:
+        return False
     return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL
 
 
@@ -187,7 +189,7 @@ def _is_whole_row(text: str, columns: int) -> bool | None:
     if len(figures) <= columns:
         return False
     numbers = figures[:columns]
-    if not all(number.lstrip("-").isdecimal() for number in numbers):
+    if not all(number.removeprefix("-").isdecimal() for number in numbers):
         return False
     # The second figure is the thread group, which the pid leads; the last the adjustment.
     return numbers[1] == row[1] and abs(int(numbers[-1][:6])) <= _MOST_ADJUSTMENT

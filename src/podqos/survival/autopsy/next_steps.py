@@ -166,6 +166,8 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
     elif ended.cause is TerminationCause.SIGKILL:
         yield from _live(ended.pod, found)
         yield from _program_log(read, ended)
+        if not (name or node):
+            yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE)
         if not read.kernel_messages:
             yield from _kernel_check(read, node, ended.at, ended.pod)
     elif ended.cause is TerminationCause.NODE_LOST and node:

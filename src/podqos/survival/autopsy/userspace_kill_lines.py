@@ -23,6 +23,11 @@ USED = LazyPattern(
     r"(?:memory used \((\d{1,19})\) / total \((\d{1,19})\) and )?"
     r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
 )
+CUT = LazyPattern(
+    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to "
+    r"(?:memory (pressure)(?: for (/\S{0,4000}) )?|(?:memory|swap) used)"
+)
+"""A line whose end is missing, as where a pager cut it."""
 OLD_PRESSURE = LazyPattern(
     r"Memory pressure for (/\S{0,4000}) is greater than (\d{1,3}) for more than (\d{1,6}) seconds and there was reclaim"
 )

@@ -1,0 +1,139 @@
+"""``podqos autopsy`` on what people post: a line of a log in prose, a pager's cut lines, the words of a scheduler."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from podqos.cli.main import main
+
+CHOSEN = "Out of memory: Kill process 102 (java) score 990 or sacrifice child"
+WORKLOAD = "/system.slice/work.slice"
+SERVICE = f"{WORKLOAD}/a-service-of-a-rather-long-name.service"
+
+
+@pytest.fixture
+def told(tmp_path, capsys):
+    """Return what the command answers, in words or as JSON."""
+
+    def run(text: str, output: str = "text"):
+        log = tmp_path / "pasted.txt"
+        log.write_text(text)
+        assert main(["autopsy", str(log), "-o", output]) == 0
+        said = capsys.readouterr().out
+        return json.loads(said) if output == "json" else said
+
+    return run
+
+
+# ---- the kernel's choice -------------------------------------------------------------------------------------------
+
+
+def test_a_process_that_was_chosen_has_its_name_also_where_the_log_ends_before_the_kill(told):
+    text = f"In the log is this line:\n\n{CHOSEN}\n\nWhat does that mean?\n"
+    assert told(text).startswith("The machine ran out of memory: java (pid 102) was chosen; the log ends before")
+    (kill,) = told(text, "json")["kills"]
+    assert (kill["chosenPid"], kill["chosenName"], kill["victims"]) == (102, "java", [])
+
+
+def test_a_parent_whose_child_was_killed_in_its_place_has_its_name(told):
+    text = f"{CHOSEN}\nKilled process 103 (sh) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB\n"
+    assert "java (pid 102); the kernel killed one of its children instead" in told(text)
+
+
+# ---- other killers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", [f" for {WORKLOAD} be>", f" for {WORKLOAD[:-3]}>", " for"])
+def test_systemd_oomds_line_may_lack_its_end(told, end):
+    line = f"Nov 18 09:00:01 worker systemd-oomd[7]: Killed {SERVICE} due to memory pressure{end}"
+    units = f"Nov 18 09:00:01 worker systemd[1]: {SERVICE.rpartition('/')[2]}: systemd-oomd killed 2 process(es) in"
+    (kill,) = told(f"{line}\n{units} this unit.\n", "json")["userspaceKills"]
+    assert (kill["killer"], kill["basis"], kill["cgroup"]) == ("systemd-oomd", "memoryPressure", SERVICE)
+    assert kill.get("pressureOf", "") == (WORKLOAD if end.endswith("be>") else "")
+    assert kill["processes"] == 2
+
+
+def test_a_unit_that_systemd_oomd_killed_has_its_whole_name(told):
+    unit = SERVICE.rpartition("/")[2]
+    text = f"Nov 18 09:00:01 worker systemd[1]: {unit}: systemd-oomd killed 2 process(es) in this unit.\n"
+    out = told(text)
+    assert out.startswith(f"Not the kernel: systemd-oomd killed {unit} (2 processes).")
+    assert "logged    systemd-oomd killed 2 process(es) in this unit." in out
+
+
+def test_a_journal_without_hosts_has_times(told):
+    text = f"avril 16 21:08:50 systemd-oomd[93]: Killed {SERVICE} due to swap used (9) / total (10) being more than 80%"
+    (kill,) = told(text, "json")["userspaceKills"]
+    assert (kill["at"], kill.get("host")) == ("avril 16 21:08:50", None)
+
+
+def test_a_number_of_processes_that_is_not_known_is_not_none(told):
+    cgroup = '"cgroup": "/sys/fs/cgroup/kubepods/besteffort/pod11111111-2222-3333-4444-555555555555"'
+    text = (
+        f'[talos] Sending SIGKILL to cgroup {{"controller": "runtime.OOMController", {cgroup}}}\n'
+        '[talos] victim processes: {"controller": "runtime.OOMController", "processes": ["pause"]}\n'
+    )
+    assert "0 processes" not in told(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "node"),
+    [
+        ("OutOfMemoryError: Container killed due to memory usage\n--\nExit code: 137", "ContainerOOMKilled", ""),
+        (
+            '2026-11-18T09:00:01Z  Terminated  Exit Code: 137, Exit Message: "OOM Killed (137)"',
+            "ContainerOOMKilled",
+            "",
+        ),
+        ("2.4s: flux-shell[0]: ERROR: oom: Memory cgroup out of memory: killed 1 task on w7.", "UnitOOMKilled", "w7"),
+    ],
+)
+def test_schedulers_say_that_the_kernel_killed(told, text, kind, node):
+    answer = told(text, "json")
+    (sign,) = answer["nodeEvents"]
+    assert (sign["kind"], sign.get("node", "")) == (kind, node)
+    assert not answer["kills"]
+    assert answer["nextSteps"]
+
+
+# ---- Kubernetes ----------------------------------------------------------------------------------------------------
+
+
+def test_the_start_of_an_evicted_pod_is_not_when_it_was_evicted(told):
+    text = """Name:           web-1
+Namespace:      shop
+Node:           worker-1/
+Start Time:     Sat, 21 Aug 2021 10:38:36 +0800
+Status:         Failed
+Reason:         Evicted
+Message:        The node was low on resource: memory. Container web was using 1275700Ki, which exceeds its request of 0.
+Containers:
+  web:
+    Image:      web
+"""
+    answer = told(text, "json")
+    (eviction,) = answer["evictions"]
+    assert "at" not in eviction
+    assert not any("--since" in step["command"] for step in answer["nextSteps"])
+
+
+def test_a_container_of_an_unknown_pod_that_an_unknown_sender_killed_has_a_next_step(told):
+    text = """
+"lastState": {
+    "terminated": {
+        "containerID": "docker://abababababababababababababababababababababababababababababababab",
+        "exitCode": 137,
+        "finishedAt": "2026-11-18T09:00:01Z",
+        "reason": "Error"
+    }
+},
+"""
+    answer = told(text, "json")
+    assert answer["terminations"]
+    assert answer["nextSteps"]
+
+
+def test_a_sentence_about_a_pod_without_a_name_begins_with_a_capital(told):
+    assert told("> The node had condition: [MemoryPressure].\n").startswith("A pod was not admitted: ")
