@@ -145,6 +145,12 @@ CASES = [
         ["kubectl get pod -n shop web-0 -o yaml | podqos autopsy -"],
         id="evicted-in-a-table",
     ),
+    pytest.param(
+        "LAST SEEN   TYPE     REASON         OBJECT          MESSAGE\n"
+        "5m          Normal   NodeNotReady   node/worker-3   Node worker-3 status is now: NodeNotReady\n",
+        ["kubectl describe node worker-3 | podqos autopsy -"],
+        id="node-not-ready",
+    ),
     pytest.param(syslog(machine()), [], id="complete"),
 ]
 

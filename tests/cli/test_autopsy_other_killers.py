@@ -271,7 +271,7 @@ def test_every_output_has_userspace_kills_and_failures(told):
     assert [len(json.loads(line)["userspaceKills"]) for line in told(lines, output="jsonl").splitlines()] == [1, 0]
     said = told(lines, output="markdown")
     assert "Not the kernel: systemd-oomd" in said
-    assert "## Programs that ran out of their own memory" in said
+    assert "## Programs' own errors" in said
 
 
 def test_a_userspace_kill_deep_in_a_long_log_is_found(told):

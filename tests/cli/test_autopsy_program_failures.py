@@ -134,7 +134,7 @@ def test_lines_that_describe_one_error_are_one_error(told):
 def test_a_kill_by_the_kernel_comes_before_a_programs_error(told):
     said = told(f"{JAVA}Java heap space", *machine(), output="text").splitlines()
     assert said[0].startswith("The machine ran out of memory: ")
-    assert "Programs that ran out of their own memory:" in said
+    assert "Programs' own errors:" in said
 
 
 @pytest.mark.parametrize(
@@ -260,3 +260,9 @@ def test_hostile_lines_are_read_fast(told):
         "server " * 1100 + "signal 9 emory",
     ]
     assert not told(*(lines * 20))["programFailures"]
+
+
+def test_a_process_that_a_program_lost_is_not_said_to_have_run_out_of_its_own_memory(told):
+    said = told("LOG:  server process (PID 4242) was terminated by signal 9: Killed", output="text")
+    assert said.startswith("PostgreSQL lost a process: one of its processes was killed with SIGKILL.")
+    assert "own memory" not in said

@@ -30,7 +30,7 @@ export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement
     ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Killed containers, from pod status", page.containers),
     ...listed("exits", "Containers that nobody killed", page.exits),
-    ...listed("failures", "Programs that ran out of their own memory", page.failures),
+    ...listed("failures", "Programs' own errors", page.failures),
     ...listed("signs", "Node events", page.signs),
     ...(page.deaths.length > 0 ? next : []),
     ...listed("assumed", "Assumed", page.assumptions),

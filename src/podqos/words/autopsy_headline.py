@@ -39,7 +39,7 @@ _CONTAINERS = {
     TerminationCause.PROBE: "killed after a failed probe",
     TerminationCause.GRACE_PERIOD: "killed at the end of the grace period",
     TerminationCause.NODE_LOST: "lost by the kubelet",
-    TerminationCause.SIGKILL: "killed by an unknown sender",
+    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown",
     TerminationCause.SIGTERM: "stopped with SIGTERM",
     TerminationCause.CRASH: "crashed",
     TerminationCause.EXIT: "exited",
@@ -175,9 +175,9 @@ def _oom_killed(ended: ContainerTermination) -> str:
     times = f" ({counted(ended.restarts, 'restart')})" if ended.restarts else ""
     own = f"{ended.pod} ({ended.container})" if ended.container else ended.pod
     killed = f"{own if ended.pod else _capital(container_words(ended))} was OOM-killed{times}"
-    if ended.is_from_runtime and ended.memory_limit_bytes is None:
-        return f"{killed}. The kernel log of its machine says what was full."
     machine = "node" if ended.pod else "machine"
+    if ended.is_from_runtime and ended.memory_limit_bytes is None:
+        return f"{killed}. The {machine}'s kernel log says what was full."
     log = f"the kernel log of {ended.node}" if ended.node else f"the {machine}'s kernel log"
     if ended.is_limit_unknown:
         return f"{killed}: {log} says what was full."

@@ -60,7 +60,7 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         title = "Containers that nobody killed:"
         lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
     failures = [failure_words(failure) for failure in found.program_failures]
-    lines += _others("Programs that ran out of their own memory:", failures, style, verbose=verbose)
+    lines += _others("Programs' own errors:", failures, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]
     lines += _others("Node events:", signs, style, verbose=verbose)
     return lines + _guidance(found, style)

@@ -51,7 +51,7 @@ def markdown(found: Autopsies) -> list[str]:
         lines += told
     others_known = (
         ("Killed containers", () if is_of_one_container(found) else page.containers),
-        ("Programs that ran out of their own memory", page.failures),
+        ("Programs' own errors", page.failures),
         ("Node events", page.signs),
     )
     for title, others in others_known:

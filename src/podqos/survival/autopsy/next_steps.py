@@ -257,6 +257,8 @@ def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
             yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=node)
     elif sign.kind is SignKind.REBOOTED:
         yield from _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
+    elif sign.kind is SignKind.NOT_READY and node and not read.nodes:
+        yield NextStep(f"{kubectl(read)} describe node {node} | {podqos_with(read)}", StepReason.NODE, node=node)
     elif not (read.pods or read.cluster):
         yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE, node=node)
 
