@@ -45,6 +45,8 @@ QoS Class:                   Burstable
 Events:                      <none>
 """
 THAT_DAY = re.sub(r"\S+, \d+ \S+ 2026 10:29:00", "Mon, 05 Jan 2026 15:19:27", DESCRIBE_POD)
+"""It runs again: the container that was killed had another id."""
+THAT_DAY = THAT_DAY.replace("abab", "cdcd").replace("worker-3", "node-1")
 DESCRIBE_NODE = """\
 Name:               worker-3
 Roles:              <none>
@@ -140,7 +142,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     ),
     "`kubectl describe pod` and `dmesg` in one paste": (
         [f"$ kubectl describe pod db-0\n{THAT_DAY}\n$ dmesg | tail -n 40\n{CGROUP}"],
-        "A container reached its limit: python3 (pid 7) of shop/db-0 was killed.",
+        "A container reached its limit: python3 (pid 7) of shop/db-0 was killed.\n",
         [],
     ),
     "a table of `kubectl get pods`": (
