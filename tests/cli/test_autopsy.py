@@ -41,7 +41,7 @@ def test_the_verdict_comes_first(capsys, log):
     code, out, err = autopsy(capsys, log)
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "2 OOM kills: 2 explained by the rules"
+    assert lines[0] == "2 OOM kills, all explained by the rules."
     assert lines[2] == "The machine ran out of memory: java (main) [x] (pid 102) was killed."
     assert "A container reached its limit: python3 (pid 7) was killed." in lines
     assert "  next      sh (pid 8), 100,000 pages (390.6Mi) behind" in lines

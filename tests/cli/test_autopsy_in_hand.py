@@ -147,7 +147,6 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "killed with SIGKILL, sender unknown",
         [
             "podqos autopsy -n shop db-0",
-            "kubectl get events -n shop",
             "kubectl logs -n shop db-0 -c side --previous",
             "kubectl debug node/node-1 ",
         ],

@@ -99,7 +99,7 @@ def test_of_many_deaths_who_died_how_often_comes_first_and_the_last_in_full():
         for line in machine([(900 + pid, 0, 90_000, 1, 0, 0, "hog")], kill=killed(900 + pid, "hog"))
     ]
     told = text(autopsies([*lines, *cgroup([(7, 0, 9, 1, 0, 0, "web")], 7, "web")]), NARROW)
-    assert told[0] == "31 OOM kills: 31 explained by the rules"
+    assert told[0] == "31 OOM kills, all explained by the rules."
     assert re.match(r"  DIED +WHO +BY +CAUSE +LAST", told[1])
     assert re.match(r"  30 +hog +kernel +its own usage", told[2])
     assert re.match(r"  1 +pod 11111111-2222-3333-4444-555555555555 +kernel +its own limit", told[3])

@@ -43,6 +43,7 @@ from podqos.survival.autopsy.eviction_traces import (
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog
 from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, containers_by_id, exits, terminations
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _POD = "Pod"
@@ -217,7 +218,7 @@ class KubeletSide:
             evictions_left_out=self._left_out,
             terminations=tuple(self._ended(pods, evidence, kills)),
             exits=(*exits(pods, evidence), *self._others.exits(kills)),
-            node_events=tuple(self._told_signs(kills)),
+            node_events=tuple(self._told_signs(kills, by_programs)),
             userspace_kills=by_programs,
             userspace_kills_left_out=self._others.kills_left_out,
             program_failures=self._others.failures,
@@ -257,11 +258,11 @@ class KubeletSide:
             before.add(found[-1].uid)
         return found
 
-    def _told_signs(self, kills: Sequence[OOMAutopsy]) -> list[NodeSign]:
+    def _told_signs(self, kills: Sequence[OOMAutopsy], by_programs: Sequence[UserspaceKill]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
         signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
-        signs = dict.fromkeys(without_repeats(signs, kills))
+        signs = dict.fromkeys(without_repeats(signs, kills, by_programs))
         return [
             replace(sign, kill=by_victim[sign.pid, sign.process])
             if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim

@@ -41,11 +41,11 @@ _WHY = {
     Reason.NONE_KILLABLE: "every process has an oom_score_adj of -1000, which is never chosen",
     Reason.ORIGIN: "the kernel kills first what turns off swap or KSM, whatever its badness",
     Reason.ASKED: "vm.oom_kill_allocating_task is set, and it requested the memory",
-    Reason.OTHER_IS_HIGHER: "{first} has a higher badness; it may have been killed already by an earlier OOM that is "
-    "not in the log",
+    Reason.OTHER_IS_HIGHER: "{first} has a higher badness, unless an earlier OOM that is not in the log had killed it "
+    "already",
     Reason.DID_NOT_ASK: "vm.oom_kill_allocating_task is set, but another process requested the memory",
     Reason.IS_EXEMPT: "it has an oom_score_adj of -1000, which is never chosen",
-    Reason.NO_TABLE: "the report has no task table: rate-limited, vm.oom_dump_tasks=0, or truncated",
+    Reason.NO_TABLE: "the report has no task table (rate-limited, vm.oom_dump_tasks=0, or truncated)",
     Reason.TABLE_IS_CUT: "rows of the task table are missing",
     Reason.NOT_IN_TABLE: "the chosen process is not in the task table",
     Reason.TABLE_LACKS_COLUMNS: "this old kernel's table lists neither swap nor page tables, which decide here",
@@ -113,7 +113,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
         follows_rule=kill.follows_rule,
         cause=_main_cause(kill),
-        causes=tuple(cause_words(cause, kill) for cause in kill.causes),
+        causes=tuple(filter(None, (cause_words(cause, kill) for cause in kill.causes))),
         next=_next(kill),
         saved_by=tuple(savings_words(kill)),
         facts=tuple(_facts(kill)),
