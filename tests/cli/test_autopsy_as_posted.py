@@ -137,3 +137,66 @@ def test_a_container_of_an_unknown_pod_that_an_unknown_sender_killed_has_a_next_
 
 def test_a_sentence_about_a_pod_without_a_name_begins_with_a_capital(told):
     assert told("> The node had condition: [MemoryPressure].\n").startswith("A pod was not admitted: ")
+
+
+# ---- broken and joined lines ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quote", ["", "> "])
+@pytest.mark.parametrize("rest", ["(my app) score 948 or sacrifice child", "(my app) total-vm:8kB, anon-rss:4kB"])
+def test_a_line_may_be_broken_before_the_name(told, quote, rest):
+    verb = "Kill" if "score" in rest else "Killed"
+    text = f"{quote}Dec 1 15:01:07 worker kernel: Out of memory: {verb} process 7\n{quote}{rest}\n\nIs that a lot?\n"
+    (kill,) = told(text, "json")["kills"]
+    assert (kill["scope"], kill["chosenPid"], kill["host"]) == ("machine", 7, "worker")
+    assert (kill["chosenName"] or kill["victims"][0]["name"]) == "my app"
+
+
+@pytest.mark.parametrize("time", ["", "[19735.008] "])
+@pytest.mark.parametrize("prose", ["", "我的程序经常被杀死, 日志如下 ", "# dmesg | grep -i oom "])
+def test_a_page_may_join_messages_into_one_paragraph(told, prose, time):
+    killed = "Killed process 102, UID 27, (java) total-vm:47388kB, anon-rss:3744kB, file-rss:80kB"
+    asked = (
+        "httpd invoked oom-killer: gfp_mask=0x201da, order=0, oom_adj=0, oom_score_adj=0 httpd cpuset=/ mems_allowed=0"
+    )
+    stack = "Pid: 8911, comm: httpd Not tainted 2.6.32-279.1.1.el6.i686 #1"
+    text = (
+        f"{prose}{time}" + f" {time}".join((CHOSEN, killed, asked, stack)) + " Linux 内核根据应用程序的要求分配内存\n"
+    )
+    first, second = told(text, "json")["kills"]
+    assert [(victim["pid"], victim["name"], victim["rssBytes"]) for victim in first["victims"]] == [
+        (102, "java", 3824 * 1024)
+    ]
+    assert (first["scope"], second["scope"]) == ("machine", "unknown")
+    assert (second["trigger"]["name"], second["trigger"]["pid"]) == ("httpd", 8911)
+
+
+# ---- a ring buffer that begins in the stack ------------------------------------------------------------------------
+
+STACKS = {
+    "x86-64": (" dump_header+0x40/0x16c", " oom_kill_process+0x1b4/0x1b8", " out_of_memory+0x208/0x300"),
+    "ARM": ("dump_header from oom_kill_process+0x23c/0x248", "oom_kill_process from out_of_memory+0x218/0x34c"),
+    "older ARM": (
+        "[<802249ec>] (dump_header) from [<80223d54>] (oom_kill_process+0x478/0x584)",
+        "[<80223d54>] (oom_kill_process) from [<802243f4>] (out_of_memory+0x124/0x38c)",
+    ),
+}
+
+
+@pytest.mark.parametrize("arch", STACKS)
+@pytest.mark.parametrize(
+    ("caller", "scope"), [("__alloc_pages_slowpath", "machine"), ("mem_cgroup_out_of_memory", "cgroup")]
+)
+def test_the_stack_of_the_oom_killer_is_that_of_an_oom(told, arch, caller, scope):
+    called = "out_of_memory from " if arch == "ARM" else ""
+    lines = ("Hardware name: BCM2711", *STACKS[arch], f" {called}{caller}+0x860/0x978")
+    text = "".join(f"[  501.05{number}] {line}\n" for number, line in enumerate(lines))
+    (kill,) = told(text, "json")["kills"]
+    assert (kill["scope"], kill["reason"], kill["victims"]) == (scope, "NoVictim", [])
+
+
+def test_the_stack_of_another_function_is_not_that_of_an_oom(told):
+    text = (
+        "[  501.05] dump_stack+0x40/0x16c\n[  501.05] oom_badness+0x1b4/0x1b8\n[  501.05] out_of_memory+0x208/0x300\n"
+    )
+    assert told(text, "json")["kills"] == []

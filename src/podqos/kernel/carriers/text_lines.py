@@ -406,17 +406,20 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
 
 
 def separated(line: str) -> list[str]:
-    """Return the lines that were joined into one with no line end left: each begins with the prefix of the first."""
+    """Return the lines that were joined into one with no line end left: each begins with the prefix of the first.
+
+    Without one, as where a page has but one paragraph, each begins with the OOM killer's own words.
+    """
     if not tokens.has_several(line):
         return [line]
     before = tokens.before_name(line)
     start = tokens.start_of(line)
     if before is not None and (start < 0 or len(before) < start):
         start = len(before) - len(_name_in(before))
-    form = prefixes.learned(line[:start]) if start > 0 else None
-    if form is None:
-        return [line]
-    begins = [place.start() for place in form.pattern.finditer(line)]
+    form = prefixes.learned(line[:start]) if start > 0 and any(map(str.isalnum, line[:start])) else None
+    begins = [] if form is None else [place.start() for place in form.pattern.finditer(line)]
     if len(begins) < 2 or begins[0] > 0:
-        return [line]
+        begins = tokens.starts_of_several(line)
+        if len(begins) > 1 and 0 < start < begins[1] and prefixes.is_prose(line[:start]):
+            begins.insert(1, start)
     return [line[begin:end] for begin, end in pairwise([*begins, len(line)])]
