@@ -76,7 +76,7 @@ def test_a_log_may_be_piped_in_or_gzipped(capsys, log, monkeypatch, tmp_path):
     for given in (packed, "-"):
         code, out, err = autopsy(capsys, given)
         # The next command names the file.
-        assert (code, out.partition("\nNext:")[0], err) == (0, expected[1].partition("\nNext:")[0], "")
+        assert (code, out.partition("\nRun next:")[0], err) == (0, expected[1].partition("\nRun next:")[0], "")
 
 
 @pytest.mark.parametrize("carrier", ["syslog", "journal-export", "journal-json"])

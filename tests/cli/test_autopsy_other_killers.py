@@ -319,4 +319,4 @@ def test_a_unit_that_systemd_oomd_killed_is_not_the_kernels_victim_as_well(capsy
     is_another = result_at == "15:25:00"
     assert ("the kernel OOM-killed a process of app-firefox.scope" in out) is is_another
     assert out.startswith("Not the kernel: systemd-oomd killed everything in") is not is_another
-    assert ("Next:" in out) is is_another
+    assert ("Run next:" in out) is is_another

@@ -122,6 +122,25 @@ def test_a_post_mortem_has_timeline_cause_ranking_and_fix():
     assert "| 1 | `java (main) [x]` | 102 | 150,300 | 587.1Mi | 0 | **killed** |" in told
 
 
+def test_a_post_mortem_of_one_death_leads_with_it_and_says_it_once():
+    told = markdown(autopsies(machine()))
+    what = "The machine ran out of memory: java (main) \\[x\\] (pid 102) was killed."
+    assert told[2] == f"**{what}**"
+    assert sum(what in line for line in told) == 1
+
+
+def test_what_was_free_is_not_called_full():
+    told = text(autopsies(machine()), NARROW)
+    assert any(line.startswith("  memory    43.0Mi free; the kernel keeps 43.9Mi") for line in told)
+    assert not any(line.startswith("  full") for line in told)
+
+
+def test_a_runner_up_with_the_same_badness_is_not_zero_pages_behind():
+    rows = [(7, 0, 90_000, 1, 0, 0, "one"), (8, 0, 90_000, 1, 0, 0, "two")]
+    told = text(autopsies(machine(rows, kill=killed(7, "one"))), NARROW)
+    assert "  next      two (pid 8), with the same badness" in told
+
+
 def rendered(lines) -> str:
     return MarkdownIt("gfm-like", {"html": True, "linkify": False}).render("\n".join(lines))
 

@@ -238,15 +238,15 @@ def _larger_words(change: SavedBy, advised: str, kill: OOMAutopsy) -> str:
     is_cache = bool(kill.causes) and kill.causes[0].cause is Cause.PAGE_CACHE
     swapped = kill.shortage.swap_usage_bytes if kill.shortage is not None else None
     in_swap = " and in swap" if swapped and change is SavedBy.NODE_SIZE else ""
-    margin = f"({HEADROOM_PERCENT} % above what was in memory{in_swap}), " + (
-        "as long as page cache does not fill that, too" if is_cache else "unless something leaks"
-    )
+    above = f"({HEADROOM_PERCENT} % above what was in memory{in_swap})"
+    unless = "as long as page cache does not fill that, too" if is_cache else "unless something leaks"
     if change is SavedBy.NODE_SIZE:
-        what = "for pods, by a larger node or smaller reservations" if kill.scope is CgroupLevel.KUBEPODS else ""
-        return f"{advised} of memory {what or 'in the machine'} {margin}"
+        if kill.scope is CgroupLevel.KUBEPODS:
+            return f"{advised} of memory for pods {above}, by a larger node or smaller reservations, {unless}"
+        return f"{advised} of memory in the machine {above}, {unless}"
     whose = f"a {kill.shortage.counter if kill.shortage is not None else 'memory'} limit"
     if kill.scope not in _WHOSE:
-        return f"{whose} of {advised} {margin}"
+        return f"{whose} of {advised} {above}, {unless}"
     if kill.scope is CgroupLevel.POD:
         whose = f"{whose} of the pod (its containers' limits together)"
-    return f"{whose} of {advised} {margin}. No request, QoS class or priority would have helped"
+    return f"{whose} of {advised} {above}, {unless}. No request, QoS class or priority would have helped"

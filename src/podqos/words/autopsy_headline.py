@@ -178,7 +178,7 @@ def _oom_killed(ended: ContainerTermination) -> str:
     if ended.is_from_runtime and ended.memory_limit_bytes is None:
         return f"{killed}. The kernel log of its machine says what was full."
     machine = "node" if ended.pod else "machine"
-    log = f"the kernel log of {ended.node}" if ended.node else f"its {machine}'s kernel log"
+    log = f"the kernel log of {ended.node}" if ended.node else f"the {machine}'s kernel log"
     if ended.is_limit_unknown:
         return f"{killed}: {log} says what was full."
     if ended.memory_limit_bytes is None:

@@ -197,7 +197,8 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         used = [f"{process(victim.name, victim.pid)} {amount(size)}" for victim, size in sizes[:_MOST_NAMED]]
         yield Fact("used", f"{listed(used)} in memory")
     if full := shortage_words(kill):
-        yield Fact("full", full)
+        is_machine = kill.shortage is not None and kill.shortage.counter == "free"
+        yield Fact("memory" if is_machine else "full", full)
     yield from _inside_facts(kill)
     if swap := _swap(kill):
         yield Fact("swap", swap)
@@ -244,10 +245,11 @@ def _swap(kill: OOMAutopsy) -> str:
 def _next(kill: OOMAutopsy) -> str:
     if kill.runner_up is None or kill.margin_pages is None or kill.reason is Reason.ORIGIN:
         return ""
-    margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
-    side = "behind" if kill.margin_pages >= 0 else "ahead"
+    pages = abs(kill.margin_pages)
+    side = "behind" if kill.margin_pages > 0 else "ahead"
+    margin = f"{pages:,} pages ({mebibytes(pages * kill.page_bytes)}) {side}" if pages else "with the same badness"
     died = "; it died as well" if kill.runner_up.pid in {victim.pid for victim in kill.victims} else ""
-    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}{died}"
+    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin}{died}"
 
 
 def _rule(kill: OOMAutopsy) -> str:

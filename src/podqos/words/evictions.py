@@ -32,8 +32,8 @@ _WHY = {
     "node then",
     EvictionReason.IS_CRITICAL: "it is critical, and the kubelet never evicts critical pods",
     EvictionReason.USAGE_DECIDES: "it depends on the usage of {rivals} at that moment, which is unknown",
-    EvictionReason.PODS_UNKNOWN: "the other pods on the node are unknown: " + _PODS,
-    EvictionReason.POD_UNKNOWN: "its requests and priority are unknown: " + _PODS,
+    EvictionReason.PODS_UNKNOWN: f"the other pods on the node are unknown ({_PODS})",
+    EvictionReason.POD_UNKNOWN: f"its requests and priority are unknown ({_PODS})",
     EvictionReason.NO_MESSAGE: "the eviction message is missing",
     EvictionReason.SIGNAL_UNKNOWN: "the message doesn't say what ran short",
 }

@@ -239,7 +239,7 @@ _RAN_OUT = {
     FailureKind.GPU: (
         "a program",
         "the memory of its GPU is full",
-        "none in Kubernetes, which has no limit for a GPU's memory",
+        "none in Kubernetes, which does not limit it",
     ),
     FailureKind.FORK: ("a program", "the system refused memory for a new process", "vm.overcommit_memory on the node"),
     FailureKind.PROCESS_LIMIT: (

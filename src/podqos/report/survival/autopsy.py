@@ -72,7 +72,7 @@ def _guidance(found: Autopsies, style: Style) -> list[str]:
     if read := read_words(found.read):
         lines += ["", *wrapped(read, style, "")]
     if found.next_steps:
-        lines += ["", style.strong("Next:")]
+        lines += ["", style.strong("Run next:")]
     for step in steps_words(found.next_steps):
         lines += [Unwrapped(f"  {step.command}"), *wrapped(step.why, style, "      ", "    - ")]
         lines += wrapped(step.warning, style, "      ", "    - ") if step.warning else []
