@@ -39,7 +39,18 @@ def test_a_process_that_was_chosen_has_its_name_also_where_the_log_ends_before_t
 
 def test_a_parent_whose_child_was_killed_in_its_place_has_its_name(told):
     text = f"{CHOSEN}\nKilled process 103 (sh) total-vm:8000kB, anon-rss:4000kB, file-rss:96kB\n"
-    assert "java (pid 102); the kernel killed one of its children instead" in told(text)
+    assert "java (pid 102); it is a thread of the killed process, or its parent" in told(text)
+    rows = "[ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name\n"
+    rows += "".join(
+        f"[  10{pid}]     0   10{pid}     2000     1000       4        0             0 java\n" for pid in (2, 3)
+    )
+    assert "java (pid 102); the kernel killed one of its children instead" in told(rows + text)
+
+
+def test_a_name_with_a_colon_is_whole_behind_a_known_prefix(told):
+    asked = "Nov 18 09:00:01 worker kernel: in:imjournal invoked oom-killer: gfp_mask=0x201da, order=0, oom_score_adj=0"
+    (kill,) = told(f"{asked}\n", "json")["kills"]
+    assert (kill["trigger"]["name"], kill["host"]) == ("in:imjournal", "worker")
 
 
 # ---- other killers -------------------------------------------------------------------------------------------------
@@ -76,6 +87,28 @@ def test_a_number_of_processes_that_is_not_known_is_not_none(told):
         '[talos] victim processes: {"controller": "runtime.OOMController", "processes": ["pause"]}\n'
     )
     assert "0 processes" not in told(text)
+
+
+def test_android_8_has_a_kill_in_two_lines(told):
+    lines = (
+        "11-18 09:00:01.186   40   40 I lowmemorykiller: Killing 'com.example.a.long.enough.name' (45), uid 1, adj 906",
+        "11-18 09:00:01.186   40   40 I lowmemorykiller:    to free 39444kB because system is under memory pressure",
+    )
+    text = "\n".join(lines)
+    (kill,) = told(text, "json")["userspaceKills"]
+    assert (kill["victim"], kill["pid"], kill["rssBytes"]) == ("com.example.a.long.enough.name", 45, 39444 * 1024)
+    assert kill["at"] == "11-18 09:00:01.186"
+    assert "killed com.example.a.long.enough.name (pid 45, " in told(text)
+
+
+def test_bccs_oomkill_names_the_victim(told):
+    text = (
+        '21:03:39 Triggered by PID 32 ("ntpd"), OOM kill of PID 22 ("perl"), 38506 pages, loadavg: 0.9 0.3 0.3 3/2 27\n'
+    )
+    answer = told(text, "json")
+    (sign,) = answer["nodeEvents"]
+    assert (sign["kind"], sign["process"], sign["pid"]) == ("OOMKilling", "perl", 22)
+    assert answer["nextSteps"][0]["command"].startswith("journalctl -k ")
 
 
 @pytest.mark.parametrize(
@@ -169,6 +202,13 @@ def test_a_page_may_join_messages_into_one_paragraph(told, prose, time):
     ]
     assert (first["scope"], second["scope"]) == ("machine", "unknown")
     assert (second["trigger"]["name"], second["trigger"]["pid"]) == ("httpd", 8911)
+
+
+def test_the_one_kill_of_a_paragraph_is_found_after_the_machines_memory(told):
+    zone = "free:680kB min:928kB low:1856kB high:2784kB active:236kB inactive:148kB present:901120kB pages_scanned:544"
+    memory = f"Free pages: 14732kB Active:21 inactive:14 dirty:0 free:3683 slab:3741 DMA {zone} Normal {zone}"
+    (kill,) = told(f"{memory} 5620 reserved pages Out of Memory: Killed process 24620 (java).\n", "json")["kills"]
+    assert (kill["scope"], kill["victims"][0]["name"]) == ("machine", "java")
 
 
 # ---- a ring buffer that begins in the stack ------------------------------------------------------------------------

@@ -173,11 +173,18 @@ def _who(kill: OOMAutopsy) -> str:
     return process(kill.victims[0].name, None) if kill.victims else "–"
 
 
+def _instead(kill: OOMAutopsy) -> str:
+    """Return who died in place of the chosen one, which may be a thread: the table has processes alone."""
+    if any(task.pid == kill.chosen_pid for task in kill.ranking):
+        return "the kernel killed one of its children instead"
+    return "it is a thread of the killed process, or its parent"
+
+
 def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {victim.pid for victim in kill.victims}:
         yield Fact(
             "chosen",
-            f"{process(kill.chosen_name, kill.chosen_pid)}; the kernel killed one of its children instead",
+            f"{process(kill.chosen_name, kill.chosen_pid)}; {_instead(kill)}",
         )
     if kill.group:
         yield Fact("group", f"memory.oom.group: everything in {short_path(kill.group)} died together")

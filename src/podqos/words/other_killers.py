@@ -79,8 +79,8 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
 def victim_words(kill: UserspaceKill) -> str:
     """Return who was killed."""
     if kill.victim:
-        is_unit = kill.killer is Killer.SYSTEMD_OOMD
-        who = short_path(kill.victim) if is_unit else process(kill.victim, None)
+        is_long = kill.killer in {Killer.SYSTEMD_OOMD, Killer.LOW_MEMORY_KILLER}  # units and packages
+        who = short_path(kill.victim) if is_long else process(kill.victim, None)
     elif kill.cgroup:
         who = f"everything in {short_path(kill.cgroup)}"
     else:

@@ -107,7 +107,8 @@ def start_of(line: str, begin: int = 0) -> int:
 
 def has_several(line: str) -> bool:
     """Whether a line has the beginnings of several messages."""
-    if line.count("oom-kill") + line.count("ll process ") + line.count("ed process ") < _SEVERAL:
+    kills = line.count("oom-kill") + line.count("ll process ") + line.count("ed process ")
+    if kills < _SEVERAL and not (kills and "kB min:" in line):
         return False
     return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL
 

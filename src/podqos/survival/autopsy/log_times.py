@@ -15,7 +15,8 @@ _HEADER = LazyPattern(
     r"[A-Za-z][\w.@/()-]{0,63}(?:\[\d{1,10}\])?: "
 )
 _HOST = LazyPattern(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252}) [A-Za-z][\w.@/-]{0,63}\[\d{1,10}\]: ")
-_FIRST = LazyPattern(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO})")
+_LOGCAT = r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}(?= {1,8}\d)"
+_FIRST = LazyPattern(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO}|{_LOGCAT})")
 _TIME_FIELD = LazyPattern(rf"\btime=\"?({_ISO})")
 _MOST_PREFIX = 600
 _MOST_UNIT = 256

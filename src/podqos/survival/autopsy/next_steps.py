@@ -250,7 +250,7 @@ def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
     if sign.kind in OOM_SIGNS and sign.kill is None:
         if node and (sign.kind in _OF_NODES or read.is_of_kubernetes):
             yield _kernel_log(read, node, sign.at)
-        elif sign.kind in _OF_NODES:
+        elif sign.kind in _OF_NODES and read.events:
             command = f"{kubectl(read)} get events -A --field-selector reason={sign.kind.value} -o json"
             yield NextStep(f"{command} | {podqos_with(read)}", StepReason.NODE_OF_EVENT)
         else:

@@ -244,6 +244,18 @@ class UserspaceKills:
                 rule=(match[6] or match[7] or "").strip(),
             )
             return self._add(kill, match, text, message)
+        if match := lines.LMKD_BEGINS.search(text):
+            kill = UserspaceKill(
+                Killer.LOW_MEMORY_KILLER,
+                KillBasis.LOW_MEMORY,
+                victim=match[1],
+                pid=int(match[2]),
+                oom_score_adj=int(match[3]),
+            )
+            return self._add(kill, match, text, message)
+        if match := lines.LMKD_ENDS.search(text):
+            self._amend(key, rss_bytes=int(match[1]) * _KIB, rule=match[2].strip())
+            return True
         if "lowmemorykiller" in text and (match := lines.ANDROID_DRIVER.search(text)):
             freed = None if match[4] is None else int(match[4]) * _KIB
             kill = UserspaceKill(
