@@ -37,7 +37,7 @@ _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follo
 _MOST_LINES = 20_000  # since any report began, but for rows in blocks: it has long been something else
 _MOST_FIGURES = 200
 _MOST_QUIET = 64
-_LONG_QUIET = 400
+_LONG_QUIET = 200
 BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
