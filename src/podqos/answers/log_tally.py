@@ -67,18 +67,24 @@ class LogTally:
         )
 
     def sample(self, lines: list[bytes]) -> None:
-        """Count the messages among lines."""
+        """Count the messages among lines; only what is in any of them is looked for in each."""
+        text = b"\n".join(lines)
+        has_kubelets = b"kubelet" in text or b".go:" in text
+        has_journal_words = b"journal" in text or b"No entries" in text
+        has_debug_pods = _DEBUG_MARK in text
         for line in lines:
             start = line[:_LINE_BYTES]
             if _KERNELS.search(start):
                 self.kernel_messages += 1
-            elif _KUBELETS.search(start):
+            elif has_kubelets and _KUBELETS.search(start):
                 self.kubelet_messages += 1
             elif start.startswith(b"{") and _JOURNAL in start:
                 self.journal_entries += 1
-            elif _NO_JOURNAL.search(start):
+            elif has_journal_words and _NO_JOURNAL.search(start):
                 self.lacks_journal = True
-            if _DEBUG_MARK in start and (made := _DEBUG_POD.search(start)) and len(self.debug_pods) < _MOST_DEBUG_PODS:
+            if not has_debug_pods or len(self.debug_pods) >= _MOST_DEBUG_PODS:
+                continue
+            if _DEBUG_MARK in start and (made := _DEBUG_POD.search(start)):
                 self.debug_pods[made[1].decode()] = made[2].decode(errors="replace")
 
 
