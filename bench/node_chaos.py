@@ -106,6 +106,13 @@ class ChaosNode(RealNode):
                 answer += some
         return answer
 
+    def answers(self) -> bool:
+        """Whether the agent answers requests: one that was just started may not yet."""
+        try:
+            return bool(self.ask("/stats/summary"))
+        except OSError:
+            return False
+
     def healthy(self) -> Counter[str]:
         """Return which healthy pods run how often, wherever on the machine."""
         found: Counter[str] = Counter()
@@ -305,7 +312,8 @@ class Chaos:
 
         def is_quiet() -> bool:
             there = self._node.cgroups.processes(self._node.own)
-            return self._node.healthy() == wanted and len(there) == HEALTHY and len(self._node.shims()) == 1
+            is_complete = self._node.healthy() == wanted and len(there) == HEALTHY and len(self._node.shims()) == 1
+            return is_complete and self._node.answers()
 
         while not is_quiet():
             assert self._node.process is not None

@@ -41,7 +41,7 @@ def test_the_verdict_comes_first(capsys, log):
     code, out, err = autopsy(capsys, log)
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "2 OOM kills: 2 explained by the rules"
+    assert lines[0] == "2 OOM kills, all explained by the rules."
     assert lines[2] == "The machine ran out of memory: java (main) [x] (pid 102) was killed."
     assert "A container reached its limit: python3 (pid 7) was killed." in lines
     assert "  next      sh (pid 8), 100,000 pages (390.6Mi) behind" in lines
@@ -76,7 +76,7 @@ def test_a_log_may_be_piped_in_or_gzipped(capsys, log, monkeypatch, tmp_path):
     for given in (packed, "-"):
         code, out, err = autopsy(capsys, given)
         # The next command names the file.
-        assert (code, out.partition("\nNext:")[0], err) == (0, expected[1].partition("\nNext:")[0], "")
+        assert (code, out.partition("\nRun next:")[0], err) == (0, expected[1].partition("\nRun next:")[0], "")
 
 
 @pytest.mark.parametrize("carrier", ["syslog", "journal-export", "journal-json"])

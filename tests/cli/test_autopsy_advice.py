@@ -51,7 +51,7 @@ def test_what_filled_a_pods_own_limit_is_told_with_the_largest_processes(told, a
     text, kill = told(container(APP, HELPER, at=at))
     expected = f"{whose} reached its own limit of 100Mi: anon 90Mi + page cache 4Mi + tmpfs and shared memory 2Mi"
     assert f"{expected} + kernel 2Mi; largest processes: app (pid 41) 78.1Mi and helper (pid 42) 11.7Mi" in text
-    assert "memory 100Mi of 100Mi, peak at the limit, met 12 times so far" in text
+    assert "memory 100Mi of 100Mi, peak at the limit, reached 12 times so far" in text
     assert [each["rssBytes"] for each in kill["inside"]["largest"]] == [20_000 * 4096, 3_000 * 4096]
 
 
@@ -61,8 +61,8 @@ def test_inside_a_pod_only_its_limit_saves_and_no_request_class_or_priority(told
     text, kill = told(container(APP, sidecar, at=at))
     (saving,) = kill["savedBy"]
     assert (saving["change"], saving["advisedBytes"], saving["instead"]) == ("limit", 121 * MI, None)
-    assert re.search(r"memory limit (of the pod .*)?of 121Mi: 20 % above what was in memory, unless something", text)
-    assert "no request, QoS class or priority would have helped" in text
+    assert re.search(r"memory limit (of the pod .*)?of 121Mi \(20 % above what was in memory\), unless something", text)
+    assert "No request, QoS class or priority would have helped" in text
     assert "would have died instead" not in text
 
 
@@ -146,7 +146,7 @@ def test_the_counter_that_was_full_is_the_limit_to_raise(told):
     lines = [line for line in container(APP) if not line.startswith("swap:")]
     at = next(at for at, line in enumerate(lines) if line.startswith("memory:"))
     text, kill = told([*lines[:at], full, swapped, *lines[at + 1 :]])
-    assert "a memory+swap limit of 181Mi: 20 % above" in text
+    assert "a memory+swap limit of 181Mi (20 % above" in text
     assert (kill["shortage"]["swapUsageBytes"], kill["shortage"]["swapLimitBytes"]) == (70 * MI, 70 * MI)
 
 
@@ -364,5 +364,5 @@ def test_a_larger_machine_holds_what_was_in_swap_too(told):
     at = lines.index("Total swap = 0kB")
     lines[at : at + 1] = ["Free swap  = 0kB", "Total swap = 1048576kB"]
     text, kill = told(lines)
-    assert "3Gi of memory in the machine: 20 % above what was in memory and in swap, unless something leaks" in text
+    assert "3Gi of memory in the machine (20 % above what was in memory and in swap), unless something leaks" in text
     assert kill["shortage"]["swapUsageBytes"] == kill["shortage"]["swapLimitBytes"] == 1 << 30

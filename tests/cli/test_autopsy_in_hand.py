@@ -44,6 +44,9 @@ Containers:
 QoS Class:                   Burstable
 Events:                      <none>
 """
+THAT_DAY = re.sub(r"\S+, \d+ \S+ 2026 10:29:00", "Mon, 05 Jan 2026 15:19:27", DESCRIBE_POD)
+"""It runs again: the container that was killed had another id."""
+THAT_DAY = THAT_DAY.replace("abab", "cdcd").replace("worker-3", "node-1")
 DESCRIBE_NODE = """\
 Name:               worker-3
 Roles:              <none>
@@ -137,6 +140,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "shop/db-0 (app) was OOM-killed (3 restarts), at its memory limit of 512Mi",
         ["podqos autopsy -n shop db-0", "kubectl debug node/worker-3 "],
     ),
+    "`kubectl describe pod` and `dmesg` in one paste": (
+        [f"$ kubectl describe pod db-0\n{THAT_DAY}\n$ dmesg | tail -n 40\n{CGROUP}"],
+        "A container reached its limit: python3 (pid 7) of shop/db-0 was killed.\n",
+        [],
+    ),
     "a table of `kubectl get pods`": (
         [PODS],
         "db-0 was OOM-killed (3 restarts)",
@@ -147,7 +155,6 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "killed with SIGKILL, sender unknown",
         [
             "podqos autopsy -n shop db-0",
-            "kubectl get events -n shop",
             "kubectl logs -n shop db-0 -c side --previous",
             "kubectl debug node/node-1 ",
         ],
@@ -187,6 +194,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         [json.dumps([DOCKER])],
         "Container web was OOM-killed, at its memory limit of 512Mi",
         ["journalctl -k --since '2026-11-16 10:24:00 UTC'"],
+    ),
+    "a line of systemd, containerd or the kubelet about an OOM kill": (
+        ["Nov 16 10:29:00 box systemd[1]: db.service: A process of this unit has been killed by the OOM killer.\n"],
+        "The kernel OOM-killed a process of db.service on box.",
+        ["journalctl -k -o short-iso"],
     ),
     "lines of systemd-oomd, earlyoom or another userspace killer": ([OOMD], "Not the kernel: systemd-oomd killed", []),
     "an `OutOfMemoryError` or another program's own error": (

@@ -222,6 +222,12 @@ def test_a_description_is_the_same_pod_however_it_is_pasted(autopsy, carrier):
     assert (found["terminations"], found["kills"], found["evictions"]) == ([KILLED], [], [])
 
 
+def test_a_container_is_named_where_its_first_lines_were_left_out(autopsy):
+    left_out = re.compile(r"^ +(?:Container ID|Image|Image ID|Port|Host Port):.*\n", re.MULTILINE)
+    (ended,) = autopsy(left_out.sub("", POD))["terminations"]
+    assert (ended["pod"], ended["container"], ended["reason"]) == ("shop/web-7d9", "app", "OOMKilled")
+
+
 @pytest.mark.parametrize("carrier", CARRIERS)
 def test_a_described_eviction_has_its_figures_however_it_is_pasted(autopsy, carrier):
     (eviction,) = autopsy(CARRIERS[carrier](EVICTED))["evictions"]

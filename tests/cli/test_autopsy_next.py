@@ -70,7 +70,6 @@ CASES = [
         objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
         [
             "podqos autopsy -n shop db-0",
-            "kubectl get events -n shop --field-selector involvedObject.name=db-0 -o json | podqos autopsy - given",
             "kubectl logs -n shop db-0 -c side --previous --tail=50",
             f"{DEBUG} -k {WINDOW} | podqos autopsy - given",
         ],
@@ -141,6 +140,17 @@ CASES = [
         ],
         id="objects-without-a-log",
     ),
+    pytest.param(
+        "NAMESPACE   NAME    READY   STATUS    RESTARTS   AGE\nshop        web-0   0/1     Evicted   0          2d\n",
+        ["kubectl get pod -n shop web-0 -o yaml | podqos autopsy -"],
+        id="evicted-in-a-table",
+    ),
+    pytest.param(
+        "LAST SEEN   TYPE     REASON         OBJECT          MESSAGE\n"
+        "5m          Normal   NodeNotReady   node/worker-3   Node worker-3 status is now: NodeNotReady\n",
+        ["kubectl describe node worker-3 | podqos autopsy -"],
+        id="node-not-ready",
+    ),
     pytest.param(syslog(machine()), [], id="complete"),
 ]
 
@@ -158,6 +168,33 @@ def test_a_command_that_creates_a_pod_says_so_and_how_to_delete_it(capsys, tmp_p
     warning = out.partition("kubectl debug")[2]
     assert "creates a privileged pod on node-1" in warning
     assert "kubectl delete pod node-debugger-node-1-" in warning
+
+
+@pytest.mark.parametrize(
+    ("text", "reasons"),
+    [
+        (
+            syslog([killed()]),
+            [
+                "run it on node-1: the kernel log there may have the rest of the report",
+                "the same, if node-1 is a Kubernetes node",
+            ],
+        ),
+        (
+            objects(pod("db-0", "u", {})),
+            [
+                "reads status, Events and node logs from the live cluster, and changes nothing",
+                "the kernel log of node-1 shows whether the kernel killed anything",
+            ],
+        ),
+    ],
+    ids=["a-host-that-may-be-a-node", "nothing-died"],
+)
+def test_the_reason_of_a_step_fits_what_is_known(capsys, tmp_path, text, reasons):
+    (tmp_path / "given").write_text(text)
+    out = autopsy(capsys, tmp_path / "given")[1]
+    said = [line[6:] for line in out.splitlines() if line.startswith("    - ") and "This creates" not in line]
+    assert said == reasons
 
 
 def test_the_pod_that_kubectl_debug_left_behind_is_named_with_its_deletion(answered):
@@ -331,15 +368,21 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
         ("\0\1\2" * 99, "This is binary data, not a log, and has no Kubernetes objects: nothing to explain."),
         (
             objects(EVENTS[1]),
-            "The kernel OOM-killed a process: see the node events. Its report is not in the log.",
+            (
+                "The machine ran out of memory: python3 (pid 7) was killed on node-1. "
+                "The kernel's report is not in the log."
+            ),
         ),
         (
             objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]})),
-            "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled.",
+            (
+                "shop/db-0, container side: killed with SIGKILL, sender unknown; its status does not say OOMKilled "
+                "(Error 137, 2026-11-16T10:29:00Z)."
+            ),
         ),
         (
             objects(DB, pod("db-1", "v", {"containerStatuses": DB["status"]["containerStatuses"]})),
-            "2 containers OOM-killed, without a report in the logs",
+            "2 containers OOM-killed, without a report in the logs.",
         ),
     ],
 )

@@ -271,7 +271,7 @@ def test_every_output_has_userspace_kills_and_failures(told):
     assert [len(json.loads(line)["userspaceKills"]) for line in told(lines, output="jsonl").splitlines()] == [1, 0]
     said = told(lines, output="markdown")
     assert "Not the kernel: systemd-oomd" in said
-    assert "## Programs that ran out of their own memory" in said
+    assert "## Programs' own errors" in said
 
 
 def test_a_userspace_kill_deep_in_a_long_log_is_found(told):
@@ -303,3 +303,20 @@ def test_hosts_do_not_mix(told):
         ("worker-1", 4711, 374),
         ("worker-2", 99, 200),
     ]
+
+
+@pytest.mark.parametrize("result_at", ["15:19:29", "15:25:00"])
+def test_a_unit_that_systemd_oomd_killed_is_not_the_kernels_victim_as_well(capsys, tmp_path, result_at):
+    log = tmp_path / "journal"
+    log.write_text(
+        "Jan  5 15:19:27 box systemd-oomd[812]: Killed /user.slice/app-firefox.scope due to memory pressure for "
+        "/user.slice being 74.12% > 50.00% for > 20s with reclaim activity\n"
+        "Jan  5 15:19:28 box systemd[2211]: app-firefox.scope: systemd-oomd killed 214 process(es) in this unit.\n"
+        f"Jan  5 {result_at} box systemd[2211]: app-firefox.scope: Failed with result 'oom-kill'.\n"
+    )
+    assert main(["autopsy", str(log)]) == 0
+    out = capsys.readouterr()[0]
+    is_another = result_at == "15:25:00"
+    assert ("the kernel OOM-killed a process of app-firefox.scope" in out) is is_another
+    assert out.startswith("Not the kernel: systemd-oomd killed everything in") is not is_another
+    assert ("Run next:" in out) is is_another

@@ -97,3 +97,11 @@ def test_a_mail_about_source_code_has_no_ooms(autopsy):
         *machine()[1:10],
     ]
     assert json.loads(autopsy(mail, "-o", "json"))["kills"] == []
+
+
+def test_a_cause_that_the_first_line_has_already_is_not_repeated(autopsy):
+    (line,) = (line for line in cgroup(ROWS, 7, "python3") if "oom-kill:" in line)
+    lines = autopsy([line]).splitlines()
+    assert lines[0] == "A container reached its limit: python3 (pid 7) was killed."
+    assert not any(own.startswith("  cause") for own in lines)
+    assert kill_of(autopsy, [line])["causes"][0]["cause"] == "OwnLimit"

@@ -167,6 +167,7 @@ FOREIGN = {
     "--memory-reservation",
     "--memory-swap",
     "--memory-swappiness",
+    "--prefix",
 } | {
     "--oom-kill-disable",
     "--oom-score-adj",

@@ -99,7 +99,7 @@ def test_of_many_deaths_who_died_how_often_comes_first_and_the_last_in_full():
         for line in machine([(900 + pid, 0, 90_000, 1, 0, 0, "hog")], kill=killed(900 + pid, "hog"))
     ]
     told = text(autopsies([*lines, *cgroup([(7, 0, 9, 1, 0, 0, "web")], 7, "web")]), NARROW)
-    assert told[0] == "31 OOM kills: 31 explained by the rules"
+    assert told[0] == "31 OOM kills, all explained by the rules."
     assert re.match(r"  DIED +WHO +BY +CAUSE +LAST", told[1])
     assert re.match(r"  30 +hog +kernel +its own usage", told[2])
     assert re.match(r"  1 +pod 11111111-2222-3333-4444-555555555555 +kernel +its own limit", told[3])
@@ -120,6 +120,25 @@ def test_a_post_mortem_has_timeline_cause_ranking_and_fix():
     ]
     assert "| `Jan 5 15:19:27` | `node-1` | `java (main) [x]` | kernel | its own usage |" in told
     assert "| 1 | `java (main) [x]` | 102 | 150,300 | 587.1Mi | 0 | **killed** |" in told
+
+
+def test_a_post_mortem_of_one_death_leads_with_it_and_says_it_once():
+    told = markdown(autopsies(machine()))
+    what = "The machine ran out of memory: java (main) \\[x\\] (pid 102) was killed."
+    assert told[2] == f"**{what}**"
+    assert sum(what in line for line in told) == 1
+
+
+def test_what_was_free_is_not_called_full():
+    told = text(autopsies(machine()), NARROW)
+    assert any(line.startswith("  memory    43.0Mi free; the kernel keeps 43.9Mi") for line in told)
+    assert not any(line.startswith("  full") for line in told)
+
+
+def test_a_runner_up_with_the_same_badness_is_not_zero_pages_behind():
+    rows = [(7, 0, 90_000, 1, 0, 0, "one"), (8, 0, 90_000, 1, 0, 0, "two")]
+    told = text(autopsies(machine(rows, kill=killed(7, "one"))), NARROW)
+    assert "  next      two (pid 8), with the same badness" in told
 
 
 def rendered(lines) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,6 +112,7 @@ def test_the_headline_counts_what_is_below_it(found):
         assert "the kernel log says whether" in said.lower() or said.endswith("No OOM kill in the log.")
     else:
         assert is_silent is not bool(is_anything)
+        assert said.endswith(".")
         assert "No OOM kill in the log" not in said
     assert sum(map(int, re.findall(r"(\d+) kills? by (?!the kernel)", said))) == len(found.userspace_kills)
     assert ("Not the kernel: " in said and bool(is_anything)) is bool(found.userspace_kills)
@@ -121,16 +123,21 @@ def test_the_headline_counts_what_is_below_it(found):
         assert number(said, "OOM") == len(found.kills) - with_victim
         assert number(said, "container") == len(found.terminations)
         verdicts = [*found.kills, *found.evictions]
-        assert _said(said, "explained by the rules") == sum(each.follows_rule is True for each in verdicts)
-        ranked = [each for each in verdicts if each.reason is not EvictionReason.NOT_RANKED]
-        assert _said(said, "cannot be verified") == sum(each.follows_rule is None for each in ranked)
+        ranked = [verdict for verdict in verdicts if verdict.reason is not EvictionReason.NOT_RANKED]
+        follows = Counter(verdict.follows_rule for verdict in ranked)
+        assert _said(said, "explained by the rules", "all explained by the rules", len(verdicts)) == follows[True]
+        assert _said(said, "cannot be verified", "none of which can be verified", len(verdicts)) == follows[None]
     elif len(found.terminations) > 1:
         assert number(said, "container") == len(found.terminations)
 
 
-def _said(text: str, words: str) -> int:
-    counted = re.search(rf"([\d,]+) {words}", text)
-    return int(counted[1].replace(",", "")) if counted else 0
+def _said(text: str, words: str, all_words: str, deaths: int) -> int:
+    """Return of how many deaths something is said: a number of them, the only one, or all of them."""
+    if match := re.search(rf"(\d[\d,]*) {words}", text):
+        return int(match[1].replace(",", ""))
+    if deaths == 1:
+        return int(f", {words}" in text or f", which {words}" in text)
+    return deaths if all_words in text else 0
 
 
 @given(AUTOPSIES)

@@ -27,7 +27,7 @@ def start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command)
 
 
-def wait_for(condition, seconds: float = 90) -> bool:
+def wait_for(condition, seconds: float = 200) -> bool:
     """Wait until something holds, or too long."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:

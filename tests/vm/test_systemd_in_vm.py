@@ -20,7 +20,7 @@ SYSTEMD = Path("/lib/systemd/systemd")
 def test_the_pods_of_a_node_live_in_a_scope_that_outlives_the_agent():
     guest = Path(__file__).with_name("systemd_guest.py")
     try:
-        reports, console = run_in_vm(guest, memory_mib=768, timeout_seconds=600, systemd=True)
+        reports, console = run_in_vm(guest, memory_mib=768, timeout_seconds=900, systemd=True)
     except Missing as reason:
         pytest.skip(f"no virtual machine: {reason}")
     if not reports:

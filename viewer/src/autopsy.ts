@@ -5,7 +5,7 @@ import { about, bytes, count, plural } from "./format";
 import { card, copyable, header, table, tile, type Column } from "./frame";
 import { icon } from "./kills";
 import { memoryTree } from "./memoryTree";
-import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow } from "./schema";
+import type { AutopsyDeath, AutopsyPage, DeathGroup, RankedRow, StepWords } from "./schema";
 
 const MOST = 200;
 
@@ -29,8 +29,8 @@ export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement
     ...(page.groups.length < page.deaths.length ? [card("groups", "Victims by frequency", "wide", groups(page.groups))] : []),
     ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Killed containers, from pod status", page.containers),
-    ...listed("exits", "Containers that nobody killed", (page as Further).exits ?? []),
-    ...listed("failures", "Programs that ran out of memory of their own", (page as Further).failures ?? []),
+    ...listed("exits", "Containers that nobody killed", page.exits),
+    ...listed("failures", "Programs' own errors", page.failures),
     ...listed("signs", "Node events", page.signs),
     ...(page.deaths.length > 0 ? next : []),
     ...listed("assumed", "Assumed", page.assumptions),
@@ -40,32 +40,16 @@ export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement
   return [header({ title: "Autopsy", facts: facts(page), description: "", headline: leadOf(page), tiles: tiles(page), tools: around.tools ?? [] }), h("main", {}, ...parts)];
 }
 
-/** A command to run next. */
-interface Step {
-  command: string;
-  why: string;
-  warning: string;
-}
-
-/** What newer answers have in addition. */
-interface Further {
-  read?: string;
-  nextSteps?: readonly Step[];
-  failures?: readonly string[];
-  lead?: string;
-  exits?: readonly string[];
-}
-
 /** How much was read. */
 export function readLine(page: AutopsyPage): HTMLElement[] {
-  const { read = "" } = page as Further;
+  const { read } = page;
   return read ? [h("p", { class: "quiet wide" }, read)] : [];
 }
 
 /** What to run next, where the answer is incomplete. */
 export function nextSteps(page: AutopsyPage): HTMLElement[] {
-  const steps = (page as Further).nextSteps ?? [];
-  const step = ({ command, why, warning }: Step) => h("li", {}, h("p", {}, capital(why)), copyable(command), warning ? h("p", { class: "warned" }, `⚠ ${warning}`) : null);
+  const steps = page.nextSteps;
+  const step = ({ command, why, warning }: StepWords) => h("li", {}, h("p", {}, capital(why)), copyable(command), warning ? h("p", { class: "warned" }, `⚠ ${warning}`) : null);
   return steps.length > 0 ? [card("next-steps", "Next steps", "wide", h("ol", { class: "steps" }, ...steps.map(step)))] : [];
 }
 
@@ -78,14 +62,14 @@ function lines(words: readonly string[]): HTMLElement {
   return h("ul", { class: "reasons" }, ...words.slice(0, MOST).map((each) => h("li", {}, each)), more > 0 ? h("li", {}, `${plural(more, "more line")}: use -o json to see all.`) : null);
 }
 
-/** The outcome in one sentence; pages that were saved before it was there have one for many deaths. */
+/** The outcome in one sentence. */
 export function leadOf(page: AutopsyPage): string {
-  return (page as Further).lead || (page.deaths.length === 1 && page.deaths[0]?.what) || page.headline;
+  return page.lead;
 }
 
 /** Whether there is nothing to show but the headline. */
 export function isEmpty(page: AutopsyPage): boolean {
-  const { failures = [], exits = [] } = page as Further;
+  const { failures, exits } = page;
   return page.deaths.length + page.containers.length + page.signs.length + failures.length + exits.length === 0;
 }
 

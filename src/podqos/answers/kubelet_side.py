@@ -42,7 +42,14 @@ from podqos.survival.autopsy.eviction_traces import (
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog
-from podqos.survival.autopsy.terminations import ContainerTermination, Evidence, containers_by_id, exits, terminations
+from podqos.survival.autopsy.terminations import (
+    ContainerTermination,
+    Evidence,
+    containers_by_id,
+    exits,
+    terminations,
+)
+from podqos.survival.autopsy.userspace_kill import UserspaceKill
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _POD = "Pod"
@@ -206,7 +213,8 @@ class KubeletSide:
         self._add(message_trace(message) for message in paste.messages if message.strip() not in told)
         for node in nodes:
             self._add(condition_signs(node))
-        kills = (*(_of_pasted(kill, paste.pods) for kill in found.kills), *self._kills)
+        pasted = [_of_pasted(kill, paste.pods) for kill in found.kills]
+        kills = (*_named_by_status(pasted, paste.pods), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         by_programs = self._others.kills(pods, kills)
         evidence = Evidence(kills, evictions, self._events, by_programs)
@@ -217,7 +225,7 @@ class KubeletSide:
             evictions_left_out=self._left_out,
             terminations=tuple(self._ended(pods, evidence, kills)),
             exits=(*exits(pods, evidence), *self._others.exits(kills)),
-            node_events=tuple(self._told_signs(kills)),
+            node_events=tuple(self._told_signs(kills, by_programs)),
             userspace_kills=by_programs,
             userspace_kills_left_out=self._others.kills_left_out,
             program_failures=self._others.failures,
@@ -257,11 +265,11 @@ class KubeletSide:
             before.add(found[-1].uid)
         return found
 
-    def _told_signs(self, kills: Sequence[OOMAutopsy]) -> list[NodeSign]:
+    def _told_signs(self, kills: Sequence[OOMAutopsy], by_programs: Sequence[UserspaceKill]) -> list[NodeSign]:
         """Return what nodes went through, once each, those about a kill with the kill."""
         by_victim = {(victim.pid, victim.name): number for number, kill in enumerate(kills) for victim in kill.victims}
         signs = _without_starts(sorted(self._signs, key=lambda sign: seconds_of(sign.at) or 0.0))
-        signs = dict.fromkeys(without_repeats(signs, kills))
+        signs = dict.fromkeys(without_repeats(signs, kills, by_programs))
         return [
             replace(sign, kill=by_victim[sign.pid, sign.process])
             if sign.kind in {SignKind.SYSTEM_OOM, SignKind.OOM_KILLING} and (sign.pid, sign.process) in by_victim
@@ -315,6 +323,22 @@ def _of_pasted(kill: OOMAutopsy, pods: Sequence[PastedPod]) -> OOMAutopsy:
     if pod is None and kill.pod_uid:
         pod = next((pod for pod in pods if pod.metadata.uid == kill.pod_uid), None)
     return kill if pod is None else replace(kill, pod=pod.key, container=name, qos_class=pod.status.qos_class)
+
+
+def _named_by_status(kills: Sequence[OOMAutopsy], pods: Sequence[PastedPod]) -> tuple[OOMAutopsy, ...]:
+    """Return kills with the pods whose statuses they explain.
+
+    A description of a container that runs again has neither the pod's uid nor the id of the one that was killed.
+    """
+    known = list(kills)
+    classes = {pod.key: pod.status.qos_class for pod in pods}
+    for ended in terminations(pods, Evidence(kills)) if pods else ():
+        if ended.kill is None or not ended.pod or known[ended.kill].pod:
+            continue
+        kill, own = known[ended.kill], classes[ended.pod]
+        if own is None or kill.qos_class in {None, own}:
+            known[ended.kill] = replace(kill, pod=ended.pod, container=ended.container, qos_class=own or kill.qos_class)
+    return tuple(known)
 
 
 def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:

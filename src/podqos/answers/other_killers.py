@@ -18,7 +18,7 @@ from podqos.survival.autopsy.oom_notices import notices
 from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
 from podqos.survival.autopsy.runtime_containers import RuntimeContainers
 from podqos.survival.autopsy.terminations import ContainerTermination, containers_by_id
-from podqos.survival.autopsy.userspace_kill import UserspaceKill
+from podqos.survival.autopsy.userspace_kill import Killer, UserspaceKill
 from podqos.survival.autopsy.userspace_kills import UserspaceKills, named
 
 _MOST_KILLS = 10_000
@@ -26,6 +26,8 @@ _MOST_FAILURES = 1_000
 _LINES_AFTER = 12
 """earlyoom and nohang spread one kill over so many lines."""
 _SAME_KILL_SECONDS = 10.0
+_SAME_UNIT_SECONDS = 60.0
+"""A unit whose processes were killed may take some time to fail."""
 _NOTICED = frozenset({SignKind.UNIT_OOM_KILLED, SignKind.CONTAINER_OOM_KILLED, SignKind.INIT_OOM_KILLED})
 
 MARKS: tuple[Mark, ...] = (
@@ -149,8 +151,18 @@ def _is_reported(kill: UserspaceKill, times: Iterable[str]) -> bool:
     return False
 
 
-def without_repeats(signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy]) -> Iterator[NodeSign]:
-    """Yield what daemons noticed, once for each unit or container, and with the kernel's kill where that is known."""
+def without_repeats(
+    signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy], by_programs: Iterable[UserspaceKill] = ()
+) -> Iterator[NodeSign]:
+    """Yield what daemons noticed, once for each unit or container, and with the kernel's kill where that is known.
+
+    systemd gives a unit the result 'oom-kill' for systemd-oomd's kills, too: those are not the kernel's.
+    """
+    ended = {
+        (kill.host, unit): kill.at
+        for kill in by_programs
+        if kill.killer is Killer.SYSTEMD_OOMD and (unit := kill.victim or kill.cgroup.rpartition("/")[2])
+    }
     by_container = {kill.container_id: number for number, kill in enumerate(kills) if kill.container_id}
     by_unit = {_unit(kill.victim_cgroup or kill.cgroup): number for number, kill in enumerate(kills)}
     by_unit.pop("", None)
@@ -165,8 +177,16 @@ def without_repeats(signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy]) -> I
         if known is not None and (apart is None or abs(apart) <= _SAME_KILL_SECONDS):
             continue  # systemd says it twice: of the process, and of the unit that failed
         last[key] = sign
+        if sign.unit and _is_near(ended.get((sign.node, sign.unit)), sign.at):
+            continue
         kill = by_container.get(sign.container_id) if sign.container_id else by_unit.get(sign.unit)
         yield sign if kill is None else replace(sign, kill=kill)
+
+
+def _is_near(kill_at: str | None, at: str) -> bool:
+    """Whether there is a kill, and nothing says that it was at another time."""
+    apart = None if kill_at is None else seconds_apart(kill_at, at)
+    return kill_at is not None and (apart is None or abs(apart) <= _SAME_UNIT_SECONDS)
 
 
 def _unit(cgroup: str) -> str:

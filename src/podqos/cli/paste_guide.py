@@ -8,6 +8,7 @@ podqos autopsy explains OOM kills and evictions from whatever you have:
   from the cluster, read only      podqos autopsy -n NAMESPACE POD
                                    podqos autopsy -A
   kubectl's output                 kubectl get pods,nodes,events -A -o json | podqos autopsy -
+                                   kubectl describe pod -n NAMESPACE POD | podqos autopsy -
   this machine's kernel log        sudo dmesg | podqos autopsy -
                                    journalctl -k --since=-2h -o short-iso | podqos autopsy -
   a file                           podqos autopsy kern.log pods.yaml

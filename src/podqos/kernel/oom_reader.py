@@ -45,6 +45,8 @@ FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
+_ENDS_WITH_PID = re.compile(r"\bKill(?:ed)? process \d{1,10}$")
+_NAME_FOLLOWS = re.compile(r"\s{0,8}\(.{1,20}\) (?:score|total-vm:|vsz:)")
 _GROUP = re.compile(r"Tasks in (\S.*) are going to be killed due to memory\.oom\.group set")
 _REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,10})(?: \((.{0,64})\)(?=$|[ ,.]))?")
 _OTHER_DUMP = re.compile(
@@ -69,6 +71,7 @@ _OPENERS = (
     "Task in ",
     "oom_reaper",
     "stats for /",
+    "dump_header",
     "deadlocked on memory",
     BY_HAND,
     "page allocation ",
@@ -258,6 +261,9 @@ class _HostLog:
                 self._candidate = None
 
     def _is_continued(self, held: Message, message: Message) -> bool:
+        is_bare = not (message.at or message.host)
+        if is_bare and _NAME_FOLLOWS.match(message.text) and _ENDS_WITH_PID.search(held.text):
+            return True
         if message.is_marked or self._joined >= _MOST_JOINED or _begins(message.text):
             return False
         if not message.text.strip():
@@ -426,7 +432,8 @@ class _HostLog:
             candidate.at, candidate.host = message.at, message.host
             self._candidate, self._blank = candidate, OOMReport()
         self._between = 0
-        if is_oom(candidate):
+        # The stack is the first that is left where the ring buffer begins with it.
+        if is_oom(candidate) or (self._report is None and candidate.trace.is_of_report):
             yield from self._replace(candidate)
 
     def _close(self) -> Iterator[OOMReport]:

@@ -14,6 +14,10 @@ from msgspec import Struct
 
 _FRAME = re.compile(r"(\? {0,4})?\b([A-Za-z_]\w{2,63})(?:\.\w{1,16}){0,4}\+0x[0-9a-f]{1,8}/0x")
 _OOM = {"dump_header", "oom_kill_process", "out_of_memory", "__out_of_memory"}
+_REPORTING = "dump_header"
+_REPORTING_ON_ARM = re.compile(
+    r"\bdump_header\)? from (?:\[<[0-9a-f]{8,16}>\] \()?(?:oom_kill_process|out_of_memory)\+0x"
+)
 _OF_CGROUP = {
     "mem_cgroup_out_of_memory",
     "mem_cgroup_oom_synchronize",
@@ -33,6 +37,8 @@ class Trace(Struct):
     is_cgroups: bool | None = None
     """Whether a cgroup ran out, or the machine; None: not known."""
     has_frames: bool = False
+    is_of_report: bool = False
+    """Whether the OOM killer was writing its report."""
     _maybe_cgroups: bool = False
     _last: str = ""
 
@@ -44,6 +50,7 @@ class Trace(Struct):
         for unsure, name in frames:
             self._read(name, is_sure=not unsure)
         self.has_frames |= bool(frames)
+        self.is_of_report |= _REPORTING in text and _REPORTING_ON_ARM.search(text) is not None
         return bool(frames)
 
     @property
@@ -55,6 +62,7 @@ class Trace(Struct):
         if not is_sure:
             self._maybe_cgroups |= name in _OF_CGROUP
             return
+        self.is_of_report |= self._last == _REPORTING and name in _OOM
         if self.is_cgroups is None:
             if name in _OF_CGROUP:
                 self.is_cgroups = True

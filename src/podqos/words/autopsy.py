@@ -28,7 +28,7 @@ _PARTS = {
 }
 _CHANGED = {
     SavedBy.USAGE: "using at least {more} less",
-    SavedBy.CLASS: "class Guaranteed: limits equal to requests, {amount} or more; CPU is throttled at its limit",
+    SavedBy.CLASS: "class Guaranteed: limits equal to requests, {amount} or more, with CPU throttled at its limit",
     SavedBy.PRIORITY: "priority class system-node-critical",
     SavedBy.THRESHOLD: "an eviction threshold of {amount} ({more} higher)",
 }
@@ -56,7 +56,7 @@ def amount(count: int) -> str:
 
 
 def cause_words(cause: AutopsyCause, kill: OOMAutopsy) -> str:
-    """Return a cause with its figures."""
+    """Return a cause with its figures; empty where it is no more than what ran out."""
     held = "" if cause.held_bytes is None else amount(cause.held_bytes)
     against = "" if cause.against_bytes is None else amount(cause.against_bytes) if cause.against_bytes else "nothing"
     who = process(cause.name, cause.pid)
@@ -117,7 +117,7 @@ def _own_limit_words(kill: OOMAutopsy, held: str, limit: str) -> str:
     words = f"{_WHOSE.get(kill.scope, 'the cgroup')} reached its own limit{of}{by}"
     inside = kill.inside
     if inside is None or not inside.largest:
-        return words
+        return words if of or by else ""  # the first line says so already
     largest = [
         f"{process(each.name, each.pid)} {amount(each.rss_bytes)}"
         + (f" (and {amount(each.swap_bytes)} in swap)" if each.swap_bytes else "")
@@ -191,7 +191,7 @@ def shortage_words(kill: OOMAutopsy) -> str:
             # Every zone lacks something: what is free is kept, by more than the watermarks.
             return f"{used} free{among}, all of it in the kernel's reserves{lacking}"
         return f"{used} free{among}; the kernel keeps {limit}{lacking}"
-    met = f", peak at the limit, met {counted(found.failures, 'time')} so far" if found.failures else ""
+    met = f", peak at the limit, reached {counted(found.failures, 'time')} so far" if found.failures else ""
     return f"{where}: {found.counter} {used} of {limit}{lacking}{met}".removeprefix(": ")
 
 
@@ -238,15 +238,15 @@ def _larger_words(change: SavedBy, advised: str, kill: OOMAutopsy) -> str:
     is_cache = bool(kill.causes) and kill.causes[0].cause is Cause.PAGE_CACHE
     swapped = kill.shortage.swap_usage_bytes if kill.shortage is not None else None
     in_swap = " and in swap" if swapped and change is SavedBy.NODE_SIZE else ""
-    margin = f"{HEADROOM_PERCENT} % above what was in memory{in_swap}, " + (
-        "as long as page cache does not fill that, too" if is_cache else "unless something leaks"
-    )
+    above = f"({HEADROOM_PERCENT} % above what was in memory{in_swap})"
+    unless = "as long as page cache does not fill that, too" if is_cache else "unless something leaks"
     if change is SavedBy.NODE_SIZE:
-        what = "for pods, by a larger node or smaller reservations" if kill.scope is CgroupLevel.KUBEPODS else ""
-        return f"{advised} of memory {what or 'in the machine'}: {margin}"
+        if kill.scope is CgroupLevel.KUBEPODS:
+            return f"{advised} of memory for pods {above}, by a larger node or smaller reservations, {unless}"
+        return f"{advised} of memory in the machine {above}, {unless}"
     whose = f"a {kill.shortage.counter if kill.shortage is not None else 'memory'} limit"
     if kill.scope not in _WHOSE:
-        return f"{whose} of {advised}: {margin}"
+        return f"{whose} of {advised} {above}, {unless}"
     if kill.scope is CgroupLevel.POD:
         whose = f"{whose} of the pod (its containers' limits together)"
-    return f"{whose} of {advised}: {margin}; no request, QoS class or priority would have helped"
+    return f"{whose} of {advised} {above}, {unless}. No request, QoS class or priority would have helped"

@@ -6,15 +6,22 @@ from collections import Counter
 
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_scene import EvictionReason
-from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, EvictionCause, SignKind
+from podqos.survival.autopsy.eviction_traces import OOM_SIGNS, EvictionCause, NodeSign, SignKind
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.wording import counted, listed, mebibytes
-from podqos.words.evictions import container_words, ended_words
+from podqos.words.evictions import container_words, oom_sign_words, termination_words
 from podqos.words.other_killers import NAMES, failure_headline
 
 _COUNTED = {True: "explained by the rules", False: "against the rules", None: "cannot be verified"}
 _NOT_RANKED = "not decided by ranking"
+_ALL = {
+    _COUNTED[True]: "all explained by the rules",
+    _COUNTED[False]: "all against the rules",
+    _COUNTED[None]: "none of which can be verified",
+    _NOT_RANKED: "none decided by ranking",
+}
+"""Where the same is true of several."""
 _NOUNS = {
     EvictionCause.NOT_ADMITTED: "pod{s} not admitted",
     EvictionCause.NOT_ADMITTED_AT_SHUTDOWN: "pod{s} not admitted",
@@ -32,17 +39,26 @@ _CONTAINERS = {
     TerminationCause.PROBE: "killed after a failed probe",
     TerminationCause.GRACE_PERIOD: "killed at the end of the grace period",
     TerminationCause.NODE_LOST: "lost by the kubelet",
-    TerminationCause.SIGKILL: "killed by an unknown sender",
+    TerminationCause.SIGKILL: "killed with SIGKILL, sender unknown",
     TerminationCause.SIGTERM: "stopped with SIGTERM",
     TerminationCause.CRASH: "crashed",
     TerminationCause.EXIT: "exited",
 }
+_SEVERAL_SENTENCES = {TerminationCause.KERNEL_UNREPORTED}
+"""The headline about these has what was full, and the list what the status shows."""
 
 
 def speaks_for_itself(found: Autopsies) -> bool:
     """Whether there is one death and nothing else: its own first line is the headline."""
     deaths = len(found.kills) + len(found.evictions) + len(found.userspace_kills)
     return deaths == 1 and not (_unexplained(found) or _unreported(found))
+
+
+def is_of_one_container(found: Autopsies) -> bool:
+    """Whether the headline has all that is known of the only container that was killed."""
+    deaths = len(found.kills) + len(found.evictions) + len(found.userspace_kills)
+    ended = found.terminations
+    return len(ended) == 1 and not (deaths or _unreported(found)) and ended[0].cause not in _SEVERAL_SENTENCES
 
 
 def headline(found: Autopsies) -> str:
@@ -56,16 +72,15 @@ def headline(found: Autopsies) -> str:
     causes = Counter(_CONTAINERS.get(ended.cause, "killed") for ended in unexplained)
     pieces += [f"{number:,} {more}container{'s' * (number > 1)} {words}" for words, number in causes.items()]
     if noticed == 1 and not pieces:
-        pieces.append("The kernel OOM-killed a process: see the node events. Its report is not in the log.")
+        (sign,) = (sign for sign in found.node_events if _is_unreported(sign))
+        pieces.append(f"{_capital(oom_sign_words(sign))}. The kernel's report is not in the log.")
     elif noticed:
         pieces.append(f"{counted(noticed, 'node event')} of OOM kills, without a report in the logs")
     if number := len(_evicted_by_log(found)):
         pieces.append(f"{counted(number, 'pod')} evicted, by the kubelet's log alone")
     if not pieces:
         return _without_kills(found)
-    return (
-        pieces[0] if len(pieces) == 1 else " ".join(piece if piece.endswith(".") else f"{piece}." for piece in pieces)
-    )
+    return " ".join(piece if piece.endswith(".") else f"{piece}." for piece in pieces)
 
 
 def _by_programs(found: Autopsies) -> str:
@@ -93,6 +108,10 @@ def _verdicts(found: Autopsies) -> str:
     parts = [f"{verdicts[words]:,} {words}" for words in (*_COUNTED.values(), _NOT_RANKED) if verdicts[words]]
     left_out = found.kills_left_out + found.evictions_left_out
     before = f" (and {left_out:,} before them)" if left_out else ""
+    if len(parts) == 1:
+        (words,) = verdicts
+        own = "which cannot be verified" if words == _COUNTED[None] else words
+        return f"{'Also ' * also}{listed(numbers)}, {own if verdicts.total() == 1 else _ALL[words]}{before}"
     return f"{'Also ' * also}{listed(numbers)}: {', '.join(parts)}{before}"
 
 
@@ -113,7 +132,11 @@ def _unexplained(found: Autopsies) -> list[ContainerTermination]:
 
 def _unreported(found: Autopsies) -> int:
     """Return how many events of nodes tell of OOM kills that have no report; several may tell of one."""
-    return sum(sign.times for sign in found.node_events if sign.kind in OOM_SIGNS and sign.kill is None)
+    return sum(sign.times for sign in found.node_events if _is_unreported(sign))
+
+
+def _is_unreported(sign: NodeSign) -> bool:
+    return sign.kind in OOM_SIGNS and sign.kill is None
 
 
 def _evicted_by_log(found: Autopsies) -> set[str]:
@@ -143,7 +166,7 @@ def _one_container(ended: ContainerTermination) -> str:
     """Return how the only container ended."""
     if ended.cause is TerminationCause.KERNEL_UNREPORTED:
         return _oom_killed(ended)
-    words = f"{ended_words(ended)}."
+    words = f"{termination_words(ended)}."
     return words if ended.pod else _capital(words)
 
 
@@ -152,15 +175,16 @@ def _oom_killed(ended: ContainerTermination) -> str:
     times = f" ({counted(ended.restarts, 'restart')})" if ended.restarts else ""
     own = f"{ended.pod} ({ended.container})" if ended.container else ended.pod
     killed = f"{own if ended.pod else _capital(container_words(ended))} was OOM-killed{times}"
+    machine = "node" if ended.pod else "machine"
     if ended.is_from_runtime and ended.memory_limit_bytes is None:
-        return f"{killed}. The kernel log of its machine says what was full."
-    log = f"the kernel log of {ended.node}" if ended.node else "its node's kernel log"
+        return f"{killed}. The {machine}'s kernel log says what was full."
+    log = f"the kernel log of {ended.node}" if ended.node else f"the {machine}'s kernel log"
     if ended.is_limit_unknown:
         return f"{killed}: {log} says what was full."
     if ended.memory_limit_bytes is None:
         return f"{killed}. It has no memory limit: {log} says what was full."
     limit = mebibytes(ended.memory_limit_bytes)
-    return f"{killed}, at its memory limit of {limit} or because the node was full: {log} says which."
+    return f"{killed}, at its memory limit of {limit} or because the {machine} was full: {log} says which."
 
 
 def _capital(words: str) -> str:

@@ -41,11 +41,11 @@ _WHY = {
     Reason.NONE_KILLABLE: "every process has an oom_score_adj of -1000, which is never chosen",
     Reason.ORIGIN: "the kernel kills first what turns off swap or KSM, whatever its badness",
     Reason.ASKED: "vm.oom_kill_allocating_task is set, and it requested the memory",
-    Reason.OTHER_IS_HIGHER: "{first} has a higher badness; it may have been killed already by an earlier OOM that is "
-    "not in the log",
+    Reason.OTHER_IS_HIGHER: "{first} has a higher badness, unless an earlier OOM that is not in the log had killed it "
+    "already",
     Reason.DID_NOT_ASK: "vm.oom_kill_allocating_task is set, but another process requested the memory",
     Reason.IS_EXEMPT: "it has an oom_score_adj of -1000, which is never chosen",
-    Reason.NO_TABLE: "the report has no task table: rate-limited, vm.oom_dump_tasks=0, or truncated",
+    Reason.NO_TABLE: "the report has no task table (rate-limited, vm.oom_dump_tasks=0, or truncated)",
     Reason.TABLE_IS_CUT: "rows of the task table are missing",
     Reason.NOT_IN_TABLE: "the chosen process is not in the task table",
     Reason.TABLE_LACKS_COLUMNS: "this old kernel's table lists neither swap nor page tables, which decide here",
@@ -113,7 +113,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
         follows_rule=kill.follows_rule,
         cause=_main_cause(kill),
-        causes=tuple(cause_words(cause, kill) for cause in kill.causes),
+        causes=tuple(filter(None, (cause_words(cause, kill) for cause in kill.causes))),
         next=_next(kill),
         saved_by=tuple(savings_words(kill)),
         facts=tuple(_facts(kill)),
@@ -159,8 +159,7 @@ def _has_swap(kill: OOMAutopsy) -> bool:
 def _spared(kill: OOMAutopsy) -> str:
     """Return what happened where no process is said to be killed."""
     if kill.chosen_pid is not None:
-        chosen = next((task.name for task in kill.ranking if task.pid == kill.chosen_pid), "")
-        return f"{process(chosen, kill.chosen_pid)} was chosen; the log ends before the kill"
+        return f"{process(kill.chosen_name, kill.chosen_pid)} was chosen; the log ends before the kill"
     if kill.reason is Reason.PANIC:
         return "the kernel panicked"
     return "no kill in the log" if kill.reason is Reason.NO_VICTIM else "the kernel found no killable process"
@@ -174,9 +173,19 @@ def _who(kill: OOMAutopsy) -> str:
     return process(kill.victims[0].name, None) if kill.victims else "–"
 
 
+def _instead(kill: OOMAutopsy) -> str:
+    """Return who died in place of the chosen one, which may be a thread: the table has processes alone."""
+    if any(task.pid == kill.chosen_pid for task in kill.ranking):
+        return "the kernel killed one of its children instead"
+    return "it is a thread of the killed process, or its parent"
+
+
 def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
     if kill.chosen_pid is not None and kill.victims and kill.chosen_pid not in {victim.pid for victim in kill.victims}:
-        yield Fact("chosen", f"pid {kill.chosen_pid}; the kernel killed one of its children instead")
+        yield Fact(
+            "chosen",
+            f"{process(kill.chosen_name, kill.chosen_pid)}; {_instead(kill)}",
+        )
     if kill.group:
         yield Fact("group", f"memory.oom.group: everything in {short_path(kill.group)} died together")
     if pod := kill.pod or kill.pod_uid:
@@ -188,7 +197,8 @@ def _facts(kill: OOMAutopsy) -> Iterator[Fact]:
         used = [f"{process(victim.name, victim.pid)} {amount(size)}" for victim, size in sizes[:_MOST_NAMED]]
         yield Fact("used", f"{listed(used)} in memory")
     if full := shortage_words(kill):
-        yield Fact("full", full)
+        is_machine = kill.shortage is not None and kill.shortage.counter == "free"
+        yield Fact("memory" if is_machine else "full", full)
     yield from _inside_facts(kill)
     if swap := _swap(kill):
         yield Fact("swap", swap)
@@ -235,10 +245,11 @@ def _swap(kill: OOMAutopsy) -> str:
 def _next(kill: OOMAutopsy) -> str:
     if kill.runner_up is None or kill.margin_pages is None or kill.reason is Reason.ORIGIN:
         return ""
-    margin = f"{abs(kill.margin_pages):,} pages ({mebibytes(abs(kill.margin_pages) * kill.page_bytes)})"
-    side = "behind" if kill.margin_pages >= 0 else "ahead"
+    pages = abs(kill.margin_pages)
+    side = "behind" if kill.margin_pages > 0 else "ahead"
+    margin = f"{pages:,} pages ({mebibytes(pages * kill.page_bytes)}) {side}" if pages else "with the same badness"
     died = "; it died as well" if kill.runner_up.pid in {victim.pid for victim in kill.victims} else ""
-    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin} {side}{died}"
+    return f"{process(kill.runner_up.name, kill.runner_up.pid)}, {margin}{died}"
 
 
 def _rule(kill: OOMAutopsy) -> str:

@@ -13,7 +13,7 @@ from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_headline import headline, speaks_for_itself
 from podqos.words.autopsy_kills import of_kill
 from podqos.words.evictions import of_eviction, sign_words, termination_words
-from podqos.words.next_steps import StepWords, read_words, step_words
+from podqos.words.next_steps import StepWords, read_words, steps_words
 from podqos.words.other_killers import failure_words, of_userspace_kill
 
 
@@ -64,7 +64,7 @@ def page_of(found: Autopsies) -> AutopsyPage:
         tuple(f"{assumption.what}: {assumption.value} ({assumption.state_with})" for assumption in found.assumptions),
         tuple(map(failure_words, found.program_failures)),
         read_words(found.read),
-        tuple(map(step_words, found.next_steps)),
+        steps_words(found.next_steps),
         told[0].what if speaks_for_itself(found) else headline(found),
         tuple(map(termination_words, found.exits)),
     )

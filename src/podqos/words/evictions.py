@@ -11,7 +11,7 @@ from podqos.naming import stated_with
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_savings import EvictionSaving
 from podqos.survival.autopsy.eviction_scene import AutopsyPod, EvictionReason, UsageSource
-from podqos.survival.autopsy.eviction_traces import EvictionCause, NodeSign, SignKind
+from podqos.survival.autopsy.eviction_traces import EvictionCause, NodeSign, SignKind, TraceSource
 from podqos.survival.autopsy.savings import SavedBy
 from podqos.survival.autopsy.terminations import EXIT_BY_SIGKILL, ContainerTermination, TerminationCause
 from podqos.wording import counted, listed
@@ -28,12 +28,12 @@ _WHY = {
     EvictionReason.FIRST_IN_LOG: "it ranks first in the node's own log",
     EvictionReason.FIRST_AS_MEASURED: "it ranks first with the last measured usage of the others",
     EvictionReason.OWN_LIMIT: "it exceeded its own limit; other pods don't matter",
-    EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, no matter what it used; it may not have been on the "
+    EvictionReason.OTHER_IS_FIRST: "{rivals} ranks before it, no matter what it used, unless it was not on the "
     "node then",
     EvictionReason.IS_CRITICAL: "it is critical, and the kubelet never evicts critical pods",
     EvictionReason.USAGE_DECIDES: "it depends on the usage of {rivals} at that moment, which is unknown",
-    EvictionReason.PODS_UNKNOWN: "the other pods on the node are unknown: " + _PODS,
-    EvictionReason.POD_UNKNOWN: "its requests and priority are unknown: " + _PODS,
+    EvictionReason.PODS_UNKNOWN: f"the other pods on the node are unknown ({_PODS})",
+    EvictionReason.POD_UNKNOWN: f"its requests and priority are unknown ({_PODS})",
     EvictionReason.NO_MESSAGE: "the eviction message is missing",
     EvictionReason.SIGNAL_UNKNOWN: "the message doesn't say what ran short",
 }
@@ -87,6 +87,13 @@ _FROM = {
     UsageSource.ASSUMED: "assumed",
     UsageSource.JOURNAL: "",
 }
+_SOURCES = {
+    TraceSource.EVENT: "the Event",
+    TraceSource.STATUS: "the pod's status",
+    TraceSource.KUBELET_LOG: "the kubelet's log",
+    TraceSource.JOURNAL: "a podqos journal",
+    TraceSource.MESSAGE: "the message alone",
+}
 _IN_BYTES = {MEMORY, EPHEMERAL_STORAGE}
 _LEAST_BYTES = 1 << 20
 _CHANGED = {
@@ -101,7 +108,7 @@ _CHANGED = {
 }
 _ENDED = {
     TerminationCause.KERNEL: "OOM-killed: see above",
-    TerminationCause.KERNEL_UNREPORTED: "OOM-killed; no report in the given logs names it",
+    TerminationCause.KERNEL_UNREPORTED: "OOM-killed, without a report in the logs",
     TerminationCause.KERNEL_OF_CHILD: "another process in it was OOM-killed, {so}",
     TerminationCause.USERSPACE_KILLER: "killed by {killer}, not by the kernel: see above",
     TerminationCause.EVICTION: "killed with its pod, which was evicted: see above",
@@ -136,12 +143,13 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
     conditions = listed(eviction.conditions) or "pressure"
     resource = eviction.resource or "something"
     ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
+    what = _HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions)
     return AutopsyDeath(
         by=_BY.get(eviction.cause, "kubelet"),
         at=eviction.at,
         host=eviction.node,
         who=eviction.pod or _A_POD,
-        what=_HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions),
+        what=what if eviction.pod else f"{what[:1].upper()}{what[1:]}",
         verdict=_verdict(eviction),
         follows_rule=eviction.follows_rule,
         cause=_CAUSES[eviction.cause].format(resource=resource),
@@ -181,9 +189,9 @@ def _facts(eviction: PodEviction) -> Iterator[Fact]:
         yield Fact("pod", f"{eviction.qos_class}, priority {eviction.priority or 0}")
     if eviction.message and not eviction.containers and eviction.threshold is None:
         yield Fact("message", eviction.message)
-    found = listed([str(source) for source in eviction.found_in])
-    when = [eviction.at, eviction.node and f"node {eviction.node}", f"from {found}"]
-    yield Fact("at", ", ".join(filter(None, when)))
+    when = ", ".join(filter(None, (eviction.at, eviction.node and f"node {eviction.node}")))
+    source = listed([_SOURCES[source] for source in eviction.found_in])
+    yield Fact("at", f"{when}, from {source}") if when else Fact("source", source)
 
 
 def _used(each: QuotedUsage, resource: str) -> str:
@@ -271,7 +279,7 @@ def container_words(ended: ContainerTermination) -> str:
 
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
-    SignKind.OOM_KILLING: "the kernel killed a process{victim}",
+    SignKind.OOM_KILLING: "the kernel OOM-killed {process}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
@@ -287,11 +295,25 @@ _SIGNS = {
 }
 
 
+def oom_sign_words(sign: NodeSign) -> str:
+    """Return what a node's event says about an OOM kill, as a sentence."""
+    on = f" on {sign.node}" if sign.node and sign.kind is not SignKind.INIT_OOM_KILLED else ""
+    return f"{_sign_words(sign)}{on}"
+
+
 def sign_words(each: NodeSign) -> str:
-    """Return what a node went through."""
-    victim = f": {each.process} (pid {each.pid})" if each.pid is not None else ""
-    words = _SIGNS[each.kind].format(
+    """Return what a node went through, when and where."""
+    words = _sign_words(each)
+    times = f" ({each.times} times)" if each.times > 1 else ""
+    where = " ".join(filter(None, (each.at, each.node)))
+    return f"{where}: {words}{times}" if where else f"{words}{times}"
+
+
+def _sign_words(each: NodeSign) -> str:
+    victim = f": {each.process} (pid {each.pid}) was killed" if each.pid is not None else ""
+    return _SIGNS[each.kind].format(
         victim=victim,
+        process="a process" if each.pid is None else f"{each.process} (pid {each.pid})",
         resource=each.resource or "?",
         condition=each.condition,
         pod=each.pod or _A_POD,
@@ -300,6 +322,3 @@ def sign_words(each: NodeSign) -> str:
         container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else "a container",
         report="" if each.kill is None else ": see above",
     )
-    times = f" ({each.times} times)" if each.times > 1 else ""
-    where = " ".join(filter(None, (each.at, each.node)))
-    return f"{where}: {words}{times}" if where else f"{words}{times}"

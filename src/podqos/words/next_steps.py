@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -13,29 +13,28 @@ from podqos.wording import counted, listed
 _WHY = {
     StepReason.KERNEL_LOG: "the kernel log{of} has the OOM report: what ran out of memory, and why this process was "
     "killed",
-    StepReason.KERNEL_CHECK: "the kernel log{of} shows whether the kernel killed it",
-    StepReason.KERNEL_LOG_ON_HOST: "run it{on}: if the kernel killed something, its log has the report",
-    StepReason.REST_OF_REPORT: "the report is incomplete; the kernel log{of} may have the rest",
-    StepReason.REST_ON_HOST: "run it{on}: the report is incomplete, and the kernel log there may have the rest",
+    StepReason.KERNEL_CHECK: "the kernel log{of} shows whether the kernel killed {victim}",
+    StepReason.KERNEL_LOG_ON_HOST: "run it{on}: the kernel log there has a report of every OOM kill",
+    StepReason.REST_OF_REPORT: "the kernel log{of} may have the rest of the report",
+    StepReason.REST_ON_HOST: "run it{on}: the kernel log there may have the rest of the report",
     StepReason.KUBELET_LOG: "the kubelet's log{of} has the ranking of that moment",
-    StepReason.LIVE_CLUSTER: "gets status, Events and the logs of the nodes from the live cluster; it only reads",
-    StepReason.POD: "its status has the node, the time, the exit code and the limits",
-    StepReason.POD_NAME: "the report has only the uid of the victim's pod; the cluster has its name and its limits",
-    StepReason.DELETED_POD: "none of the pods that were read has the uid in the report; if the pod was deleted, Events "
-    "keep its name for an hour",
+    StepReason.LIVE_CLUSTER: "reads status, Events and node logs from the live cluster, and changes nothing",
+    StepReason.POD: "its status has the node, the time, the reason and the limits",
+    StepReason.POD_NAME: "gets the name and the limits of the victim's pod: the report has only its uid",
+    StepReason.DELETED_POD: "no pod that was read has the uid in the report. If the pod was deleted, its Events "
+    "name it for an hour",
     StepReason.PODS_OF_NODE: "the eviction order depends on the other pods of the node",
-    StepReason.EVENTS: "Events show whether a probe, a deletion or an eviction killed it; the API server keeps them "
-    "for an hour",
     StepReason.PROGRAM_LOG: "the program's last lines may show why it ended, such as an out-of-memory error of its own",
     StepReason.NODE_OF_EVENT: "the Events name the node and the time",
     StepReason.NODE: "its conditions and Events show when it restarted or was lost",
     StepReason.CLUSTER_STATE: "finds OOM-killed containers and evicted pods, with their nodes and times",
     StepReason.THIS_MACHINE: "run it on the node: the kernel log has a report of every OOM kill",
-    StepReason.PREVIOUS_BOOT: "run it on the node: this log has no OOM kill, the one before the last restart may",
+    StepReason.PREVIOUS_BOOT: "run it on the node: this log has no OOM kill, but the one from before the last restart "
+    "may",
     StepReason.DELETE_DEBUG_POD: "kubectl debug left this pod behind",
 }
 _USUAL_LINES = 10
-_AGAIN = "then run podqos again with -f pods.json"
+_AGAIN = ". Then run podqos again with -f pods.json"
 _CREATES = (
     "This creates a privileged pod{on}, which stays until you delete it: kubectl delete pod node-debugger-{node}-… "
     "(podqos prints its full name)."
@@ -50,16 +49,25 @@ class StepWords(Struct, frozen=True, rename="camel"):
     warning: str = ""
 
 
-def step_words(step: NextStep) -> StepWords:
-    """Return a step in words."""
+def steps_words(steps: Sequence[NextStep]) -> tuple[StepWords, ...]:
+    """Return steps in words."""
+    on_host = {step.node for step in steps if step.reason is StepReason.REST_ON_HOST}
+    return tuple(_step_words(step, on_host) for step in steps)
+
+
+def _step_words(step: NextStep, on_host: Collection[str]) -> StepWords:
+    """Return a step in words; ``on_host`` are the machines whose log is to be read there before."""
     of, on = (f" {word} {step.node}" if step.node else "" for word in ("of", "on"))
-    notes = [_WHY[step.reason].format(of=of, on=on or " on that machine")]
+    victim = "it" if step.pod else "anything"
+    why = _WHY[step.reason].format(of=of, on=on or " on that machine", victim=victim)
+    if step.reason is StepReason.REST_OF_REPORT and step.node in on_host:
+        why = f"the same, if {step.node} is a Kubernetes node"
     if step.command.endswith("> pods.json"):
-        notes.append(_AGAIN)
+        why += _AGAIN
     warning = _CREATES.format(on=on, node=step.node) if step.creates_pod else ""
     if " -- chroot /host " in step.command:
         warning += " On the node itself, run only what follows chroot /host."
-    return StepWords(step.command, "; ".join(notes), warning)
+    return StepWords(step.command, why, warning)
 
 
 def read_words(read: WhatWasRead) -> str:

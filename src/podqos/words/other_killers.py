@@ -79,7 +79,8 @@ def of_userspace_kill(kill: UserspaceKill) -> AutopsyDeath:
 def victim_words(kill: UserspaceKill) -> str:
     """Return who was killed."""
     if kill.victim:
-        who = process(kill.victim, None)
+        is_long = kill.killer in {Killer.SYSTEMD_OOMD, Killer.LOW_MEMORY_KILLER}  # units and packages
+        who = short_path(kill.victim) if is_long else process(kill.victim, None)
     elif kill.cgroup:
         who = f"everything in {short_path(kill.cgroup)}"
     else:
@@ -189,7 +190,7 @@ _RAN_OUT = {
         "its direct buffers do not fit",
         "-XX:MaxDirectMemorySize (default: as much as the heap), outside the heap",
     ),
-    FailureKind.JAVA_ARRAY_SIZE: ("the JVM", "one array is longer than an array can be", "none: fix the program"),
+    FailureKind.JAVA_ARRAY_SIZE: ("the JVM", "one array is longer than an array can be", "none; change the program"),
     FailureKind.JAVA_THREADS: (
         "the JVM",
         "it cannot create a thread",
@@ -198,7 +199,7 @@ _RAN_OUT = {
     FailureKind.JAVA_NATIVE: (
         "the JVM",
         "the system refused it memory",
-        "what the system can give: a smaller heap (-Xmx), or a node with more memory",
+        "a smaller heap (-Xmx), or a node with more memory",
     ),
     FailureKind.JAVA_OTHER: ("the JVM", "it ran out of its own memory", ""),
     FailureKind.NODE_HEAP: (
@@ -209,12 +210,12 @@ _RAN_OUT = {
     FailureKind.GO: (
         "the Go runtime",
         "the system refused it memory",
-        "an address space limit (ulimit -v) or vm.overcommit_memory=2; a memory limit of the container kills instead",
+        "ulimit -v or vm.overcommit_memory=2 (at its memory limit, a container is OOM-killed instead)",
     ),
     FailureKind.PYTHON: (
         "Python",
         "the system refused it memory",
-        "an address space limit (ulimit -v) or vm.overcommit_memory; a memory limit of the container kills instead",
+        "ulimit -v or vm.overcommit_memory (at its memory limit, a container is OOM-killed instead)",
     ),
     FailureKind.DOTNET: (
         ".NET",
@@ -235,7 +236,11 @@ _RAN_OUT = {
         "",
     ),
     FailureKind.WORKER_LOST: ("a server", "its worker was killed with SIGKILL; it only guesses why", ""),
-    FailureKind.GPU: ("a program", "the memory of its GPU is full", "none of the node's memory limits"),
+    FailureKind.GPU: (
+        "a program",
+        "the memory of its GPU is full",
+        "none in Kubernetes, which does not limit it",
+    ),
     FailureKind.FORK: ("a program", "the system refused memory for a new process", "vm.overcommit_memory on the node"),
     FailureKind.PROCESS_LIMIT: (
         "a program",
@@ -278,8 +283,8 @@ def failure_words(failure: ProgramFailure) -> str:
     if failure.times > 1:
         details.append(f"{failure.times:,} times")
     if failure.is_fatal:
-        details.append("it ended because of it")
+        details.append("the program exited")
     where = " ".join(filter(None, (failure.at, failure.host)))
     words = f"{who}: {what}{_bracketed(details)}"
-    setting = f". What decides: {setting}" if setting else ""
+    setting = f". Setting: {setting}" if setting else ""
     return f"{f'{where}: ' if where else ''}{words}{setting}. Logged: {failure.message}"

@@ -1,15 +1,17 @@
 """Explain OOM kills and evictions: what ran out, who was killed, by which rule, who was next, and what helps.
 
-Reads logs in any common form: dmesg, /dev/kmsg, syslog, journald (short, JSON, export), JSON lines of cloud services,
-gzipped or not; the kubelet's log as text or JSON; podqos' own journals. In addition, it reads pods, nodes and Events
-(kubectl get -o yaml or json; events also as kubectl prints them) as FILE, with -f, or from a cluster. They identify
-the victim's pod and container, report evictions, and show what else ran on the node.
+Paste what you have: a kernel log in any common form (dmesg, syslog, journald, JSON of cloud services, gzipped or not);
+logs of the kubelet, the container runtime, systemd-oomd or earlyoom; kubectl describe, kubectl get as a table, YAML or
+JSON; an eviction message; docker inspect; a program's own out-of-memory error; journals of podqos. Pods, nodes and
+Events, as FILE, with -f or from a cluster, identify the victim's pod and container, report evictions, and show what
+else ran on the node.
 
   dmesg | podqos autopsy -
   journalctl -k -o json | podqos autopsy - --snapshot cluster.json.gz
   kubectl get pods,nodes,events -A -o json | podqos autopsy -
   podqos autopsy -n shop db-0
-  podqos autopsy --live                                         until Ctrl-C
+  podqos autopsy -                                          paste, then Ctrl-D
+  podqos autopsy --live                                     until Ctrl-C
 """
 
 from __future__ import annotations

@@ -67,6 +67,8 @@ _NO_HOST = re.compile(
     r"|(?i:emerg|alert|crit|critical|err|error|warn|warning|notice|info|debug|kern)|[\d.:,+-]+Z?"
 )
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
+_CALL = re.compile(r"\w\(\s{0,8}(?:KERN_\w{1,16}\s{0,8})?[\"']$")
+"""What comes before a message in source code."""
 _RELATIVE = re.compile(r"\[\s{0,12}\+\d")
 _WORDS = re.compile(r"([^\W_]+)|(\s+)|(.)", re.DOTALL)
 _LEVELS = frozenset(
@@ -158,8 +160,8 @@ def _without_known(text: str) -> str | None:
 
 
 def learned(prefix: str) -> Prefix | None:
-    """Return a prefix as a form that others like it have, too; None for nothing and for what is too long."""
-    if not prefix.strip() or len(prefix) > LONGEST:
+    """Return a prefix as a form that others like it have, too; None for nothing, for source code, and if too long."""
+    if not prefix.strip() or len(prefix) > LONGEST or _CALL.search(prefix):
         return None
     time_span, host_span = _time_span(prefix), _host_span(prefix)
     if host_span is not None and time_span is not None and host_span[0] < time_span[1] and time_span[0] < host_span[1]:
@@ -222,8 +224,8 @@ def is_relative(prefix: str) -> bool:
 
 
 def is_prose(prefix: str) -> bool:
-    """Whether what precedes a message is a sentence that quotes it."""
-    return _PROSE.search(prefix) is not None
+    """Whether what precedes a message is a sentence or source code that quotes it."""
+    return _PROSE.search(prefix) is not None or _CALL.search(prefix) is not None
 
 
 def in_seconds(at: str) -> str:

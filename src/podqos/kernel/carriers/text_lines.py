@@ -303,7 +303,7 @@ class TextLines:
             inner = prefixes.known(best.text)
             best = best._replace(text=best.text[more:] if more > 0 else inner.text, at=best.at or inner.at)
         elif "invoked oom-killer:" in best.text and (before := tokens.before_name(best.text)) is not None:
-            best = best._replace(text=best.text[len(before) - len(_name_in(before)) :])
+            best = best._replace(text=best.text[len(before) - len(_name_in(before, is_all=True)) :])
         if self._wrapping is None and best.text.startswith("[") and (tail := _HEADER_TAIL.match(best.text)):
             self._suffix = _suffix(tail[1])
         if self._suffix is not None:
@@ -324,7 +324,7 @@ class TextLines:
         before = tokens.before_name(form.text) if start < 0 else None
         if before is None:
             return form
-        name = _name_in(before)
+        name = _name_in(before, is_all=form.is_marked)
         rest = form.text[len(before) - len(name) :]
         if len(name) == len(before):
             return form._replace(text=rest)
@@ -354,9 +354,14 @@ def _asked(texts: list[str]) -> str:
     return ""
 
 
-def _name_in(before: str) -> str:
-    """Return the name at the end of what precedes ``invoked oom-killer``, where nothing says where it begins."""
+def _name_in(before: str, *, is_all: bool = False) -> str:
+    """Return the name at the end of what precedes ``invoked oom-killer``, where nothing says where it begins.
+
+    Behind a known prefix a single word is all of it, such as ``in:imjournal``.
+    """
     whole = before.strip(_QUOTES)
+    if is_all and whole == before.strip() and len(whole) <= tokens.LONGEST_NAME and len(whole.split()) == 1:
+        return whole
     if len(whole) <= tokens.LONGEST_NAME and not _DELIMITER.match(whole):
         return whole
     rest = before[-tokens.LONGEST_NAME - 1 :]
@@ -406,17 +411,20 @@ def _outer(forms: list[Prefix], lacking: list[str]) -> re.Pattern[str] | None:
 
 
 def separated(line: str) -> list[str]:
-    """Return the lines that were joined into one with no line end left: each begins with the prefix of the first."""
+    """Return the lines that were joined into one with no line end left: each begins with the prefix of the first.
+
+    Without one, as where a page has but one paragraph, each begins with the OOM killer's own words.
+    """
     if not tokens.has_several(line):
         return [line]
     before = tokens.before_name(line)
     start = tokens.start_of(line)
     if before is not None and (start < 0 or len(before) < start):
         start = len(before) - len(_name_in(before))
-    form = prefixes.learned(line[:start]) if start > 0 else None
-    if form is None:
-        return [line]
-    begins = [place.start() for place in form.pattern.finditer(line)]
+    form = prefixes.learned(line[:start]) if start > 0 and any(map(str.isalnum, line[:start])) else None
+    begins = [] if form is None else [place.start() for place in form.pattern.finditer(line)]
     if len(begins) < 2 or begins[0] > 0:
-        return [line]
+        begins = tokens.starts_of_several(line)
+        if len(begins) > 1 and 0 < start < begins[1] and prefixes.is_prose(line[:start]):
+            begins.insert(1, start)
     return [line[begin:end] for begin, end in pairwise([*begins, len(line)])]

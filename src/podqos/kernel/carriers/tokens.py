@@ -48,6 +48,8 @@ _START = re.compile(
     r")"
 )
 _ROW_FIGURES = re.compile(r"\]\s{1,16}\d{1,10}\s{1,16}\d")
+_JOINED = re.compile(rf"{_START.pattern}|[^\s,;:]{{1,15}} invoked oom-killer: gfp_mask=")
+_KILLING = re.compile(r"(?:Memory cgroup o|O)ut of|Kill|.{1,15} invoked ")
 _REASON = "Memory cgroup out of memory: "
 _KILLS = ("Memory cgroup out of memory: Killed process", "Out of memory: Killed process")
 _SHORTEST = 3
@@ -141,9 +143,21 @@ def _may_start(text: str) -> bool:
 
 def has_several(line: str) -> bool:
     """Whether a line has the beginnings of several messages."""
-    if line.count("oom-kill") + line.count("ll process ") + line.count("ed process ") < _SEVERAL:
+    kills = line.count("oom-kill") + line.count("ll process ") + line.count("ed process ")
+    if kills < _SEVERAL and not (kills and "kB min:" in line):
         return False
     return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL
+
+
+def starts_of_several(line: str) -> list[int]:
+    """Return where messages begin in a line, the first of them with the line, if a kill is among those after it."""
+    later = [
+        located
+        for located in _JOINED.finditer(line, 1)
+        if line[located.start() - 1].isspace() and not _REASON.endswith(line[: located.start()][-len(_REASON) :])
+    ]
+    is_kill = any(_KILLING.match(located[0]) for located in later[1:])
+    return [0, *(located.start() for located in later[1:])] if is_kill else [0]
 
 
 def kind_of(text: str) -> str:

@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from podqos.naming import stated_with
-from podqos.report.text.style import Style, columns, cut, labelled, wrapped
+from podqos.report.text.style import Style, Unwrapped, columns, cut, labelled, wrapped
 from podqos.report.text.tables import Table
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy import process
 from podqos.words.autopsy_death import AutopsyDeath, RankedRow
-from podqos.words.autopsy_headline import headline, speaks_for_itself
+from podqos.words.autopsy_headline import headline, is_of_one_container, speaks_for_itself
 from podqos.words.autopsy_story import deaths, groups
 from podqos.words.evictions import sign_words, termination_words
-from podqos.words.next_steps import read_words, step_words
+from podqos.words.next_steps import read_words, steps_words
 from podqos.words.other_killers import failure_words
 
 SCREEN = 24
@@ -53,14 +53,14 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         ended = [
             termination_words(termination)
             for termination in found.terminations
-            if termination.is_from_runtime is is_from_runtime
+            if termination.is_from_runtime is is_from_runtime and not is_of_one_container(found)
         ]
         lines += _others(f"Killed containers, from {title}:", ended, style, verbose=verbose)
     if verbose or not (told or found.terminations):
         title = "Containers that nobody killed:"
         lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
     failures = [failure_words(failure) for failure in found.program_failures]
-    lines += _others("Programs that ran out of their own memory:", failures, style, verbose=verbose)
+    lines += _others("Programs' own errors:", failures, style, verbose=verbose)
     signs = [sign_words(node_event) for node_event in found.node_events]
     lines += _others("Node events:", signs, style, verbose=verbose)
     return lines + _guidance(found, style)
@@ -72,9 +72,9 @@ def _guidance(found: Autopsies, style: Style) -> list[str]:
     if read := read_words(found.read):
         lines += ["", *wrapped(read, style, "")]
     if found.next_steps:
-        lines += ["", style.strong("Next:")]
-    for step in map(step_words, found.next_steps):
-        lines += [f"  {step.command}", *wrapped(step.why, style, "      ", "    - ")]
+        lines += ["", style.strong("Run next:")]
+    for step in steps_words(found.next_steps):
+        lines += [Unwrapped(f"  {step.command}"), *wrapped(step.why, style, "      ", "    - ")]
         lines += wrapped(step.warning, style, "      ", "    - ") if step.warning else []
     return lines
 

@@ -13,6 +13,7 @@ from itertools import chain
 from podqos.survival.autopsy.autopsy import Autopsies
 from podqos.wording import counted
 from podqos.words.autopsy_death import AutopsyDeath
+from podqos.words.autopsy_headline import is_of_one_container
 from podqos.words.autopsy_story import AutopsyPage, page_of
 from podqos.words.next_steps import StepWords
 
@@ -35,22 +36,22 @@ def markdown(found: Autopsies) -> list[str]:
     """Return the lines of the document."""
     page = page_of(found)
     title = f"# Post-mortem: {_title(page)}" if page.deaths else "# Post-mortem"
-    lines = [title, "", f"**{plain(page.headline)}**"]
+    lines = [title, "", f"**{plain(page.lead)}**"]
     if page.deaths:
         lines += ["", *_timeline(page)]
     if len(page.groups) < len(page.deaths):
         lines += ["", *_groups(page)]
     room = _FOR_DEATHS
     for number, death in enumerate(page.deaths):
-        told = ["", *_death(death, number + 1 if len(page.deaths) > 1 else None)]
+        told = ["", *_death(death, number + 1 if len(page.deaths) > 1 else None, page.lead)]
         room -= sum(map(len, told))
         if room < 0:
             lines += ["", f"… and {len(page.deaths) - number:,} more; `podqos autopsy -v` prints them all."]
             break
         lines += told
     others_known = (
-        ("Killed containers", page.containers),
-        ("Programs that ran out of their own memory", page.failures),
+        ("Killed containers", () if is_of_one_container(found) else page.containers),
+        ("Programs' own errors", page.failures),
         ("Node events", page.signs),
     )
     for title, others in others_known:
@@ -113,14 +114,14 @@ def _groups(page: AutopsyPage) -> Iterator[str]:
         yield from ("", f"… and {len(page.groups) - _MOST_GROUPS:,} others.")
 
 
-def _death(death: AutopsyDeath, number: int | None) -> Iterator[str]:
+def _death(death: AutopsyDeath, number: int | None, lead: str) -> Iterator[str]:
     yield f"## {'What happened' if number is None else f'{number}. {code(death.who)}'}"
-    yield from ("", plain(death.what), "")
+    yield from ("",) if death.what == lead else ("", plain(death.what), "")
     yield f"- **Why this one:** {plain(death.verdict)}"
     for cause in death.causes:
         yield f"- **Cause:** {plain(cause)}"
     if death.next:
-        yield f"- **Next:** {plain(death.next)}"
+        yield f"- **Next in line:** {plain(death.next)}"
     for fact in death.facts:
         yield f"- **{fact.label.capitalize()}:** {plain(fact.words)}"
     if death.saved_by:

@@ -116,11 +116,17 @@ def _named(header: str, cell: str) -> str:
     return f"{header.lower() if header.isupper() else header} {cell}".strip()
 
 
+class Unwrapped(str):
+    """A line that stays one line, however long: a command, which a line break would cut in two when it is copied."""
+
+    __slots__ = ()
+
+
 def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
     """Yield lines, those that are too long wrapped: under what follows their label, or indented as they are a list."""
     style = Style(width=width)
     for line in lines:
-        if width is None or visible_length(line) <= width:
+        if width is None or isinstance(line, Unwrapped) or visible_length(line) <= width:
             yield line
             continue
         own = len(line) - len(line.lstrip(" "))

@@ -26,7 +26,15 @@ from podqos.qos.cgroup_paths import CgroupLevel
 from podqos.survival.autopsy.causes import AutopsyCause, causes_of
 from podqos.survival.autopsy.eviction_autopsy import PodEviction
 from podqos.survival.autopsy.eviction_traces import NodeSign
-from podqos.survival.autopsy.facts import NOTHING_KNOWN, KilledNode, NodeFacts, constrained, killed_node, origin_of
+from podqos.survival.autopsy.facts import (
+    NOTHING_KNOWN,
+    KilledNode,
+    NodeFacts,
+    chosen_name,
+    constrained,
+    killed_node,
+    origin_of,
+)
 from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
 from podqos.survival.autopsy.next_step import NextStep
@@ -187,6 +195,8 @@ class OOMAutopsy(Struct, frozen=True, rename="camel"):
     container: str = ""
     tree: tuple[MemoryBar, ...] = ()
     """Who held the memory: what ran out, the victim's pod and container, processes. Parents first, largest first."""
+    chosen_name: str = ""
+    """Of the chosen process; empty where the report does not say."""
 
 
 AutopsyItem = OOMAutopsy | PodEviction | ContainerTermination | NodeSign | UserspaceKill | ProgramFailure
@@ -310,6 +320,7 @@ class Examiner:
             container_id=dead_place.container_id,
             qos_class=dead_place.qos_class,
             tree=memory_tree(node, shortage, alive, self._most_shown, self._peak_bytes(report)),
+            chosen_name=chosen_name(report),
         )
 
     def _peak_bytes(self, report: OOMReport) -> int | None:

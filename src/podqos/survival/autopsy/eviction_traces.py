@@ -84,6 +84,7 @@ _BY_EVENT = {
     "Preempted": EvictionCause.PREEMPTED_BY_SCHEDULER,
     "NodeControllerEviction": EvictionCause.NODE_LOST,
 }
+_AT_START = {EvictionCause.NOT_ADMITTED, EvictionCause.NOT_ADMITTED_AT_SHUTDOWN}
 _NODE_LOST = "NodeLost"
 _EVICTED = "Evicted"
 _NOT_BY_KUBELET = {
@@ -251,11 +252,13 @@ def status_trace(pod: FatedPod) -> EvictionTrace | None:
     else:
         return None
     at = "" if condition is None else condition.last_transition_time or ""
+    # A pod that was never admitted was rejected when it started; the start of another one is not its end.
+    started = status.start_time if cause in _AT_START else ""
     return EvictionTrace(
         TraceSource.STATUS,
         pod.key,
         cause,
-        at or pod.metadata.deletion_timestamp or _ended(pod) or status.start_time,
+        at or pod.metadata.deletion_timestamp or _ended(pod) or started,
         pod.spec.node_name,
         pod.metadata.uid,
         status.message[:MOST_CHARACTERS],

@@ -11,11 +11,12 @@ from podqos.survival.autopsy.lazy_pattern import LazyPattern
 _SYSLOG = r"[^\W\d_]{3,10}\.? {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"  # months in any language
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
 _HEADER = LazyPattern(
-    rf"(?:<\d{{1,3}}>)?({_SYSLOG}|{_ISO}) ([A-Za-z0-9][A-Za-z0-9._-]{{0,252}}) "
+    rf"(?:<\d{{1,3}}>)?({_SYSLOG}|{_ISO})(?: ([A-Za-z0-9][A-Za-z0-9._-]{{0,252}}))? "
     r"[A-Za-z][\w.@/()-]{0,63}(?:\[\d{1,10}\])?: "
 )
 _HOST = LazyPattern(r"([A-Za-z0-9][A-Za-z0-9._-]{0,252}) [A-Za-z][\w.@/-]{0,63}\[\d{1,10}\]: ")
-_FIRST = LazyPattern(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO})")
+_LOGCAT = r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}(?= {1,8}\d)"
+_FIRST = LazyPattern(rf"(?:\[|\(|time=\"?|\"time\":\")?({_ISO}|{_LOGCAT})")
 _TIME_FIELD = LazyPattern(rf"\btime=\"?({_ISO})")
 _MOST_PREFIX = 600
 _MOST_UNIT = 256
@@ -26,7 +27,7 @@ def carried(before: str, message: Message) -> tuple[str, str]:
     text = message.text if not before else before + "\n"
     header = _HEADER.match(text, 0, _MOST_PREFIX)
     if header is not None:
-        return message.at or header[1], message.host or header[2]
+        return message.at or header[1], message.host or header[2] or ""
     if message.at and not message.host and (host := _HOST.match(text, 0, _MOST_PREFIX)):
         return message.at, host[1]
     if not message.at:

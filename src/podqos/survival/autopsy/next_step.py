@@ -54,8 +54,6 @@ class StepReason(StrEnum):
     """No pod that was read has the uid; Events keep the name for a while."""
     PODS_OF_NODE = "PodsOfNode"
     """Which pod is evicted first depends on the other pods of the node."""
-    EVENTS = "Events"
-    """They say whether a probe, a deletion or an eviction sent the SIGKILL."""
     PROGRAM_LOG = "ProgramLog"
     """The last lines of the program may say why it ended."""
     NODE_OF_EVENT = "NodeOfEvent"

@@ -26,7 +26,7 @@ from podqos.survival.autopsy.program_failures import FailureKind
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
-MOST_STEPS = 4
+MOST_STEPS = 3
 _MOST_DELETED = 3
 _CUT = {
     Reason.NO_TABLE,
@@ -165,13 +165,9 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
             yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE)
     elif ended.cause is TerminationCause.SIGKILL:
         yield from _live(ended.pod, found)
-        if name and not read.cluster:
-            command = (
-                f"{kubectl(read)} get events {options}--field-selector involvedObject.name={name} -o json "
-                f"| {podqos_with(read)}"
-            )
-            yield NextStep(command, StepReason.EVENTS, node=node, pod=ended.pod)
         yield from _program_log(read, ended)
+        if not (name or node):
+            yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE)
         if not read.kernel_messages:
             yield from _kernel_check(read, node, ended.at, ended.pod)
     elif ended.cause is TerminationCause.NODE_LOST and node:
@@ -223,6 +219,11 @@ def _of_eviction(eviction: PodEviction, read: WhatWasRead) -> Iterator[NextStep]
             yield NextStep(_again(command, read), StepReason.PODS_OF_NODE, node=node, pod=eviction.pod)
         else:
             yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE, pod=eviction.pod)
+    elif eviction.reason is EvictionReason.NO_MESSAGE:
+        options, name = pod_options(eviction.pod)
+        if name and not read.cluster:
+            command = f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}"
+            yield NextStep(command, StepReason.POD, pod=eviction.pod)
     is_open = eviction.reason in {
         EvictionReason.PODS_UNKNOWN,
         EvictionReason.POD_UNKNOWN,
@@ -249,13 +250,15 @@ def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
     if sign.kind in OOM_SIGNS and sign.kill is None:
         if node and (sign.kind in _OF_NODES or read.is_of_kubernetes):
             yield _kernel_log(read, node, sign.at)
-        elif sign.kind in _OF_NODES:
+        elif sign.kind in _OF_NODES and read.events:
             command = f"{kubectl(read)} get events -A --field-selector reason={sign.kind.value} -o json"
             yield NextStep(f"{command} | {podqos_with(read)}", StepReason.NODE_OF_EVENT)
         else:
             yield NextStep(host_log(read, sign.at), StepReason.KERNEL_LOG_ON_HOST, node=node)
     elif sign.kind is SignKind.REBOOTED:
         yield from _kernel_check(read, node, sign.at, journal=_ANY_BOOT)
+    elif sign.kind is SignKind.NOT_READY and node and not read.nodes:
+        yield NextStep(f"{kubectl(read)} describe node {node} | {podqos_with(read)}", StepReason.NODE, node=node)
     elif not (read.pods or read.cluster):
         yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE, node=node)
 
@@ -270,7 +273,7 @@ def _of_nothing(read: WhatWasRead) -> Iterator[NextStep]:
     elif not (read.pods and read.events):
         yield NextStep(f"{kubectl(read)} {_ALL} | podqos autopsy -", StepReason.CLUSTER_STATE)
     if read.node and not read.kernel_messages:
-        yield from _kernel_check(read, read.node, "", read.pod)
+        yield from _kernel_check(read, read.node, "")
     elif read.kernel_messages:
         yield NextStep("journalctl -k -b -1 -o short-iso --no-pager | podqos autopsy -", StepReason.PREVIOUS_BOOT)
     else:

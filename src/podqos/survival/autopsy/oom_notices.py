@@ -5,7 +5,8 @@ report alone.
 
 Sources: systemd v243 to v261 src/core/{unit,cgroup,service}.c; containerd internal/cri/server/events.go and pkg/oom;
 Kubernetes v1.8 to v1.36 pkg/kubelet/oom/oom_watcher_linux.go, cadvisor utils/oomparser; moby
-daemon/monitor.go. runc's and Slurm's are known as they print, not by their source.
+daemon/monitor.go. What runc, Slurm, Flux, Nomad, Amazon ECS and bcc's oomkill write is known as they print it, not by
+their source.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ _VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
 _INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)")
 _SLURM = LazyPattern(r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ")
 
+_TASK = LazyPattern(r"OutOfMemoryError: Container killed due to memory usage|Exit Message: \"OOM Killed")
+_BCC = LazyPattern(
+    r"Triggered by PID \d{1,10} \(.{1,40}?\), OOM kill of PID (\d{1,10}) \(\"(.{1,32}?)\"\), \d{1,20} pages"
+)
+_FLUX = LazyPattern(r"oom: Memory cgroup out of memory: killed \d{1,10} tasks? on ([\w.-]{1,253}?)\.?$")
+
 
 def notices(message: Message) -> Iterator[NodeSign]:
     """Yield what a line says about kills of the kernel's."""
@@ -61,6 +68,13 @@ def notices(message: Message) -> Iterator[NodeSign]:
     elif match := _SLURM.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=f"Slurm step {match[2]}")
+    elif match := _TASK.search(text):
+        yield NodeSign(SignKind.CONTAINER_OOM_KILLED, *carried(text[: match.start()], message))
+    elif match := _BCC.search(text):
+        at, host = carried(text[: match.start()], message)
+        yield NodeSign(SignKind.OOM_KILLING, at, host, process=match[2], pid=int(match[1]))
+    elif match := _FLUX.search(text):
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, carried("", message)[0], match[1], unit="a Flux job")
 
 
 def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:

@@ -23,6 +23,11 @@ USED = LazyPattern(
     r"(?:memory used \((\d{1,19})\) / total \((\d{1,19})\) and )?"
     r"swap used \((\d{1,19})\) / total \((\d{1,19})\) being more than (\d{1,3}(?:\.\d{1,2})?)%"
 )
+CUT = LazyPattern(
+    r"(?:Killed|Marked) (/\S{0,4000}) (?:for killing )?due to "
+    r"(?:memory (pressure)(?: for (/\S{0,4000}) )?|(?:memory|swap) used)"
+)
+"""A line whose end is missing, as where a pager cut it."""
 OLD_PRESSURE = LazyPattern(
     r"Memory pressure for (/\S{0,4000}) is greater than (\d{1,3}) for more than (\d{1,6}) seconds and there was reclaim"
 )
@@ -85,6 +90,9 @@ LMKD = LazyPattern(
     r"Kill(?:ing)? '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, (?:oom_score_)?adj (-?\d{1,5})\s{1,4}"
     r"to free (\d{1,12})kB(?: rss)?(?:, (\d{1,12})kB swap)?(?:; reason: (.{1,300})| because (.{1,300}))?"
 )
+LMKD_BEGINS = LazyPattern(r"Killing '(.{1,128}?)' \((\d{1,10})\), uid \d{1,10}, adj (-?\d{1,5})$")
+LMKD_ENDS = LazyPattern(r"lowmemorykiller:\s{1,8}to free (\d{1,12})kB because (.{1,300})")
+"""In two lines, as Android 8 has it."""
 BELOW = LazyPattern(r"cache (\d{1,12})kB is below limit (\d{1,12})kB for oom_score_adj")
 YARN = LazyPattern(
     r"Container \[pid=(\d{1,10}),containerID=(\w{1,80})\] is running (?:\d{1,19}B )?beyond (?:the ')?"

@@ -82,6 +82,9 @@ class UserspaceKills:
                 swap_total_bytes=_whole(match[5]),
                 swap_limit_percent=limit,
             )
+        elif match := lines.CUT.search(text):
+            basis = KillBasis.MEMORY_PRESSURE if match[2] else KillBasis.UNKNOWN
+            kill = UserspaceKill(Killer.SYSTEMD_OOMD, basis, cgroup=match[1], pressure_of=match[3] or "")
         elif match := lines.OLD_PRESSURE.search(text):
             kill = UserspaceKill(
                 Killer.SYSTEMD_OOMD,
@@ -201,7 +204,7 @@ class UserspaceKills:
             return self._add(kill, match, text, message)
         if match := lines.TALOS_VICTIMS.search(text):
             pids = re.findall(r"\d{1,10}", match[1] or "")
-            self._amend(key, processes=len(pids), pid=int(pids[0]) if len(pids) == 1 else None)
+            self._amend(key, processes=len(pids) or None, pid=int(pids[0]) if len(pids) == 1 else None)
             return True
         return False
 
@@ -241,6 +244,18 @@ class UserspaceKills:
                 rule=(match[6] or match[7] or "").strip(),
             )
             return self._add(kill, match, text, message)
+        if match := lines.LMKD_BEGINS.search(text):
+            kill = UserspaceKill(
+                Killer.LOW_MEMORY_KILLER,
+                KillBasis.LOW_MEMORY,
+                victim=match[1],
+                pid=int(match[2]),
+                oom_score_adj=int(match[3]),
+            )
+            return self._add(kill, match, text, message)
+        if match := lines.LMKD_ENDS.search(text):
+            self._amend(key, rss_bytes=int(match[1]) * _KIB, rule=match[2].strip())
+            return True
         if "lowmemorykiller" in text and (match := lines.ANDROID_DRIVER.search(text)):
             freed = None if match[4] is None else int(match[4]) * _KIB
             kill = UserspaceKill(
@@ -320,7 +335,7 @@ class UserspaceKills:
 
 def _logged(text: str, match: re.Match[str]) -> str:
     """Return a line as logged, without the victim's arguments: they may hold secrets."""
-    return text[match.start() :].partition(", cmdline ")[0].strip()[:_MOST_REASON]
+    return text[match.start() :].partition(", cmdline ")[0].strip(": ")[:_MOST_REASON]
 
 
 def _whole(text: str | None) -> int | None:
