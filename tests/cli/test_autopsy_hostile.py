@@ -185,6 +185,29 @@ def test_of_very_many_kills_the_last_are_kept_and_all_are_counted(monkeypatch):
     assert "(and 15 before them)" in "\n".join(text(found, Style()))
 
 
+def test_of_very_many_kills_the_last_keep_their_ranking_and_tree(monkeypatch):
+    monkeypatch.setattr("podqos.answers.autopsy.MOST_PICTURES", 2)
+    lines = [line for number in range(1, 5) for line in small_report(number)]
+    found = autopsy([Log("log", "\n".join(lines).encode())])
+    assert [bool(kill.ranking) for kill in found.kills] == [False, False, True, True]
+    assert [bool(kill.tree) for kill in found.kills] == [False, False, True, True]
+    assert {(kill.follows_rule, kill.tasks) for kill in found.kills} == {(True, 2)}
+
+
+def small_report(number):
+    """Return a report whose machine has two tasks."""
+    prefix = f"Jan  5 15:19:{number:02d} node kernel: [{number}.5] "
+    return [
+        f"{prefix}x invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        f"{prefix}1000 pages RAM",
+        f"{prefix}[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
+        f"{prefix}[ {number * 10}]     0    {number * 10}      900      700     4096        0             0 x",
+        f"{prefix}[ {number * 10 + 1}]     0    {number * 10 + 1}      900      100     4096        0             0 y",
+        f"{prefix}oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),global_oom,task=x,pid={number * 10},uid=0",
+        prefix + killed(number * 10, "x"),
+    ]
+
+
 def test_a_gzip_bomb_is_refused_before_it_has_gone_off(tmp_path, monkeypatch):
     monkeypatch.setattr("podqos.reading.logs._FREE_BYTES", 1 << 20)
     bomb = tmp_path / "kern.log.gz"

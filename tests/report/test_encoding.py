@@ -9,7 +9,7 @@ import pytest
 import yaml
 from msgspec import Struct
 
-from podqos.manifest.encoding import json_bytes, json_schema, yaml_bytes
+from podqos.manifest.encoding import json_bytes, json_parts, json_schema, yaml_bytes
 from podqos.model.quantity import Quantity
 
 
@@ -38,3 +38,21 @@ def test_what_is_not_documented_is_our_own_mistake():
         json_bytes(Odd(1j))
     with pytest.raises(TypeError):
         json_schema(Odd)
+
+
+class ManyItem(Struct, rename="camel"):
+    some_text: str
+    items: tuple[int, ...] = ()
+
+
+class LongAnswer(Struct, rename="camel"):
+    many_items: tuple[ManyItem, ...]
+    one_item: ManyItem | None = None
+    amount: Quantity = Quantity.parse("1Gi")
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 101, 250])
+def test_an_answer_in_parts_is_the_same_json(count):
+    items = tuple(ManyItem(f'a "text"\n{number}', tuple(range(number % 3))) for number in range(count))
+    answer = LongAnswer(items, ManyItem("one", (1, 2)))
+    assert b"".join(json_parts(answer)) == json_bytes(answer)

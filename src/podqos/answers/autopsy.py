@@ -38,6 +38,8 @@ from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_KILLS = 10_000
 """The last of them are kept, so that memory does not grow with the log."""
+MOST_PICTURES = 1000
+"""The last of them keep their ranking and tree, which are most of what a kill holds."""
 
 
 def _is_repeated(report: OOMReport, number: int, first_in: dict[object, int]) -> bool:
@@ -105,6 +107,8 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
                     continue
                 kills.append(_named(examiner.examine(report), pods, profile))
                 examined += 1
+                if len(kills) > MOST_PICTURES:
+                    kills[-MOST_PICTURES - 1] = replace(kills[-MOST_PICTURES - 1], ranking=(), tree=())
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
     found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)

@@ -16,7 +16,7 @@ from podqos.cli.spelling import offered
 from podqos.cli.streams import discard_output, for_programs
 from podqos.cli.terminal import add_colour_option, output_columns, style_of
 from podqos.controls import cell, one_line
-from podqos.manifest.encoding import json_bytes, json_schema, yaml_text
+from podqos.manifest.encoding import json_parts, json_schema, yaml_text
 from podqos.model.assumption import Assumption
 from podqos.report.text.style import Style, fitted, wrapped
 from podqos.report.text.tables import Table
@@ -157,7 +157,8 @@ def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> Non
     """Print the whole output of a command."""
     for_programs()
     if notation == "json":
-        print(json_bytes(value).decode())
+        sys.stdout.writelines(part.decode() for part in json_parts(value))
+        print()
     else:
         print(yaml_text(value), end="")
 

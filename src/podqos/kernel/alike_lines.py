@@ -7,8 +7,9 @@ are carried, those that follow it are read as a block, and whether a line begins
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
+from typing import Any
 
 _MOST_HEAD = 256
 _START = 16  # a time, of syslog or of dmesg
@@ -37,12 +38,21 @@ class AlikeLines:
         start = self._start
         return bool(start) and chunk[position : position + len(start)].translate(_ZEROS) == start
 
-    def matches(self, chunk: bytes, position: int, text: bytes) -> Iterator[re.Match[bytes]]:
-        """Yield the lines from a position on that are carried alike, as long as their whole text matches a pattern."""
-        match = _pattern(self._parts, self._host, text + _END).match
-        while (line := match(chunk, position)) is not None:
-            yield line
-            position = line.end()
+    def end_of_block(self, chunk: bytes, position: int, text: bytes) -> int:
+        """Return where the lines from a position on end that are carried alike, and whose text matches a pattern."""
+        _, block = _patterns(self._parts, self._host, text)
+        whole = block.match(chunk, position)
+        return position if whole is None else whole.end()
+
+    def texts(self, chunk: bytes, start: int, end: int, text: bytes) -> list[Any]:
+        """Return the groups of the pattern in each line of a block."""
+        line, _ = _patterns(self._parts, self._host, text)
+        return line.findall(chunk, start, end)
+
+    def line_in(self, chunk: bytes, start: int, end: int, text: bytes, number: int) -> int:
+        """Return where a line of a block begins, by its number."""
+        line, _ = _patterns(self._parts, self._host, text)
+        return next(islice(line.finditer(chunk, start, end), number, None)).start()
 
 
 def alike_lines(line: str, text: str, host: str) -> AlikeLines | None:
@@ -53,6 +63,8 @@ def alike_lines(line: str, text: str, host: str) -> AlikeLines | None:
 
 
 @lru_cache(maxsize=128)
-def _pattern(parts: tuple[bytes, ...], host: bytes, text: bytes) -> re.Pattern[bytes]:
+def _patterns(parts: tuple[bytes, ...], host: bytes, text: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Return what matches a line, and what matches all lines that follow each other."""
     head = re.escape(host).join(b"[0-9]".join(map(re.escape, part.split(b"0"))) for part in parts)
-    return re.compile(head + text)
+    line = head + text + _END
+    return re.compile(line), re.compile(b"(?:" + line + b")++")

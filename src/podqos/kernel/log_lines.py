@@ -26,7 +26,7 @@ from podqos.kernel.carriers.pretty_json import PrettyJSON
 from podqos.kernel.carriers.records import Record, Records, decoded
 from podqos.kernel.carriers.tables import Table
 from podqos.kernel.carriers.text_lines import Line, Read, TextLines, separated
-from podqos.kernel.carriers.tokens import has_hint
+from podqos.kernel.carriers.tokens import has_hint, has_several
 
 MOST_CHARACTERS = 8192
 """Of a line; the longest that decides anything is the one with two cgroup paths."""
@@ -98,7 +98,7 @@ class Unwrapper:
     def feed(self, line: str) -> Iterator[Message]:
         """Yield the messages that a line completes."""
         line = line.rstrip("\r\n")
-        if self._table is None and not (self._is_printable or self._pretty.is_open) and len(line) < _SHORTEST_JOINED:
+        if self._table is None and not (self._is_printable or self._pretty.is_open) and _is_one(line):
             read = self._lines.quick(line)
             if read is not None:
                 yield Message(read.text, read.at, read.host, is_marked=True)
@@ -227,6 +227,15 @@ class Unwrapper:
             entry, self._entry = self._entry, None
             if "MESSAGE" in entry:
                 yield from self._of_either(self._records.read(entry))
+
+
+def _is_one(line: str) -> bool:
+    """Whether a line is not several that were joined, and has no JSON if it is long."""
+    if len(line) < _SHORTEST_JOINED:
+        return True
+    if len(line) > MOST_CHARACTERS or "{" in line or "', " in line or "=3D" in line or line.endswith(("=", "[")):
+        return False
+    return not has_several(line)
 
 
 class LogStream(Protocol):

@@ -123,10 +123,10 @@ def candidate_in(
     Before 4.17 a process with CAP_SYS_ADMIN was 3 % better off: of what it used, before 3.14 of the total. Before 5.9
     the least badness was 1. Before 3.5 it was counted in whole thousandths of the total, 1000 at most.
     """
-    found = candidate(process, total_pages)
     if release is None or release >= _SIGNED_SINCE:
-        return found
-    step, used, adjustment = total_pages // 1000, found.used_pages, found.adjustment_pages
+        return candidate(process, total_pages)
+    step, used = total_pages // 1000, process.rss_pages + process.swap_pages + process.page_table_pages
+    adjustment = process.oom_score_adj * step
     if is_privileged and release < _BONUS_OF_USE_SINCE:
         adjustment -= _BONUS_THOUSANDTHS * step
     elif is_privileged and release < _NO_BONUS_SINCE:

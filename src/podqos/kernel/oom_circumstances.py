@@ -91,10 +91,15 @@ class Circumstances(Struct):
         elif text.startswith("Free swap"):
             if free := _FREE_SWAP.match(text):
                 self.free_swap_kb = int(free[1])
-        elif any(mark in text for mark in _BY_HAND):
+        elif "moom" in text and any(mark in text for mark in _BY_HAND):
             self.is_by_hand = True
         elif self.origin is None and "+0x" in text:
             self.origin = next((origin for mark, origin in _ORIGINS.items() if mark in text), None)
+
+    @staticmethod
+    def is_told_by(frames: str) -> bool:
+        """Whether frames of a stack, or figures, say anything of this."""
+        return "moom" in frames or any(mark in frames for mark in _ORIGINS)
 
     def _read_huge_pages(self, text: str) -> None:
         pool = _HUGE.search(text)

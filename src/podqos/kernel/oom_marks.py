@@ -47,6 +47,12 @@ def next_telling_line(chunk: bytes, position: int, limit: int) -> int:
     What is near is found without a look at what is far: windows grow.
     """
     begin, width = position, _NEAR
+    # Most often it is the very next one.
+    end = chunk.find(b"\n", position, limit)
+    end = limit if end < 0 else end
+    for mark in _MARKS:
+        if chunk.find(mark, position, end) >= 0:
+            return position
     while begin < limit:
         end = first = min(limit, begin + width)
         for mark in _MARKS:

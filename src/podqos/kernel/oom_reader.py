@@ -22,6 +22,8 @@ from podqos.kernel.oom_reading import (
     ROW,
     STATISTIC,
     chosen_of,
+    read_figures,
+    read_frames,
     read_killed,
     read_line,
     read_message,
@@ -42,7 +44,6 @@ BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
 """What lines hold that follow a kill, soon after it."""
-_BEGINNINGS = ("oom-kill", "Killed process", "ut of memory: ", "ill process ")
 _HEADS = re.compile(r"\[ {0,6}pid {0,6}\]")
 _NAMED = re.compile(r"Killed process \d{1,10}(?:, UID \d{1,10},)? \(.{0,20}\)[ .]*$")
 _UNNAMED = re.compile(r"Kill(?:ed)? process \d{1,10}(?: \([^)]{0,20})?$")
@@ -53,7 +54,6 @@ _REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,1
 _OTHER_DUMP = re.compile(
     r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
 )
-_OTHER_DUMPS = ("alloc", "Show Memory")
 _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
 _FRAME_LINE = (
     rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?(?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
@@ -208,7 +208,8 @@ class _HostLog:
         """Whether the open report, if there is one, has all but what the reaper says."""
         if self._candidate is not None or (self._report is not None and not self._report.victims):
             return False
-        return self._held is None or not any(words in self._held.text for words in _BEGINNINGS)
+        held = self._held
+        return held is None or not _begins(held.text)
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
@@ -246,21 +247,22 @@ class _HostLog:
         pattern = None if report is None or held is None else _alike_pattern(report, held)
         if report is None or held is None or pattern is None:
             return start
-        lines = list(alike.matches(chunk, start, pattern))
-        if not lines:
+        end = alike.end_of_block(chunk, start, pattern)
+        if end == start:
             return start
-        end = lines[-1].end()
         block = chunk[start:end]
         if any(words in block for words in _ONE_BY_ONE) or (not alike.names_kernel and b"kernel" in block):
             return start
         self._held = None
         read_line(report, held.text, is_other=self._is_other_dump)
-        if pattern in {_FRAME_LINE, _FIGURE_LINE}:
-            for line in lines:
-                read_line(report, line[1].decode(), is_other=self._is_other_dump)
-            return end
-        cut = read_rows(report.columns or (), lines, report.tasks)
-        return end if cut is None else cut
+        lines = alike.texts(chunk, start, end, pattern)
+        if pattern is _FRAME_LINE:
+            read_frames(report, b"\n".join(lines).decode(), is_other=self._is_other_dump)
+        elif pattern is _FIGURE_LINE:
+            read_figures(report, b"\n".join(lines).decode(), is_other=self._is_other_dump)
+        elif (cut := read_rows(report.columns or (), lines, report.tasks)) is not None:
+            return alike.line_in(chunk, start, end, pattern, cut)
+        return end
 
     def skip(self, lines: int) -> None:
         """Pass over lines that tell nothing: none of them continues the one that is held."""
@@ -271,9 +273,10 @@ class _HostLog:
                 self._candidate = None
 
     def _is_continued(self, held: Message, message: Message) -> bool:
-        if _NAME_FOLLOWS.match(message.text) and not (message.at or message.host) and _ENDS_WITH_PID.search(held.text):
+        is_bare = not (message.at or message.host)
+        if is_bare and _NAME_FOLLOWS.match(message.text) and _ENDS_WITH_PID.search(held.text):
             return True
-        if message.is_marked or self._joined >= _MOST_JOINED or any(each in message.text for each in _BEGINNINGS):
+        if message.is_marked or self._joined >= _MOST_JOINED or _begins(message.text):
             return False
         if not message.text.strip():
             return False
@@ -294,13 +297,13 @@ class _HostLog:
             yield from self._begin(message, line)
         elif kill := kill_line(text, is_marked=message.is_marked):
             yield from self._kill(message, kill)
-        elif summary := _SUMMARY.match(text):
+        elif text.startswith("oom-kill:") and (summary := _SUMMARY.match(text)):
             yield from self._summary(message, text, summary[1])
-        elif reaped := _REAPED.match(text):
+        elif text.startswith("oom_reaper:") and (reaped := _REAPED.match(text)):
             yield from self._reap(message, reaped)
-        elif group := _GROUP.match(text):
+        elif text.startswith("Tasks in ") and (group := _GROUP.match(text)):
             yield from self._group(message, group[1])
-        elif why := panic(text):
+        elif text.startswith("Kernel panic") and (why := panic(text)):
             if self._report is None or self._report.victims:
                 yield from self._open(message)
             read_panic(self._latest, why)
@@ -414,7 +417,7 @@ class _HostLog:
     def _context(self, message: Message) -> Iterator[OOMReport]:
         """Read a line that is about an OOM only among others."""
         text, report = message.text, self._report
-        if any(mark in text for mark in _OTHER_DUMPS) and _OTHER_DUMP.search(text):
+        if ("alloc" in text or "Show Memory" in text) and _OTHER_DUMP.search(text):
             self._is_other_dump, self._candidate = True, None
         elif BY_HAND in text:
             self._is_by_hand = True
@@ -462,6 +465,11 @@ class _HostLog:
             while len(self._recent) > _MOST_RECENT:
                 del self._recent[next(iter(self._recent))]
             yield report
+
+
+def _begins(text: str) -> bool:
+    """Whether a line may begin a report."""
+    return "oom-kill" in text or "Killed process" in text or "ut of memory: " in text or "ill process " in text
 
 
 def _alike_pattern(report: OOMReport, held: Message) -> bytes | None:

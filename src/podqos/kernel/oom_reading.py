@@ -156,7 +156,7 @@ def read_line(report: OOMReport, text: str, *, is_other: bool) -> bool:
         report.circumstances.read(text)
     if report.trace.read(text):
         return True
-    if counter := _COUNTER.match(text):
+    if ": usage " in text and (counter := _COUNTER.match(text)):
         limit = int(counter[3])
         failures = None if counter[4] is None else int(counter[4])
         if not report.is_mixed:
@@ -170,11 +170,34 @@ def read_line(report: OOMReport, text: str, *, is_other: bool) -> bool:
     return _read_context(report, text, is_other=is_other)
 
 
+def read_frames(report: OOMReport, frames: str, *, is_other: bool) -> None:
+    """Read lines that are all frames of a stack."""
+    if is_other or not report.circumstances.is_told_by(frames):
+        report.trace.read(frames)
+        return
+    for line in frames.split("\n"):
+        read_line(report, line, is_other=is_other)
+
+
+def read_figures(report: OOMReport, figures: str, *, is_other: bool) -> None:
+    """Read lines that are all statistics of the cgroup, which have begun."""
+    sums = report.statistics
+    if sums is None or (not is_other and report.circumstances.is_told_by(figures)):
+        for line in figures.split("\n"):
+            read_line(report, line, is_other=is_other)
+        return
+    for name, amount in STATISTIC.findall(figures):
+        if len(sums) >= _MOST_STATISTICS:
+            break
+        sums[name] = int(amount)
+
+
 def _read_memory(report: OOMReport, text: str) -> bool:
     """Read a line about the memory of the machine, or of the cgroup; return whether it is one."""
     if text.startswith(_OF_MACHINE):
         return True
-    if found := _ZONE.match(text):
+    has_colon = ":" in text
+    if has_colon and (found := _ZONE.match(text)):
         place = int(found[1] or 0), found[2]
         if len(report.zones) < _MOST_ZONES and place not in ((zone.node, zone.name) for zone in report.zones):
             present = _PRESENT.search(text)
@@ -192,24 +215,24 @@ def _read_memory(report: OOMReport, text: str) -> bool:
                 )
             )
         report.kernel_stack_kb += sum(map(int, _STACK.findall(text)))
-    elif found := _RESERVES.match(text):
+    elif has_colon and (found := _RESERVES.match(text)):
         if report.zones:
             report.zones[-1].reserve_pages = tuple(map(int, found[1].split()))
-    elif found := _BUDDIES.match(text):
+    elif has_colon and (found := _BUDDIES.match(text)):
         report.smallest_block_kb = int(found[3])
         node, name = int(found[1] or 0), found[2]
         blocks = tuple(FreeBlocks(int(size), int(count), kinds) for count, size, kinds in _BLOCKS.findall(text))
         for zone in report.zones:
             if (zone.node, zone.name) == (node, name):
                 zone.blocks = blocks if " = " in text else None  # a broken line lacks the largest
-    elif found := _RAM.match(text):
+    elif " pages " in text and (found := _RAM.match(text)):
         if found[2] == "RAM":
             report.ram_pages = int(found[1])
         else:
             report.reserved_pages = int(found[1])
-    elif found := _SWAP.match(text):
+    elif text.startswith("Total swap") and (found := _SWAP.match(text)):
         report.swap_kb = int(found[1])
-    elif found := _MEMORY_INFO.match(text):
+    elif has_colon and (found := _MEMORY_INFO.match(text)):
         if len(report.memory_pages) < _MOST_STATISTICS:
             report.memory_pages |= {name: int(pages) for name, pages in _PAGES.findall(text)[:_MOST_STATISTICS]}
     elif text.startswith("Node ") and (found := _STACK.search(text)):
@@ -221,7 +244,7 @@ def _read_memory(report: OOMReport, text: str) -> bool:
 
 def _read_statistics(report: OOMReport, text: str) -> bool:
     """Read a line of what the cgroup holds: since 5.3 one per figure, before it one per cgroup below it."""
-    if found := _STATISTICS.match(text):
+    if text.startswith("Memory cgroup stats") and (found := _STATISTICS.match(text)):
         sums = report.statistics = report.statistics or {}
         report.statistics_of = report.statistics_of or found[1]
         own: dict[str, int] = {}
@@ -243,19 +266,19 @@ def _read_statistics(report: OOMReport, text: str) -> bool:
 
 def _read_context(report: OOMReport, text: str, *, is_other: bool) -> bool:
     """Read a line about the process that asked, and its cgroup; return whether it is one."""
-    if not is_other and (asked := _ASKED.search(text)):
+    if not is_other and "omm" in text and (asked := _ASKED.search(text)):
         return _read_asked(report, text, asked)
     if report.trigger_pid is not None and report.release is None and (release := _WRAPPED_RELEASE.match(text)):
         report.release = int(release[1]), int(release[2])
         return True
-    if task_in := _TASK_IN.match(text):
+    if text.startswith("Task in ") and (task_in := _TASK_IN.match(text)):
         report.task_cgroup, report.oom_cgroup = task_in[1], task_in[2]
         report.constraint = Constraint.MEMCG
     elif report.task_cgroup is not None and (limit_of := _LIMIT_OF.match(text)):
         report.oom_cgroup = limit_of[1]
-    elif report.nodes is None and (cpuset := _CPUSET.match(text)):
+    elif report.nodes is None and " cpuset=" in text and (cpuset := _CPUSET.match(text)):
         report.nodes = node_numbers(cpuset[1])
-    elif _NONE_KILLABLE.match(text):
+    elif text.startswith("Out of memory") and _NONE_KILLABLE.match(text):
         report.is_hopeless = True
     elif report.columns is not None and _LOST.match(text):
         report.is_cut = True

@@ -50,30 +50,30 @@ class Layout:
         parts = [places[name] for name in _RSS_PARTS if name in places]
         self._rss_parts = parts if len(parts) == len(_RSS_PARTS) else None
 
-    def task(self, pid: int, values: Sequence[str] | Sequence[bytes], name: str) -> Task | None:
-        """Return a row, whose values are integers; None where a score is none that the kernel has."""
-        adj = int(values[self._adj])
+    def task(self, pid: int, values: Sequence[int], name: str) -> Task | None:
+        """Return a row; None where a score is none that the kernel has."""
+        adj = values[self._adj]
         if not -_MOST_ADJUSTMENT <= adj <= _MOST_ADJUSTMENT:
             return None
-        tables = None if self._tables is None else int(values[self._tables])
+        tables = None if self._tables is None else values[self._tables]
         if tables is not None and self._middle is not None:
-            tables += int(values[self._middle])
+            tables += values[self._middle]
         return Task(
             pid,
-            int(values[self._uid]),
-            int(values[self._rss]),
+            values[self._uid],
+            values[self._rss],
             adj,
             name,
-            None if self._swap is None else int(values[self._swap]),
+            None if self._swap is None else values[self._swap],
             tables,
-            None if self._table_bytes is None else int(values[self._table_bytes]),
-            0 if self._total is None else int(values[self._total]),
+            None if self._table_bytes is None else values[self._table_bytes],
+            0 if self._total is None else values[self._total],
             None if self._rss_parts is None else self._parts(values, *self._rss_parts),
         )
 
     @staticmethod
-    def _parts(values: Sequence[str] | Sequence[bytes], anon: int, file: int, shmem: int) -> tuple[int, int, int]:
-        return int(values[anon]), int(values[file]), int(values[shmem])
+    def _parts(values: Sequence[int], anon: int, file: int, shmem: int) -> tuple[int, int, int]:
+        return values[anon], values[file], values[shmem]
 
 
 @lru_cache(maxsize=64)
@@ -89,7 +89,7 @@ def read_row(columns: tuple[str, ...], pid: int, rest: str) -> Task | None:
     values = fields[: layout.count]
     if not layout.is_whole or len(values) < layout.count or not all(map(_INTEGER.fullmatch, values)):
         return None
-    return layout.task(pid, values, fields[-1].strip() if len(fields) > layout.count else "")
+    return layout.task(pid, [*map(int, values)], fields[-1].strip() if len(fields) > layout.count else "")
 
 
 def row_pattern(columns: tuple[str, ...]) -> bytes | None:
@@ -98,13 +98,18 @@ def row_pattern(columns: tuple[str, ...]) -> bytes | None:
     return _ROW % layout.count if layout.is_whole else None
 
 
-def read_rows(columns: tuple[str, ...], rows: Iterable[re.Match[bytes]], tasks: dict[int, Task]) -> int | None:
-    """Add the tasks of rows that match the pattern; return where the first is that cannot be, or None."""
+def read_rows(
+    columns: tuple[str, ...], rows: Iterable[tuple[bytes, bytes, bytes]], tasks: dict[int, Task]
+) -> int | None:
+    """Add the tasks of rows that match the pattern; return the number of the first that cannot be, or None."""
     task = layout_of(columns).task
-    for row in rows:
-        pid = int(row[1])
-        known = task(pid, row[2].split(), row[3].decode(errors="replace").strip())
+    names: dict[bytes, str] = {}
+    for number, (pid, values, name) in enumerate(rows):
+        text = names.get(name)
+        if text is None:
+            text = names[name] = name.decode(errors="replace").strip()
+        known = task(int(pid), [*map(int, values.split())], text)
         if known is None or len(tasks) >= MOST_TASKS:
-            return row.start()
-        tasks[pid] = known
+            return number
+        tasks[known.pid] = known
     return None

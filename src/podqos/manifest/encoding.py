@@ -6,7 +6,7 @@ Decisions are encoded as they are; this is the only module that knows their spec
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,33 @@ if TYPE_CHECKING:
 MANIFEST_WIDTH = 116
 """Where lines of objects for kubectl are broken."""
 # Which end a line to YAML 1.1, and not to 1.2; and the mark that no reader keeps.
+_FEW = 100  # items that are encoded at once
 _ODD_LINE_END = re.compile("[\r\x85\u2028\u2029\ufeff]")
 
 
 def json_bytes(value: object) -> bytes:
     """Return a value as indented JSON, without a line end."""
     return msgspec.json.format(_encoded(msgspec.json.encode, value), indent=2)
+
+
+def json_parts(value: msgspec.Struct) -> Iterator[bytes]:
+    """Yield what ``json_bytes`` returns in parts: of an answer with very many items, only one is held at a time."""
+    shape = value.__struct_config__
+    fields = [(field.encode_name, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
+    is_plain = not (shape.omit_defaults or shape.tag is not None or shape.array_like)
+    has_many = any(isinstance(held, tuple) and len(held) > _FEW for _, held in fields)
+    if not (is_plain and has_many) or any(held is msgspec.UNSET for _, held in fields):
+        yield json_bytes(value)
+        return
+    for number, (name, held) in enumerate(fields):
+        yield (b",\n" if number else b"{\n") + b'  "' + name.encode() + b'": '
+        if not (isinstance(held, tuple) and len(held) > _FEW):
+            yield json_bytes(held).replace(b"\n", b"\n  ")
+            continue
+        for place, item in enumerate(held):
+            yield (b",\n    " if place else b"[\n    ") + json_bytes(item).replace(b"\n", b"\n    ")
+        yield b"\n  ]"
+    yield b"\n}"
 
 
 def json_line(value: object) -> bytes:

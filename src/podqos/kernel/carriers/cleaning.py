@@ -26,10 +26,9 @@ _PLAIN: dict[int, str | None] = {
     **_PUNCTUATION,
     **{0xFF01 + n: chr(0x21 + n) for n in range(94)},
 }
+_BARE_COLOUR = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3}){0,4})?[mK](?![\w-])(?=[^\]]|$)")
 _COLOUR = re.compile(
-    r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)"
-    r"(?:\[[0-9;:]{0,24}[mK]|\(B)"
-    r"|\[(?:\d{1,3}(?:;\d{1,3}){0,4})?[mK](?![\w-])(?=[^\]]|$)"
+    r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)(?:\[[0-9;:]{0,24}[mK]|\(B)|" + _BARE_COLOUR.pattern
 )
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,10});")
 _TAG = re.compile(
@@ -63,8 +62,10 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
         line = line.translate(_PLAIN)
     if "\0" in line:
         line = line.replace("\0", "")
-    if "\x1b" in line or "[" in line or "#033" in line:
+    if "\x1b" in line or "#033" in line or ("[" in line and _has_escape(line)):
         line = _COLOUR.sub("", line)
+    elif "[" in line:
+        line = _BARE_COLOUR.sub("", line)
     if is_markup:
         line = _TAG.sub("", _without_entities(line))
     if "\\" in line:
@@ -72,6 +73,10 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
     if "^" in line:
         line = _CONTROL.sub("", line).replace("^I", "\t")
     return line
+
+
+def _has_escape(line: str) -> bool:
+    return "\\" in line or "^[" in line or "\u241b" in line
 
 
 def is_markup(line: str) -> bool:

@@ -120,23 +120,43 @@ def record(line: str) -> Carried | None:
 
 def known(line: str) -> Carried:
     """Return a line without a prefix of a known form."""
-    text = _QUOTED.sub("", line).lstrip()
+    text = _unquoted(line)
     if (carried := record(text)) is not None:
         return carried
-    start = text
-    if found := _LEVEL.match(text):
+    rest = _without_known(text)
+    if rest is None:
+        return Carried(text if (level := _LEVEL.match(text)) is None else text[level.end() :], "", "", is_marked=True)
+    if rest is text:
+        return Carried(text, "", "", is_marked=False)
+    at, host = time_and_host(text[: len(text) - len(rest)])
+    return Carried(rest, at, host, is_marked=True)
+
+
+def leaves(line: str, message: str) -> bool:
+    """Whether a line without a prefix of a known form is a message."""
+    text = _unquoted(line)
+    if (carried := record(text)) is not None:
+        return carried.text == message
+    rest = _without_known(text)
+    return (known(line).text if rest is None else rest) == message
+
+
+def _unquoted(line: str) -> str:
+    return (_QUOTED.sub("", line) if line.startswith((">", "|")) else line).lstrip()
+
+
+def _without_known(text: str) -> str | None:
+    """Return what follows a prefix of a known form, or the very text; None for another program's line."""
+    if text.startswith(("<", "kern", "user", "daemon", "syslog")) and (found := _LEVEL.match(text)):
         text = text[found.end() :]
-    if found := _KERNEL.search(text, 0, _CARRIED):
+    if "kernel" in text and (found := _KERNEL.search(text, 0, _CARRIED)):
         text = text[found.end() :]
     elif _SYSLOG.match(text):
-        return Carried(text, "", "", is_marked=True)  # another program's
+        return None
     for pattern in (_ISO, _BRACKETED, _CALLER):
         if found := pattern.match(text):
             text = text[found.end() :]
-    if text is start:
-        return Carried(text, "", "", is_marked=False)
-    at, host = time_and_host(start[: len(start) - len(text)])
-    return Carried(text, at, host, is_marked=True)
+    return text
 
 
 def learned(prefix: str) -> Prefix | None:

@@ -315,7 +315,7 @@ class TextLines:
         start = tokens.start_of(text)
         if start > 0 and text[:start].strip() and not prefixes.is_prose(text[:start]):
             at, host = prefixes.time_and_host(text[:start])
-            if prefixes.known(text).text != text[start:]:
+            if self._added < _MOST_ADDED and not prefixes.leaves(text, text[start:]):
                 self._add(text[:start])
             return Carried(text[start:], at, host, is_marked=True)
         if start == 0 or (start > 0 and not text[:start].strip()):

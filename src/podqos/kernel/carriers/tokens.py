@@ -47,6 +47,7 @@ _START = re.compile(
     r"|(?:Total|Free) swap {1,3}= \d"
     r")"
 )
+_ROW_FIGURES = re.compile(r"\]\s{1,16}\d{1,10}\s{1,16}\d")
 _JOINED = re.compile(rf"{_START.pattern}|[^\s,;:]{{1,15}} invoked oom-killer: gfp_mask=")
 _KILLING = re.compile(r"(?:Memory cgroup o|O)ut of|Kill|.{1,15} invoked ")
 _REASON = "Memory cgroup out of memory: "
@@ -57,6 +58,8 @@ _TRACE = re.compile(r"\s{0,4}(?:\? |\[<[0-9a-f]{8,16}>\] |</?[A-Z]{3,4}>|[\w.]{2
 _STATISTIC = re.compile(r"\s{0,4}[a-z_0-9]{3,40} \d{1,20}\s{0,4}$")
 _ROW_BEGINS = re.compile(r"\[\s{0,12}\d{1,10}\](?:\s{1,16}\d|\s*$)")
 _HEADER_BEGINS = re.compile(r"\[\s{0,6}pid\s{0,6}\]")
+_COLUMNS = re.compile(r"\[\s{0,6}pid\s{0,6}\]\s{1,6}(.{10,200})\sname\b")
+_ROW = re.compile(r"\[\s{0,12}(\d{1,10})\]\s{0,16}(.*)")
 _CPUSET = re.compile(r"^(.{0,2048}?)\s?cpuset=\S{1,4096} mems_allowed=[\d,-]{1,256}")
 
 COMM = re.compile(
@@ -95,6 +98,8 @@ def has_hint(text: str) -> bool:
 
 def start_of(line: str, begin: int = 0) -> int:
     """Return where a message of the OOM killer's begins in a line; -1 if none does, or it does so with a name."""
+    if not _may_start(line):
+        return -1
     for located in _START.finditer(line, begin, begin + _FARTHEST):
         start = located.start()
         if located[0].startswith("Kill") and start > begin and _REASON.endswith(line[begin:start].lstrip()):
@@ -103,6 +108,37 @@ def start_of(line: str, begin: int = 0) -> int:
         if start <= begin + (before == "-") or not (before.isalnum() or before in "_/-"):
             return start
     return -1
+
+
+def _may_start(text: str) -> bool:
+    """Whether a text has what one of the messages in ``_START`` has to have: cheaper than to look for them."""
+    return (
+        "oom" in text
+        or " process " in text
+        or "ut of " in text
+        or "pid" in text
+        or " in /" in text
+        or "usage" in text
+        or "emory" in text
+        or "omm: " in text
+        or "Mem-" in text
+        or "printk" in text
+        or "Trace:" in text
+        or "name:" in text
+        or "linked" in text
+        or "active_" in text
+        or "evictable:" in text
+        or "mapped:" in text
+        or "pagetables:" in text
+        or "reclaimable:" in text
+        or "free:" in text
+        or "Node " in text
+        or "kB" in text
+        or "lowmem" in text
+        or "page" in text
+        or "swap " in text
+        or ("]" in text and _ROW_FIGURES.search(text) is not None)
+    )
 
 
 def has_several(line: str) -> bool:
@@ -139,7 +175,7 @@ def is_start(text: str) -> bool:
         or _ROW_BEGINS.match(text) is not None
         or _HEADER_BEGINS.match(text) is not None
         or " invoked oom-killer" in text[:40]
-        or _CPUSET.match(text) is not None
+        or ("mems_allowed=" in text and _CPUSET.match(text) is not None)
     )
 
 
@@ -158,7 +194,7 @@ def before_name(line: str) -> str | None:
 
 def columns_of(text: str) -> int:
     """Return how many figures a row has after its pid, by the header of the table; 0 if this is none."""
-    located = re.match(r"\[\s{0,6}pid\s{0,6}\]\s{1,6}(.{10,200})\sname\b", text)
+    located = _COLUMNS.match(text) if "pid" in text else None
     return 0 if located is None else len(located[1].split())
 
 
@@ -196,14 +232,14 @@ def _is_whole_kill(text: str) -> bool | None:
 def _is_whole_row(text: str, columns: int) -> bool | None:
     if _HEADER_BEGINS.match(text):
         return text.endswith(" name")
-    row = re.match(r"\[\s{0,12}(\d{1,10})\]\s{0,16}(.*)", text)
+    row = _ROW.match(text)
     if row is None or not columns:
         return None
     figures = row[2].split(None, columns)
     if len(figures) <= columns:
         return False
     numbers = figures[:columns]
-    if not all(number.removeprefix("-").isdecimal() for number in numbers):
+    if not "".join(numbers).isdecimal() and not all(number.removeprefix("-").isdecimal() for number in numbers):
         return False
     # The second figure is the thread group, which the pid leads; the last the adjustment.
     return numbers[1] == row[1] and abs(int(numbers[-1][:6])) <= _MOST_ADJUSTMENT

@@ -6,7 +6,7 @@ module only says what it is applied to, and what the log leaves open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -39,7 +39,7 @@ from podqos.survival.autopsy.inside import InsideLimit, inside_of
 from podqos.survival.autopsy.memory_tree import MemoryBar, memory_tree
 from podqos.survival.autopsy.next_step import NextStep
 from podqos.survival.autopsy.program_failures import ProgramFailure
-from podqos.survival.autopsy.savings import RepeatedKill, Saving, own_of, savings_of
+from podqos.survival.autopsy.savings import RepeatedKill, Saving, is_shared, own_of, savings_of
 from podqos.survival.autopsy.shortage import Shortage, shortage_of
 from podqos.survival.autopsy.terminations import ContainerTermination
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
@@ -266,23 +266,11 @@ class Examiner:
         report = constrained(report, page_kb)
         total = _total_pages(report, page_kb)
         alive = self._alive(report)
-        candidates = [_rated(report, _process(report, task, page_kb), total or 0) for task in alive]
-        # Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
-        candidates.sort(
-            key=lambda candidate: (
-                candidate.process.is_exempt,
-                -candidate.points,
-                candidate.process.pid != report.chosen,
-            )
-        )
+        candidates = _ranked(report, alive, page_kb, total or 0)
         verdict = _verdict(report, candidates, total, page_kb)
-        others = [
-            candidate
-            for candidate in candidates
-            if not candidate.process.is_exempt and candidate.process.pid != report.chosen
-        ]
         chosen = next((candidate for candidate in candidates if candidate.process.pid == report.chosen), None)
-        runner_up = others[0] if others and total is not None and report.chosen is not None else None
+        is_known = total is not None and report.chosen is not None
+        runner_up = next(_others(candidates, report.chosen), None) if is_known else None
         node = killed_node(report, page_kb, self.facts)
         place = node.ran_out
         dead_place = node.victim if report.task_cgroup else place
@@ -290,7 +278,8 @@ class Examiner:
         killed = report.victims if report.group is not None else ()
         own = own_of(node, [candidate.process for candidate in candidates], report.chosen, killed)
         decision = None
-        if verdict.reason is Reason.HIGHEST and report.chosen is not None and total is not None:
+        is_repeatable = verdict.reason is Reason.HIGHEST and is_shared(node)
+        if is_repeatable and report.chosen is not None and total is not None:
             lacking = (shortage and shortage.lacking_bytes) or node.page_bytes
             decision = RepeatedKill(
                 candidates,
@@ -307,7 +296,7 @@ class Examiner:
             constraint=report.constraint or Constraint.UNKNOWN,
             cgroup="" if report.constraint is None else report.oom_cgroup or "",
             trigger=Trigger(report.trigger_pid, report.trigger, report.order, _call(node)),
-            victims=_victims(report, {candidate.process.pid: candidate for candidate in candidates}, total),
+            victims=_victims(report, candidates, total),
             chosen_pid=report.chosen,
             victim_cgroup=report.task_cgroup or "",
             victim_level=dead_place.level if report.task_cgroup else None,
@@ -386,19 +375,20 @@ def _verdict(report: OOMReport, candidates: list[OOMCandidate], total: int | Non
         return _Verdict(None, Reason.NOT_IN_TABLE)
     if chosen.process.is_exempt:
         return _Verdict(False, Reason.IS_EXEMPT)
-    others = [candidate for candidate in candidates if not candidate.process.is_exempt and candidate is not chosen]
     if total is None:
-        if len({candidate.process.oom_score_adj for candidate in (chosen, *others)}) > 1:
+        others = _others(candidates, report.chosen)
+        if any(other.process.oom_score_adj != chosen.process.oom_score_adj for other in others):
             return _Verdict(None, Reason.TOTAL_UNKNOWN)
         total = 0
-    if all(chosen.points >= other.points for other in others):
+    highest = next(_others(candidates, report.chosen), chosen)
+    if chosen.points >= highest.points:
         return _Verdict(None, Reason.TABLE_IS_CUT) if report.is_cut else _Verdict(True, Reason.HIGHEST)
     if "swapents" not in (report.columns or ()):
         return _Verdict(None, Reason.TABLE_LACKS_COLUMNS)
     unprivileged = _rated(report, chosen.process, total, may_be_privileged=False)
-    if all(unprivileged.points >= other.points for other in others):
+    if unprivileged.points >= highest.points:
         return _Verdict(True, Reason.HIGHEST_BY_PRIVILEGE)
-    swap = _swap_needed(report, chosen, others, total, page_kb)
+    swap = _swap_needed(report, chosen, _others(candidates, report.chosen), total, page_kb)
     if swap is not None:
         return _Verdict(True, Reason.HIGHEST_WITH_SWAP, swap)
     return _Verdict(False, Reason.OTHER_IS_HIGHER)
@@ -477,12 +467,34 @@ def _total_pages(report: OOMReport, page_kb: int) -> int | None:
     return report.ram_pages - report.reserved_pages + swap
 
 
-def _process(report: OOMReport, task: Task, page_kb: int) -> Process:
-    tables = task.page_table_pages
-    if tables is None:
-        tables = (task.page_table_bytes or 0) // (page_kb * 1024)
-    cgroup = report.oom_cgroup or ROOT
-    return Process(task.pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
+def _ranked(report: OOMReport, tasks: Iterable[Task], page_kb: int, total: int) -> list[OOMCandidate]:
+    """Return the candidates, the highest badness first and those that are exempt last.
+
+    Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
+    """
+    release, chosen, cgroup, page_bytes = report.release, report.chosen, report.oom_cgroup or ROOT, page_kb * 1024
+    candidates: list[OOMCandidate] = []
+    order: list[tuple[bool, int, bool, int]] = []
+    for number, task in enumerate(tasks):
+        pid, tables = task.pid, task.page_table_pages
+        if tables is None:
+            tables = (task.page_table_bytes or 0) // page_bytes
+        process = Process(pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
+        candidate = candidate_in(release, process, total, is_privileged=task.uid == _ROOT_UID)
+        candidates.append(candidate)
+        points = candidate.used_pages + candidate.adjustment_pages
+        order.append((process.is_exempt, -points, pid != chosen, number))
+    order.sort()
+    return [candidates[place[-1]] for place in order]
+
+
+def _others(ranked: Iterable[OOMCandidate], chosen: int | None) -> Iterator[OOMCandidate]:
+    """Yield those that could have been chosen as well, the highest badness first."""
+    for candidate in ranked:
+        if candidate.process.is_exempt:
+            return  # and so are the rest
+        if candidate.process.pid != chosen:
+            yield candidate
 
 
 def _rated(report: OOMReport, process: Process, total: int, *, may_be_privileged: bool = True) -> OOMCandidate:
@@ -491,9 +503,11 @@ def _rated(report: OOMReport, process: Process, total: int, *, may_be_privileged
     return candidate_in(report.release, process, total, is_privileged=is_privileged)
 
 
-def _victims(report: OOMReport, candidates: dict[int, OOMCandidate], total: int | None) -> tuple[AutopsyVictim, ...]:
+def _victims(report: OOMReport, ranked: Iterable[OOMCandidate], total: int | None) -> tuple[AutopsyVictim, ...]:
+    victims = report.victims
+    candidates = {candidate.process.pid: candidate for candidate in ranked if candidate.process.pid in victims}
     found = []
-    for pid, victim in report.victims.items():
+    for pid, victim in victims.items():
         task = report.tasks.get(pid)
         each = candidates.get(pid)
         adj = victim.oom_score_adj if task is None else task.oom_score_adj

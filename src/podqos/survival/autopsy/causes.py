@@ -165,15 +165,19 @@ def _owner_causes(node: KilledNode, candidates: Sequence[OOMCandidate], own: Col
         yield from _program_cause(node, candidates, own, basis)
         return
     above: list[tuple[int, OOMCandidate]] = []
-    beside = 0
+    beside, size = 0, node.page_bytes
+    # Many processes share a score.
+    requests = {
+        adj: (node.is_pods(adj), node.request_bytes(adj, basis))
+        for adj in {candidate.process.oom_score_adj for candidate in candidates}
+    }
     for candidate in candidates:
-        used = candidate.process.rss_pages * node.page_bytes
-        if node.is_pods(candidate.process.oom_score_adj):
-            request = node.request_bytes(candidate.process.oom_score_adj, basis)
-            if request is not None:
-                above.append((used - request, candidate))
-        else:
+        used = candidate.process.rss_pages * size
+        is_pods, request = requests[candidate.process.oom_score_adj]
+        if not is_pods:
             beside = min(MOST_BYTES, beside + used)
+        elif request is not None:
+            above.append((used - request, candidate))
     above.sort(key=lambda found: (-found[0], found[1].process.pid not in own))
     reserved = None if node.reservations is None else sum(node.reservations)
     most = max(0, above[0][0] if above else 0)

@@ -92,7 +92,8 @@ class KilledNode(Struct, frozen=True):
     @property
     def is_machine(self) -> bool:
         """Whether the machine ran out, and not a cgroup."""
-        return self.report.constraint not in {None, Constraint.MEMCG}
+        constraint = self.report.constraint
+        return constraint is not None and constraint is not Constraint.MEMCG
 
     @property
     def is_constrained(self) -> bool:
@@ -151,7 +152,7 @@ def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode
     is_kubernetes = (
         victim.level in _BELOW_PODS
         or ran_out.level in _BELOW_PODS
-        or any(task.oom_score_adj == _SANDBOX for task in report.tasks.values())
+        or _SANDBOX in [task.oom_score_adj for task in report.tasks.values()]
     )
     return KilledNode(facts, report, page_kb * 1024, ran_out, victim, is_kubernetes)
 

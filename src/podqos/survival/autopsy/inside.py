@@ -63,15 +63,11 @@ def inside_of(node: KilledNode, candidates: Sequence[OOMCandidate]) -> InsideLim
     if node.is_machine or node.ran_out.level not in OWN_LIMIT or not candidates:
         return None
     size = node.page_bytes
-    by_size = sorted(candidates, key=lambda candidate: (-candidate.process.rss_pages, candidate.process.pid))
+    processes = [candidate.process for candidate in candidates]
+    sizes = sorted((-process.rss_pages, process.pid, place) for place, process in enumerate(processes))
     largest = tuple(
-        LargeProcess(
-            candidate.process.pid,
-            candidate.process.name,
-            candidate.process.rss_pages * size,
-            candidate.process.swap_pages * size,
-        )
-        for candidate in by_size[:_MOST_LARGEST]
+        LargeProcess(process.pid, process.name, process.rss_pages * size, process.swap_pages * size)
+        for process in (processes[place] for *_, place in sizes[:_MOST_LARGEST])
     )
     scores = _own_scores(node, candidates)
     return InsideLimit(
@@ -97,10 +93,12 @@ def _own_scores(node: KilledNode, candidates: Sequence[OOMCandidate]) -> tuple[O
     if not given:
         return ()
     given |= _OF_OTHERS
+    processes = [candidate.process for candidate in candidates if candidate.process.oom_score_adj not in given]
+    processes.sort(key=lambda process: process.pid)
     return tuple(
         OwnScore(process.pid, process.name, process.oom_score_adj, container)
-        for process in sorted((candidate.process for candidate in candidates), key=lambda process: process.pid)
-        if process.oom_score_adj not in given and not process.name.startswith(_OF_RUNTIME)
+        for process in processes
+        if not process.name.startswith(_OF_RUNTIME)
     )
 
 

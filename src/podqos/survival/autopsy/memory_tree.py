@@ -83,7 +83,8 @@ def memory_tree(
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
     sizes = {task.pid: _resident(task, size) for task in tasks}
-    largest = nlargest(most_shown, tasks, key=lambda task: sizes[task.pid])
+    by_size = sorted(((sizes[task.pid], -place, task) for place, task in enumerate(tasks)), reverse=True)
+    largest = [task for *_, task in by_size[:most_shown]]
     missing = [task for task in tasks if task.pid in victims and task not in largest] if victims else []
     if missing:  # a victim is shown, however small
         kept = [task for task in largest if task.pid in victims] + missing

@@ -176,6 +176,11 @@ def own_of(
     return frozenset(own | {process.pid for process in alike if is_telling or process.name == victim.name})
 
 
+def is_shared(node: KilledNode) -> bool:
+    """Whether what ran out is not one pod's or daemon's: only then another may die in the victim's place."""
+    return node.is_machine or node.ran_out.level not in OWN_LIMIT
+
+
 def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKill | None) -> tuple[Saving, ...]:
     """Return what would have saved the victim: lines of its manifest, then less use, then another node.
 
@@ -185,9 +190,9 @@ def savings_of(node: KilledNode, shortage: Shortage | None, decision: RepeatedKi
         return ()
     if shortage is not None and shortage.kind is ShortageKind.SYSRQ:
         return ()  # nothing ran out: whoever asked for a kill gets one
-    is_shared = node.is_machine or node.ran_out.level not in OWN_LIMIT
-    found = [*_by_manifest(node, decision)] if is_shared else []
-    if is_shared and (shortage is None or shortage.kind not in OF_NO_USE):
+    has_rivals = is_shared(node)
+    found = [*_by_manifest(node, decision)] if has_rivals else []
+    if has_rivals and (shortage is None or shortage.kind not in OF_NO_USE):
         found += _by_use(node, decision)
     if shortage is not None:
         found += [*_by_size(node, shortage), *_by_huge_pages(node, shortage), *_by_threshold(node, shortage)]
