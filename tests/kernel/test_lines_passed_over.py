@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
+from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
+from podqos.kernel import oom_reader
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import OOMReport
 from podqos.survival.autopsy.autopsy import Examiner
@@ -119,3 +121,56 @@ def test_a_name_that_looks_like_a_kill_is_read_by_itself():
     (report,) = _read(FIRST + "".join(lines))
     assert report.tasks[500].name == "Killed process 9 (x)"
     assert len(report.tasks) == len(rows)
+
+
+def _lines_read(monkeypatch, text: str) -> int:
+    """Return how many lines of a log are taken apart, with what the kubelet's side looks for."""
+    fed = []
+    feed = Unwrapper.feed
+
+    def counted(self, line):
+        fed.append(line)
+        return feed(self, line)
+
+    monkeypatch.setattr(Unwrapper, "feed", counted)
+    list(reports(io.BytesIO(text.encode()), KubeletSide()))
+    return len(fed)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "kernel: [{at}.5] oom-kill",
+        "app[{at}]: Killed process {at} by hand",
+        'app[{at}]: pr_warn("%s invoked oom-killer: gfp_mask=%#x, order=%d", {at});',
+        'app[{at}]: "Evicted" {at}',
+        "app[{at}]: Evicted entry {at} from the cache",
+    ],
+)
+def test_lines_that_only_use_the_words_of_the_oom_killer_or_of_evictions_are_passed_over(monkeypatch, words):
+    before = _lines_read(monkeypatch, FIRST)
+    other = "Jan  5 15:19:27 node-7 cron[1]: session opened\n"
+    text = "".join(f"Jan  5 15:19:27 node-7 {words.format(at=at)}\n{other}" for at in range(2000))
+    assert _lines_read(monkeypatch, FIRST + text + other) < before + 1000
+
+
+@pytest.mark.parametrize("cut", ["oom-kill", "oom-killer", "Killed process"])
+def test_a_line_that_is_broken_after_the_words_is_found_late_in_a_log(cut):
+    lines = _carried(cgroup(ROWS, 399, "worker 399"))
+    broken = [line.replace(cut, cut + "\n", 1) for line in lines]
+    assert broken != lines
+    (whole,), (found,) = _read(FIRST + "".join(lines)), _read(FIRST + "".join(broken))
+    assert list(found.victims) == list(whole.victims)
+
+
+@pytest.mark.parametrize("hosts", [1, 50])
+def test_a_report_without_a_kill_is_given_up_after_many_lines_and_a_later_one_is_found(monkeypatch, hosts):
+    endless = "".join(
+        f"Jan  5 15:19:27 node-{at % hosts} kernel: [{at:5d}.5] memory: usage {at}kB, limit {at}kB, failcnt 7\n"
+        for at in range(5000)
+    )
+    monkeypatch.setattr(oom_reader, "_MOST_LINES", 500)
+    assert _lines_read(monkeypatch, FIRST + endless) < _lines_read(monkeypatch, FIRST) + 1500
+    last = _read(FIRST + endless + "".join(_carried(cgroup(ROWS, 399, "worker 399"), "node-last")))[-1]
+    assert list(last.victims) == [399]
+    assert len(last.tasks) == len(ROWS)

@@ -62,13 +62,17 @@ _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
 _EVICTIONS = (
-    Needle(b"Evict", re.compile(rb"Evict(?!ion manager:)")),
+    Needle(
+        b"Evict",
+        re.compile(rb"Evict(?!ion manager:)"),
+        beside=re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:|msg|reason|REASON|time_us"),
+    ),
     Needle(
         b"viction manager:",
         re.compile(rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"),
     ),
 )
-"""What is said of evictions; at a high verbosity a kubelet says of every check that there is none."""
+"""What is said of evictions, by klog or in fields; a verbose kubelet says of every check that there is none."""
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
 

@@ -49,11 +49,29 @@ _LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
 
 
 _BEGINNINGS = (
-    Needle(b"oom-kill", re.compile(rb"oom-kill(?:er)?(?::|" + _LINE_ENDS + rb")")),
-    Needle(b"Killed process", re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]|" + _LINE_ENDS + rb")")),
+    Needle(
+        b"oom-kill",
+        re.compile(
+            rb"oom-kill(?:er)?(?::(?! {0,2}gfp_mask=%)|"
+            + _LINE_ENDS
+            + rb"(?:[^!-~\n]{0,80}\n)?[^\n]{0,300}?:(?:\s{0,2}(?!gfp_mask=%)[cg]|[^!-~]{0,8}(?:\n|\Z)))"
+        ),
+    ),
+    Needle(
+        b"Killed process",
+        re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])|" + _LINE_ENDS + rb")"),
+    ),
     b"anon-rss:",
 )
 """The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_FOLLOWING = (
+    Needle(b"oom_reaper", re.compile(rb"oom_reaper(?::|" + _LINE_ENDS + rb")")),
+    *(mark for mark in FOLLOWING if mark != b"oom_reaper"),
+    *NOTICE_MARKS,
+)
+_OF_KERNEL = frozenset({*_BEGINNINGS, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
 
 
 _BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
@@ -102,12 +120,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         marks.look_for(_BEGINNINGS)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
-            marks.look_for((*FOLLOWING, *NOTICE_MARKS))
+            marks.look_for(_FOLLOWING)
         following -= len(chunk)
         position = 0
         while position < len(chunk):
             # Of lines that were broken one by itself says little.
-            is_quiet = reader.is_quiet and not unwrapper.looks_back
+            is_quiet = reader.is_long_quiet if unwrapper.looks_back else reader.is_quiet
             is_passing = beside <= 0 and not is_first and (reader.is_settled or is_quiet)
             if is_passing:
                 yield from read(unwrapper.flush(), is_every=False)
@@ -129,7 +147,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
                 if is_kernels:
                     beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
                     following = _FOLLOWING_BYTES
-                    marks.look_for((*FOLLOWING, *NOTICE_MARKS), position)
+                    marks.look_for(_FOLLOWING, position)
             if (blank := _BLANK.match(chunk, position)) is not None:
                 reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
                 position = blank.end() - 1
@@ -195,7 +213,7 @@ class _Marks:
         hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
-        is_kernels = mark in _BEGINNINGS or mark in FOLLOWING
+        is_kernels = mark in _OF_KERNEL
         if isinstance(mark, Needle) and not is_kernels:  # some programs say their figures just before what has the mark
             start = max(position, self._chunk.rfind(b"\n", position, max(position, start - 1)) + 1)
         if entry >= 0 and self._chunk.find(_ENTRY_END, entry, start) < 0:

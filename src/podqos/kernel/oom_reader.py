@@ -36,8 +36,10 @@ from podqos.kernel.task_table import read_rows, row_pattern
 MOST_HOSTS = 256
 _MOST_JOINED = 4
 _MOST_OTHERS = 20_000  # lines that are not the OOM killer's: no kill will follow
+_MOST_LINES = 20_000  # since any report began, but for rows in blocks: it has long been something else
 _MOST_FIGURES = 200
 _MOST_QUIET = 64
+_LONG_QUIET = 200
 BEGINNINGS = (b"oom-kill", b"Killed process")
 """What every line holds that begins a report: what a fast reader looks for."""
 FOLLOWING = (b"oom_reaper", b"memory.oom.group")
@@ -97,6 +99,7 @@ class OOMReader:
         self.last: Message | None = None
         """The last message."""
         self._others = 0
+        self._lines = 0
         self._unsettled: set[_HostLog] = set()
 
     @property
@@ -112,12 +115,17 @@ class OOMReader:
     @property
     def is_settled(self) -> bool:
         """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
-        return self._others > _MOST_OTHERS or not self._unsettled
+        return self._others > _MOST_OTHERS or self._lines > _MOST_LINES or not self._unsettled
 
     @property
     def is_quiet(self) -> bool:
         """Whether none of the last lines looked like one of the OOM killer's."""
         return self._others > _MOST_QUIET
+
+    @property
+    def is_long_quiet(self) -> bool:
+        """Whether it has been so for longer than any report is interrupted, even one whose lines are broken."""
+        return self._others > _LONG_QUIET
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message; yield the reports that it ends."""
@@ -136,6 +144,7 @@ class OOMReader:
             log = self._hosts[message.host] = _HostLog()
         self._last = log
         yield from log.feed(message)
+        self._lines = self._lines + 1 if log.lines else 0
         self._settle(log)
 
     def _settle(self, log: _HostLog) -> None:
@@ -191,6 +200,8 @@ class _HostLog:
         self._recent: dict[int, None] = {}
         self._held: Message | None = None
         self._joined = 0
+        self.lines = 0
+        """Since the last report began."""
 
     @property
     def has_kill(self) -> bool:
@@ -203,6 +214,7 @@ class _HostLog:
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
         held = self._held
+        self.lines += 1
         if held is not None and self._is_continued(held, message):
             self._held = replace(held, text=f"{held.text} {message.text.strip()}")
             self._joined += 1
@@ -338,6 +350,7 @@ class _HostLog:
         if self._report is not None:
             yield from self._close()
         self._report, self._candidate = report, None
+        self.lines = 0
         self._is_other_dump = False
         self._reaped.clear()
 
@@ -430,6 +443,7 @@ class _HostLog:
             return
         if self._candidate is None:
             candidate.at, candidate.host = message.at, message.host
+            self.lines = 0
             self._candidate, self._blank = candidate, OOMReport()
         self._between = 0
         # The stack is the first that is left where the ring buffer begins with it.

@@ -74,9 +74,10 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
     read = found.read
     for kill in reversed(found.kills):
         yield from _of_kill(kill, read)
+    several = _of_several(found)
     # Their order is that of pods, not of time.
     for termination in sorted(found.terminations, key=lambda ended: -(seconds_of(ended.at) or 0.0)):
-        yield from _of_termination(termination, found)
+        yield from _of_termination(termination, read, several)
     for eviction in reversed(found.evictions):
         yield from _of_eviction(eviction, read)
     for killed in reversed(found.userspace_kills):
@@ -144,8 +145,7 @@ def _node_of(host: str, read: WhatWasRead) -> str:
     return read.node if not name or read.node.startswith(f"{name}.") else name
 
 
-def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[NextStep]:
-    read = found.read
+def _of_termination(ended: ContainerTermination, read: WhatWasRead, several: str) -> Iterator[NextStep]:
     options, name = pod_options(ended.pod)
     node = valid_name(ended.node) or read.node
     is_unreported = ended.cause is TerminationCause.KERNEL_UNREPORTED or (
@@ -155,7 +155,7 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
         if is_unreported or ended.cause is TerminationCause.SIGKILL:
             yield from _of_host(ended.node, ended.at, read)
     elif is_unreported:
-        yield from _live(ended.pod, found)
+        yield from _live(ended.pod, read, several)
         if node:
             yield _kernel_log(read, node, ended.at, ended.pod)
         elif name:
@@ -164,7 +164,7 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
         else:
             yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE)
     elif ended.cause is TerminationCause.SIGKILL:
-        yield from _live(ended.pod, found)
+        yield from _live(ended.pod, read, several)
         yield from _program_log(read, ended)
         if not (name or node):
             yield NextStep(_again(f"{kubectl(read)} {_ALL}", read), StepReason.CLUSTER_STATE)
@@ -176,17 +176,20 @@ def _of_termination(ended: ContainerTermination, found: Autopsies) -> Iterator[N
         yield from _kernel_check(read, node, ended.at, ended.pod, _ANY_BOOT)
 
 
-def _live(pod: str, found: Autopsies) -> Iterator[NextStep]:
+def _of_several(found: Autopsies) -> str:
+    """Return the options that cover all pods whose containers ended: one namespace, or all; empty for one pod."""
+    pods = {pod_options(ended.pod) for ended in found.terminations}
+    if len(pods) <= 1:
+        return ""
+    options = {own for own, _ in pods}
+    return (options.pop().rstrip() if len(options) == 1 else "") or "-A"
+
+
+def _live(pod: str, read: WhatWasRead, several: str) -> Iterator[NextStep]:
     """Yield the question to the live cluster, which gets everything that it serves, unless it was asked already."""
     options, name = pod_options(pod)
-    if found.read.cluster or not name:
-        return
-    pods = {pod_options(ended.pod) for ended in found.terminations}
-    if len(pods) == 1 or not found.terminations:
-        question = f"{options}{name}"
-    else:  # several: those of a namespace, or all
-        question = options.rstrip() if options and len({own for own, _ in pods}) == 1 else "-A"
-    yield NextStep(f"podqos autopsy {question}", StepReason.LIVE_CLUSTER)
+    if not read.cluster and name:
+        yield NextStep(f"podqos autopsy {several or f'{options}{name}'}", StepReason.LIVE_CLUSTER)
 
 
 def _program_log(read: WhatWasRead, ended: ContainerTermination) -> Iterator[NextStep]:
