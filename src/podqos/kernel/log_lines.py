@@ -205,12 +205,13 @@ class Unwrapper:
 
     @staticmethod
     def _made(read: Iterable[Read]) -> Iterator[Message]:
-        for text, at, host, is_marked, fields in read:
+        for line in read:
+            text, fields = line.text, line.fields or {}
             if "\n" in text:  # a record of /dev/kmsg can hold several lines
-                for line in text.split("\n"):
-                    yield Message(line, at, host, is_marked, fields or {})
+                for part in text.split("\n"):
+                    yield Message(part, line.at, line.host, line.is_marked, fields)
             elif text or fields:
-                yield Message(text, at, host, is_marked, fields or {})
+                yield Message(text, line.at, line.host, line.is_marked, fields)
 
     def _end_entry(self) -> Iterator[Message]:
         if self._entry is not None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 _MARKS = (
+    *(b"+0x", b"kB, limit ", b" tgid", b"free:", b"active_anon:", b"omm: ", b"stats for /"),  # most often
     *(b"oom-kill", b"Killed process", b"ill process", b"ut of memory", b"ut of Memory", b"oom_reaper", b"oom.group"),
-    *(b" tgid", b"kB, limit ", b"Mem-", b"omm: ", b"Task in ", b"as a result of limit", b"stats for /", b"+0x"),
+    *(b"Mem-", b"Task in ", b"as a result of limit"),
     *(
         b"mems_allowed=",
         b"Manual OOM",
@@ -18,11 +19,8 @@ _MARKS = (
         b"lowmem_reserve",
         b" pages R",
         b" pages r",
-        b"free:",
-        b"active_anon:",
     ),
     *(
-        b"active_anon:",
         b"active_file:",
         b"evictable:",
         b"slab_reclaimable:",

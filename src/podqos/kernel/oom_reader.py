@@ -81,7 +81,7 @@ _OPENERS = (
     "Show Memory",
 )
 """What may be the first line that is left of a report."""
-_OWN = re.compile(r"oom[-_]|Killed process|^\[ {0,12}\d")
+_ROW_BEGINS = re.compile(r"\[ {0,12}\d")
 _OF_OOMS_ALONE = ("[", "Task in ", "memory: ", "memory+swap: ", "Memory cgroup ", "Out of memory ")
 """What is shown for nothing else."""
 _MOST_BETWEEN = 200
@@ -133,7 +133,7 @@ class OOMReader:
         # What has neither time nor host among lines that have them is a part of the line before it.
         is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
         log = self._hosts.get(message.host) if is_begun else self._last
-        self._others = 0 if _OWN.search(message.text) else self._others + 1
+        self._others = 0 if _is_own(message.text) else self._others + 1
         if log is None:
             if not any(opener in message.text for opener in _OPENERS):
                 return
@@ -465,6 +465,13 @@ class _HostLog:
             while len(self._recent) > _MOST_RECENT:
                 del self._recent[next(iter(self._recent))]
             yield report
+
+
+def _is_own(text: str) -> bool:
+    """Whether a line looks like one of the OOM killer's."""
+    if "oom-" in text or "oom_" in text or "Killed process" in text:
+        return True
+    return text.startswith("[") and _ROW_BEGINS.match(text) is not None
 
 
 def _begins(text: str) -> bool:

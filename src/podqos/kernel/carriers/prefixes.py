@@ -10,6 +10,8 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec import Struct
+
 LONGEST = 1024
 """A longer prefix is not learned."""
 _CARRIED = 256  # a "kernel:" further on belongs to the message
@@ -80,7 +82,7 @@ _LEVELS = frozenset(
 _PROSE = re.compile(r"(?:^|\s)[A-Za-z']{1,20} [A-Za-z']{1,20}[,.;]? $|[a-z]{2,20}[,.;]? $")
 
 
-class Carried(NamedTuple):
+class Carried(Struct, frozen=True, gc=False):
     """A line, and what its carrier says of it."""
 
     text: str

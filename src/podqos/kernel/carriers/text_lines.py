@@ -10,7 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.kernel.carriers import prefixes, tokens, wrapping
 from podqos.kernel.carriers.prefixes import Carried, Prefix
@@ -31,12 +33,12 @@ _ENDING = re.compile(r"[\"'|,;}>$`#\s]{1,40}$")
 _LONGEST_END = 200
 _DELIMITER = re.compile(r".*(?:[:\]>|\"'=;,)}]\s{0,4}|\t|\s-\s|\s{2})", re.DOTALL)
 _QUOTES = "\"'`([{<>| \t"
-_SPECIAL = re.compile(r"[\\&<^\t\x00-\x1f]|\[(?:0;|0?m)|#0")
+_SPECIAL = ("\\", "&", "<", "^", "[0;", "[0m", "[m", "#0")
 _PLAIN_ROW = re.compile(r"\[ {0,12}\d{1,10}\] {1,16}\d| ")
 _ROW = re.compile(r"\[\s{0,12}(?:\d{1,10}|pid\s{0,6})\]|\[<")
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True, gc=False):
     """A line to be read, and what is known of it already."""
 
     text: str
@@ -46,7 +48,7 @@ class Line(NamedTuple):
     """Of the record whose message it is; None for a line of a file."""
 
 
-class Read(NamedTuple):
+class Read(Struct, frozen=True, gc=False):
     """A message, and what its carrier says of it."""
 
     text: str
@@ -112,7 +114,7 @@ class TextLines:
 
     def quick(self, text: str) -> Read | None:
         """Return the message of a plain line whose carrier is known; None for a line that needs a closer look."""
-        if not self.is_plain or not self._prefixes or _SPECIAL.search(text) or not text.isascii():
+        if not self.is_plain or not self._prefixes or _is_special(text):
             return None
         carried = self._prefixes[0].taken_off(text)
         if carried is None or not carried.text or "invoked oom-killer" in carried.text:
@@ -260,7 +262,7 @@ class TextLines:
         text, lines, _, first = self._group
         self._group = None
         self._columns = tokens.columns_of(text) or self._columns
-        yield self._read(lines[0], first._replace(text=text))
+        yield self._read(lines[0], replace(first, text=text))
 
     def _read(self, line: Line, carried: Carried) -> Read:
         text = carried.text.rstrip()
@@ -301,13 +303,13 @@ class TextLines:
         elif best.text.startswith("[") and not _ROW.match(best.text):
             more = tokens.start_of(best.text)
             inner = prefixes.known(best.text)
-            best = best._replace(text=best.text[more:] if more > 0 else inner.text, at=best.at or inner.at)
+            best = replace(best, text=best.text[more:] if more > 0 else inner.text, at=best.at or inner.at)
         elif "invoked oom-killer:" in best.text and (before := tokens.before_name(best.text)) is not None:
-            best = best._replace(text=best.text[len(before) - len(_name_in(before, is_all=True)) :])
+            best = replace(best, text=best.text[len(before) - len(_name_in(before, is_all=True)) :])
         if self._wrapping is None and best.text.startswith("[") and (tail := _HEADER_TAIL.match(best.text)):
             self._suffix = _suffix(tail[1])
         if self._suffix is not None:
-            best = best._replace(text=self._without_suffix(best.text))
+            best = replace(best, text=self._without_suffix(best.text))
         return best
 
     def _located(self, text: str) -> Carried:
@@ -327,7 +329,7 @@ class TextLines:
         name = _name_in(before, is_all=form.is_marked)
         rest = form.text[len(before) - len(name) :]
         if len(name) == len(before):
-            return form._replace(text=rest)
+            return replace(form, text=rest)
         at, host = prefixes.time_and_host(text[: len(text) - len(rest)])
         return Carried(rest, at, host, is_marked=True)
 
@@ -344,6 +346,13 @@ class TextLines:
             return text
         ends = self._suffix.search(text)
         return text if ends is None else text[: ends.start()].rstrip()
+
+
+def _is_special(text: str) -> bool:
+    """Whether a line may have to be cleaned: colours, escapes, markup."""
+    if not (text.isascii() and text.isprintable()):
+        return True
+    return any([mark in text for mark in _SPECIAL])  # noqa: C419 - a list is faster than a generator here
 
 
 def _asked(texts: list[str]) -> str:

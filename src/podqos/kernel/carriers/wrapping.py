@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from podqos.kernel.carriers.tokens import columns_of, is_statistic, is_whole
 
 _FIRST = re.compile(r"\s*(?:\S{0,200}?\w[^0-9\W]-(?=\w{1,40}[^0-9\W])|\S+)")
@@ -24,7 +26,7 @@ _WIDEST = 16
 _LONGEST = 16384
 
 
-class Physical(NamedTuple):
+class Physical(Struct, frozen=True, gc=False):
     """A line of the file."""
 
     text: str

@@ -82,14 +82,13 @@ def memory_tree(
         return ()
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
-    sizes = {task.pid: _resident(task, size) for task in tasks}
-    by_size = sorted(((sizes[task.pid], -place, task) for place, task in enumerate(tasks)), reverse=True)
+    by_size = sorted([(_resident(task, size), -place, task) for place, task in enumerate(tasks)], reverse=True)
     largest = [task for *_, task in by_size[:most_shown]]
     missing = [task for task in tasks if task.pid in victims and task not in largest] if victims else []
     if missing:  # a victim is shown, however small
         kept = [task for task in largest if task.pid in victims] + missing
         kept += [task for task in largest if task.pid not in victims]
-        largest = sorted(kept[:most_shown], key=lambda task: -sizes[task.pid])
+        largest = sorted(kept[:most_shown], key=lambda task: -_resident(task, size))
     rest = [_others(tasks, largest, size, depth)] if len(tasks) > len(largest) else []
     cgroups = [*_each_below(node, depth, most_shown)]
     way = next((place + 1 for place, (path, _) in enumerate(cgroups) if path == node.report.task_cgroup), 0)
@@ -205,7 +204,10 @@ def _name(place: CgroupPlace, path: str) -> str:
 
 def _resident(task: Task, page_bytes: int) -> int:
     """Return the memory that a process uses, and its swap."""
-    return (task.rss_pages + (task.swap_pages or 0)) * page_bytes + _tables(task, page_bytes)
+    tables = task.page_table_pages
+    if tables is None:
+        return (task.rss_pages + (task.swap_pages or 0)) * page_bytes + (task.page_table_bytes or 0)
+    return (task.rss_pages + (task.swap_pages or 0) + tables) * page_bytes
 
 
 def _tables(task: Task, page_bytes: int) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from enum import StrEnum
 from fractions import Fraction
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -330,11 +331,15 @@ def _by_request(node: KilledNode, decision: RepeatedKill, scored: Callable[[int]
     def score_of(amount: int) -> int:
         return _score(node, with_request(pod, holder, MEMORY, amount), container, capacity)
 
+    @cache
+    def spares(score: int) -> bool:
+        return decision.spares(scored(score))
+
     most = capacity if limit is None else limit.value
-    amount = least(now + 1, most, node.page_bytes, lambda amount: decision.spares(scored(score_of(amount))))
+    amount = least(now + 1, most, node.page_bytes, lambda amount: spares(score_of(amount)))
     if amount is not None:
         advised = min(most, with_margin(amount))
-        spared = decision.spares(scored(score_of(advised)))
+        spared = spares(score_of(advised))
         yield Saving(
             SavedBy.REQUEST,
             amount - now,
