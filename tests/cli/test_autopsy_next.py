@@ -397,3 +397,9 @@ def test_the_messages_of_a_large_log_are_counted_at_its_beginning_and_its_lines_
     found = re.search(r"Read 40,000 lines: at least ([\d,]+) kernel messages\.", out)
     assert found is not None
     assert 10_000 < int(found[1].replace(",", "")) < 40_000
+
+
+def test_prose_about_the_oom_killer_is_not_counted_as_kernel_messages(answered):
+    quoted = 'The kernel prints "invoked oom-killer", then Killed process 1234 (foo) lines.'
+    assert answered(f"{quoted}\nThe memory cgroup was full.\n")["read"].get("kernelMessages", 0) == 0
+    assert answered("Killed process 1234 (foo)\n")["read"]["kernelMessages"] == 1

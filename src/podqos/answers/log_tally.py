@@ -18,7 +18,9 @@ _KERNELS = re.compile(
     rb"|[^\]\n]{3,12} [^\]\n]{3,12} [ \d]\d \d\d:\d\d:\d\d \d{4}\])"
     rb"|^\d{1,4},\d{1,20},\d{1,20},[^;\n]{0,64};"
     rb"|\bkernel(?:\[\d{1,10}\])?(?::| - -)|\"kernel\"|\bkern(?:el)?[:.] ?(?:info|warn|err|notice|debug|crit|alert)"
-    rb"|invoked oom-killer|Killed process \d|oom-kill:|oom_reaper: |[Mm]emory cgroup |^Mem-Info:|kB, limit \d{1,20}kB"
+    rb"|invoked oom-killer: gfp_mask=0x|Kill(?:ed)? process \d{1,10} \([^)\n]{0,64}\)(?:[.,\r]|$| score| total-vm:)"
+    rb"|oom-kill:constraint=|oom_reaper: (?:reaped|unable)|[Mm]emory cgroup (?:stats for|out of memory: )"
+    rb"|^Mem-Info:|kB, limit \d{1,20}kB"
 )
 _KUBELETS = re.compile(
     rb"\bkubelet(?:\[\d{1,10}\])?:|\b[IWEF]\d{4} \d\d:\d\d:\d\d\.\d{1,9} {1,10}\d{1,10} [a-z_]{1,64}\.go:"
