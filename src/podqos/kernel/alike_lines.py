@@ -67,4 +67,4 @@ def _patterns(parts: tuple[bytes, ...], host: bytes, text: bytes) -> tuple[re.Pa
     """Return what matches a line, and what matches all lines that follow each other."""
     head = re.escape(host).join(b"[0-9]".join(map(re.escape, part.split(b"0"))) for part in parts)
     line = head + text + _END
-    return re.compile(line), re.compile(b"(?:" + line + b")++")
+    return re.compile(line), re.compile(b"(?:" + line + b")+")
