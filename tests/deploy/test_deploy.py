@@ -43,6 +43,7 @@ ALL_SETTINGS = [
     Settings(),
     Settings(namespace="qos", image="mirror.local/podqos@sha256:00", replicas=3, failure_policy="Fail", mutate=True),
     Settings(given=GIVEN),
+    Settings(namespace="010", image="y"),
     Settings(given=GIVEN, mutate=True),
 ]
 
@@ -64,6 +65,7 @@ def values_of(settings):
 ALL_GUARDS = [
     GuardInstallation(),
     GuardInstallation(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
+    GuardInstallation(namespace="010", image="1.5"),
     GuardInstallation(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
     GuardInstallation(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
 ]
