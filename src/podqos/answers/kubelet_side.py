@@ -26,7 +26,7 @@ from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joine
 from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
-from podqos.survival.autopsy.eviction_autopsy import PodEviction, examine_eviction, gathered
+from podqos.survival.autopsy.eviction_autopsy import PodEviction, best_message, examine_eviction, gathered
 from podqos.survival.autopsy.eviction_scene import SceneNode
 from podqos.survival.autopsy.eviction_traces import (
     EvictionTrace,
@@ -253,7 +253,10 @@ class KubeletSide:
         gone: dict[str, set[str]] = {}
         of_pod = {pod.metadata.uid or pod.key: pod.spec.node_name for pod in pods}
         of_pod |= {pod.key: pod.spec.node_name for pod in pods if pod.key not in of_pod}
-        groups = sorted(gathered(self._traces), key=_when)
+        times = (seconds_of(trace.at) for trace in self._traces)
+        near = next((seconds for seconds in times if seconds is not None), None)
+        groups = sorted(gathered(self._traces), key=lambda traces: _when(traces, near))
+        messages = {traces[0].uid or traces[0].pod: said for traces in groups if (said := best_message(traces))}
         self._left_out = max(0, len(groups) - MOST_EVICTIONS)
         for traces in groups[: self._left_out]:
             gone.setdefault(next((trace.node for trace in traces if trace.node), ""), set()).add(traces[0].uid)
@@ -264,7 +267,7 @@ class KubeletSide:
             # A host in a log may be the node by another name, and a pod of a StatefulSet may have come back elsewhere.
             node = of_pod.get(uid) or (told if nodes.has(told) else of_pod.get(traces[0].pod)) or told
             before = gone.setdefault(node, set())
-            known, out = nodes.known(node), frozenset(before)
+            known, out = replace(nodes.known(node), messages=messages), frozenset(before)
             found.append(examine_eviction(traces, known, gone=out, most_shown=most_shown, profile=profile))
             before.add(found[-1].uid)
         return found
@@ -365,5 +368,6 @@ def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     return kept
 
 
-def _when(traces: list[EvictionTrace]) -> float:
-    return min((seconds for trace in traces if (seconds := seconds_of(trace.at)) is not None), default=0.0)
+def _when(traces: list[EvictionTrace], near: float | None) -> float:
+    times = (seconds_of(trace.at, near) for trace in traces)
+    return min((seconds for seconds in times if seconds is not None), default=0.0)

@@ -174,7 +174,8 @@ def _next(eviction: PodEviction) -> str:
     if eviction.runner_up is not None:
         used = amount(eviction.runner_up.usage, eviction.resource)
         return f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'reported'})"
-    return eviction.rivals[0] if eviction.rivals and eviction.reason is EvictionReason.FIRST_IN_LOG else ""
+    is_first = eviction.reason in {EvictionReason.FIRST, EvictionReason.FIRST_IN_LOG}
+    return eviction.rivals[0] if eviction.rivals and is_first else ""
 
 
 def _facts(eviction: PodEviction) -> Iterator[Fact]:
