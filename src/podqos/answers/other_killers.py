@@ -99,10 +99,13 @@ class OtherKillers:
             or "PID: " in text
             or "taking action" in text
             or "any cgroup(s)" in text
+            or "Exit Code: 137" in text
         ):
             return
         if self._kills.feed(message):
             self.lines_after = _LINES_AFTER
+            if "any cgroup(s)" in text:
+                yield from notices(message)
         elif not self._failures.feed(message):
             yield from notices(message)
 
@@ -167,7 +170,10 @@ def without_repeats(
     by_unit = {_unit(kill.victim_cgroup or kill.cgroup): number for number, kill in enumerate(kills)}
     by_unit.pop("", None)
     last: dict[tuple[str, str, str], NodeSign] = {}
+    hosts = {kill.host for kill in by_programs if kill.killer is Killer.SYSTEMD_OOMD}
     for sign in signs:
+        if sign.kind is SignKind.OOMD_KILLED_NOTHING and sign.node in hosts:
+            continue  # it did kill
         if sign.kind not in _NOTICED or sign.pid is not None:
             yield sign
             continue

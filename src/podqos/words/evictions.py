@@ -119,6 +119,7 @@ _ENDED = {
     TerminationCause.SIGTERM: "stopped with SIGTERM, as for a rollout, a deletion or a failed probe; not an OOM kill",
     TerminationCause.CRASH: "crashed with {signal}; not an OOM kill",
     TerminationCause.EXIT: "exited by itself; not an OOM kill",
+    TerminationCause.UNKNOWN: "keeps ending and is restarted; how it ended is not in the input",
 }
 _SIGNALS = {
     3: "SIGQUIT",
@@ -280,9 +281,10 @@ def container_words(ended: ContainerTermination) -> str:
 
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
-    SignKind.OOM_KILLING: "the kernel OOM-killed {process}",
+    SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
+    SignKind.OOMD_KILLED_NOTHING: "systemd-oomd considered killing a cgroup; no kill is logged",
     SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
     "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
@@ -320,6 +322,7 @@ def _sign_words(each: NodeSign) -> str:
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
         unit=each.unit,
-        container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else "a container",
+        inside=f" in {each.unit}" if each.unit else "",
+        container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else each.pod or "a container",
         report="" if each.kill is None else ": see above",
     )

@@ -18,7 +18,7 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import ConditionStatus, LocalStorageExceeded, NotAdmitted, RoomForCritical, UnderPressure
 from podqos.eviction.message_reading import MOST_CHARACTERS, EvictionMessage, MessageKind, read_message
 from podqos.eviction.signals import NodeCondition
-from podqos.model.event import Event
+from podqos.model.event import Event, ObjectReference
 from podqos.model.node import Node
 from podqos.model.pod_fate import FatedPod
 from podqos.model.time_units import SECOND_US
@@ -140,6 +140,8 @@ class SignKind(StrEnum):
     """systemd saw the kernel kill a process of a unit."""
     CONTAINER_OOM_KILLED = "ContainerOOMKilled"
     """The container runtime saw the kernel kill a process of a container."""
+    OOMD_KILLED_NOTHING = "OomdKilledNothing"
+    """systemd-oomd looked for a cgroup to kill, or failed to kill one."""
     INIT_OOM_KILLED = "InitOOMKilled"
     """The kernel killed the runtime's own process before a container started: its limit is too low for that."""
     THRESHOLD_MET = "EvictionThresholdMet"
@@ -355,11 +357,16 @@ def event_sign(event: Event) -> NodeSign | None:
         found = _KILLED.search(text)
         pid, process = (int(found[1]), found[2]) if found is not None else (None, "")
         return NodeSign(SignKind.OOM_KILLING, at, node, process=process, pid=pid, times=times)
+    if reason == "CgroupOOM":
+        return NodeSign(SignKind.CONTAINER_OOM_KILLED, at, node, pod=_pod_of(about), times=times)
     if reason == "NodeNotReady":
         # Pods get one, too, without the name of the node.
-        pod = "" if about.kind == "Node" else f"{about.namespace}/{about.name}".removeprefix("/")
-        return NodeSign(SignKind.NOT_READY, at, node, pod=pod, times=times)
+        return NodeSign(SignKind.NOT_READY, at, node, pod=_pod_of(about), times=times)
     return NodeSign(SignKind.REBOOTED, at, node, times=times) if reason == "Rebooted" else None
+
+
+def _pod_of(about: ObjectReference) -> str:
+    return "" if about.kind == "Node" else f"{about.namespace}/{about.name}".removeprefix("/")
 
 
 def condition_signs(node: Node) -> Iterator[NodeSign]:

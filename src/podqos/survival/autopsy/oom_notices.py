@@ -42,6 +42,14 @@ _BCC = LazyPattern(
     r"Triggered by PID \d{1,10} \(.{1,40}?\), OOM kill of PID (\d{1,10}) \(\"(.{1,32}?)\"\), \d{1,20} pages"
 )
 _FLUX = LazyPattern(r"oom: Memory cgroup out of memory: killed \d{1,10} tasks? on ([\w.-]{1,253}?)\.?$")
+_VIRTUOZZO = LazyPattern(
+    r"OOM killed process (?:(\d{1,10}) \((.{0,32}?)\)(?: in UB (\d{1,10}))?"
+    r"|(.{1,32}?) \(pid=(\d{1,10}), ve=(\d{1,10})\))"
+)
+_IN_UB = LazyPattern(r"Out of memory in UB (\d{1,10}): ")
+_CONSIDERED = LazyPattern(
+    r"Considered \d{1,10} cgroups for killing, top candidates were:|Failed to kill (?:any )?cgroup\(s\)"
+)
 
 
 def notices(message: Message) -> Iterator[NodeSign]:
@@ -73,8 +81,23 @@ def notices(message: Message) -> Iterator[NodeSign]:
     elif match := _BCC.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.OOM_KILLING, at, host, process=match[2], pid=int(match[1]))
+    elif match := _VIRTUOZZO.search(text):
+        yield _of_virtuozzo(message, match)
+    elif match := _CONSIDERED.search(text):
+        yield NodeSign(SignKind.OOMD_KILLED_NOTHING, *carried(text[: match.start()], message))
     elif match := _FLUX.search(text):
         yield NodeSign(SignKind.UNIT_OOM_KILLED, carried("", message)[0], match[1], unit="a Flux job")
+
+
+def _of_virtuozzo(message: Message, match: re.Match[str]) -> NodeSign:
+    """Return a kill that a kernel of Virtuozzo or OpenVZ reports in its own words: a container is a UB or VE."""
+    before = message.text[: match.start()]
+    named = _IN_UB.search(before)
+    container = match[3] or match[6] or ("" if named is None else named[1])
+    at, host = carried(before[: None if named is None else named.start()], message)
+    pid, process = match[1] or match[5], match[2] or match[4]
+    unit = f"Virtuozzo container {container}" if container and container != "0" else ""
+    return NodeSign(SignKind.OOM_KILLING, at, host, pid=int(pid), process=process, unit=unit)
 
 
 def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:

@@ -49,6 +49,10 @@ class FailureKind(StrEnum):
     POSTGRES = "Postgres"
     POSTGRES_LOST_PROCESS = "PostgresLostProcess"
     """Someone killed one of its processes: it does not know who."""
+    SHELL_LOST_PROCESS = "ShellLostProcess"
+    """A shell says that its process was killed: it does not know by whom."""
+    TASK_KILLED = "TaskKilled"
+    """A Nomad task ended with the code of SIGKILL, and nothing says who sent it."""
     WORKER_LOST = "WorkerLost"
     """A server's worker was killed: the server only guesses why."""
     GPU = "GPU"
@@ -210,7 +214,15 @@ _OF_MEMORY = (
         r"\b(?:mmap|malloc|calloc|realloc|sbrk|mlock)\b[^\n]{0,80}: Cannot allocate memory",
     ),
 )
+_OF_SHELLS = _form(
+    FailureKind.SHELL_LOST_PROCESS,
+    "Killed",
+    r"^Killed$|(?:^|\s)\S{1,200}: line \d{1,9}: {1,8}(?P<pid>\d{1,10}) Killed(?=\s|$)"
+    r"|(?:^|\s)\[\d{1,6}\][+-]? {1,8}Killed(?= {2,40}\S)",
+)
 _OF_OTHERS = (
+    _OF_SHELLS,
+    _form(FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)"),
     _form(FailureKind.GPU, "CUDA_ERROR_OUT_OF_MEMORY"),
     _form(FailureKind.CPLUSPLUS, "terminate called after throwing an instance of 'std::bad_alloc'", is_fatal=True),
     _form(
@@ -246,7 +258,7 @@ class ProgramFailures:
         text = message.text
         forms: tuple[_Form, ...] = _OF_OTHERS
         if "emory" in text:
-            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY)
+            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS)
         for form in forms:
             if form.needs in text and (match := form.pattern.search(text)):
                 self._add(form, match, message)
@@ -257,9 +269,11 @@ class ProgramFailures:
         at, host = carried(message.text[: match.start()], message)
         groups = match.groupdict()
         is_fatal = form.is_fatal or _ENDED.search(message.text) is not None
+        # What a shell ran may have secrets among its arguments.
+        said = match[0] if form is _OF_SHELLS else message.text[match.start() :]
         failure = ProgramFailure(
             form.kind,
-            message.text[match.start() :].strip()[:_MOST_MESSAGE],
+            said.strip()[:_MOST_MESSAGE],
             at,
             at,
             host,
