@@ -13,12 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
+from podqos.eviction.observation import observe
+from podqos.eviction.signals import Signal
 from podqos.manifest.decode import convert, convert_pod
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
-from podqos.model.stats import ContainerStats, PodStats, Summary
+from podqos.model.stats import SYSTEM_CONTAINER_PODS, ContainerStats, MemoryStats, PodStats, Summary
 from podqos.survival.node.pods import NodePod, identified
 from podqos.survival.node.usage import BeyondLimit, from_usage
 from podqos.survival.node.usage_file import usage_row
@@ -38,7 +40,27 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
         measured = {container.name: container for container in (stats.containers or ())} if stats is not None else {}
         containers = (_measured(container.name, measured.get(container.name)) for container in pod.running_containers)
         entries.append(PodUsage(pod, stats, tuple(_with_files(containers, pod, stats))))
+    of_pods = _working_set_of_pods(summary)
+    if of_pods is not None:
+        of_containers = sum(usage.working_set_bytes for entry in entries for usage in entry.containers)
+        node = replace(node, pods_other_bytes=of_pods - of_containers)
     return Snapshot(node, tuple(entries))
+
+
+def _working_set_of_pods(summary: Summary) -> int | None:
+    """Return what the cgroup of all pods holds; None if it is not known. A kubelet may not have that figure yet."""
+    whole = _all_pods(summary)
+    if whole is not None and whole.working_set_bytes is not None:
+        return whole.working_set_bytes
+    of_pods = [stats.memory.working_set_bytes for stats in summary.pods or () if stats.memory is not None]
+    known = [working_set_bytes for working_set_bytes in of_pods if working_set_bytes is not None]
+    return sum(known) if known else None
+
+
+def _all_pods(summary: Summary) -> MemoryStats | None:
+    """Return the memory of the cgroup of all pods."""
+    containers = summary.node.system_containers
+    return next((container.memory for container in containers if container.name == SYSTEM_CONTAINER_PODS), None)
 
 
 def node_of(summary: Summary) -> NodeUsage | None:
@@ -46,12 +68,13 @@ def node_of(summary: Summary) -> NodeUsage | None:
     memory = summary.node.memory
     if memory is None or memory.available_bytes is None or memory.working_set_bytes is None:
         return None
-    of_pods = sum((stats.memory.working_set_bytes or 0) for stats in summary.pods or () if stats.memory is not None)
+    observed = observe(summary).signals.get(Signal.ALLOCATABLE_MEMORY)
     return NodeUsage(
         memory_bytes=memory.available_bytes + memory.working_set_bytes,
         swap_bytes=swap_of(summary) or 0,
         name=summary.node.node_name,
-        system_bytes=max(0, memory.working_set_bytes - of_pods),
+        system_bytes=max(0, memory.working_set_bytes - (_working_set_of_pods(summary) or 0)),
+        pods_limit_bytes=None if observed is None else observed.capacity,
     )
 
 
