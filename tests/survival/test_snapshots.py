@@ -13,9 +13,11 @@ from podqos.errors import InputError
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.signals import Signal
 from podqos.manifest.reading import read
+from podqos.model.profile import LATEST
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, NodeStats, PodReference, PodStats, Summary, SwapStats
 from podqos.survival.node.snapshots import decode_snapshot, from_summary, node_of
+from podqos.survival.orders.headroom import memory_signals
 from survival.nodes import evicted, orders
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kubelet"
@@ -41,6 +43,17 @@ class TestAgainstARecordedKubelet:
         assert len(found.pods) == len(self.pods) == 12
         assert all(entry.stats is not None for entry in found.pods)
         assert sorted(found.stats) == sorted(observe(self.summary).pods)
+
+    @pytest.mark.parametrize("known", [12, 5, 0])
+    def test_both_signals_of_memory_are_what_the_kubelet_observes_even_if_pods_may_not_be_read(self, known):
+        observed = observe(self.summary).signals
+        node = node_of(self.summary)
+        assert node.pods_limit_bytes == observed[Signal.ALLOCATABLE_MEMORY].capacity == 24201383936
+        found = from_summary(self.pods[:known], self.summary, node)
+        signals = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
+        assert memory_signals(found, node.pods_limit_bytes, LATEST) == {
+            name: observed[name].available for name in signals
+        }
 
     def test_the_nodes_memory_is_what_the_kubelet_takes_for_capacity(self):
         assert node_of(self.summary).memory_bytes == observe(self.summary).signals[Signal.MEMORY].capacity
