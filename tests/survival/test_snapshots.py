@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eviction.nodes import pod
 from podqos.errors import InputError
@@ -32,6 +34,30 @@ def recorded_pods() -> bytes:
     return json.dumps({"kind": "PodList", "apiVersion": "v1", **json.loads(recorded("pods"))}).encode()
 
 
+def _measured_at(now: datetime, stats: PodStats) -> PodStats:
+    containers = (replace(each, memory=replace(each.memory, time=now)) for each in stats.containers)
+    return replace(stats, containers=tuple(containers))
+
+
+def test_containers_that_were_measured_later_count_more_than_the_cgroup_of_all_pods():
+    """As in a node's /stats/summary while a pod grew: 608Mi in ten seconds."""
+    then, now = (datetime(2026, 11, 18, 11, 58, second, tzinfo=UTC) for second in (5, 15))
+    grown = ContainerStats("main", MemoryStats(time=now, working_set_bytes=700))
+    stats = (
+        PodStats(PodReference("a", "default", "u"), (grown,)),
+        PodStats(PodReference("b", "default", "v"), (grown,)),
+    )
+    whole = ContainerStats("pods", MemoryStats(time=then, available_bytes=1850, working_set_bytes=150))
+    memory = MemoryStats(time=then, available_bytes=9000, working_set_bytes=1000)
+    summary = Summary(NodeStats("n", (whole,), memory), stats)
+    found = from_summary([pod("a")], summary, node_of(summary))
+    assert found.pods_working_set_bytes == 1400
+    assert memory_signals(found, found.node.pods_limit_bytes, LATEST) == {
+        Signal.MEMORY: 10000 - (1000 - 150) - 1400,
+        Signal.ALLOCATABLE_MEMORY: 2000 - 1400,
+    }
+
+
 class TestAgainstARecordedKubelet:
     """A kubelet's own /stats/summary and /pods."""
 
@@ -46,10 +72,12 @@ class TestAgainstARecordedKubelet:
 
     @pytest.mark.parametrize("known", [12, 5, 0])
     def test_both_signals_of_memory_are_what_the_kubelet_observes_even_if_pods_may_not_be_read(self, known):
-        observed = observe(self.summary).signals
-        node = node_of(self.summary)
+        now = self.summary.node.memory.time  # as if all was measured at once
+        summary = replace(self.summary, pods=tuple(_measured_at(now, stats) for stats in self.summary.pods))
+        observed = observe(summary).signals
+        node = node_of(summary)
         assert node.pods_limit_bytes == observed[Signal.ALLOCATABLE_MEMORY].capacity == 24201383936
-        found = from_summary(self.pods[:known], self.summary, node)
+        found = from_summary(self.pods[:known], summary, node)
         signals = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
         assert memory_signals(found, node.pods_limit_bytes, LATEST) == {
             name: observed[name].available for name in signals

@@ -7,6 +7,7 @@ not how many processes hold it nor their page tables; that is taken as one proce
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct
@@ -40,21 +41,35 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
         measured = {container.name: container for container in (stats.containers or ())} if stats is not None else {}
         containers = (_measured(container.name, measured.get(container.name)) for container in pod.running_containers)
         entries.append(PodUsage(pod, stats, tuple(_with_files(containers, pod, stats))))
-    of_pods = _working_set_of_pods(summary)
-    if of_pods is not None:
-        of_containers = sum(usage.working_set_bytes for entry in entries for usage in entry.containers)
-        node = replace(node, pods_other_bytes=of_pods - of_containers)
-    return Snapshot(node, tuple(entries))
+    return Snapshot(replace(node, pods_other_bytes=_other_bytes(summary, entries)), tuple(entries))
 
 
-def _working_set_of_pods(summary: Summary) -> int | None:
-    """Return what the cgroup of all pods holds; None if it is not known. A kubelet may not have that figure yet."""
+def _other_bytes(summary: Summary, entries: Iterable[PodUsage]) -> int:
+    """Return what pods hold outside the containers of these entries.
+
+    The figure of the cgroup of all pods counts unless it is older than those of containers: for its statistics, a
+    kubelet measures containers at once, but that cgroup only every ten seconds. Before it evicts, it measures both.
+    """
+    containers = [container.memory for stats in summary.pods or () for container in stats.containers or ()]
+    measured_at = [_utc(memory.time) for memory in containers if memory is not None and memory.time is not None]
     whole = _all_pods(summary)
-    if whole is not None and whole.working_set_bytes is not None:
-        return whole.working_set_bytes
-    of_pods = [stats.memory.working_set_bytes for stats in summary.pods or () if stats.memory is not None]
-    known = [working_set_bytes for working_set_bytes in of_pods if working_set_bytes is not None]
-    return sum(known) if known else None
+    of_pods = None if whole is None else whole.working_set_bytes
+    is_old = whole is not None and whole.time is not None and any(time > _utc(whole.time) for time in measured_at)
+    if of_pods is None or is_old:
+        of_pods = sum(map(_working_set, summary.pods or ()))
+    return of_pods - sum(usage.working_set_bytes for entry in entries for usage in entry.containers)
+
+
+def _utc(time: datetime) -> datetime:
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def _working_set(stats: PodStats) -> int:
+    """Return the working set of a pod: of its containers, whose figures are the newest, or else its own."""
+    of_containers = [container.memory for container in stats.containers or () if container.memory is not None]
+    if of_containers:
+        return sum(memory.working_set_bytes or 0 for memory in of_containers)
+    return 0 if stats.memory is None else stats.memory.working_set_bytes or 0
 
 
 def _all_pods(summary: Summary) -> MemoryStats | None:
@@ -68,12 +83,15 @@ def node_of(summary: Summary) -> NodeUsage | None:
     memory = summary.node.memory
     if memory is None or memory.available_bytes is None or memory.working_set_bytes is None:
         return None
-    observed = observe(summary).signals.get(Signal.ALLOCATABLE_MEMORY)
+    observed, whole = observe(summary).signals.get(Signal.ALLOCATABLE_MEMORY), _all_pods(summary)
+    of_pods = None if whole is None else whole.working_set_bytes
+    if of_pods is None:
+        of_pods = sum((stats.memory.working_set_bytes or 0) for stats in summary.pods or () if stats.memory is not None)
     return NodeUsage(
         memory_bytes=memory.available_bytes + memory.working_set_bytes,
         swap_bytes=swap_of(summary) or 0,
         name=summary.node.node_name,
-        system_bytes=max(0, memory.working_set_bytes - (_working_set_of_pods(summary) or 0)),
+        system_bytes=max(0, memory.working_set_bytes - of_pods),
         pods_limit_bytes=None if observed is None else observed.capacity,
     )
 
