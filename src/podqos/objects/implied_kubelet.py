@@ -1,8 +1,8 @@
 """What a Node and its kubelet's statistics imply about settings that the kubelet does not report.
 
 A kubelet publishes allocatable memory = capacity - reservations - hard threshold - huge pages, and by default it limits
-the cgroup of all pods to capacity - reservations. So ``allocatableMemory.available`` crosses its threshold when pods use
-more than allocatable, whatever the threshold is. The statistics state the limit, and so the threshold, too.
+the cgroup of all pods to capacity - reservations. So ``allocatableMemory.available`` crosses its threshold when pods
+use more than allocatable, whatever the threshold is. The statistics state the limit, and so the threshold, too.
 
 Source: Kubernetes v1.36 pkg/kubelet/cm/node_container_manager_linux.go (getNodeAllocatableInternalAbsolute),
 pkg/kubelet/nodestatus/setters.go (MachineInfo), pkg/kubelet/stats/helper.go (cadvisorInfoToCPUandMemoryStats).
