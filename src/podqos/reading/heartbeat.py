@@ -15,15 +15,15 @@ from podqos.cluster.refusals import RBACQuestion
 from podqos.errors import ClusterError, Refused
 
 _BRIEF = Patience(connect_seconds=5.0, stall_seconds=5.0, total_seconds=10.0, attempts=1)
+_EVERY_SECONDS = 10.0
 _PATH = "/version"
 
 
 class Heartbeat:
     """Asks an API server for its version, and remembers when it last answered."""
 
-    def __init__(self, cluster: Cluster, every_seconds: float = 10.0) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._every_seconds = every_seconds
         self.answered_at: float | None = None
         """By ``time.monotonic``; None before the first answer."""
         self.trouble = ""
@@ -47,4 +47,4 @@ class Heartbeat:
     def _run(self) -> None:
         while not self._cluster.client.is_closed():
             self.beat()
-            self._cluster.client.pause(self._every_seconds)
+            self._cluster.client.pause(_EVERY_SECONDS)
