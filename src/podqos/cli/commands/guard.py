@@ -91,11 +91,13 @@ def _settings(
     find: Callable[[Cluster, str, Path, KubeletConfiguration | None], KubeletSettingsFound],
 ) -> GuardSettings:
     from podqos.guard.eviction import KillWhen
-    from podqos.guard.settings import GuardSettings, OwnThreshold
+    from podqos.guard.kubelet_files import local_node
+    from podqos.guard.settings import GuardSettings, OwnThreshold, last_node
     from podqos.model.profile import parse_version
 
-    node = arguments.node or os.environ.get("NODE_NAME") or os.uname().nodename
     state = Path(arguments.state).absolute()
+    # Once: a kubelet that restarts must not make it another node.
+    node = arguments.node = arguments.node or os.environ.get("NODE_NAME") or local_node(last_node(state))
     given = options.kubelet_option(arguments.kubelet_config)
     found = find(cluster, node, state, None if given is None else given.config)
     for text in filter(None, (found.source and f"kubelet settings: {found.source}", found.trouble)):
