@@ -325,6 +325,7 @@ def test_guard_run_with_the_kubelets_credentials_takes_the_kubelets_file_and_say
     code, (settings,), said = guard_run()
     assert code == 0
     assert settings.kubelet.eviction_hard == {"memory.available": "700Mi"}
+    assert "(process 812)" in settings.kubelet_source, "its status says so later"
     assert said.count("kubelet settings: /var/lib/kubelet/config.yaml, as the kubelet (process 812) was started") == 1
     assert "cannot get nodes/configz as system:node:node-1 (403 Forbidden)" in said
 

@@ -307,7 +307,8 @@ def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same
 
     def ask(settings):
         asked.append(settings)
-        return settings if len(asked) == 1 else replace(settings, kubelet=replace(KUBELET, max_pods=7))
+        same = replace(settings, kubelet_source="another process")
+        return same if len(asked) == 1 else replace(settings, kubelet=replace(KUBELET, max_pods=7))
 
     stage = make(ask=ask)
     stage.until(lambda: asked, "it is asked")

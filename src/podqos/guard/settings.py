@@ -75,6 +75,8 @@ class GuardSettings(Struct, frozen=True, kw_only=True):
 
     node: str
     kubelet: KubeletConfiguration
+    kubelet_source: str = ""
+    """Where the kubelet's settings come from; empty if the kubelet reported them."""
     profile: Profile = LATEST
     state: Path = Path(STATE_DIR)
     run: Path = Path(RUN_DIR)

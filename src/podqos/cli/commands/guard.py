@@ -94,6 +94,7 @@ def _settings(
     from podqos.guard.kubelet_files import local_node
     from podqos.guard.settings import GuardSettings, OwnThreshold, last_node
     from podqos.model.profile import parse_version
+    from podqos.naming import stated_with
 
     state = Path(arguments.state).absolute()
     # Once: a kubelet that restarts must not make it another node.
@@ -107,6 +108,7 @@ def _settings(
     return GuardSettings(
         node=node,
         kubelet=found.configuration,
+        kubelet_source=found.source if given is None else stated_with("kubelet_config", arguments.kubelet_config),
         profile=found.profile if version is None else parse_version(version),
         state=state,
         run=Path(arguments.run_dir).absolute(),
