@@ -34,7 +34,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
-from guard_race import UNLIMITED, Cast, casts, has_event, is_evicted, owners, rename, threshold_bytes
+from guard_race import UNLIMITED, Cast, casts, event_sources, is_evicted, owners, rename, threshold_bytes
 from real_kubelet import MI, Guard, Member, RealKubelet
 
 from podqos.manifest.documents import plain_documents
@@ -207,7 +207,7 @@ class Chaos:
             evicted = is_evicted(pod)
             if evicted and member.name not in right:
                 yield f"{member.name} is evicted, and is not the right one"
-            if evicted and not has_event(events, member.uid):
+            if evicted and not event_sources(events, member.uid):
                 yield f"{member.name} has no Event"
             if member.name in died and member.name not in self._by_kernel and not evicted:
                 yield f"{member.name} has died and is not Evicted: {pod['status'].get('reason')}"
