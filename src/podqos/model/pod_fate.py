@@ -18,6 +18,7 @@ class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
     status: str = ""
     reason: str = ""
     last_transition_time: str | None = None
+    message: str = ""
 
 
 class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
