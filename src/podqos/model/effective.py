@@ -7,10 +7,12 @@ what any moment of the start needs; sidecars stay and are counted with everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from podqos.model.pod import Container, Pod
-from podqos.model.quantity import Quantity
+from msgspec.structs import replace
+
+from podqos.model.pod import Container, Pod, RunStatus
+from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import ResourceList, is_pod_level, largest_of, sum_of
 
 
@@ -61,6 +63,65 @@ def pod_level_is_set(pod: Pod) -> bool:
     return resources is not None and any(
         is_pod_level(name) for amounts in (resources.requests, resources.limits) for name in amounts
     )
+
+
+def reports_resources(pod: Pod) -> bool:
+    """Whether the status has resources of its own, as it does for every pod that a kubelet of 1.33 or newer runs."""
+    status = pod.status
+    return status.resources is not None or any(
+        run_status.resources is not None for run_status in (*status.container_statuses, *status.init_container_statuses)
+    )
+
+
+def as_charged(pod: Pod, *, pod_level_status: bool = True) -> Pod:
+    """Return a pod with the requests that the scheduler counts on its node while a resize is not done.
+
+    The largest of what the spec, the cgroup and the kubelet's books have; without the spec if the kubelet rejected the
+    resize for good. ``pod_level_status`` false: pod-level amounts are those of the spec. From 1.37 on amounts of the
+    whole pod are compared instead of those of each container, which matters only if one rises while another falls.
+
+    Source: Kubernetes v1.36 staging/src/k8s.io/component-helpers/resource/helpers.go (determineEffectiveRequests).
+    """
+    if not reports_resources(pod):
+        return pod
+    status, spec = pod.status, pod.spec
+    known = {
+        run_status.name: run_status for run_status in (*status.container_statuses, *status.init_container_statuses)
+    }
+    is_infeasible = status.is_resize_infeasible
+    own = spec.resources
+    if own is not None and status.resources is not None and pod_level_status:
+        stated = {} if is_infeasible else own.requests
+        largest = largest_of((stated, status.resources.requests, status.allocated_resources))
+        requests = {name: largest.get(name, ZERO) for name in own.requests}
+        own = replace(own, requests=requests) if requests != own.requests else own
+    containers = _charged(spec.containers, known, is_infeasible=is_infeasible)
+    init_containers = _charged(spec.init_containers, known, is_infeasible=is_infeasible, only_sidecars=True)
+    if own is spec.resources and containers is spec.containers and init_containers is spec.init_containers:
+        return pod
+    return replace(pod, spec=replace(spec, containers=containers, init_containers=init_containers, resources=own))
+
+
+def _charged(
+    containers: tuple[Container, ...],
+    known: Mapping[str, RunStatus],
+    *,
+    is_infeasible: bool,
+    only_sidecars: bool = False,
+) -> tuple[Container, ...]:
+    charged = []
+    for container in containers:
+        run_status = known.get(container.name)
+        if run_status is None or run_status.resources is None or (only_sidecars and not container.is_sidecar):
+            charged.append(container)
+            continue
+        stated = {} if is_infeasible else container.resources.requests
+        requests = largest_of((stated, run_status.resources.requests, run_status.allocated_resources))
+        is_same = requests == container.resources.requests
+        resources = container.resources if is_same else replace(container.resources, requests=requests)
+        charged.append(container if is_same else replace(container, resources=resources))
+    is_unchanged = all(after is before for after, before in zip(charged, containers, strict=True))
+    return containers if is_unchanged else tuple(charged)
 
 
 def _pod_level(amounts: ResourceList) -> dict[str, Quantity]:

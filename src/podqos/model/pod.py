@@ -300,18 +300,44 @@ class WhyIdle(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
 class RunState(Struct, frozen=True, gc=False):
-    """Whether a container has a process; neither of these where it runs."""
+    """Whether a container has a process, and since when; neither of the first two where it runs."""
 
     waiting: WhyIdle | None = None
     terminated: WhyIdle | None = None
+    running: ContainerRunning | None = None
 
 
-class RunStatus(Struct, frozen=True, gc=False):
+class RunStatus(Struct, frozen=True, gc=False, rename="camel"):
     """The status of a container, as far as decisions need it."""
 
     name: str = ""
     state: RunState | None = None
+    resources: ResourceRequirements | None = None
+    """What its cgroup has, since 1.33; while a resize is not done, it differs from the spec."""
+    allocated_resources: ResourceList = {}
+    """The requests that its kubelet counts: those of the spec once the kubelet accepts a resize."""
+
+
+class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
+    """Something that holds for a pod or not, such as DisruptionTarget."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
+POD_RESIZE_PENDING = "PodResizePending"
+"""The condition of a pod whose kubelet has not accepted a resize."""
+INFEASIBLE = "Infeasible"
+"""Its reason where the kubelet never will."""
 
 
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
@@ -322,6 +348,17 @@ class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
     start_time: str = ""
     container_statuses: tuple[RunStatus, ...] = ()
     init_container_statuses: tuple[RunStatus, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
+    resources: ResourceRequirements | None = None
+    """Pod-level resources as its cgroup has them, since 1.36."""
+    allocated_resources: ResourceList = {}
+    """Requests of the whole pod as its kubelet counts them, since 1.36."""
+
+    @property
+    def is_resize_infeasible(self) -> bool:
+        """Whether the kubelet rejected a resize for good (component-helpers/resource: IsPodResizeInfeasible)."""
+        pending = next((condition for condition in self.conditions if condition.type == POD_RESIZE_PENDING), None)
+        return pending is not None and pending.reason == INFEASIBLE
 
     @property
     def idle(self) -> dict[str, str | None]:
