@@ -102,6 +102,49 @@ def as_charged(pod: Pod, *, pod_level_status: bool = True) -> Pod:
     return replace(pod, spec=replace(spec, containers=containers, init_containers=init_containers, resources=own))
 
 
+def as_allocated(pod: Pod) -> Pod:
+    """Return a pod with the resources that its node runs it with, where its status shows a resize that is not done.
+
+    Its kubelet goes by those in all it does: evictions, cgroups, and the OOM score of what it starts. Requests are what
+    it allocated, limits what the cgroup has.
+
+    Source: Kubernetes v1.36 pkg/kubelet/allocation/allocation_manager.go (UpdatePodFromAllocation),
+    pkg/kubelet/kubelet.go (the eviction manager is started with getAllocatedPods), pkg/kubelet/kubelet_pods.go
+    (convertContainerStatusResources).
+    """
+    status, spec = pod.status, pod.spec
+    known = {
+        run_status.name: run_status
+        for run_status in (*status.container_statuses, *status.init_container_statuses)
+        if run_status.resources is not None or run_status.allocated_resources
+    }
+    if not known and status.resources is None:
+        return pod
+    containers, init_containers = (
+        tuple(_allocated(container, known.get(container.name)) for container in of_kind)
+        for of_kind in (spec.containers, spec.init_containers)
+    )
+    own = spec.resources
+    if own is not None and status.resources is not None:
+        requests = {name: status.resources.requests.get(name, amount) for name, amount in own.requests.items()}
+        limits = {name: status.resources.limits.get(name, amount) for name, amount in own.limits.items()}
+        own = replace(own, requests=requests, limits=limits)
+    running = replace(spec, containers=containers, init_containers=init_containers, resources=own)
+    return pod if running == spec else replace(pod, spec=running)
+
+
+def _allocated(container: Container, run_status: RunStatus | None) -> Container:
+    if run_status is None:
+        return container
+    stated = container.resources
+    requests = {**stated.requests, **run_status.allocated_resources}
+    actual = run_status.resources
+    limits = stated.limits if actual is None else {**stated.limits, **actual.limits}
+    if requests == stated.requests and limits == stated.limits:
+        return container
+    return replace(container, resources=replace(stated, requests=requests, limits=limits))
+
+
 def _charged(
     containers: tuple[Container, ...],
     known: Mapping[str, RunStatus],
