@@ -27,6 +27,7 @@ from podqos.model.pod import (
     PodCondition,
     PodSpec,
     PodStatus,
+    QOSClass,
     RunStatus,
     Toleration,
     Volume,
@@ -175,45 +176,63 @@ class TestAPodThatIsBeingResized:
     """The scheduler counts the largest of spec, allocation and cgroup on the node, by container."""
 
     def test_a_smaller_request_frees_nothing_until_the_kubelet_is_done(self):
-        view = _resized(PodStatus(container_statuses=(_ran("2"),)))
+        view = _resized(PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("2"),)))
         assert (view.held.requested["cpu"], view.shape.demand.requested["cpu"]) == (2000, 1000)
         assert view.held.scored_cpu_milli == 2000
 
     def test_a_larger_request_counts_at_once(self):
-        view = _resized(PodStatus(container_statuses=(_ran("500m"),)))
+        view = _resized(PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m"),)))
         assert view.held.requested["cpu"] == 1000
 
     def test_what_the_kubelet_allocated_counts_before_it_is_written(self):
-        view = _resized(PodStatus(container_statuses=(_ran("500m", allocated=amounts(cpu="3")),)))
+        view = _resized(
+            PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m", allocated=amounts(cpu="3")),))
+        )
         assert view.held.requested["cpu"] == 3000
 
     def test_a_resize_that_was_rejected_for_good_does_not_count(self):
         infeasible = PodCondition("PodResizePending", "True", "Infeasible")
-        view = _resized(PodStatus(container_statuses=(_ran("500m"),), conditions=(infeasible,)))
+        view = _resized(
+            PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m"),), conditions=(infeasible,))
+        )
         assert view.held.requested["cpu"] == 500
 
     def test_a_deferred_one_does(self):
         deferred = PodCondition("PodResizePending", "True", "Deferred")
-        view = _resized(PodStatus(container_statuses=(_ran("500m"),), conditions=(deferred,)))
+        view = _resized(
+            PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m"),), conditions=(deferred,))
+        )
         assert view.held.requested["cpu"] == 1000
 
     def test_of_init_containers_only_sidecars_count_by_their_status(self):
         small = ResourceRequirements(amounts(cpu="100m"))
         sidecar, plain = Container("s", resources=small, restart_policy="Always"), Container("i", resources=small)
-        status = PodStatus(init_container_statuses=(_ran("9", name="i"), _ran("3", name="s")))
+        status = PodStatus(
+            qos_class=QOSClass.BURSTABLE, init_container_statuses=(_ran("9", name="i"), _ran("3", name="s"))
+        )
         assert _resized(status, init=(plain, sidecar)).held.requested["cpu"] == 4000
 
     def test_pod_level_requests_count_by_the_status_of_the_pod(self):
         held = amounts(cpu="6", memory="4Gi")
         one_pod = replace(
-            _with_pod_level(), status=PodStatus(resources=ResourceRequirements(held), allocated_resources=held)
+            _with_pod_level(),
+            status=PodStatus(
+                qos_class=QOSClass.BURSTABLE, resources=ResourceRequirements(held), allocated_resources=held
+            ),
         )
         assert Views().of(one_pod).held.requested == {"cpu": 6000, "memory": 4 * 2**30}
         assert Views(profile_for((1, 35))).of(one_pod).held.requested == {"cpu": 4000, "memory": 4 * 2**30}
 
+    def test_a_pod_that_is_tried_with_other_resources_counts_with_those(self):
+        """What changes a pod takes the class out of its status."""
+        assert _resized(PodStatus(container_statuses=(_ran("2"),))).held.requested["cpu"] == 1000
+
     @pytest.mark.usefixtures("each_chooser")
     def test_its_node_is_full_until_then(self):
-        there = replace(pod("there", "1", "1Gi", on="a"), status=PodStatus(container_statuses=(_ran("4", name="c"),)))
+        there = replace(
+            pod("there", "1", "1Gi", on="a"),
+            status=PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("4", name="c"),)),
+        )
         there = replace(there, spec=replace(there.spec, containers=(replace(there.spec.containers[0], name="c"),)))
         outcomes = place([there, pod("p", "1", "1Gi")], PlacementSurroundings((node("a"),))).outcomes
         assert outcomes[1].node is None

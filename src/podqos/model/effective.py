@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from podqos.model.pod import Container, Pod, RunStatus
+from podqos.model.pod import RESIZE_CONDITIONS, Container, Pod, RunStatus
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import ResourceList, is_pod_level, largest_of, sum_of
 
@@ -65,12 +65,19 @@ def pod_level_is_set(pod: Pod) -> bool:
     )
 
 
-def reports_resources(pod: Pod) -> bool:
-    """Whether the status has resources of its own, as it does for every pod that a kubelet of 1.33 or newer runs."""
+def _reported(pod: Pod) -> dict[str, RunStatus]:
+    """Return the containers whose status has resources, as it does since 1.33, by name.
+
+    None of a pod without a class in its status: no API server stored that, it is tried with other resources.
+    """
     status = pod.status
-    return status.resources is not None or any(
-        run_status.resources is not None for run_status in (*status.container_statuses, *status.init_container_statuses)
-    )
+    if status.qos_class is None:
+        return {}
+    return {
+        run_status.name: run_status
+        for run_status in (*status.container_statuses, *status.init_container_statuses)
+        if run_status.resources is not None or run_status.allocated_resources
+    }
 
 
 def as_charged(pod: Pod, *, pod_level_status: bool = True) -> Pod:
@@ -82,12 +89,10 @@ def as_charged(pod: Pod, *, pod_level_status: bool = True) -> Pod:
 
     Source: Kubernetes v1.36 staging/src/k8s.io/component-helpers/resource/helpers.go (determineEffectiveRequests).
     """
-    if not reports_resources(pod):
+    known = _reported(pod)
+    if not known and (pod.status.resources is None or pod.status.qos_class is None):
         return pod
     status, spec = pod.status, pod.spec
-    known = {
-        run_status.name: run_status for run_status in (*status.container_statuses, *status.init_container_statuses)
-    }
     is_infeasible = status.is_resize_infeasible
     own = spec.resources
     if own is not None and status.resources is not None and pod_level_status:
@@ -106,40 +111,37 @@ def as_allocated(pod: Pod) -> Pod:
     """Return a pod with the resources that its node runs it with, where its status shows a resize that is not done.
 
     Its kubelet goes by those in all it does: evictions, cgroups, and the OOM score of what it starts. Requests are what
-    it allocated, limits what the cgroup has.
+    it allocated. Limits are what the cgroups of containers have; pod-level ones are those of the spec, because their
+    status counts overhead and rounds.
 
     Source: Kubernetes v1.36 pkg/kubelet/allocation/allocation_manager.go (UpdatePodFromAllocation),
     pkg/kubelet/kubelet.go (the eviction manager is started with getAllocatedPods), pkg/kubelet/kubelet_pods.go
-    (convertContainerStatusResources).
+    (convertContainerStatusResources, convertToAPIPodLevelResourcesStatus).
     """
-    status, spec = pod.status, pod.spec
-    known = {
-        run_status.name: run_status
-        for run_status in (*status.container_statuses, *status.init_container_statuses)
-        if run_status.resources is not None or run_status.allocated_resources
-    }
-    if not known and status.resources is None:
+    known, status, spec = _reported(pod), pod.status, pod.spec
+    if not known:
         return pod
+    is_pending = any(condition.type in RESIZE_CONDITIONS for condition in status.conditions)
     containers, init_containers = (
-        tuple(_allocated(container, known.get(container.name)) for container in of_kind)
+        tuple(_allocated(container, known.get(container.name), is_pending=is_pending) for container in of_kind)
         for of_kind in (spec.containers, spec.init_containers)
     )
     own = spec.resources
-    if own is not None and status.resources is not None:
-        requests = {name: status.resources.requests.get(name, amount) for name, amount in own.requests.items()}
-        limits = {name: status.resources.limits.get(name, amount) for name, amount in own.limits.items()}
-        own = replace(own, requests=requests, limits=limits)
+    if own is not None and is_pending:
+        overhead = spec.overhead or {}
+        held = {name: status.allocated_resources.get(name) for name in own.requests}
+        requests = {name: amount - overhead.get(name, ZERO) for name, amount in held.items() if amount is not None}
+        own = replace(own, requests={**own.requests, **requests})
     running = replace(spec, containers=containers, init_containers=init_containers, resources=own)
     return pod if running == spec else replace(pod, spec=running)
 
 
-def _allocated(container: Container, run_status: RunStatus | None) -> Container:
+def _allocated(container: Container, run_status: RunStatus | None, *, is_pending: bool) -> Container:
     if run_status is None:
         return container
-    stated = container.resources
+    stated, actual = container.resources, run_status.resources
     requests = {**stated.requests, **run_status.allocated_resources}
-    actual = run_status.resources
-    limits = stated.limits if actual is None else {**stated.limits, **actual.limits}
+    limits = {**stated.limits, **actual.limits} if actual is not None and is_pending else stated.limits
     if requests == stated.requests and limits == stated.limits:
         return container
     return replace(container, resources=replace(stated, requests=requests, limits=limits))
