@@ -5,7 +5,7 @@ Unmeasured usage is assumed, and reported as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from podqos.objects.assumptions import (
     KUBELET_SETTINGS,
     UNSLOWED_GROWTH,
     cluster_assumptions,
+    kept_scores,
     node_hugepages,
     node_memory,
     nodes_called,
@@ -321,7 +322,17 @@ def _of_pods(objects: Objects, pods: Sequence[NodePod], state: NodeState) -> Nod
     owners = {pod.pod.metadata.uid: (pod.kind, pod.workload) for pod in pods}
     if not pods and objects.errors:
         raise NoPods("no pods left to rank", fix="fix the errors above")
-    return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=_limit_ranges(objects)))
+    assumptions = (*state.assumptions, *kept_scores(_as_stored(objects, pods)))
+    bounds = _limit_ranges(objects)
+    return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=bounds, assumptions=assumptions))
+
+
+def _as_stored(objects: Objects, pods: Sequence[NodePod]) -> Iterator[Pod]:
+    """Yield the pods of a node that come from an API server, with the resources of their specs."""
+    keys = {pod.pod.key for pod in pods}
+    for found in objects.latest(warn=False):
+        if found.workload.is_stored and found.workload.pod.key in keys:
+            yield found.workload.pod
 
 
 def _limit_ranges(objects: Objects) -> dict[str, tuple[LimitRange, ...]]:
