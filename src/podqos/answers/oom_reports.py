@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
-from podqos.answers.log_marks import Mark, Needle, next_mark
+from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
 from podqos.answers.other_killers import NOTICE_MARKS
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
@@ -48,7 +48,7 @@ _LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
 """The rest may be in the next line."""
 
 
-_BEGINNINGS = (
+_BEGINNINGS: tuple[Mark, ...] = (
     Needle(
         b"oom-kill",
         re.compile(
@@ -61,9 +61,11 @@ _BEGINNINGS = (
         b"Killed process",
         re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])|" + _LINE_ENDS + rb")"),
     ),
-    b"anon-rss:",
 )
-"""The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_WITHOUT_SPACES = b"anon-rss:"
+"""In every kill since 2.6.36; stays whole where spaces are escaped, and where lines are broken at them."""
 
 
 _FOLLOWING = (
@@ -71,7 +73,7 @@ _FOLLOWING = (
     *(mark for mark in FOLLOWING if mark != b"oom_reaper"),
     *NOTICE_MARKS,
 )
-_OF_KERNEL = frozenset({*_BEGINNINGS, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
+_OF_KERNEL = frozenset({*_BEGINNINGS, _WITHOUT_SPACES, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
 
 
 _BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
@@ -99,6 +101,7 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     unwrapper, reader = Unwrapper(), OOMReader()
     beside: int | None = None
+    beginnings = _BEGINNINGS
     following = 0
     carried: dict[AlikeLines, None] = {}
 
@@ -114,10 +117,12 @@ def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMR
         if beside is None:
             unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             beside = 0 if side is None else side.begin(chunk)
+            if not has_plain_spaces(chunk):
+                beginnings = (*_BEGINNINGS, _WITHOUT_SPACES)
             if _BYTES.search(chunk):
                 beside = max(beside, _EVERY)
         marks = _Marks(chunk)
-        marks.look_for(_BEGINNINGS)
+        marks.look_for(beginnings)
         marks.look_for(() if side is None else side.marks)
         if following > 0:
             marks.look_for(_FOLLOWING)
