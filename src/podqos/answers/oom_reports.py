@@ -59,7 +59,10 @@ _BEGINNINGS: tuple[Mark, ...] = (
     ),
     Needle(
         b"Killed process",
-        re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])|" + _LINE_ENDS + rb")"),
+        re.compile(
+            rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])"
+            rb"(?:[^(\n]{0,40}(?:\([^\n]{1,80}?\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
+        ),
     ),
 )
 
