@@ -166,7 +166,7 @@ def _indented(text: str, width: int) -> str:
 
 
 _VALUES = """\
-# The podqos image. deploy/Containerfile builds one.
+# The podqos image. `make image` builds one, `make image-archive` one without a registry.
 image: {image}
 
 webhook:

@@ -174,3 +174,35 @@ def test_a_report_without_a_kill_is_given_up_after_many_lines_and_a_later_one_is
     last = _read(FIRST + endless + "".join(_carried(cgroup(ROWS, 399, "worker 399"), "node-last")))[-1]
     assert list(last.victims) == [399]
     assert len(last.tasks) == len(ROWS)
+
+
+KILL = "Out of memory: Killed process 399 (java) total-vm:1200kB, anon-rss:1100kB, file-rss:0kB, shmem-rss:0kB"
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", "&nbsp;"])
+def test_a_kill_is_found_late_in_a_log_whatever_stands_for_its_spaces(space):
+    first = "".join(f"Jan  5 15:19:27 node-7 sshd[{at % 10}]: session {at:0200d} opened\n" for at in range(1500))
+    text = f"{first}{''.join(_carried([KILL]))}{first}".replace(" ", space)
+    assert [list(found.victims) for found in _read(text)] == [[399]]
+
+
+def test_a_kill_that_a_mail_program_broke_is_found_late_in_a_log():
+    first = "".join(f"Jan  5 15:19:27 node-7 sshd[{at % 10}]: session {at} opened\n" for at in range(4000))
+    text = first + "".join(_carried([KILL])).replace("Killed process", "Killed\nprocess") + first
+    assert [list(found.victims) for found in _read(text)] == [[399]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'eviction_manager.go:372] "Eviction manager: attempting to reclaim" resourceName="memory"',
+        "eviction_manager.go:329] eviction manager: attempting to reclaim memory",
+    ],
+)
+def test_a_kubelet_is_heard_late_in_a_log_whether_it_quotes_its_messages_or_not(monkeypatch, said):
+    head = "Jan  5 15:19:27 node-7 kubelet[3]: I0105 15:19:27.5  3 "
+    first = head + ('kubelet.go:1] "Starting"\n' if '"' in said else "kubelet.go:1] Starting\n") + FIRST
+    heard = []
+    monkeypatch.setattr(KubeletSide, "feed", lambda _, message: heard.append(message.text))
+    list(reports(io.BytesIO(f"{first}{head}{said}\n{FIRST}".encode()), KubeletSide()))
+    assert [said in text for text in heard] == [True]

@@ -120,7 +120,7 @@ function groups(found: readonly DeathGroup[]): HTMLElement {
 }
 
 /** Who removes pods; whoever else is named kills processes: the kernel, or a program such as systemd-oomd. */
-const REMOVED: Readonly<Record<string, string>> = { kubelet: "evicted", user: "evicted", scheduler: "preempted", "control plane": "deleted" };
+const REMOVED: Readonly<Record<string, string>> = { kubelet: "evicted", "podqos guard": "evicted", user: "evicted", scheduler: "preempted", "control plane": "deleted" };
 
 function isOtherKiller(by: string): boolean {
   return by !== "kernel" && !(by in REMOVED);

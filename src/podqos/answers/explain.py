@@ -26,6 +26,7 @@ from podqos.objects.assumptions import (
     KUBELET_SETTINGS,
     NO_POLICIES,
     added_containers,
+    kept_scores,
     missing_classes,
     node_memory,
     policy_scopes,
@@ -172,6 +173,8 @@ class Explained(Struct, frozen=True, kw_only=True):
     """The kinds of the workloads."""
     neighbours: int = 0
     """Pods that count but that the answer is not about."""
+    kept_scores: tuple[Assumption, ...] = ()
+    """Scores of containers that may have started before their requests were resized."""
 
 
 def explain(objects: Objects, options: ExplainOptions | None = None) -> ExplanationList:
@@ -214,7 +217,8 @@ def further_assumptions(explained: Explained, objects: Objects) -> tuple[Assumpt
     """Return what was assumed about the cluster that stores the pods."""
     no_policies = (NO_POLICIES,) if explained.as_written and not explained.policies else ()
     missing = missing_classes(explained.unknown, objects)
-    return (*no_policies, *objects.assumptions, *missing, *added_containers(set(explained.kinds)))
+    of_kinds = added_containers(set(explained.kinds))
+    return (*no_policies, *objects.assumptions, *missing, *of_kinds, *explained.kept_scores)
 
 
 def explain_objects(
@@ -253,6 +257,7 @@ def explain_objects(
         kinds=Counter([found.workload.kind for found, _ in accepted]),
         with_pods=tuple(dict.fromkeys(found.source for found, _ in accepted)),
         neighbours=len(everything) - len(accepted),
+        kept_scores=kept_scores(stored.pod for _, stored in accepted),
     )
 
 
@@ -279,6 +284,7 @@ def together(parts: Sequence[Explained]) -> Explained:
         unjudged=tuple(item for part in parts for item in part.unjudged),
         kinds=_total(part.kinds for part in parts),
         neighbours=sum(part.neighbours for part in parts),
+        kept_scores=tuple(dict.fromkeys(assumption for part in parts for assumption in part.kept_scores)),
     )
 
 

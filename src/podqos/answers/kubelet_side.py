@@ -61,18 +61,16 @@ _HEAD_BYTES = 1 << 16
 _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
-_EVICTIONS = (
-    Needle(
-        b"Evict",
-        re.compile(rb"Evict(?!ion manager:)"),
-        beside=re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:|msg|reason|REASON|time_us"),
-    ),
-    Needle(
-        b"viction manager:",
-        re.compile(rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"),
-    ),
+_SAYS = rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"
+_EVICTION = Needle(
+    b"Evict",
+    re.compile(rb"Evict(?!ion manager:)|E" + _SAYS),
+    beside=re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:|msg|reason|REASON|time_us"),
 )
 """What is said of evictions, by klog or in fields; a verbose kubelet says of every check that there is none."""
+_OLD_EVICTION = Needle(b"eviction manager:", re.compile(rb"e" + _SAYS))
+"""The same up to 1.20, whose messages are not quoted."""
+_OLD_KUBELET = re.compile(rb"[a-z]\.go:[0-9]{1,6}\] [^\" ]")
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
 
@@ -97,7 +95,7 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[Mark, ...] = _EVICTIONS
+        self.marks: tuple[Mark, ...] = ()
         """What a fast reader of the log at hand looks for."""
         self._words: tuple[str, ...] = ()
         self._others = OtherKillers()
@@ -130,7 +128,9 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        self.marks = (*_EVICTIONS, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
+        is_old = _OLD_KUBELET.search(head) is not None
+        kubelets = (_EVICTION, _OLD_EVICTION) if is_old else (_EVICTION,)
+        self.marks = (*kubelets, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0

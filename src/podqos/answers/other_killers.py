@@ -119,7 +119,7 @@ class OtherKillers:
         return self._containers.terminations(kills)
 
     def exits(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
-        """Yield containers that nobody killed, by what their runtime shows."""
+        """Yield containers not known to have been killed, by what their runtime shows."""
         return self._containers.exits(kills)
 
     @property
@@ -155,7 +155,7 @@ def _is_reported(kill: UserspaceKill, times: Iterable[str]) -> bool:
 
 
 def without_repeats(
-    signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy], by_programs: Iterable[UserspaceKill] = ()
+    signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy], by_programs: Sequence[UserspaceKill] = ()
 ) -> Iterator[NodeSign]:
     """Yield what daemons noticed, once for each unit or container, and with the kernel's kill where that is known.
 

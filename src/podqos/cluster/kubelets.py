@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from podqos.cluster.asking import Client, Query
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
-from podqos.cluster.patience import ONCE
+from podqos.cluster.patience import ONCE, is_temporary
 from podqos.cluster.refusals import question
 from podqos.cluster.resources import NODES, Model, Resource
 from podqos.cluster.sources import Found, missing
@@ -149,10 +149,11 @@ def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str)
     except Unauthorized:
         raise
     except InputError as error:
-        return Found(assumptions=(missing(what, BadAnswer(str(error)), option),))
+        return Found(assumptions=(missing(what, BadAnswer(str(error)), option),), is_silent=True)
     except Forbidden as error:
         subresource = path.partition("/")[0]
         allow = f"permission to get nodes/proxy, or nodes/{subresource} on the kubelet itself; or {option}"
         return Found(assumptions=(missing(what, error, allow),))
     except ClusterError as error:
-        return Found(assumptions=(missing(what, error, option),))
+        is_silent = not isinstance(error, Refused) or is_temporary(error.status)
+        return Found(assumptions=(missing(what, error, option),), is_silent=is_silent)

@@ -86,7 +86,9 @@ class Did(StrEnum):
     ENDED = "Ended"
     """Processes that started since then were killed."""
     ANSWERED = "Answered"
-    """The server answered, or failed to; the text has the answer."""
+    """The server answered; the text has the answer."""
+    UNANSWERED = "Unanswered"
+    """A request got no answer; the text says why."""
     FAILED = "Failed"
     """A step failed; the text says which."""
     OVER = "Over"
@@ -289,7 +291,7 @@ class Evictor:
             case Looked(uid):
                 self._note(running, Did.ANSWERED, text=f"the pod of that name has uid {uid}" if uid else "no such pod")
             case Unanswered(why):
-                self._note(running, Did.ANSWERED, text=why)
+                self._note(running, Did.UNANSWERED, text=why)
 
     def _end(self, running: _OpenEviction) -> None:
         eviction = running.eviction

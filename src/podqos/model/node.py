@@ -11,6 +11,7 @@ from podqos.model.resources import ResourceList
 PODS = "pods"
 
 LABEL_HOSTNAME = "kubernetes.io/hostname"
+LABEL_OS = "kubernetes.io/os"
 LABEL_ZONE = "topology.kubernetes.io/zone"
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 TAINT_NOT_READY = "node.kubernetes.io/not-ready"

@@ -145,8 +145,10 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
     resource = eviction.resource or "something"
     ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
     what = _HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions)
+    if eviction.is_by_guard:
+        what = f"{what.removesuffix('.')} by podqos guard."
     return AutopsyDeath(
-        by=_BY.get(eviction.cause, "kubelet"),
+        by="podqos guard" if eviction.is_by_guard else _BY.get(eviction.cause, "kubelet"),
         at=eviction.at,
         host=eviction.node,
         who=eviction.pod or _A_POD,

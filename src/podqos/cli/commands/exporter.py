@@ -55,12 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect
     with suppress(KeyboardInterrupt), connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
-        mirror.start()
         exporter = Exporter(mirror, every_seconds=arguments.interval / SECOND_US)
         with serve(exporter, host, port) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
             try:
+                _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
+                mirror.start()  # answers probes meanwhile, however long that takes
+                mirror.measure_in_background()
                 while mirror.fatal is None:
                     time.sleep(0.5)
             finally:

@@ -38,6 +38,11 @@ def text(item: AdmissionReport, style: Style) -> list[str]:
         lines += _refusal_lines(item, item.refusal, style)
     elif item.steps:
         lines += _labelled("outcome", [_allowed(item)], style)
+    if item.pending is not None:
+        pending = item.pending
+        lines += _labelled(
+            "kubelet", [f"{pending.reason} on node {pending.node}: {pending.message}"], style, is_alarm=True
+        )
     if item.not_judged:
         lines += _labelled("not evaluated", [words.not_judged(item.not_judged)], style)
     for warning in item.warnings:
@@ -176,7 +181,8 @@ def _outcome(item: AdmissionReport) -> str:
     if item.refusal is None:
         count = len(item.not_judged)
         unjudged = f"; {count} field{'s' if count > 1 else ''} not evaluated" if count else ""
-        return f"{resize}allowed{undefined}{unjudged}"
+        pending = "" if item.pending is None else f", then {item.pending.reason} on node {item.pending.node}"
+        return f"{resize}allowed{pending}{undefined}{unjudged}"
     code = words.status(Code(item.refusal.code))
     allowed = f"{item.pods_admitted} of {item.pods} pods allowed, then " if item.pods_admitted else ""
     return f"{allowed}{resize}rejected by {item.refusal.step}, {code}: {item.refusal.message}"

@@ -52,6 +52,8 @@ class PodEviction(Struct, frozen=True, rename="camel", omit_defaults=True):
     found_in: tuple[TraceSource, ...] = ()
     message: str = ""
     """The kubelet's, as it was found."""
+    is_by_guard: bool = False
+    """Whether ``podqos guard`` evicted it in the kubelet's place, by the kubelet's rule."""
     resource: str = ""
     """memory, ephemeral-storage, inodes or pids."""
     signal: Signal | None = None
@@ -275,6 +277,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
         uid=next((trace.uid for trace in traces if trace.uid), ""),
         found_in=tuple(dict.fromkeys(trace.source for trace in ordered)),
         message=max((trace.text for trace in traces), key=len).strip(),
+        is_by_guard=any(trace.is_by_guard for trace in traces),
         resource="" if message is None else message.resource,
         signal=signal,
         possible_signals=(signal,) if stated and signal is not None else possible,
