@@ -125,3 +125,50 @@ def test_a_container_that_was_only_asked_to_stop_was_not_killed(capsys, tmp_path
     statuses = [{"name": "app", "restartCount": 1, "state": running, "lastState": {"terminated": ended}}]
     web = pod("web-0", "u", {"phase": "Running", "containerStatuses": statuses})
     assert answer(capsys, tmp_path, yaml.safe_dump(web), "--exit-code")[0] == status
+
+
+KILLED = (
+    "Memory cgroup out of memory: Killed process 4242 (python3) total-vm:4000000kB, anon-rss:2000000kB, "
+    "file-rss:100kB, shmem-rss:0kB, UID:0 pgtables:100kB oom_score_adj:0"
+)
+NPD = (
+    "I1116 10:00:01.123456       1 log_monitor.go:160] New status generated: &{Source:kernel-monitor Events:[{Severity:"
+    f"warn Timestamp:2026-11-16 10:00:00.1 +0000 UTC Reason:OOMKilling Message:{KILLED}}}] Conditions:[]}}\n"
+)
+
+
+@pytest.mark.parametrize("prefix", ["Nov 16 10:00:00 node-1 kernel: ", "[  100.100000] "])
+def test_a_line_of_the_node_problem_detector_is_not_a_second_kill(capsys, tmp_path, prefix):
+    (kill,) = found(capsys, tmp_path, f"{prefix}{KILLED}\n{NPD}")["kills"]
+    assert kill["victims"][0]["pid"] == 4242
+    assert not kill["at"].startswith("2026-")
+
+
+def test_the_same_process_killed_in_two_boots_was_killed_twice(capsys, tmp_path):
+    invoked = "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
+    log = "".join(f"[  {at}.100000] {text}\n" for at in (100, 200) for text in (invoked, KILLED))
+    assert len(found(capsys, tmp_path, log)["kills"]) == 2
+
+
+def test_an_event_beside_its_report_points_at_it(capsys, tmp_path):
+    event = f"5m          Warning   OOMKilling   node/node-1     {KILLED}\n"
+    _, out = answer(capsys, tmp_path, f"Nov 16 10:00:00 node-1 kernel: [100.1] {KILLED}\n{event}")
+    assert out.count("was killed") == 1
+    assert "node-1: the kernel OOM-killed python3 (pid 4242): see above" in out
+
+
+@pytest.mark.parametrize(
+    ("zone", "at"), [("UTC", "2026-11-16 10:00:00.708440Z"), ("CET", "2026-11-16 10:00:00.708440")]
+)
+def test_an_entry_of_journalctl_verbose_has_the_time_above_it(capsys, tmp_path, zone, at):
+    head = f"Mon 2026-11-16 10:00:00.708440 {zone} [s=ab12;i=1;b=cd;m=1;t=1;x=1]\n"
+    (kill,) = found(capsys, tmp_path, f"{head}    MESSAGE={KILLED}\n")["kills"]
+    assert kill["at"] == at
+
+
+def test_records_of_kmsg_may_hold_lines_of_syslog(capsys, tmp_path):
+    invoked = "python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0"
+    log = f"4,1234,100000000,-;Nov 16 10:00:00 node-1 kernel: [100.0] {invoked}\n"
+    log += f"3,1235,100000001,-;Nov 16 10:00:00 node-1 kernel: [100.1] {KILLED}\n"
+    (kill,) = found(capsys, tmp_path, log)["kills"]
+    assert (kill["host"], kill["trigger"]["name"], kill["victims"][0]["name"]) == ("node-1", "python3", "python3")

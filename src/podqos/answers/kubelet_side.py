@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark, Needle
-from podqos.answers.other_killers import OtherKillers, without_repeats
+from podqos.answers.other_killers import OtherKillers, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -217,7 +217,7 @@ class KubeletSide:
         self._add(message_trace(message) for message in paste.messages if message.strip() not in told)
         for node in nodes:
             self._add(condition_signs(node))
-        pasted = [_of_pasted(kill, paste.pods) for kill in found.kills]
+        pasted = [_of_pasted(kill, paste.pods) for kill in without_echoes(found.kills)]
         kills = (*_named_by_status(pasted, paste.pods), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         by_programs = self._others.kills(pods, kills)

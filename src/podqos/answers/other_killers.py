@@ -154,6 +154,35 @@ def _is_reported(kill: UserspaceKill, times: Iterable[str]) -> bool:
     return False
 
 
+def without_echoes(kills: Iterable[OOMAutopsy]) -> list[OOMAutopsy]:
+    """Return the kernel's kills without lines that repeat one: the node problem detector logs the kernel's words."""
+    known: dict[tuple[int, str, int], OOMAutopsy] = {}
+    kept = []
+    for kill in kills:
+        victim = kill.victims[0] if kill.victims else None
+        if victim is None or victim.pid is None or victim.rss_bytes is None:
+            kept.append(kill)
+            continue
+        key = victim.pid, victim.name, victim.rss_bytes
+        is_bare = len(kill.victims) == 1 and not (kill.trigger.name or kill.tasks)
+        if not (is_bare and key in known and _is_echo(kill, known[key])):
+            kept.append(kill)
+            known[key] = kill
+    return kept
+
+
+def _is_echo(kill: OOMAutopsy, first: OOMAutopsy) -> bool:
+    """Whether two reports of one process come from two logs; a log that repeats itself is taken at its word."""
+    apart = seconds_apart(first.at, kill.at)
+    if apart is not None:
+        return kill.host != first.host and abs(apart) <= _SAME_KILL_SECONDS
+    return _is_since_boot(kill.at) != _is_since_boot(first.at) or bool(kill.at) != bool(first.at)
+
+
+def _is_since_boot(at: str) -> bool:
+    return at.replace(".", "", 1).isdecimal()
+
+
 def without_repeats(
     signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy], by_programs: Sequence[UserspaceKill] = ()
 ) -> Iterator[NodeSign]:

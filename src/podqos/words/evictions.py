@@ -283,7 +283,7 @@ def container_words(ended: ContainerTermination) -> str:
 
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
-    SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}",
+    SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}{report}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.OOMD_KILLED_NOTHING: "systemd-oomd considered killing a cgroup; no kill is logged",

@@ -423,7 +423,9 @@ def seconds_of(at: str, near: float | None = None) -> float | None:
         year = datetime.fromtimestamp(near, UTC).year
         at = f"{year:04}-{MONTHS.index(found_day[1]) + 1:02}-{int(found_day[2]):02}T{found_day[3]}"
     try:
-        found = datetime.fromisoformat(at[:40].replace(",", "."))
+        found = datetime.fromisoformat(
+            at[:40].replace(",", ".").replace(" +", "+").replace(" -", "-")
+        )  # Go has a space
     except ValueError:
         return None
     if found.year <= 1:

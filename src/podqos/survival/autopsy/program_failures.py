@@ -222,7 +222,9 @@ _OF_SHELLS = _form(
 )
 _OF_OTHERS = (
     _OF_SHELLS,
-    _form(FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)"),
+    _form(
+        FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)(?!.{0,200}OOM Killed)"
+    ),
     _form(FailureKind.GPU, "CUDA_ERROR_OUT_OF_MEMORY"),
     _form(FailureKind.CPLUSPLUS, "terminate called after throwing an instance of 'std::bad_alloc'", is_fatal=True),
     _form(
