@@ -104,7 +104,7 @@ class OtherKillers:
             return
         if self._kills.feed(message):
             self.lines_after = _LINES_AFTER
-            if "any cgroup(s)" in text:
+            if "any cgroup(s)" in text or "triggered kernel OOM" in text:
                 yield from notices(message)
         elif not self._failures.feed(message):
             yield from notices(message)
