@@ -18,6 +18,7 @@ from podqos.cluster import asking, kubelets, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import Patience
+from podqos.errors import Unreachable
 from podqos.reading import heartbeat, measuring
 from podqos.reading.mirror import Mirror
 from podqos.web.exporter import Exporter, serve
@@ -204,3 +205,23 @@ def test_growth_is_not_computed_from_figures_that_were_not_renewed():
     growth = HeadroomGrowth()
     at(0.0, 1000)
     assert at(100.0, 900) == at(100.0, 900) == {"atlas-1": 900.0}
+
+
+def test_the_exporter_starts_as_soon_as_the_api_server_answers(monkeypatch, capsys):
+    from podqos.cli.commands import exporter
+
+    class Late:
+        attempts = 0
+
+        def start(self) -> None:
+            self.attempts += 1
+            if self.attempts < 3:
+                raise Unreachable("no TLS within 10 s", where="https://api.example.com")
+
+    mirror = Late()
+    monkeypatch.setattr(exporter, "_RETRY_SECONDS", 0.0)
+    exporter._start(mirror)
+    assert mirror.attempts == 3
+    assert capsys.readouterr().err == (
+        "podqos exporter: https://api.example.com: no TLS within 10 s; trying again\n"  # once
+    )
