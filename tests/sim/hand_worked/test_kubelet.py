@@ -581,6 +581,27 @@ def test_a_container_whose_resize_policy_says_so_is_restarted_with_its_new_limit
     assert happened(done, "Resized", "Restarted", "OOMKilled") == [(11, "Resized", "web"), (11, "Restarted", "web")]
 
 
+@pytest.mark.parametrize(
+    ("policy", "victim"),
+    [
+        pytest.param("NotRequired", "web", id="the score of its start stays"),
+        pytest.param("RestartContainer", "other", id="a restart gives it the new one"),
+    ],
+)
+def test_a_resize_changes_no_oom_score_until_the_container_restarts(policy, victim):
+    """A node of 1000Mi: web starts with 100Mi (900), other with 400Mi (600). web is resized to 600Mi (400) at 10 s.
+
+    With 450Mi and 560Mi in use: 1350 against 1160 points, after a restart 850 against 1160.
+    """
+    policies = [{"resourceName": "memory", "restartPolicy": policy}]
+    made = [sized("web", "100Mi", "900Mi", resizePolicy=policies), sized("other", "400Mi", "900Mi")]
+    use = {"web": {"0s": "450Mi"}, "other": {"0s": "100Mi", "30s": "560Mi"}}
+    work = [{"workload": name, "nodes": ["n"], "demand": {"memory": {"steps": steps}}} for name, steps in use.items()]
+    done = run_of(made, work, nodes=[NO_EVICTION], events=[resize("10s", requests={"memory": "600Mi"})])
+    assert happened(done, "Resized")[0][2] == "web"
+    assert happened(done, "OOMKilled")[0] == (30, "OOMKilled", victim)
+
+
 def test_disk_pressure_defers_a_resize_and_memory_pressure_does_not():
     """The eviction manager's Admit: MemoryPressure alone admits pods that are not BestEffort, DiskPressure none."""
     big = {"workload": "big", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "1Mi", "15s": "950Mi"}}}}
