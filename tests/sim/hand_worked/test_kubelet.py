@@ -619,6 +619,19 @@ def test_disk_pressure_defers_a_resize_and_memory_pressure_does_not():
     assert happened(done, "Resized", "ResizePending") == [(30, "ResizePending", "web")]
 
 
+def test_a_resize_that_the_node_could_not_hold_is_rejected_by_the_api_server():
+    """1100Mi of 1000Mi: not stored (PodResizeValidator). 1.35 stored it, and the kubelet deferred it here."""
+    work = [{"workload": "web", "nodes": ["n"], "demand": {"memory": "10Mi"}}]
+    event = [resize("10s", requests={"memory": "1100Mi"})]
+    done = run_of([sized("web", "100Mi", "2Gi")], work, nodes=[NO_EVICTION], events=event)
+    (entry,) = (entry for entry in done.entries if entry.kind == "ResizePending")
+    assert (entry.because.status, entry.pod) == ("Rejected", "default/web")
+    assert entry.because.message == (
+        'pods "web" is forbidden: node didn\'t have enough allocatable resources: memory, requested: 1153433600, '
+        "allocatable: 1048576000"
+    )
+
+
 def test_a_resize_that_the_api_server_rejects_is_reported():
     made, work = [sized("web", "100Mi", "200Mi")], [{"workload": "web", "nodes": ["n"]}]
     texts = [
