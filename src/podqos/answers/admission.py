@@ -133,6 +133,8 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     """Fields of the pod that podqos does not judge: the API server may refuse it for them."""
     pending: ResizePendingReport | None = None
     """Of an allowed resize that the kubelet will not carry out for now; null where it will, or its node is unknown."""
+    keeps_scores: tuple[str, ...] = ()
+    """Of an allowed resize: containers that keep the oom_score_adj of their earlier memory request until a restart."""
 
     @property
     def is_finding(self) -> bool:

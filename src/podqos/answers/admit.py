@@ -167,12 +167,15 @@ class AdmissionRun:
         resize = partial(admissions.resize, old, workload, stored.pods, self._policies_of(resized), nodes.known)
         admission, outcome = self._followed(resized, workload, resize)
         admission = replace(admission, operation=Operation.RESIZE)
-        if not nodes.known.knows(old):
-            self._is_node_missing = True
-        elif outcome is not None and outcome.refusal is None:
-            pending = nodes.resized(old, outcome.first.pod)
-            admission = replace(admission, pending=pending)
-        return admission
+        is_known = nodes.known.knows(old)
+        self._is_node_missing = self._is_node_missing or not is_known
+        if outcome is None or outcome.refusal is not None:
+            return admission
+        from podqos.survival.drift.resizing import keeps_scores
+
+        new = outcome.first.pod
+        pending = nodes.resized(old, new) if is_known else None
+        return replace(admission, pending=pending, keeps_scores=keeps_scores(old, new, self._profile))
 
     @cached_property
     def _nodes(self) -> ResizeSurroundings:
