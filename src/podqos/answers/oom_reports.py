@@ -173,7 +173,7 @@ class _LogReading:
                 self._side.take_line(line)
             yield from self._take(self._unwrapper.feed(line))
             self._mind_what_follows()
-            self._read_alike(line)
+            yield from self._read_alike(line)
 
     @property
     def _is_every(self) -> bool:
@@ -260,7 +260,7 @@ class _LogReading:
         if self._is_first or not self._needs_no_more:
             self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
 
-    def _read_alike(self, line: str) -> None:
+    def _read_alike(self, line: str) -> Iterator[OOMReport]:
         """Read what follows a line and is carried alike as a block, and pass over what says nothing after it."""
         message = self._reader.last
         if message is None or self._is_every or not self._unwrapper.is_plain:
@@ -273,8 +273,24 @@ class _LogReading:
             if len(self._carried) > _MOST_CARRIED:
                 del self._carried[next(iter(self._carried))]
             return
-        chunk, reader = self._chunk, self._reader
-        position = self._position = reader.read_block(chunk, self._position, alike)
+        yield from self._read_block(alike)
+        self._pass_over_silent(alike)
+
+    def _read_block(self, alike: AlikeLines) -> Iterator[OOMReport]:
+        reader, chunk, side = self._reader, self._chunk, self._side
+        if not reader.takes_blocks or (side is not None and side.lines_after > 0):
+            return
+        if alike.width:
+            if not alike.begins(chunk, self._position):
+                return
+            yield from reader.release()
+        mark = self._marks.line_from(self._position, looks_back=False)
+        limit = len(chunk) if mark is None else mark[0]
+        self._position = reader.read_block(chunk, self._position, limit, alike)
+
+    def _pass_over_silent(self, alike: AlikeLines) -> None:
+        """Pass over lines that are carried alike and say nothing."""
+        reader, chunk, position = self._reader, self._chunk, self._position
         is_near = self._is_first or reader.expects_figures or (self._side is not None and self._side.lines_after > 0)
         if is_near or not alike.begins(chunk, position):
             return
