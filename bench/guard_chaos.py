@@ -273,6 +273,7 @@ def main() -> None:
     """Run the rounds; print what was wrong, and fail then."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--skip", type=int, default=0, help="begin after so many rounds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="faults whose name has this")
     parser.add_argument("--steps", action="store_true", help="kill the guard at each step of its work")
@@ -286,9 +287,9 @@ def main() -> None:
         else:
             named = dict.fromkeys(chaos.faults(), ())
         turns = itertools.cycle([fault for fault in named if arguments.only in fault])
-        rounds = zip(turns, casts(arguments.rounds, arguments.seed), strict=False)
+        rounds = zip(turns, casts(arguments.skip + arguments.rounds, arguments.seed), strict=False)
         with chaos.guard:
-            for number, (fault, cast) in enumerate(rounds):
+            for number, (fault, cast) in itertools.islice(enumerate(rounds), arguments.skip, None):
                 problems = len(chaos.problems)
                 chaos.round(number, fault, cast, named[fault])
                 print("." if len(chaos.problems) == problems else "x", end="", flush=True)

@@ -81,6 +81,15 @@ def test_before_1_36_the_kubelet_rejects_what_the_node_cannot_hold(admit):
     )
 
 
+def test_a_resize_of_memory_leaves_the_score_until_a_restart(admit):
+    _, out, _ = admit(_pod(memory="2Gi"), _pod(), NODE)
+    assert "scores                     app keeps its oom_score_adj until the next restart" in out
+    assert "oom_score_adj" not in admit(_pod(cpu="1"), _pod(), NODE)[1]
+    policy = "image: i, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]"
+    old, new = (_pod(memory=memory).replace("image: i", policy) for memory in ("1Gi", "2Gi"))
+    assert "oom_score_adj" not in admit(new, old, NODE)[1]
+
+
 def test_without_its_node_room_is_assumed(admit):
     code, out, err = admit(_pod(cpu="900"), _pod())
     assert code == 0

@@ -13,15 +13,19 @@ from cluster.certificates import Authority
 from cluster.recorded import recorded_answer
 from cluster.serving import Server
 from guard.api_server import ApiServer
+from guard.kubelets import REAL
 from podqos.cli.main import main
-from podqos.cluster.cluster import Cluster
+from podqos.cluster.cluster import Cluster, connect
 from podqos.cluster.kubeconfig import Access
+from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.patience import ONCE
 from podqos.errors import HostError
 from podqos.guard import kubelet_files
 from podqos.guard.kubelet_files import local_kubelet, local_node
 from podqos.guard.settings import ask_kubelet, find_kubelet, last_node
 from podqos.host.linux.procfs import Procfs
+from podqos.manifest.kubelet import kubelet_settings_in
+from podqos.manifest.pruning import pruned_kubelet
 
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 # As a kubelet v1.36 says it.
@@ -337,3 +341,18 @@ def test_guard_run_says_the_403_where_no_file_helps(guard_run, machine):
     assert "the kubelet may not be asked: cannot get nodes/configz as system:node:node-1 (403 Forbidden)" in said
     assert re.search(r"no kubelet process is visible, and .*--kubelet-config", said)
     assert said.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REAL is None, reason="PODQOS_TEST_KUBELET names no kubeconfig")
+def test_what_a_real_kubelet_was_started_with_is_what_it_answers():
+    node = os.environ.get("PODQOS_TEST_NODE") or local_node()
+    with connect(kubeconfig=REAL) as cluster:
+        answer = Kubelets(cluster).ask(node, "configz", pruned_kubelet)
+    asked, found = kubelet_settings_in("configz", answer).configuration, local_kubelet(node).configuration
+    for name in (
+        "eviction_hard", "eviction_soft", "eviction_soft_grace_period", "eviction_minimum_reclaim", "kube_reserved",
+        "eviction_max_pod_grace_period", "system_reserved", "enforce_node_allocatable", "cgroup_root", "cgroup_driver",
+        "cgroups_per_qos", "kernel_memcg_notification", "max_pods", "pod_pids_limit", "feature_gates", "fail_swap_on",
+    ):  # fmt: skip
+        assert getattr(found, name) == getattr(asked, name), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,10 +13,12 @@ from msgspec.structs import replace
 
 from cluster.serving import Request, Server, Wire, status
 from library.test_exporter import got, until, watched
+from podqos.cli.main import main
 from podqos.cluster import asking, kubelets, watching
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
 from podqos.cluster.patience import Patience
+from podqos.errors import Unreachable
 from podqos.reading import heartbeat, measuring
 from podqos.reading.mirror import Mirror
 from podqos.web.exporter import Exporter, serve
@@ -163,6 +166,30 @@ def test_what_a_kubelet_may_not_say_any_more_is_forgotten_at_once():
         until(lambda: scraped(server)[MEASURED] == 0)
 
 
+def test_a_piped_watch_goes_on_and_says_how_old_its_figures_are(served, capsys, monkeypatch):
+    patient, printed = Patient(), []
+    served(patient)
+    sleep = time.sleep
+
+    def nap(seconds: float) -> None:
+        printed.append(capsys.readouterr().out)
+        out = "".join(printed)
+        if "Objects are " in out:
+            patient.ill = Wire.stall
+        if out.count("\nOut of date: objects are ") > 1:
+            raise KeyboardInterrupt
+        sleep(seconds)
+
+    monkeypatch.setattr("podqos.cli.watching.sleep", nap)
+    assert main(["overview", "--watch", "--interval", "100ms"]) == 0
+    out = "".join(printed)
+    assert re.search(r"\nObjects are \d+ s old, usage is \d+ s old\.\n", out)
+    stale = re.search(r"\nOut of date: objects are \d+ s old, usage is \d+ s old \((.*)\)\.\n", out)
+    assert "no data for 0.3 s" in stale[1]
+    last = out.rpartition("Kubernetes v")[2]
+    assert "3596Mi" in last  # what the kubelet had measured
+
+
 def test_growth_is_not_computed_from_figures_that_were_not_renewed():
     from library import clusters
     from podqos.library.overview import overview
@@ -178,3 +205,23 @@ def test_growth_is_not_computed_from_figures_that_were_not_renewed():
     growth = HeadroomGrowth()
     at(0.0, 1000)
     assert at(100.0, 900) == at(100.0, 900) == {"atlas-1": 900.0}
+
+
+def test_the_exporter_starts_as_soon_as_the_api_server_answers(monkeypatch, capsys):
+    from podqos.cli.commands import exporter
+
+    class Late:
+        attempts = 0
+
+        def start(self) -> None:
+            self.attempts += 1
+            if self.attempts < 3:
+                raise Unreachable("no TLS within 10 s", where="https://api.example.com")
+
+    mirror = Late()
+    monkeypatch.setattr(exporter, "_RETRY_SECONDS", 0.0)
+    exporter._start(mirror)
+    assert mirror.attempts == 3
+    assert capsys.readouterr().err == (
+        "podqos exporter: https://api.example.com: no TLS within 10 s; trying again\n"  # once
+    )

@@ -365,12 +365,14 @@ class ResizeStatus(StrEnum):
     DEFERRED = "Deferred"
     """It does not fit for now."""
     INFEASIBLE = "Infeasible"
+    REJECTED = "Rejected"
+    """The API server did not store it: the node could not hold it even if it were empty."""
     IN_PROGRESS = "InProgress"
     """It is granted, but its cgroups cannot be written for now."""
 
 
 class ResizePending(Reason, frozen=True):
-    """Why a pod is not resized, in the kubelet's words."""
+    """Why a pod is not resized, in the words of the kubelet or the API server."""
 
     status: ResizeStatus
     message: str

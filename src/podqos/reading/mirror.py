@@ -98,8 +98,8 @@ class Mirror:
         confirmed_at = max([kind.current_at for kind in self._kinds] + ([] if answered_at is None else [answered_at]))
         # Of interrupted watches the one that has been so for longest counts.
         confirmed_at = min([confirmed_at, *(kind.current_at for kind in self._kinds if kind.trouble)])
-        trouble = self._heartbeat.trouble or next(iter(self.troubles), "")
-        return DataAge(now - confirmed_at, None if measured_at is None else now - measured_at, trouble)
+        usage_seconds = None if measured_at is None else now - measured_at
+        return DataAge(now - confirmed_at, usage_seconds, next(iter(self.troubles), ""))
 
     def usage_ages(self) -> dict[str, float]:
         """Return for each node how many seconds ago its kubelet was last asked with success."""
@@ -114,7 +114,7 @@ class Mirror:
     @property
     def troubles(self) -> list[str]:
         """Why something is not up to date, each reason once."""
-        return self._follower.troubles
+        return list(dict.fromkeys(filter(None, (self._heartbeat.trouble, *self._follower.troubles))))
 
     @property
     def interrupted(self) -> int:

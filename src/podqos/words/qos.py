@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from podqos.admission.refusal import MissingObject as MissingClass
 from podqos.admission.stored import Unapplied, WhyNot
@@ -14,7 +14,7 @@ from podqos.qos.classes import Classification, MissingLimit, ResourcePlace, Uneq
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, FlagStatus, Note
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 
 def why_class(classification: Classification) -> str:
@@ -58,6 +58,12 @@ def unmet_resize(resize: UnmetResize) -> str:
         for unmet in resize.amounts
     )
     return f"{_RESIZE_STATES.get(resize.state, 'its resize is not done')}; it runs with {amounts}"
+
+
+def kept_scores(containers: Sequence[str]) -> str:
+    """Return which containers have an older score than their request after a resize."""
+    keep = "keeps its" if len(containers) == 1 else "keep their"
+    return f"{listed(containers)} {keep} oom_score_adj until the next restart"
 
 
 def taken_for(kind: str) -> str:

@@ -17,6 +17,7 @@ from podqos.answers.admission_changes import change_lines
 from podqos.model.pod import QOSClass
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.words import admission as words
+from podqos.words.qos import kept_scores
 
 _LABEL = 27  # columns of the name of a step within a block
 _INDENT = " " * (2 + _LABEL)
@@ -38,6 +39,8 @@ def text(item: AdmissionReport, style: Style) -> list[str]:
         lines += _refusal_lines(item, item.refusal, style)
     elif item.steps:
         lines += _labelled("outcome", [_allowed(item)], style)
+    if item.keeps_scores:
+        lines += _labelled("scores", [kept_scores(item.keeps_scores)], style)
     if item.pending is not None:
         pending = item.pending
         lines += _labelled(
