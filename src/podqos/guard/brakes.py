@@ -1,4 +1,4 @@
-"""What keeps a guard from evicting: its mode, two switches, a rejection, an unfinished eviction, a rate limit, a cool-down.
+"""What keeps a guard from evicting: mode, switches, a rejection, an unfinished eviction, a rate limit, a cool-down.
 
 Decisions are still made and recorded, with the reason why they are not carried out. Evictions of earlier guards count:
 a guard that restarts repeatedly is held to the same rate.
