@@ -145,9 +145,9 @@ class _LogReading:
 
     def _read_chunk(self) -> Iterator[OOMReport]:
         while self._position < len(self._chunk):
-            if self._is_passing:
+            if self._is_passing():
                 yield from self._take(self._unwrapper.flush())
-                if self._is_passing and not self._unwrapper.holds_report and not self._pass_over():
+                if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
                     return
             line = self._next_line()
             if self._side is not None:
@@ -168,7 +168,6 @@ class _LogReading:
         reader = self._reader
         return reader.is_settled or (reader.is_long_quiet if self._unwrapper.looks_back else reader.is_quiet)
 
-    @property
     def _is_passing(self) -> bool:
         """Whether only lines with marks matter."""
         return self._beside <= 0 and not self._is_first and self._needs_no_more
@@ -257,6 +256,8 @@ class _LogReading:
         if is_near or not alike.begins(chunk, position):
             return
         mark = self._marks.line_from(position, looks_back=False)
+        if mark is not None and mark[0] == position:
+            return
         start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
         if lines := chunk.count(b"\n", position, start):
             self._position = start
@@ -271,25 +272,26 @@ class _Marks:
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
         self._next: dict[Mark, int] = {}
+        self._first: tuple[int, Mark | None] | None = None
+        """The first of them."""
 
     def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
                 self._next[mark] = next_mark(self._chunk, mark, position)
+                self._first = None
 
     def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
 
         Where lines before it matter, the first of them is returned, and how many there are.
         """
-        for mark, found in self._next.items():
-            if 0 <= found < position:
-                self._next[mark] = next_mark(self._chunk, mark, position)
-        hits = [(found, mark) for mark, found in self._next.items() if found >= 0]
-        if not hits:
+        if self._first is None or self._first[0] < position:
+            self._first = self._first_from(position)
+        hit, mark = self._first
+        if mark is None:
             return None
-        hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
         is_kernels = mark in _OF_KERNEL
@@ -304,9 +306,15 @@ class _Marks:
         kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
 
-
-def _place(hit: tuple[int, Mark]) -> int:
-    return hit[0]
+    def _first_from(self, position: int) -> tuple[int, Mark | None]:
+        first: tuple[int, Mark | None] = (len(self._chunk), None)
+        for mark, known in self._next.items():
+            place = known
+            if 0 <= place < position:
+                place = self._next[mark] = next_mark(self._chunk, mark, position)
+            if 0 <= place < first[0]:
+                first = (place, mark)
+        return first
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:
