@@ -133,7 +133,8 @@ ROOTFS ?= build/rootfs-$(SUITE).tar
 image-archive: wheels $(ROOTFS)
 	@$(BIN)/python tools/image.py --name $(IMAGE) --rootfs $(ROOTFS) --wheels dist/wheels --output dist/podqos-image.tar
 
-PACKAGES := base-files,libpython3-stdlib,python3-minimal,tzdata
+# The shell thaws what a guard had frozen if it is killed; schedules of CronJobs need time zones.
+PACKAGES := base-files,dash,libpython3-stdlib,python3-minimal,tzdata
 build/rootfs-$(SUITE).tar:
 	@command -v mmdebstrap >/dev/null || { echo "no mmdebstrap to make a root file system with: install it" \
 	  "(sudo apt install mmdebstrap), or give one with ROOTFS=FILE.tar" >&2; exit 1; }

@@ -172,3 +172,14 @@ def test_records_of_kmsg_may_hold_lines_of_syslog(capsys, tmp_path):
     log += f"3,1235,100000001,-;Nov 16 10:00:00 node-1 kernel: [100.1] {KILLED}\n"
     (kill,) = found(capsys, tmp_path, log)["kills"]
     assert (kill["host"], kill["trigger"]["name"], kill["victims"][0]["name"]) == ("node-1", "python3", "python3")
+
+
+@pytest.mark.parametrize(
+    "said", ["Invoking oom killer: done", "trigger_kernel_oom: successfully triggered kernel OOM killer"]
+)
+def test_earlyoom_with_k_leaves_the_kill_to_the_kernel(capsys, tmp_path, said):
+    log = f"Nov 16 10:00:00 box earlyoom[612]: {said}\n"
+    log += "Nov 16 10:00:00 box kernel: kworker/0:1 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=-1\n"
+    value = found(capsys, tmp_path, f"{log}Nov 16 10:00:00 box kernel: {KILLED.removeprefix('Memory cgroup o')}\n")
+    assert [sign["kind"] for sign in value["nodeEvents"]] == ["EarlyoomTriggered"]
+    assert value["userspaceKills"] == []

@@ -104,6 +104,25 @@ class TestAResizeThatIsDone:
     def test_other_changes_than_a_resize_of_memory_change_no_score(self, run, entry):
         assert _assumed(run("explain", _pod(managedFields=[entry], annotations=_applied()))) == []
 
+    @pytest.mark.parametrize("managed", [[_resize()], []])
+    def test_the_status_of_a_pod_keeps_the_request_of_its_start(self, run, managed):
+        """Seen with a kubelet of 1.36: its allocatedResources are new, its resources are not."""
+        pod = _pod(managedFields=managed)
+        pod["status"] |= {"resources": {"requests": {"memory": "1Gi"}}, "allocatedResources": {"memory": "4Gi"}}
+        answer = run("explain", pod)
+        assert (_scores(answer)["web", "app"], _assumed(answer)) == (938, [])
+
+    def test_a_status_whose_requests_are_equal_shows_that_no_memory_was_resized(self, run):
+        pod = _pod()
+        pod["status"] |= {"resources": {"requests": {"memory": "4Gi"}}, "allocatedResources": {"memory": "4Gi"}}
+        assert _assumed(run("explain", pod)) == []
+
+    def test_a_container_that_restarted_may_have_either_score(self, run):
+        pod = _pod()
+        pod["status"] |= {"resources": {"requests": {"memory": "1Gi"}}, "allocatedResources": {"memory": "4Gi"}}
+        pod["status"]["containerStatuses"][0]["restartCount"] = 1
+        assert _assumed(run("explain", pod)) == ["oom_score_adj of app in shop/web"]
+
     def test_where_only_the_generation_shows_a_change_that_is_said(self, run):
         """The printing of kubectl leaves out managedFields."""
         assert _assumed(run("explain", _pod())) == ["oom_score_adj of app in shop/web"]

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -15,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
-_spec = importlib.util.spec_from_file_location("image_tool", Path(__file__).parents[2] / "tools/image.py")
+from podqos.guard import lifeline
+
+ROOT = Path(__file__).parents[2]
+_spec = importlib.util.spec_from_file_location("image_tool", ROOT / "tools/image.py")
 image_tool = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(image_tool)
 
@@ -153,6 +157,12 @@ def test_the_same_input_gives_the_same_bytes(archive, wheels, tmp_path):
 )
 def test_an_image_has_the_name_under_which_a_kubelet_asks_for_it(name, full):
     assert image_tool.full_name(name) == full
+
+
+def test_the_base_of_the_image_has_the_shell_that_thaws_pods_of_a_killed_guard():
+    packages = re.search(r"^PACKAGES := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert lifeline._SHELL == "/bin/sh"
+    assert {"dash", "python3-minimal", "libpython3-stdlib"} <= set(packages[1].split(","))
 
 
 OTHER = next(name for name in MACHINE if name != ARCHITECTURE)

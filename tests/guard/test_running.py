@@ -15,7 +15,7 @@ from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.acting import Did, Noted
-from podqos.guard.eviction import EvictionOutcome
+from podqos.guard.eviction import EvictionOutcome, GuardVictim
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.requests import ANNOTATION
 from podqos.guard.running import Guard
@@ -377,3 +377,27 @@ def test_the_time_of_an_answer_is_that_of_an_answer(make):
     told(victim, Noted(Did.OVER, 0.003, outcome=EvictionOutcome.GONE))
     (entry,) = stage.entries(Kind.REPORTED)
     assert (entry.because.outcome, entry.because.answered_us) == ("Gone", None)
+
+
+class TakesUp(Recorded):
+    """An earlier guard has left a victim."""
+
+    dying = frozenset({"uid-big"})
+    busy = dict.fromkeys(dying)
+
+    def take_up(self) -> None: ...
+
+
+def test_no_other_pod_is_evicted_for_what_the_victim_of_an_earlier_guard_still_holds(make):
+    stage = make(enforce=True)
+    stage.acting = TakesUp()
+    stage.guard.evictions.carry_out_with(stage.acting, stage.guard._crossed)
+    two_pods(stage)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.entries(Kind.WOULD_EVICT), "it decides")
+    assert stage.entries(Kind.WOULD_EVICT)[0].because.held_back == "unfinished eviction"
+    assert not stage.acting.evicted
+    victim = GuardVictim("default", "big", "uid-big", "words", "2026-11-16T12:00:04.990753Z")
+    stage.guard.evictions.told(victim, Noted(Did.GONE, 0.1))
+    stage.until(lambda: stage.acting.evicted, "memory is still short when it is gone")
+    assert victims(stage) == ["small"]

@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
+from podqos.answers import other_killers
+from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
+from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel import oom_reader
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import OOMReport
@@ -206,3 +209,37 @@ def test_a_kubelet_is_heard_late_in_a_log_whether_it_quotes_its_messages_or_not(
     monkeypatch.setattr(KubeletSide, "feed", lambda _, message: heard.append(message.text))
     list(reports(io.BytesIO(f"{first}{head}{said}\n{FIRST}".encode()), KubeletSide()))
     assert [said in text for text in heard] == [True]
+
+
+def test_errors_that_differ_in_figures_alone_are_counted_with_the_same_answer(monkeypatch):
+    kinds = ("Java heap space", "Metaspace", "GC overhead limit exceeded")
+    lines = []
+    for at in range(3000):
+        host = ("node-1", "node-11", "db")[at % 7 % 3]
+        head = f"Jan  5 15:{at // 60 % 60:02d}:{at % 60:02d} {host} app[{at % 3}]:"
+        lines.append(f"{head} Exception in thread w-{at % 50} java.lang.OutOfMemoryError: {kinds[at % 5 % 3]}\n")
+        if at % 3 == 0:
+            lines.append(f"{head} \tat com.example.Cache.put(Cache.java:{at})\n")
+        if at % 500 == 0:
+            lines.append(
+                f"{head} PHP Fatal error: Allowed memory size of 128 bytes exhausted (tried to allocate {at} bytes)\n"
+            )
+    text = FIRST + "".join(lines) + FIRST
+
+    def failures():
+        return autopsies([io.BytesIO(text.encode())], AutopsyRequest()).program_failures
+
+    counted, read = failures(), _lines_read(monkeypatch, text)
+    monkeypatch.setattr(RepeatedLines, "learn", lambda *_: None)
+    assert failures() == counted
+    assert sum(failure.times for failure in counted) == 3006
+    assert read < _lines_read(monkeypatch, text) - 2000
+
+
+def test_kills_of_programs_beyond_the_most_are_counted_without_being_read(monkeypatch):
+    monkeypatch.setattr(other_killers, "_MOST_KILLS", 10)
+    kill = "Jan  5 15:19:27.{at} node-{host} systemd-oomd[8]: Killed /a-{at:x}.service due to memory pressure for / being 60.00% > 50.00% for > 20s with reclaim activity\n"  # noqa: E501
+    text = FIRST + "".join(kill.format(at=at, host=at % 3) for at in range(500))
+    found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
+    assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 490)
+    assert _lines_read(monkeypatch, text) < _lines_read(monkeypatch, FIRST) + 400

@@ -380,7 +380,7 @@ def _accepted(objects: Objects, storing: Callable[[str], PodStore]) -> Iterator[
         if errors:
             objects.report(found, errors)
         else:
-            objects.tolerate(found, tolerated(found.workload, Question.CLASS))
+            objects.tolerate(found, tolerated(found.workload, Question.CLASS, objects.written(found)))
             workload = found.workload
             yield found, storing(found.source).store(replace(workload, pod=with_names(workload.pod)))
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark, Needle
-from podqos.answers.other_killers import OtherKillers, without_echoes, without_repeats
+from podqos.answers.other_killers import OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -70,7 +70,7 @@ _EVICTION = Needle(
 """What is said of evictions, by klog or in fields; a verbose kubelet says of every check that there is none."""
 _OLD_EVICTION = Needle(b"eviction manager:", re.compile(rb"e" + _SAYS))
 """The same up to 1.20, whose messages are not quoted."""
-_OLD_KUBELET = re.compile(rb"[a-z]\.go:[0-9]{1,6}\] [^\" ]")
+_QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
 
@@ -128,8 +128,8 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        is_old = _OLD_KUBELET.search(head) is not None
-        kubelets = (_EVICTION, _OLD_EVICTION) if is_old else (_EVICTION,)
+        is_new = _QUOTED.search(head) is not None and _UNQUOTED.search(head) is None
+        kubelets = (_EVICTION,) if is_new else (_EVICTION, _OLD_EVICTION)
         self.marks = (*kubelets, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
@@ -139,6 +139,15 @@ class KubeletSide:
     def lines_after(self) -> int:
         """How many lines after the last one matter as well."""
         return self._others.lines_after
+
+    @property
+    def repeatable(self) -> Topic | None:
+        """What the last line was about, if lines like it need only be counted."""
+        return self._others.repeatable
+
+    def repeat(self, topic: Topic, times: int) -> None:
+        """Count lines like one that was about a topic."""
+        self._others.repeat(topic, times)
 
     def take_line(self, line: str) -> None:
         """Take a line as it was found."""
@@ -205,7 +214,8 @@ class KubeletSide:
         profile: Profile = LATEST,
     ) -> Autopsies:
         """Return what was found with the kubelet's side of it; ``pods`` are those of the objects or of the cluster."""
-        paste = without_known(joined(self._pastes), pods)
+        paste = self._pastes[0] if len(self._pastes) == 1 else joined(self._pastes)
+        paste = without_known(paste, pods)
         pods = [*pods, *paste.pods]
         nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
         self._pods, self._nodes = pods, {node.name for node in nodes}
@@ -337,6 +347,8 @@ def _named_by_status(kills: Sequence[OOMAutopsy], pods: Sequence[PastedPod]) -> 
 
     A description of a container that runs again has neither the pod's uid nor the id of the one that was killed.
     """
+    if not kills:
+        return ()
     known = list(kills)
     classes = {pod.key: pod.status.qos_class for pod in pods}
     for ended in terminations(pods, Evidence(kills)) if pods else ():

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
-from podqos.answers.other_killers import NOTICE_MARKS
+from podqos.answers.other_killers import NOTICE_MARKS, Topic
+from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
+from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
@@ -96,6 +99,9 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 _MOST_CARRIED = 16
 
 
+_MOST_RECENT = 4
+
+
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
@@ -122,6 +128,9 @@ class _LogReading:
         self._following = 0
         """For so many bytes what follows a kill is looked for."""
         self._beginnings = _BEGINNINGS
+        self._repeated = RepeatedLines()
+        self._recent: deque[str] = deque(maxlen=_MOST_RECENT)
+        """Lines whose messages may not have come yet."""
         self._carried: dict[AlikeLines, None] = {}
         """How lines were carried so far: what is carried alike once is carried alike again."""
 
@@ -131,6 +140,7 @@ class _LogReading:
             self._is_first = number == 0
             self._begin_chunk(chunk)
             yield from self._read_chunk()
+        yield from self._end_repeated()
         yield from self._take(self._unwrapper.end())
         yield from self._reader.end()
 
@@ -153,16 +163,17 @@ class _LogReading:
 
     def _read_chunk(self) -> Iterator[OOMReport]:
         while self._position < len(self._chunk):
-            if self._is_passing:
+            if self._is_passing():
                 yield from self._take(self._unwrapper.flush())
-                if self._is_passing and not self._unwrapper.holds_report and not self._pass_over():
+                if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
                     return
             line = self._next_line()
+            self._recent.append(line)
             if self._side is not None:
                 self._side.take_line(line)
             yield from self._take(self._unwrapper.feed(line))
             self._mind_what_follows()
-            self._read_alike(line)
+            yield from self._read_alike(line)
 
     @property
     def _is_every(self) -> bool:
@@ -176,7 +187,6 @@ class _LogReading:
         reader = self._reader
         return reader.is_settled or (reader.is_long_quiet if self._unwrapper.looks_back else reader.is_quiet)
 
-    @property
     def _is_passing(self) -> bool:
         """Whether only lines with marks matter."""
         return self._beside <= 0 and not self._is_first and self._needs_no_more
@@ -186,13 +196,32 @@ class _LogReading:
         for message in messages:
             if self._side is not None:
                 self._side.take(message, is_every=is_every)
+                if self._side.repeatable is not None:
+                    self._learn_repeated(message, self._side.repeatable)
             yield from self._reader.feed(message)
+
+    def _learn_repeated(self, message: Message, topic: Topic) -> None:
+        """Know that lines like the one of a message need only be counted."""
+        for line in self._recent:
+            if line.endswith(message.text) and not has_hint(line):
+                self._repeated.learn(line.encode(), topic)
+                return
+
+    def _end_repeated(self) -> Iterator[OOMReport]:
+        """Tell how often lines were repeated, and read the last of each."""
+        for topic, times, line in list(self._repeated.counted()):
+            if self._side is not None:
+                self._side.repeat(topic, times)
+            if line:
+                yield from self._take(self._unwrapper.feed(line))
 
     def _pass_over(self) -> bool:
         """Go to the next line that matters; return whether the chunk has one."""
         chunk, position, looks_back = self._chunk, self._position, self._unwrapper.looks_back
-        mark = self._marks.line_from(position, looks_back=looks_back)
-        if not self._reader.is_settled:
+        is_settled = self._reader.is_settled
+        repeated = self._repeated if is_settled else None
+        mark = self._marks.line_from(position, looks_back=looks_back, repeated=repeated)
+        if not is_settled:
             start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
             self._reader.skip(chunk.count(b"\n", position, start))
             if mark is None or start < mark[0]:
@@ -230,7 +259,7 @@ class _LogReading:
         if self._is_first or not self._needs_no_more:
             self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
 
-    def _read_alike(self, line: str) -> None:
+    def _read_alike(self, line: str) -> Iterator[OOMReport]:
         """Read what follows a line and is carried alike as a block, and pass over what says nothing after it."""
         message = self._reader.last
         if message is None or self._is_every or not self._unwrapper.is_plain:
@@ -243,12 +272,30 @@ class _LogReading:
             if len(self._carried) > _MOST_CARRIED:
                 del self._carried[next(iter(self._carried))]
             return
-        chunk, reader = self._chunk, self._reader
-        position = self._position = reader.read_block(chunk, self._position, alike)
+        yield from self._read_block(alike)
+        self._pass_over_silent(alike)
+
+    def _read_block(self, alike: AlikeLines) -> Iterator[OOMReport]:
+        reader, chunk, side = self._reader, self._chunk, self._side
+        if not reader.takes_blocks or (side is not None and side.lines_after > 0):
+            return
+        if alike.width:
+            if not alike.begins(chunk, self._position):
+                return
+            yield from reader.release()
+        mark = self._marks.line_from(self._position, looks_back=False)
+        limit = len(chunk) if mark is None else mark[0]
+        self._position = reader.read_block(chunk, self._position, limit, alike)
+
+    def _pass_over_silent(self, alike: AlikeLines) -> None:
+        """Pass over lines that are carried alike and say nothing."""
+        reader, chunk, position = self._reader, self._chunk, self._position
         is_near = self._is_first or reader.expects_figures or (self._side is not None and self._side.lines_after > 0)
         if is_near or not alike.begins(chunk, position):
             return
         mark = self._marks.line_from(position, looks_back=False)
+        if mark is not None and mark[0] == position:
+            return
         start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
         if lines := chunk.count(b"\n", position, start):
             self._position = start
@@ -263,25 +310,34 @@ class _Marks:
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
         self._next: dict[Mark, int] = {}
+        self._first: tuple[int, Mark | None] | None = None
+        """The first of them."""
 
     def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
                 self._next[mark] = next_mark(self._chunk, mark, position)
+                self._first = None
 
-    def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
+    def line_from(
+        self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None
+    ) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
 
-        Where lines before it matter, the first of them is returned, and how many there are.
+        Where lines before it matter, the first of them is returned, and how many there are. Those that repeat others
+        are counted and passed over.
         """
-        for mark, found in self._next.items():
-            if 0 <= found < position:
-                self._next[mark] = next_mark(self._chunk, mark, position)
-        hits = [(found, mark) for mark, found in self._next.items() if found >= 0]
-        if not hits:
+        hit, mark = self._hit_from(position)
+        while repeated is not None and mark is not None and mark not in _OF_KERNEL:
+            own = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
+            after = repeated.pass_over(self._chunk, own)
+            if after == own:
+                break
+            position = after
+            hit, mark = self._hit_from(position)
+        if mark is None:
             return None
-        hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
         is_kernels = mark in _OF_KERNEL
@@ -296,9 +352,21 @@ class _Marks:
         kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
 
+    def _hit_from(self, position: int) -> tuple[int, Mark | None]:
+        """Return where the next mark is, and which."""
+        if self._first is None or self._first[0] < position:
+            self._first = self._first_from(position)
+        return self._first
 
-def _place(hit: tuple[int, Mark]) -> int:
-    return hit[0]
+    def _first_from(self, position: int) -> tuple[int, Mark | None]:
+        first: tuple[int, Mark | None] = (len(self._chunk), None)
+        for mark, known in self._next.items():
+            place = known
+            if 0 <= place < position:
+                place = self._next[mark] = next_mark(self._chunk, mark, position)
+            if 0 <= place < first[0]:
+                first = (place, mark)
+        return first
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import notices
-from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
+from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure, ProgramFailures
 from podqos.survival.autopsy.runtime_containers import RuntimeContainers
 from podqos.survival.autopsy.terminations import ContainerTermination, containers_by_id
 from podqos.survival.autopsy.userspace_kill import Killer, UserspaceKill
@@ -57,6 +58,14 @@ NOTICE_MARKS: tuple[Mark, ...] = (
 _OF_KERNEL = b"kernel:"
 
 
+class Topic(NamedTuple):
+    """What a line is about that programs may repeat without end."""
+
+    host: str
+    failure: FailureKind | None
+    """None: a kill beyond those that are kept."""
+
+
 class OtherKillers:
     """Takes lines of logs, and gathers what they tell of kills and failures."""
 
@@ -66,6 +75,8 @@ class OtherKillers:
         self._containers = RuntimeContainers()
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
+        self.repeatable: Topic | None = None
+        """What the last line was about, if lines like it need only be counted."""
 
     @staticmethod
     def marks(head: bytes) -> tuple[Mark, ...]:
@@ -82,7 +93,7 @@ class OtherKillers:
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""
-        self.lines_after = 0
+        self.lines_after, self.repeatable = 0, None
         text = message.text
         if not (
             "emory" in text
@@ -103,11 +114,23 @@ class OtherKillers:
         ):
             return
         if self._kills.feed(message):
-            self.lines_after = _LINES_AFTER
-            if "any cgroup(s)" in text:
+            if self._kills.is_only_counted:
+                self.repeatable = Topic(message.host, None)
+            else:
+                self.lines_after = _LINES_AFTER
+            if "any cgroup(s)" in text or "triggered kernel OOM" in text:
                 yield from notices(message)
-        elif not self._failures.feed(message):
+        elif (told := self._failures.feed(message)) is None:
             yield from notices(message)
+        elif not told.is_detail:
+            self.repeatable = Topic(told.host, told.kind)
+
+    def repeat(self, topic: Topic, times: int) -> None:
+        """Count lines like one that was about a topic."""
+        if topic.failure is None:
+            self._kills.left_out += times
+        else:
+            self._failures.repeat(topic.failure, topic.host, times)
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
@@ -129,6 +152,8 @@ class OtherKillers:
 
     def kills(self, pods: Iterable[FatedPod], by_kernel: Iterable[OOMAutopsy]) -> tuple[UserspaceKill, ...]:
         """Return the kills with their pods, without those that the kernel reports itself."""
+        if not self._kills.kills:
+            return ()
         names: dict[str, tuple[str, str]] = {}
         known = list(pods)
         for pod in known:

@@ -361,6 +361,7 @@ class RunStatus(Struct, frozen=True, gc=False, rename="camel"):
     """What its cgroup has, since 1.33; while a resize is not done, it differs from the spec."""
     allocated_resources: ResourceList = {}
     """The requests that its kubelet counts: those of the spec once the kubelet accepts a resize."""
+    restart_count: int = 0
 
 
 class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
@@ -481,6 +482,8 @@ class Workload(Struct, frozen=True, gc=False):
     """Of a Job, or of the Jobs of a CronJob."""
     cron: CronJobSpec | None = None
     """Of a CronJob."""
+    is_ordinary: bool = True
+    """Whether the object has no fields around its template that are not in this model."""
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

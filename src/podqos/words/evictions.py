@@ -287,6 +287,7 @@ _SIGNS = {
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
     SignKind.OOMD_KILLED_NOTHING: "systemd-oomd considered killing a cgroup; no kill is logged",
+    SignKind.EARLYOOM_TRIGGERED: "earlyoom made the kernel's OOM killer act (SysRq f), because of its option -k",
     SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
     "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",

@@ -130,6 +130,7 @@ class Choice(StrEnum):
         "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
     )
     AMOUNT = "amount", "use an amount that the API server accepts"
+    FIELD = "field", "use a value that the API server accepts"
     UNIT = "unit", "write the intended amount"
     THRESHOLD = "threshold", "choose another value"
     INJECTOR_RESOURCES = "injector-resources", "set requests and limits for the injected containers"

@@ -211,6 +211,10 @@ def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.
     explained = files.explained
     found = sum(explained.classes.values())
     say_left_out(found, explained.neighbours)
+    named = [f"{kind}/{name}" for kind, name in getattr(arguments, "objects", ())]
+    if 0 < found < len(named):
+        what = f"the input has only {found} of these {len(named)} objects"
+        raise InvalidOption(what, where=" ".join(named), fix="-o name without them lists all names")
     problems.close()
     errors = problems.errors
     is_case_table = arguments.cases and arguments.output == "text"

@@ -17,7 +17,7 @@ from podqos.report.text.tables import csv_table as csv_of
 from podqos.wording import counted, listed, mebibytes
 from podqos.words.counterfactual import FATES, saving_words
 from podqos.words.headroom import headroom_sentence
-from podqos.words.ranking import amount
+from podqos.words.ranking import amount, key_words
 
 _BECAUSE = "REASON"
 _POINTS = "SHARE + ADJ = POINTS"
@@ -95,7 +95,7 @@ def wide(report: RankReport, style: Style, top: int | None = None) -> list[str]:
             kill.container if kill else "–",
             str(kill.oom_score_adj) if kill else "–",
             _signed(kill.badness_bytes) if kill else "–",
-            str(place.before_next_by or "–"),
+            key_words(place.before_next_by),
             str((kill and kill.before_next_by) or "–"),
         ))  # fmt: skip
     headers = ("POD", "CLASS", "PRIORITY", "EVICTED", "KILLED", "USES", "REQUESTS", "CONTAINER", "ADJ", "BADNESS")

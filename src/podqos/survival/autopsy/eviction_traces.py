@@ -153,6 +153,8 @@ class SignKind(StrEnum):
     """The container runtime saw the kernel kill a process of a container."""
     OOMD_KILLED_NOTHING = "OomdKilledNothing"
     """systemd-oomd looked for a cgroup to kill, or failed to kill one."""
+    EARLYOOM_TRIGGERED = "EarlyoomTriggered"
+    """earlyoom made the kernel's OOM killer act (sysrq f): its option -k."""
     INIT_OOM_KILLED = "InitOOMKilled"
     """The kernel killed the runtime's own process before a container started: its limit is too low for that."""
     THRESHOLD_MET = "EvictionThresholdMet"

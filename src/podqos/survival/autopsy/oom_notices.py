@@ -63,6 +63,10 @@ _CONSIDERED = LazyPattern(
     r"Considered \d{1,10} cgroups for killing, top candidates were:|Failed to kill (?:any )?cgroup\(s\)",
     needs=("cgroups for killing", "Failed to kill "),
 )
+_EARLYOOM = LazyPattern(
+    r"Invoking oom killer: done|successfully triggered kernel OOM killer",
+    needs=("Invoking oom killer", "triggered kernel OOM"),
+)
 
 
 def notices(message: Message) -> Iterator[NodeSign]:
@@ -98,6 +102,8 @@ def notices(message: Message) -> Iterator[NodeSign]:
         yield _of_virtuozzo(message, match)
     elif match := _CONSIDERED.search(text):
         yield NodeSign(SignKind.OOMD_KILLED_NOTHING, *carried(text[: match.start()], message))
+    elif match := _EARLYOOM.search(text):
+        yield NodeSign(SignKind.EARLYOOM_TRIGGERED, *carried(text[: match.start()], message))
     elif match := _FLUX.search(text):
         yield NodeSign(SignKind.UNIT_OOM_KILLED, carried("", message)[0], match[1], unit="a Flux job")
 

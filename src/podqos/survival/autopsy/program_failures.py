@@ -242,6 +242,15 @@ _OF_OTHERS = (
 _ENDED = LazyPattern(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
 
 
+class Told(Struct, frozen=True, gc=False):
+    """What one line told."""
+
+    kind: FailureKind
+    host: str
+    is_detail: bool
+    """Whether it belongs to another line."""
+
+
 class ProgramFailures:
     """Takes messages, and counts the failures of programs by kind and host."""
 
@@ -255,19 +264,24 @@ class ProgramFailures:
         """Those found so far, in the order of their first lines."""
         return tuple(self._failures.values())
 
-    def feed(self, message: Message) -> bool:
-        """Take a line; return whether it is one of a program that ran out of memory."""
+    def feed(self, message: Message) -> Told | None:
+        """Take a line; return what it told if it is one of a program that ran out of memory."""
         text = message.text
         forms: tuple[_Form, ...] = _OF_OTHERS
         if "emory" in text:
             forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS)
         for form in forms:
             if form.needs in text and (match := form.pattern.search(text)):
-                self._add(form, match, message)
-                return True
-        return False
+                return self._add(form, match, message)
+        return None
 
-    def _add(self, form: _Form, match: re.Match[str], message: Message) -> None:
+    def repeat(self, kind: FailureKind, host: str, times: int) -> None:
+        """Count a failure again."""
+        known = self._failures.get((kind, host))
+        if known is not None:
+            self._failures[kind, host] = replace(known, times=known.times + times)
+
+    def _add(self, form: _Form, match: re.Match[str], message: Message) -> Told:
         at, host = carried(message.text[: match.start()], message)
         groups = match.groupdict()
         is_fatal = form.is_fatal or _ENDED.search(message.text) is not None
@@ -302,6 +316,7 @@ class ProgramFailures:
             )
         elif len(self._failures) < self._most:
             self._failures[key] = failure
+        return Told(form.kind, host, form.is_detail or is_pending)
 
 
 def _bytes(number: str | None, unit: str | None) -> int | None:
