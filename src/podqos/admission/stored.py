@@ -100,7 +100,7 @@ class PodStore:
         record: list[Change | FieldChange] = []
         after = apply_priority(pod, (*self._priority_classes, *classes), record)
         if isinstance(after, Denied):
-            return Stored(pod, unknown=unknown, refusal=forbidden_pod(pod, after))
+            return Stored(pod, unknown=unknown, refusal=forbidden_pod(pod, after, is_named=False))
         return Stored(after, _of_policies(record, unknown), unknown=unknown)
 
     def _through_chain(self, pod: Pod, given: Policies) -> Stored:

@@ -721,6 +721,7 @@ class EvictionReport(Reason, frozen=True):
     killed_us: int | None = None
     gone_us: int | None = None
     answered_us: int | None = None
+    """When the API server first answered the request, with any status; None if it never did."""
     major_faults: int | None = None
     """Major page faults of the guard between the decision and the kill."""
 

@@ -14,11 +14,10 @@ from msgspec.structs import asdict
 
 from podqos.admission.chain import Admission, Step, StepResult
 from podqos.admission.changes import container_names
-from podqos.admission.decoding import Undecodable
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import BoundViolation, Fault, LimitRangeDenied
 from podqos.admission.quota import QuotaDenied
-from podqos.admission.refusal import Code, Refusal, joined
+from podqos.admission.refusal import Code, Refusal, Undecodable, joined
 from podqos.admission.workloads import Operation, WorkloadAdmission
 from podqos.answers.admission_changes import ChangeReport, change_report
 from podqos.answers.containers import ContainerAmounts, container_amounts

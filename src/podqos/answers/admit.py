@@ -9,7 +9,6 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.as_written import fields_of
 from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import decoding_refusal, read_pod
 from podqos.admission.policies import NamespacePolicies, Policies
@@ -150,7 +149,8 @@ class AdmissionRun:
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
             if resized is None or not item.what.is_live:
-                create = partial(admissions.create, item.what, self._policies_of(item), _pod_spec(item))
+                written = None if _is_custom(value := item.source.lookup.plain(item.place)) else value
+                create = partial(admissions.create, item.what, self._policies_of(item), written)
                 created, outcome = self._followed(item, item.what, create)
                 yield item, created
                 if outcome is None:
@@ -283,16 +283,6 @@ def _items(objects: Objects) -> Iterator[_Item]:
 def _is_custom(value: Plain) -> bool:
     """Whether an object is a custom resource, in which the API server sees no pod."""
     return isinstance(value, dict) and is_custom_group(group_of(str(value.get("apiVersion", ""))))
-
-
-def _pod_spec(item: _Item) -> Plain:
-    """Return the specification of an object's pods as written; None where the API server sees no pod in it."""
-    value = item.source.lookup.plain(item.place)
-    if _is_custom(value):
-        return None
-    for step in (*item.pod_path, "spec"):
-        value = fields_of(value).get(step)
-    return value
 
 
 def _locate(item: _Item) -> Locate:

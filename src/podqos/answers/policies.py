@@ -241,7 +241,8 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
     for found in objects.workloads:
         # What a policy says of a pod does not depend on what the API server says of it.
         if not found.workload.is_live:
-            objects.tolerate(found, rejected(found.workload, validate_resources(found.workload.pod)))
+            errors = validate_resources(found.workload.pod)
+            objects.tolerate(found, rejected(found.workload, errors, objects.written(found)))
     gate = Gate(show_suppressed=True)
     report = Checked(CheckRequest(objects=objects, options=options, gate=gate), spread).report
     violations: dict[tuple[str, str, str, str], list[ViolationReport]] = {}

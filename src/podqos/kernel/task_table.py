@@ -1,13 +1,15 @@
 """The task table of an OOM report: a row per process, whose header says what the columns are.
 
-Most of a report is its table, so rows that are carried alike are read as a block (``alike_lines``).
+Most of a report is its table, so rows that follow each other are read as one (``oom_blocks``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -16,7 +18,7 @@ _MOST_ADJUSTMENT = 1000
 _RSS_PARTS = ("rss_anon", "rss_file", "rss_shmem")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
-_ROW = rb"\[ {0,12}+([0-9]{1,10}+)\] {1,16}+(?=[0-9])((?:-?[0-9]{1,12}+ {1,60}+){%d})(?=[!-~])([^\r\n]{1,200}+)"
+_ROW = rb"\[ {0,12}+([0-9]{1,10}+)\] {1,16}+(?=[0-9])((?:-?[0-9]{1,12}+ {1,60}+){%d})(?=[!-~])([^\r\n]{1,200}+)\r?+\n"
 
 
 class Task(Struct, frozen=True, gc=False):
@@ -92,24 +94,40 @@ def read_row(columns: tuple[str, ...], pid: int, rest: str) -> Task | None:
     return layout.task(pid, [*map(int, values)], fields[-1].strip() if len(fields) > layout.count else "")
 
 
-def row_pattern(columns: tuple[str, ...]) -> bytes | None:
-    """Return what matches a row with its name; None for a table without the columns that decide."""
+class RowPatterns(NamedTuple):
+    """What matches the rows of a table, with their names."""
+
+    row: re.Pattern[bytes]
+    rows: re.Pattern[bytes]
+    """As many as follow each other."""
+
+
+@lru_cache(maxsize=64)
+def _row_patterns(columns: tuple[str, ...]) -> RowPatterns | None:
     layout = layout_of(columns)
-    return _ROW % layout.count if layout.is_whole else None
+    if not layout.is_whole:
+        return None
+    row = _ROW % layout.count
+    return RowPatterns(re.compile(row), re.compile(b"(?:" + row + b")+"))
 
 
-def read_rows(
-    columns: tuple[str, ...], rows: Iterable[tuple[bytes, bytes, bytes]], tasks: dict[int, Task]
-) -> int | None:
-    """Add the tasks of rows that match the pattern; return the number of the first that cannot be, or None."""
+def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, start: int, limit: int) -> int:
+    """Add the tasks of the rows that follow each other from a position on; return where they end.
+
+    That is where they begin for a table without the columns that decide, and before a row that cannot be.
+    """
+    patterns = _row_patterns(columns)
+    whole = None if patterns is None else patterns.rows.match(lines, start, limit)
+    if patterns is None or whole is None:
+        return start
     task = layout_of(columns).task
     names: dict[bytes, str] = {}
-    for number, (pid, values, name) in enumerate(rows):
+    for number, (pid, values, name) in enumerate(patterns.row.findall(lines, start, whole.end())):
         text = names.get(name)
         if text is None:
             text = names[name] = name.decode(errors="replace").strip()
         known = task(int(pid), [*map(int, values.split())], text)
         if known is None or len(tasks) >= MOST_TASKS:
-            return number
+            return next(islice(patterns.row.finditer(lines, start), number, None)).start()
         tasks[known.pid] = known
-    return None
+    return whole.end()

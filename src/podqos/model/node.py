@@ -58,6 +58,15 @@ class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
     size_bytes: int = 0
 
 
+class NodeSystemInfo(Struct, frozen=True, gc=False, rename="camel"):
+    """What runs on a node."""
+
+    kubelet_version: str = ""
+    """Such as ``v1.36.4``."""
+    container_runtime_version: str = ""
+    """Such as ``containerd://1.6.20``."""
+
+
 class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     """The status of a node."""
 
@@ -68,6 +77,7 @@ class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
     """Features of its kubelet that a pod may need (1.36)."""
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(Struct, frozen=True, gc=False):

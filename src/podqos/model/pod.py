@@ -371,6 +371,7 @@ class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
     status: str = ""
     reason: str = ""
     last_transition_time: str | None = None
+    message: str = ""
 
 
 POD_RESIZE_IN_PROGRESS = "PodResizeInProgress"
@@ -481,6 +482,8 @@ class Workload(Struct, frozen=True, gc=False):
     """Of a Job, or of the Jobs of a CronJob."""
     cron: CronJobSpec | None = None
     """Of a CronJob."""
+    is_ordinary: bool = True
+    """Whether the object has no fields around its template that are not in this model."""
 
     def at(self, path: str) -> str:
         """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""

@@ -43,5 +43,5 @@ def admitted_pod(
     objects.report(found, errors)
     if errors or not admission.allowed:
         return None
-    objects.tolerate(found, rejected(workload, (*bounds.tolerated, *admission.tolerated)))
+    objects.tolerate(found, rejected(workload, (*bounds.tolerated, *admission.tolerated), objects.written(found)))
     return with_names(admission.pod)

@@ -23,6 +23,9 @@ USUAL_NODE_BYTES = 64 << 30
 """The least memory of a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", stated_with("node_memory"))
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", stated_with("kubelet_config"))
+IMPLIED_SETTINGS = Assumption(
+    "kubelet settings", "defaults, except for what the node's allocatable memory implies", stated_with("kubelet_config")
+)
 UNSLOWED_GROWTH = Assumption("growth above memory.high", "as stated; `simulate` slows it", "")
 FIRST_BY_NAME = Assumption(
     "choice among equally good nodes",
