@@ -102,6 +102,10 @@ _MOST_CARRIED = 16
 _MOST_RECENT = 4
 
 
+_LONGEST_END = 32
+"""Of a message: what tells which line it is of, also if that is JSON with escapes."""
+
+
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
@@ -202,8 +206,10 @@ class _LogReading:
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
-        for line in self._recent:
-            if line.endswith(message.text) and not has_hint(line):
+        end = message.text[-_LONGEST_END:]
+        for line in reversed(self._recent):
+            is_own = line.count(end) == 1 and topic.host in line and len(line) < _LINE_BYTES
+            if is_own and not has_hint(line):
                 self._repeated.learn(line.encode(), topic)
                 return
 
