@@ -11,6 +11,7 @@ from podqos.answers.other_killers import NOTICE_MARKS
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_lines import is_killers_own
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
@@ -175,7 +176,7 @@ class _LogReading:
     def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
         is_every = self._is_every
         for message in messages:
-            if self._side is not None:
+            if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
             yield from self._reader.feed(message)
 
