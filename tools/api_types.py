@@ -1,10 +1,11 @@
-"""Write ``src/podqos/manifest/api_types.py``: every field of a pod, at every depth, with its type.
+"""Write ``src/podqos/manifest/api_types.py``: every field of pods and workloads, at every depth, with its type.
 
-    python tools/api_types.py OPENAPI.json TYPES.go [TYPES.go …] > src/podqos/manifest/api_types.py
+    python tools/api_types.py OPENAPI.json … TYPES.go … > src/podqos/manifest/api_types.py
 
-OPENAPI.json is what an API server serves under ``/openapi/v3/api/v1``: which fields there are. The Go sources
-(``k8s.io/api/core/v1/types.go``, ``apimachinery/pkg/apis/meta/v1/types.go``) say what the types are called, because
-the API server names them when it cannot read a value. Both must agree.
+OPENAPI.json is what an API server serves under ``/openapi/v3/api/v1``, ``/openapi/v3/apis/apps/v1`` and
+``/openapi/v3/apis/batch/v1``: which fields there are. The Go sources (``k8s.io/api/{core,apps,batch}/v1/types.go``,
+``apimachinery/pkg/apis/meta/v1/types.go``) say what the types are called, because the API server names them when it
+cannot read a value. Both must agree.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-ROOTS = ("Pod", "PodTemplateSpec")
+ROOTS = (
+    "Pod", "PodTemplate", "ReplicationController", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job",
+    "CronJob",
+)  # fmt: skip
+VERSION = "1.36"
 WIDTH = 118
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r'^\t(?:(\w+)[ \t]+)?([\w.\[\]*]+)[ \t]+`[^`\n]*json:"([\w-]*)[^`\n]*`', re.MULTILINE)
@@ -43,7 +48,7 @@ def go_structs(sources: list[str]) -> dict[str, Fields]:
 
 def qualified(go_type: str) -> str:
     """Return a Go type as an error of the decoder names it: with its package, without the pointer."""
-    go_type = go_type.replace("*", "").replace("metav1.", "v1.")
+    go_type = go_type.replace("*", "").replace("metav1.", "v1.").replace("corev1.", "v1.")
     head, _, name = go_type.replace("[ResourceName]", "[v1.ResourceName]").rpartition("]")
     prefix = f"{head}]" if head else ""
     return f"{prefix}{name}" if name in _BUILT_IN or "." in name else f"{prefix}v1.{name}"
@@ -79,20 +84,22 @@ def table(schemas: dict[str, dict[str, object]], structs: dict[str, Fields]) -> 
     return done
 
 
-def main(openapi: str, *sources: str) -> None:
+def main(*paths: str) -> None:
     """Print the module."""
-    document = json.loads(Path(openapi).read_text(encoding="utf-8"))
-    structs = go_structs([Path(source).read_text(encoding="utf-8") for source in sources])
+    documents = [json.loads(Path(path).read_text(encoding="utf-8")) for path in paths if path.endswith(".json")]
+    structs = go_structs([Path(path).read_text(encoding="utf-8") for path in paths if path.endswith(".go")])
+    schemas = {name: schema for document in documents for name, schema in document["components"]["schemas"].items()}
     lines = []
-    for name, fields in sorted(table(document["schemas"], structs).items()):
+    for name, fields in sorted(table(schemas, structs).items()):
         line = " ".join([f"{name}:", *(f"{field}={go_type}" for field, go_type in fields.items())])
         lines += textwrap.wrap(line, WIDTH, subsequent_indent=" ", break_long_words=False, break_on_hyphens=False)
-    print(_MODULE.format(version=document["kubernetesVersion"], table="\n".join(lines)))
+    print(_MODULE.format(version=VERSION, table="\n".join(lines)))
 
 
-_MODULE = '''"""Every field of a pod, at every depth, with its type. Written by ``tools/api_types.py``; do not edit.
+_MODULE = '''"""Every field of pods and workloads, at every depth. Written by ``tools/api_types.py``; do not edit.
 
-Source: the OpenAPI document of a Kubernetes {version} API server, k8s.io/api/core/v1/types.go, apimachinery's meta/v1.
+Source: the OpenAPI documents of a Kubernetes {version} API server, k8s.io/api/{{core,apps,batch}}/v1/types.go,
+apimachinery's meta/v1.
 """
 
 from __future__ import annotations

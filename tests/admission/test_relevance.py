@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.admission.field_errors import invalid, required
 from podqos.admission.pod_validation import validate_new_pod
 from podqos.admission.relevance import Question, decides, judge, tolerated, with_names
-from podqos.admission.selectors import holder_errors
+from podqos.admission.workload_validation import holder_errors
 from podqos.manifest.reading import read
 from podqos.model.pod import Container, EmptyDir, ObjectMeta, Pod, PodSpec, Volume, Workload
 from podqos.model.quantity import Quantity
@@ -98,9 +98,35 @@ def test_nothing_is_missed_by_the_quick_look_at_ordinary_workloads(pod, selector
     names = [each.name for each in pod.spec.containers]
     if len({*names}) < len(names):
         return  # which reading refuses
-    of_pod = judge(validate_new_pod(pod), Question.CLASS).tolerated
-    expected = (*holder_errors(workload), *(replace(each, path=workload.at(each.path)) for each in of_pod))
-    assert tolerated(workload, Question.CLASS) == expected
+    if not is_holder:
+        assert tolerated(workload, Question.CLASS, dict) == judge(validate_new_pod(pod), Question.CLASS).tolerated
+        return
+    value = _written(pod, selector)
+    inside = "spec.template."
+    expected = [
+        error
+        for error in holder_errors(kind, value, pod)
+        if not error.path.startswith(inside) or decides(error.path.removeprefix(inside)) is not Question.CLASS
+    ]
+    assert list(tolerated(workload, Question.CLASS, lambda: value)) == expected
+
+
+def _written(pod: Pod, selector: LabelSelector | None) -> dict:
+    """Return a Deployment with a pod as its template."""
+    containers = []
+    for container in pod.spec.containers:
+        policy = {} if container.restart_policy is None else {"restartPolicy": container.restart_policy}
+        containers.append({"name": container.name, "image": container.image} | policy)
+    metadata = {"name": pod.metadata.name, "labels": pod.metadata.labels, "annotations": pod.metadata.annotations}
+    spec = {"restartPolicy": pod.spec.restart_policy, "containers": containers}
+    spec["volumes"] = [{"name": volume.name} for volume in pod.spec.volumes]
+    chosen = {} if selector is None else {"selector": {"matchLabels": selector.match_labels}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": chosen | {"template": {"metadata": metadata, "spec": spec}},
+    }
 
 
 WEB = (Container("web", "web"),)
@@ -134,15 +160,15 @@ WEB = (Container("web", "web"),)
     ids=["two volumes of one name", "negative size", "namespace", "deletion cost", "restart policy", "init container"],
 )
 def test_nor_is(pod, path):
-    assert [each.path for each in tolerated(Workload("Pod", pod.metadata, pod), Question.CLASS)] == [path]
+    assert [each.path for each in tolerated(Workload("Pod", pod.metadata, pod), Question.CLASS, dict)] == [path]
 
 
 def test_what_comes_from_an_api_server_and_what_a_controller_completes_is_not_judged():
     pod = Pod(ObjectMeta("web"), PodSpec((Container("web"),)))
-    assert tolerated(Workload("Pod", pod.metadata, pod), Question.CLASS)
+    assert tolerated(Workload("Pod", pod.metadata, pod), Question.CLASS, dict)
     live = ObjectMeta("web", uid="1")
-    assert not tolerated(Workload("Pod", live, pod), Question.CLASS)
-    assert not tolerated(Workload("Prometheus", pod.metadata, pod, "spec"), Question.CLASS)
+    assert not tolerated(Workload("Pod", live, pod), Question.CLASS, dict)
+    assert not tolerated(Workload("Prometheus", pod.metadata, pod, "spec"), Question.CLASS, dict)
 
 
 def test_containers_without_a_name_are_named_by_their_place():
@@ -160,6 +186,8 @@ def test_both_readings_know_the_selector():
     text += b"  template: {spec: {containers: [{name: a, image: a}]}}\n"
     (quick,) = read("a", text).workloads
     (thorough,) = read("a", text + b"status: {replicas: 1}\n").workloads
-    assert quick == thorough
+    # A status is not in the model.
+    assert (quick.is_ordinary, thorough.is_ordinary) == (True, False)
+    assert quick == replace(thorough, is_ordinary=True)
     assert quick.needs_selector
     assert quick.selector == LabelSelector({"app": "a"})

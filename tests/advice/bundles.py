@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.policies import ClusterPolicies, Policies
+from podqos.admission.relevance import rejections
 from podqos.advice.checks.bundle import (
     CheckOptions,
     ClusterObjects,
@@ -102,7 +103,9 @@ def bundle_of(objects, replaces=()) -> Bundle:
         interpretation = interpret(found)
         assert not interpretation.findings, interpretation.findings
         if interpretation.workload is not None:
-            workloads.append(LocatedWorkload(in_namespace(interpretation.workload, "default"), subject))
+            own = in_namespace(interpretation.workload, "default")
+            errors = rejections(own, lambda value=value: value)
+            workloads.append(LocatedWorkload(own, subject, rejections=errors))
         elif is_kubelet(value["kind"], value["apiVersion"]):
             settings = kubelet_settings(value)
             kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))

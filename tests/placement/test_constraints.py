@@ -29,7 +29,9 @@ SPREAD = "spec.topologySpreadConstraints[0]"
 
 def validate_constraints(one_pod):
     """Return what is wrong with affinity and spreading: what the API server refuses, and what no node can meet."""
-    return (*affinity_errors(one_pod), *unmeetable_bounds(one_pod), *spread_errors(one_pod))
+    spec, labels = one_pod.spec, one_pod.metadata.labels
+    spread = spread_errors(spec.topology_spread_constraints, labels)
+    return (*affinity_errors(spec.affinity, labels), *unmeetable_bounds(one_pod), *spread)
 
 
 def fields(key: str, operator: str, *values: str) -> NodeSelectorTerm:

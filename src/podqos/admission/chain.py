@@ -35,7 +35,7 @@ from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatc
 from podqos.admission.tolerations import with_default_tolerations, with_memory_pressure_toleration
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, PodStatus, QOSClass
-from podqos.model.policy import LimitRange, ResourceQuota
+from podqos.model.policy import LimitRange, Namespace, ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 
@@ -59,6 +59,8 @@ class Step(StrEnum):
     VALIDATION = "Validation"
     LIMIT_RANGE_BOUNDS = "LimitRanger (validating)"
     RUNTIME_CLASS_OVERHEAD = "RuntimeClass (validating)"
+    NODE_DECLARED_FEATURES = "NodeDeclaredFeatureValidator"
+    POD_RESIZE_VALIDATOR = "PodResizeValidator"
     RESOURCE_QUOTA = "ResourceQuota"
     DEFAULTING_ON_READ = "Defaulting (on read)"
 
@@ -195,7 +197,7 @@ def _steps(
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
     yield (
         Step.RUNTIME_CLASS_OVERHEAD,
-        lambda pod, _: _judged(pod, overhead_mismatch(pod, policies.runtime_classes) or pod),
+        lambda pod, _: _judged(pod, overhead_mismatch(pod, policies.runtime_classes) or pod, is_named=True),
     )
 
 
@@ -208,16 +210,22 @@ def _known_fields(pod: Pod, profile: Profile, record: Record) -> Pod:
     return replace(pod, spec=replace(pod.spec, resources=None))
 
 
-def _in_namespace(pod: Pod, policies: Policies) -> Pod | Refusal:
-    namespace = policies.namespace
+def in_namespace(namespace: Namespace | None, name: str) -> Denied | Refusal | None:
+    """Return why nothing can be created in a namespace."""
     if namespace is None:
-        return Refusal(Code.NOT_FOUND, f'namespaces "{pod.metadata.namespace}" not found')
-    name = namespace.metadata.name
+        return Refusal(Code.NOT_FOUND, f'namespaces "{name}" not found')
     if namespace.status.phase == "Terminating":
-        return forbidden_pod(
-            pod, Denied(f"unable to create new content in namespace {name} because it is being terminated")
-        )
-    return replace(pod, metadata=replace(pod.metadata, namespace=name))
+        name = namespace.metadata.name
+        return Denied(f"unable to create new content in namespace {name} because it is being terminated")
+    return None
+
+
+def _in_namespace(pod: Pod, policies: Policies) -> Pod | Refusal:
+    refused = in_namespace(policies.namespace, pod.metadata.namespace)
+    if refused is not None:
+        return forbidden_pod(pod, refused, is_named=False) if isinstance(refused, Denied) else refused
+    assert policies.namespace is not None
+    return replace(pod, metadata=replace(pod.metadata, namespace=policies.namespace.metadata.name))
 
 
 def _takes_part_in_override(policies: Policies) -> bool:
@@ -235,10 +243,10 @@ def _overridden(
     return on_decoding(after, profile, record)
 
 
-def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:
+def _judged(pod: Pod, outcome: Pod | Denied, *, is_named: bool = False) -> Pod | Refusal:
     if isinstance(outcome, Failed):
         return Refusal(Code.INTERNAL_ERROR, outcome.message, denied=outcome)
-    return forbidden_pod(pod, outcome) if isinstance(outcome, Denied) else outcome
+    return forbidden_pod(pod, outcome, is_named=is_named) if isinstance(outcome, Denied) else outcome
 
 
 def within_bounds(pod: Pod, limit_ranges: tuple[LimitRange, ...]) -> Pod | Refusal:

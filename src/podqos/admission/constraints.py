@@ -20,9 +20,9 @@ from podqos.admission.names import (
     qualified_name_complaints,
     subdomain_complaints,
 )
-from podqos.model.pod import Pod
 from podqos.model.scheduling import (
     FIELD_NAME,
+    Affinity,
     NodeAffinity,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -63,15 +63,8 @@ def _value_errors(value: str, path: str) -> Errors:
         yield invalid(path, value, complaint)
 
 
-def _merged_labels(pod: Pod, *, is_stored: bool) -> Labels:
-    """Return the labels whose values are still to be merged into selectors: of a stored pod they have been."""
-    return {} if is_stored or pod.metadata.is_live else pod.metadata.labels
-
-
-def affinity_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
-    """Check all constraints on where a pod runs."""
-    labels = _merged_labels(pod, is_stored=is_stored)
-    affinity = pod.spec.affinity
+def affinity_errors(affinity: Affinity | None, labels: Labels) -> Errors:
+    """Check all constraints on where a pod runs; ``labels`` are those whose values are still to be merged."""
     if affinity is None:
         return
     path = "spec.affinity"
@@ -222,10 +215,8 @@ def gate_errors(gates: tuple[PodSchedulingGate, ...]) -> Errors:
         seen.add(gate.name)
 
 
-def spread_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
-    """Check the topology spread constraints."""
-    labels = _merged_labels(pod, is_stored=is_stored)
-    constraints = pod.spec.topology_spread_constraints
+def spread_errors(constraints: tuple[TopologySpreadConstraint, ...], labels: Labels) -> Errors:
+    """Check the topology spread constraints; ``labels`` are those whose values are still to be merged."""
     later = Counter((constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints)
     for index, constraint in enumerate(constraints):
         pair = (constraint.topology_key, constraint.when_unsatisfiable)

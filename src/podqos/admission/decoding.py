@@ -18,37 +18,38 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from podqos.admission.refusal import Code, Denied, Refusal
+from podqos.admission.refusal import Code, Refusal, Undecodable
 from podqos.errors import InvalidManifest, InvalidQuantity
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.api_types import api_types
 from podqos.manifest.decode import convert_pod
+from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.plain import Number, Plain
 from podqos.model.pod import Pod
 from podqos.model.quantity import WRONG_FORMAT, Quantity
 
 _MOST_UNKNOWN = 100
 _INT_BITS = {"int32": 31, "int64": 63}
-_QUANTITY = "resource.Quantity"
-_MAPS = {
-    "v1.ResourceList": _QUANTITY,
-    "map[v1.ResourceName]resource.Quantity": _QUANTITY,
-    "map[string]string": "string",
+_MAPS = {"v1.ResourceList": "map[v1.ResourceName]resource.Quantity"}
+# Versions of workloads that the API server still knows and no longer serves.
+_RETIRED = {
+    "apps/v1beta1": ("Deployment", "StatefulSet"),
+    "apps/v1beta2": ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"),
+    "extensions/v1beta1": ("Deployment", "DaemonSet", "ReplicaSet"),
+    "batch/v1beta1": ("CronJob",),
+}
+_OF_RETIRED = {
+    "DeploymentSpec": {"rollbackTo": "v1beta1.RollbackConfig"},
+    "DaemonSetSpec": {"templateGeneration": "int64"},
 }
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _META_TYPE = r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 
 
-class Undecodable(Denied, frozen=True, gc=False):
-    """Why an object cannot be read, and the fields at fault."""
-
-    paths: tuple[str, ...] = ()
-
-
-def read_pod(value: Plain, kind: str = "Pod", api_version: str = "v1", pod_path: Sequence[str] = ()) -> Pod | Refusal:
+def read_pod(value: Plain, kind: str = "Pod", api_version: str = "", pod_path: Sequence[str] = ()) -> Pod | Refusal:
     """Read the pod in an object as a client sends it, or say why the API server could not.
 
-    ``pod_path`` leads from an object of another kind to its template.
+    ``pod_path`` leads from an object of another kind to its template. Without ``api_version`` it is today's.
     """
     try:
         refusal = decoding_refusal(value, kind, api_version, pod_path)
@@ -57,65 +58,84 @@ def read_pod(value: Plain, kind: str = "Pod", api_version: str = "v1", pod_path:
         for step in pod_path:
             value = _mapping(value).get(step)
         # Whatever the status of a new pod says, it is dropped.
-        return convert_pod({name: item for name, item in _mapping(value).items() if name != "status"})
+        return convert_pod({"spec": {}} | {name: item for name, item in _mapping(value).items() if name != "status"})
     except RecursionError:
-        return _refusal(kind, api_version, Undecodable("exceeded max depth"))
+        return _refusal(kind, kind, api_version, Undecodable("exceeded max depth"))
     except InvalidManifest as error:
         what = f"{error.where}: {error.what}" if error.where else error.what
-        return _refusal(kind, api_version, Undecodable(what, (error.where,) if error.where else ()))
+        return _refusal(kind, kind, api_version, Undecodable(what, (error.where,) if error.where else ()))
 
 
 def _mapping(value: Plain) -> dict[str, Plain]:
     return value if isinstance(value, dict) else {}
 
 
-def decoding_refusal(value: Plain, kind: str, api_version: str, pod_path: Sequence[str] = ()) -> Refusal | None:
-    """Return why the API server cannot read the pod in an object, if it cannot."""
-    if not pod_path:
-        mistaken = _mistaken_kind(value)
+def decoding_refusal(
+    value: Plain, kind: str = "Pod", api_version: str = "", pod_path: Sequence[str] = ()
+) -> Refusal | None:
+    """Return why the API server cannot read an object of a kind, if it cannot.
+
+    It takes no version but today's; ``api_version`` is another one that a cluster serves. Then only the template at
+    ``pod_path`` is read.
+    """
+    served = POD_HOLDERS[kind].api_version
+    if api_version in {"", served}:
+        mistaken = _mistaken_kind(value, kind, served)
         if mistaken is not None:
             return mistaken
+        return _unread(value, kind, served, f"v1.{kind}", _Context("", ""))
     for step in pod_path:
         value = _mapping(value).get(step)
-    path = ".".join(pod_path)
-    decoder = _Decoder()
+    # A template is in the spec of its holder; a CronJob's in that of the job it creates.
+    struct = "JobSpec" if len(pod_path) > 2 else f"{kind}Spec"
+    context = _Context(struct, ".".join(pod_path))
+    return _unread(value, kind, api_version, "v1.PodTemplateSpec" if pod_path else f"v1.{kind}", context)
+
+
+def _unread(value: Plain, kind: str, api_version: str, go_type: str, context: _Context) -> Refusal | None:
+    decoder = _Decoder(api_version)
     try:
-        # A template is in the spec of its holder; a CronJob's in that of the job it creates.
-        struct = "JobSpec" if len(pod_path) > 2 else f"{kind}Spec"
-        decoder.decode(value, "v1.PodTemplateSpec" if pod_path else "v1.Pod", path, _Context(struct, path))
+        decoder.decode(value, go_type, context.fields, context)
     except _Abort as abort:
-        return _refusal(kind, api_version, abort.why)
-    found = decoder.misfit
-    if found is None and decoder.unknown:
+        return _refusal(kind, kind, api_version, abort.why)
+    why = decoder.misfit
+    if why is None and decoder.unknown:
         listed = ", ".join(f'unknown field "{place}"' for place in decoder.unknown)
-        found = Undecodable(f"strict decoding error: {listed}", tuple(decoder.unknown))
-    return None if found is None else _refusal(kind, api_version, found)
+        why = Undecodable(f"strict decoding error: {listed}", tuple(decoder.unknown))
+    return None if why is None else _refusal(kind, kind, api_version, why)
 
 
-def _refusal(kind: str, api_version: str, why: Undecodable) -> Refusal:
-    version = api_version.rpartition("/")[2]
-    message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why.message}'
+def _refusal(given: str, kind: str, api_version: str, why: Undecodable) -> Refusal:
+    """Reject an object that says it is of the kind ``given`` and is sent as a ``kind``."""
+    version = api_version.rpartition("/")[2] or "v1"
+    message = f'{given} in version "{version}" cannot be handled as a {kind}: {why.message}'
     return Refusal(Code.BAD_REQUEST, message, denied=why)
 
 
-def _mistaken_kind(value: Plain) -> Refusal | None:
-    """Reject an object that is not a pod by its own kind."""
-    prefix = 'Pod in version "v1" cannot be handled as a Pod: couldn\'t get version/kind; json parse error: json: '
+def _mistaken_kind(value: Plain, kind: str, served: str) -> Refusal | None:
+    """Reject an object that is not what it is sent as by its own kind and version."""
+    prefix = "couldn't get version/kind; json parse error: json: "
     if not isinstance(value, dict):
-        why = f"cannot unmarshal {_named(value)} into Go value of type {_META_TYPE}"
-        return Refusal(Code.BAD_REQUEST, prefix + why, denied=Undecodable(why))
+        return _refusal(kind, kind, served, _untyped(prefix, f"{_named(value)} into Go value of type {_META_TYPE}"))
     for field in ("apiVersion", "kind"):
-        given = value.get(field)
-        if given is not None and not isinstance(given, str):
-            why = f"cannot unmarshal {_named(given)} into Go struct field .{field} of type string"
-            return Refusal(Code.BAD_REQUEST, prefix + why, denied=Undecodable(why, (field,)))
-    kind, version = value.get("kind") or "Pod", value.get("apiVersion") or "v1"
-    if (kind, version) == ("Pod", "v1"):
+        named = value.get(field)
+        if named is not None and not isinstance(named, str):
+            what = f"{_named(named)} into Go struct field .{field} of type string"
+            return _refusal(kind, kind, served, _untyped(prefix, what, field))
+    given, version = str(value.get("kind") or kind), str(value.get("apiVersion") or served)
+    if (given, version) == (kind, served):
         return None
+    if given == kind and kind in _RETIRED.get(version, ()):
+        unread = _unread(value, kind, version, f"v1.{kind}", _Context("", ""))
+        message = f"the API version in the data ({version}) does not match the expected API version ({served})"
+        return unread or Refusal(Code.BAD_REQUEST, message, denied=Undecodable(message, ("apiVersion",)))
     scheme = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
-    why = f'no kind "{kind}" is registered for version "{version}" {scheme}'
-    message = f'{kind} in version "{str(version).rpartition("/")[2]}" cannot be handled as a Pod: {why}'
-    return Refusal(Code.BAD_REQUEST, message, denied=Undecodable(why, ("kind" if kind != "Pod" else "apiVersion",)))
+    why = f'no kind "{given}" is registered for version "{version}" {scheme}'
+    return _refusal(given, kind, version, Undecodable(why, ("kind" if given != kind else "apiVersion",)))
+
+
+def _untyped(prefix: str, what: str, *paths: str) -> Undecodable:
+    return Undecodable(f"{prefix}cannot unmarshal {what}", paths)
 
 
 class _Abort(Exception):
@@ -140,10 +160,13 @@ class _Context(Struct, frozen=True, gc=False):
 class _Decoder:
     """Walks a value along the types of the API; it keeps the first misfit and all unknown fields."""
 
-    def __init__(self) -> None:
+    def __init__(self, api_version: str) -> None:
         self.misfit: Undecodable | None = None
         self.unknown: list[str] = []
         self._structs = api_types()
+        if api_version in _RETIRED:
+            own = {name: self._structs[name] | fields for name, fields in _OF_RETIRED.items()}
+            self._structs = self._structs | own
 
     def decode(self, value: Plain, go_type: str, path: str, context: _Context) -> None:
         """Check one value. ``null`` fits everywhere."""
@@ -161,12 +184,13 @@ class _Decoder:
                 return
             for index, item in enumerate(value):
                 self.decode(item, go_type[2:], f"{path}[{index}]", context)
-        elif go_type in _MAPS:
+        elif go_type in _MAPS or go_type.startswith("map["):
             if not isinstance(value, dict):
                 self._reject(value, go_type, path, context)
                 return
+            of_items = _MAPS.get(go_type, go_type).partition("]")[2]
             for key, item in value.items():
-                self.decode(item, _MAPS[go_type], f"{path}[{key}]", context)
+                self.decode(item, of_items, f"{path}[{key}]", context)
         else:
             self._scalar(value, go_type, path, context)
 

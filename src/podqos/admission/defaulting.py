@@ -53,6 +53,12 @@ def on_decoding(pod: Pod, profile: Profile = LATEST, record: Record = None) -> P
     return pod if spec is pod.spec else replace(pod, spec=spec)
 
 
+def rounded(pod: Pod) -> Pod:
+    """Return the pod of a template with the amounts as stored: nothing else is filled in before there is a pod."""
+    spec = _rounded(pod.spec, None)
+    return pod if spec is pod.spec else replace(pod, spec=spec)
+
+
 def with_pod_level_last(pod: Pod, profile: Profile = LATEST, record: Record = None) -> Pod:
     """Apply the defaults of storing: since 1.37, pod-level amounts."""
     if not profile.pod_level_defaults_last or pod.spec.resources is None:

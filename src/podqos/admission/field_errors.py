@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from podqos.manifest.plain import Plain
+from podqos.model.go_text import quoted
 
 
 class ErrorType(StrEnum):
@@ -57,14 +58,35 @@ class FieldError(Struct, frozen=True, gc=False):
     @property
     def words(self) -> str:
         """The API server's message, without the field."""
-        value = "" if self.value is None else f": {encode(self.value).decode()}"
+        value = "" if self.value is None else f": {_printed(self.value)}"
         detail = f": {self.detail}" if self.detail else ""
         return f"{_WORDS[self.type]}{value}{detail}"
+
+
+class Undecoded(FieldError, frozen=True, gc=False):
+    """A field because of which an object cannot be read; the words are the decoder's."""
+
+    @property
+    def words(self) -> str:
+        """The API server's message."""
+        return self.detail
+
+
+_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def _printed(value: Plain) -> str:
+    return quoted(value) if isinstance(value, str) else encode(value).decode().translate(_ESCAPED)
 
 
 def invalid(path: str, value: Plain, detail: str) -> FieldError:
     """Return an error about an invalid value."""
     return FieldError(path, ErrorType.INVALID, value, detail)
+
+
+def invalid_null(path: str, detail: str) -> FieldError:
+    """Return an error about a map or list that is missing, which is printed: an error without a value is another."""
+    return FieldError(path, ErrorType.INVALID, None, f"null: {detail}")
 
 
 def required(path: str, detail: str = "") -> FieldError:
@@ -77,7 +99,7 @@ def forbidden(path: str, detail: str) -> FieldError:
     return FieldError(path, ErrorType.FORBIDDEN, None, detail)
 
 
-def duplicate(path: str, value: str) -> FieldError:
+def duplicate(path: str, value: Plain) -> FieldError:
     """Return an error about a duplicate value."""
     return FieldError(path, ErrorType.DUPLICATE, value)
 
@@ -97,7 +119,7 @@ def too_many(path: str, count: int, most: int) -> FieldError:
     return FieldError(path, ErrorType.TOO_MANY, count, f"must have at most {most} items")
 
 
-def not_supported(path: str, value: str, supported: Iterable[str]) -> FieldError:
+def not_supported(path: str, value: Plain, supported: Iterable[str]) -> FieldError:
     """Return an error about an unsupported value."""
     known = ", ".join(encode(name).decode() for name in supported)
     return FieldError(path, ErrorType.NOT_SUPPORTED, value, f"supported values: {known}")

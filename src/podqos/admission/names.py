@@ -1,12 +1,17 @@
 """How names must be spelled: DNS labels, subdomains, keys and values of labels. Each check returns messages.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and pkg/api/validate/content.
+Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and pkg/api/validate/content;
+staging/src/k8s.io/apiserver/pkg/storage/names/generate.go.
 """
 
 from __future__ import annotations
 
 import re
 
+from podqos.model.pod import ObjectMeta
+
+_GENERATED = "xxxxx"
+_LONGEST_PREFIX = 58
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _LOOSE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -48,6 +53,13 @@ _WRONG_LABEL_VALUE = (
 )
 
 
+def given_name(metadata: ObjectMeta) -> str:
+    """Return the name of a new object; in a generated one, ``xxxxx`` stands for what is random."""
+    if metadata.name or not metadata.generate_name:
+        return metadata.name
+    return metadata.generate_name[:_LONGEST_PREFIX] + _GENERATED
+
+
 def label_complaints(name: str) -> list[str]:
     """Check the name of a container: an RFC 1123 label."""
     complaints = _too_long(name, 63, "characters")
@@ -61,13 +73,28 @@ def subdomain_complaints(name: str) -> list[str]:
     return _subdomain_complaints(name, "characters")
 
 
+def long_name_complaints(name: str) -> list[str]:
+    """Check the same where upstream counts bytes: the name of a ReplicationController."""
+    return _subdomain_complaints(name, "bytes")
+
+
 def _subdomain_complaints(name: str, unit: str) -> list[str]:
     return _too_long(name, 253, unit) + ([] if _IS_SUBDOMAIN.fullmatch(name) else [_WRONG_SUBDOMAIN])
 
 
+def label_prefix_complaints(name: str) -> list[str]:
+    """Check a label that something may follow: it may end in a dash."""
+    return label_complaints(_masked(name))
+
+
 def prefix_complaints(name: str) -> list[str]:
     """Check a subdomain that something may follow: it may end in a dash."""
-    return subdomain_complaints(re.sub("-$", "a", name))
+    return subdomain_complaints(_masked(name))
+
+
+def _masked(name: str) -> str:
+    # Upstream takes off one more than the dash.
+    return name[:-2] + "a" if len(name) > 1 and name.endswith("-") else name
 
 
 def search_domain_complaints(name: str) -> list[str]:

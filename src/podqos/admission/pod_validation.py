@@ -20,7 +20,6 @@ from msgspec import Struct
 from podqos.admission.as_written import Errors, Fields, fields_of, item_of, items_of, objects_of, text_of
 from podqos.admission.constraints import affinity_errors, gate_errors, key_errors, label_errors, spread_errors
 from podqos.admission.field_errors import (
-    ErrorType,
     FieldError,
     duplicate,
     forbidden,
@@ -28,9 +27,11 @@ from podqos.admission.field_errors import (
     not_found,
     not_supported,
     required,
+    too_long,
     too_many,
 )
 from podqos.admission.names import (
+    given_name,
     label_complaints,
     label_value_complaints,
     prefix_complaints,
@@ -47,7 +48,13 @@ from podqos.admission.pod_fields import (
     host_name_override_errors,
     readiness_gate_errors,
 )
-from podqos.admission.run_fields import host_network_errors, host_port_errors, run_field_errors, running_errors
+from podqos.admission.run_fields import (
+    host_network_errors,
+    host_port_errors,
+    run_field_errors,
+    running_errors,
+    with_host_ports,
+)
 from podqos.admission.security import (
     container_security_errors,
     host_user_errors,
@@ -62,6 +69,7 @@ from podqos.admission.validation import (
 )
 from podqos.admission.volume_sources import volume_source_errors
 from podqos.manifest.plain import Plain
+from podqos.model.go_text import GO_SPACES
 from podqos.model.pod import (
     MIRROR_ANNOTATION,
     RESTART_ALL_CONTAINERS,
@@ -92,54 +100,80 @@ _MOST_RULES = 20
 _MOST_EXIT_CODES = 255
 _LARGEST_INT32 = 2**31 - 1
 _LARGEST_ANNOTATIONS = 256 * 1024
+Complaints = Callable[[str], list[str]]
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-# What Go's strings.TrimSpace takes off.
-_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def validate_new_pod(pod: Pod, written: Plain = None) -> tuple[FieldError, ...]:
     """Return every error about a pod that is being created. ``written``: its ``spec``, if all of its fields count."""
-    return (*_metadata_errors(pod.metadata), *validate_pod(pod, written=written), *_creation_errors(pod))
+    return (*metadata_errors(pod.metadata), *validate_pod(pod, written=written), *_creation_errors(pod))
 
 
 def validate_pod(pod: Pod, *, is_stored: bool = False, written: Plain = None) -> tuple[FieldError, ...]:
     """Return every error about a pod's spec and metadata. A stored pod passed this when it was created."""
-    spec_errors = _spec_errors(pod, is_stored=is_stored, written=fields_of(written))
-    return (*_annotation_errors(pod), *spec_errors, *_image_errors(pod.spec))
+    merged = {} if is_stored or pod.metadata.is_live else pod.metadata.labels
+    context = _Context(pod, claim_names(pod), with_host_ports(fields_of(written)), {}, merged)
+    spec_errors = _spec_errors(context)
+    return (*_annotation_errors(pod, "metadata.annotations"), *spec_errors, *_image_errors(pod.spec))
 
 
-def _metadata_errors(metadata: ObjectMeta) -> Errors:
-    if metadata.generate_name:
+def validate_template(pod: Pod, written: Plain = None) -> tuple[FieldError, ...]:
+    """Return every error about a pod template, by its own paths; as a pod, it has more, or fewer.
+
+    Its labels are not merged into selectors, its ports of the machine are not filled in, and its pods have names to
+    come. ``written``: its ``spec``, if all of its fields count.
+    """
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    context = _Context(pod, claim_names(pod), fields_of(written), {}, {}, is_template=True)
+    of_metadata = (*label_errors(labels, "labels"), *_annotations_errors(annotations, "annotations"))
+    errors = (*of_metadata, *_annotation_errors(pod, "annotations"), *_spec_errors(context))
+    if pod.spec.ephemeral_containers:
+        words = "ephemeral containers not allowed in pod template"
+        return (*errors, forbidden("spec.ephemeralContainers", words))
+    return errors
+
+
+def metadata_errors(
+    metadata: ObjectMeta,
+    complaints: Complaints = subdomain_complaints,
+    complaints_of_prefix: Complaints | None = prefix_complaints,
+) -> Errors:
+    """Check the metadata of a new object; how it may be named depends on its kind."""
+    if metadata.generate_name and complaints_of_prefix is not None:
         # What follows the dash is still to come.
-        for complaint in prefix_complaints(metadata.generate_name):
+        for complaint in complaints_of_prefix(metadata.generate_name):
             yield invalid("metadata.generateName", metadata.generate_name, complaint)
-    if metadata.name:
-        for complaint in subdomain_complaints(metadata.name):
-            yield invalid("metadata.name", metadata.name, complaint)
-    elif not metadata.generate_name:
+    name = given_name(metadata)
+    if not name:
         yield required("metadata.name", "name or generateName is required")
+    for complaint in complaints(name) if name else ():
+        yield invalid("metadata.name", name, complaint)
     for complaint in label_complaints(metadata.namespace) if metadata.namespace else ():
         yield invalid("metadata.namespace", metadata.namespace, complaint)
     yield from label_errors(metadata.labels, "metadata.labels")
-    for key in metadata.annotations:
+    yield from _annotations_errors(metadata.annotations, "metadata.annotations")
+
+
+def _annotations_errors(annotations: dict[str, str], path: str) -> Errors:
+    """Check keys and size of annotations."""
+    for key in annotations:
         # Upper case is allowed here, and nowhere else.
         for complaint in qualified_name_complaints(key.lower()):
-            yield invalid("metadata.annotations", key, complaint)
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.annotations.items())
+            yield invalid(path, key, complaint)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _LARGEST_ANNOTATIONS:
-        words = f"may not be more than {_LARGEST_ANNOTATIONS} bytes"
-        yield FieldError("metadata.annotations", ErrorType.TOO_LONG, None, words)
+        yield too_long(path, _LARGEST_ANNOTATIONS)
 
 
-def _annotation_errors(pod: Pod) -> Errors:
+def _annotation_errors(pod: Pod, path: str) -> Errors:
+    """Check annotations that mean something."""
     annotations = pod.metadata.annotations
     mirror = annotations.get(MIRROR_ANNOTATION)
     if mirror is not None and not pod.spec.node_name:
-        path = f"metadata.annotations[{MIRROR_ANNOTATION}]"
-        yield invalid(path, mirror, "must set spec.nodeName if mirror pod annotation is set")
+        yield invalid(f"{path}[{MIRROR_ANNOTATION}]", mirror, "must set spec.nodeName if mirror pod annotation is set")
     cost = annotations.get(_DELETION_COST)
     if cost is not None and not _is_int32(cost):
-        yield invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
+        yield invalid(f"{path}[{_DELETION_COST}]", cost, "must be a 32bit integer")
 
 
 def _is_int32(text: str) -> bool:
@@ -158,23 +192,30 @@ def _creation_errors(pod: Pod) -> Errors:
 
 
 class _Context(Struct, frozen=True):
-    """What the checks of a container look up."""
+    """What the checks of a pod or template look up."""
 
-    spec: PodSpec
+    pod: Pod
     claims: frozenset[str]
     written: Fields
     """The specification as written; empty if what only a node reads is not checked."""
     volumes: dict[str, Fields]
     """The valid volumes by name, as written."""
+    merged_labels: dict[str, str]
+    """The pod's labels whose values are still to be merged into its selectors."""
+    is_template: bool = False
+
+    @property
+    def spec(self) -> PodSpec:
+        return self.pod.spec
 
 
-def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
+def _spec_errors(context: _Context) -> Errors:
     """Check the specification, in upstream's order."""
-    spec = pod.spec
-    context = _Context(spec, claim_names(pod), written, {})
-    yield from _volume_errors(context, pod.metadata.name)
+    pod, spec, written = context.pod, context.spec, context.written
+    yield from _volume_errors(context, "" if context.is_template else pod.metadata.name)
     if written:
-        yield from claim_errors(written, is_mirror=MIRROR_ANNOTATION in pod.metadata.annotations)
+        is_mirror = not context.is_template and MIRROR_ANNOTATION in pod.metadata.annotations
+        yield from claim_errors(written, is_mirror=is_mirror)
     yield from _regular_container_errors(context)
     yield from _init_container_errors(context)
     yield from _ephemeral_container_errors(context)
@@ -185,10 +226,10 @@ def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
     yield from _in(written, dns_policy_errors)
     yield from label_errors(spec.node_selector, "spec.nodeSelector")
     yield from _in(written, pod_security_errors)
-    yield from affinity_errors(pod, is_stored=is_stored)
+    yield from affinity_errors(spec.affinity, context.merged_labels)
     yield from _in(written, dns_config_errors, readiness_gate_errors)
     yield from gate_errors(spec.scheduling_gates)
-    yield from spread_errors(pod, is_stored=is_stored)
+    yield from spread_errors(spec.topology_spread_constraints, context.merged_labels)
     yield from _in(written, host_user_errors, host_name_override_errors)
     yield from _subdomain_errors(spec.node_name, "spec.nodeName")
     deadline = spec.active_deadline_seconds
@@ -256,8 +297,10 @@ def _one_volume_errors(volume: Volume, written: Fields, context: _Context, path:
     directory = volume.empty_dir
     if directory is not None and directory.size_limit is not None and directory.size_limit.nanos < 0:
         yield forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
-    if written:
-        yield from volume_source_errors(written, path)
+    for error in volume_source_errors(written, path) if written else ():
+        # The image of a template's volume may come later.
+        if not context.is_template or error.path != f"{path}.image.reference":
+            yield error
     if not volume.name:
         yield required(f"{path}.name")
     for complaint in label_complaints(volume.name) if volume.name else ():
@@ -283,7 +326,7 @@ def _regular_container_errors(context: _Context) -> Errors:
         if written:
             yield from running_errors(written, path, context.written)
         yield from _restart_errors(container, path)
-    yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers", context.written)
+    yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers")
 
 
 def _init_container_errors(context: _Context) -> Errors:
@@ -299,7 +342,7 @@ def _init_container_errors(context: _Context) -> Errors:
             names.add(container.name)
         # Upstream names the first, whichever it is: they run one after the other, and each is checked alone.
         if written:
-            yield from host_port_errors([written], "spec.initContainers", context.written)
+            yield from host_port_errors([written], "spec.initContainers")
         if container.is_sidecar:
             yield from running_errors(written, path, context.written)
             continue
@@ -362,7 +405,7 @@ def _common_errors(container: Container, written: Fields, path: str, context: _C
     if not container.image:
         yield required(f"{path}.image")
     if written:
-        yield from run_field_errors(written, path, context.written, context.volumes)
+        yield from run_field_errors(written, path, context.volumes)
     yield from container_resource_errors(container.resources, f"{path}.resources", context.claims)
     yield from _resize_policy_errors(container.resize_policy, context.spec.restart_policy, f"{path}.resizePolicy")
     if written:
@@ -416,7 +459,7 @@ def _image_errors(spec: PodSpec) -> Errors:
 
 
 def _blank_errors(container: Container, path: str) -> Errors:
-    if container.image != container.image.strip(_SPACES):
+    if container.image != container.image.strip(GO_SPACES):
         yield invalid(f"{path}.image", container.image, "must not have leading or trailing whitespace")
 
 

@@ -10,7 +10,7 @@ Fields that are not in a pod's model are judged by ``admit`` alone: no other que
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import cache
 
@@ -18,7 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
-from podqos.manifest.kinds import POD_HOLDERS
+from podqos.manifest.kinds import POD_HOLDERS, is_served
+from podqos.manifest.plain import Plain
 from podqos.model.pod import MIRROR_ANNOTATION, Container, Pod, Workload
 
 
@@ -90,25 +91,47 @@ def judge(errors: Iterable[FieldError], question: Question) -> Judged:
     return Judged(decisive, tuple(error for error in errors if error not in decisive))
 
 
-def tolerated(workload: Workload, question: Question) -> tuple[FieldError, ...]:
+def tolerated(workload: Workload, question: Question, written: Callable[[], Plain]) -> tuple[FieldError, ...]:
     """Return the errors about a workload as written that the answer does not depend on.
 
-    Paths are those of the object.
+    Paths are those of the object, which ``written`` reads.
+    """
+    inside = f"{workload.pod_path}." if workload.pod_path else ""
+    return tuple(
+        error
+        for error in rejections(workload, written)
+        if not error.path.startswith(inside) or decides(error.path.removeprefix(inside)) > question
+    )
+
+
+def rejections(workload: Workload, written: Callable[[], Plain]) -> tuple[FieldError, ...]:
+    """Return every error about a workload as written: of the object around its pod, and of the pod.
+
+    Of a pod, fields that are not in its model are left out.
     """
     if not _is_judged(workload) or _is_ordinary(workload):
         return ()
     from podqos.admission.pod_validation import validate_new_pod  # few need it
 
-    return rejected(workload, judge(validate_new_pod(workload.pod), question).tolerated)
+    if not workload.pod_path:
+        return validate_new_pod(workload.pod)
+    value = written()
+    if not is_served(workload.kind, value):
+        return tuple(replace(error, path=workload.at(error.path)) for error in validate_new_pod(workload.pod))
+    from podqos.admission.workload_validation import workload_refusal
+
+    refusal = workload_refusal(value, workload.kind)
+    return () if refusal is None else refusal.errors
 
 
-def rejected(workload: Workload, of_pod: Iterable[FieldError]) -> tuple[FieldError, ...]:
-    """Return the errors about a workload as written: those of the object around its pod, and those of the pod."""
+def rejected(workload: Workload, of_pod: Iterable[FieldError], written: Callable[[], Plain]) -> tuple[FieldError, ...]:
+    """Return the errors about a workload as written, and those about its pod that were found elsewhere."""
     if not _is_judged(workload):
         return ()
-    from podqos.admission.selectors import holder_errors
-
-    return (*holder_errors(workload), *(replace(error, path=workload.at(error.path)) for error in of_pod))
+    # What the pods of an object are called follows from its own name.
+    named = {"metadata.name", "metadata.generateName"} if workload.pod_path else set()
+    own = (replace(error, path=workload.at(error.path)) for error in of_pod if error.path not in named)
+    return tuple({str(error): error for error in (*rejections(workload, written), *own)}.values())
 
 
 def with_names(pod: Pod) -> Pod:
@@ -150,7 +173,7 @@ def _is_ordinary(workload: Workload) -> bool:
     """Whether there is clearly nothing to complain about: so it is with most, and few rules must be loaded."""
     pod = workload.pod
     metadata, spec = pod.metadata, pod.spec
-    if workload.needs_selector and not _is_selected(workload):
+    if not workload.is_ordinary or (workload.needs_selector and not _is_selected(workload)):
         return False
     names = (
         metadata.name,

@@ -56,10 +56,10 @@ _WRONG_HEADER = (
 )
 
 
-def run_field_errors(container: Fields, path: str, spec: Fields, volumes: Mapping[str, Fields]) -> Errors:
+def run_field_errors(container: Fields, path: str, volumes: Mapping[str, Fields]) -> Errors:
     """Check what every kind of container may have; ``volumes`` are those of the pod, by name."""
     yield from choice_errors(container, "terminationMessagePolicy", _TERMINATION_POLICIES, path, default="File")
-    yield from _port_errors(container, f"{path}.ports", spec)
+    yield from _port_errors(container, f"{path}.ports")
     for variable, at in objects_of(container.get("env"), f"{path}.env"):
         yield from _variable_errors(variable, at)
     yield from _source_errors(items_of(container.get("envFrom")), f"{path}.envFrom")
@@ -71,7 +71,27 @@ def run_field_errors(container: Fields, path: str, spec: Fields, volumes: Mappin
 # ---- ports ---------------------------------------------------------------------------------------------------------
 
 
-def _port_errors(container: Fields, path: str, spec: Fields) -> Errors:
+def with_host_ports(spec: Fields) -> Fields:
+    """Return the spec of a pod with what is filled in where it uses the machine's network: the ports of the machine."""
+    if spec.get("hostNetwork") is not True:
+        return spec
+    filled: Fields = {
+        field: [_with_host_ports(fields_of(container)) for container in items_of(spec[field])]
+        for field in ("containers", "initContainers")
+        if field in spec
+    }
+    return spec | filled
+
+
+def _with_host_ports(container: Fields) -> Fields:
+    ports: list[Plain] = []
+    for port in items_of(container.get("ports")):
+        own = fields_of(port)
+        ports.append(own if number_of(own, "hostPort") else own | {"hostPort": number_of(own, "containerPort")})
+    return container | {"ports": ports}
+
+
+def _port_errors(container: Fields, path: str) -> Errors:
     names: set[str] = set()
     for port, at in objects_of(container.get("ports"), path):
         name = text_of(port, "name")
@@ -84,26 +104,19 @@ def _port_errors(container: Fields, path: str, spec: Fields) -> Errors:
             names.add(name)
         if not number_of(port, "containerPort"):
             yield required(f"{at}.containerPort")
-        for field, number in (
-            ("containerPort", number_of(port, "containerPort")),
-            ("hostPort", _host_port(port, spec)),
-        ):
+        for field in ("containerPort", "hostPort"):
+            number = number_of(port, field)
             if number and not _is_port(number):
                 yield invalid(f"{at}.{field}", number, _WRONG_PORT)
         yield from choice_errors(port, "protocol", _PROTOCOLS, at, default="TCP")
 
 
-def _host_port(port: Fields, spec: Fields) -> int:
-    """Return the port of the machine; in its network, by default the container's."""
-    return number_of(port, "hostPort") or (number_of(port, "containerPort") if spec.get("hostNetwork") is True else 0)
-
-
-def host_port_errors(containers: list[Plain], path: str, spec: Fields) -> Errors:
+def host_port_errors(containers: list[Plain], path: str) -> Errors:
     """Check that no two containers ask for the same port of the machine."""
     taken: set[str] = set()
     for container, at in objects_of(containers, path):
         for port, port_at in objects_of(container.get("ports"), f"{at}.ports"):
-            number = _host_port(port, spec)
+            number = number_of(port, "hostPort")
             place = f"{text_of(port, 'protocol') or 'TCP'}/{text_of(port, 'hostIP')}/{number}"
             if place in taken:
                 yield duplicate(f"{port_at}.hostPort", place)
@@ -117,7 +130,8 @@ def host_network_errors(spec: Fields) -> Errors:
         return
     for container, path in objects_of(spec.get("containers"), "spec.containers"):
         for port, at in objects_of(container.get("ports"), f"{path}.ports"):
-            if _host_port(port, spec) != number_of(port, "containerPort"):
+            # Of a template, it may be filled in later.
+            if number_of(port, "hostPort") not in {0, number_of(port, "containerPort")}:
                 words = "must match `containerPort` when `hostNetwork` is true"
                 yield invalid(f"{at}.hostPort", number_of(port, "hostPort"), words)
 

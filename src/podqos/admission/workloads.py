@@ -10,28 +10,33 @@ leaves those it was rejected for later.
 from __future__ import annotations
 
 from enum import StrEnum
-from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.chain import Admission, Step, StepResult, admit
+from podqos.admission.as_written import Fields, fields_of
+from podqos.admission.chain import Admission, Step, StepResult, admit, in_namespace
 from podqos.admission.changes import Change, FieldChange, Why
+from podqos.admission.created import as_created, as_in_template
+from podqos.admission.defaulting import rounded
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.pod_validation import validate_pod
 from podqos.admission.policies import ClusterPolicies, NamespacePolicies, Policies
 from podqos.admission.quota import charge_more
-from podqos.admission.refusal import Refusal, forbidden_pod, invalid_holder
+from podqos.admission.refusal import Refusal, forbidden_holder, forbidden_pod, invalid_holder
 from podqos.admission.relevance import Question
 from podqos.admission.resize import resize
-from podqos.admission.selectors import holder_errors
+from podqos.admission.resize_node import KnownNodes
 from podqos.admission.tolerations import with_daemon_set_tolerations
+from podqos.admission.workload_validation import holder_errors
+from podqos.manifest.kinds import is_served
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 
+_OF_MANIFEST = (Step.DAEMON_SET_CONTROLLER, Step.DEFAULTING)
 _LIMIT_RANGE_DEFAULTS = (Why.LIMIT_RANGE_DEFAULT, Why.LIMIT_RANGE_DEFAULT_REQUEST)
 
 
@@ -56,7 +61,7 @@ class WorkloadAdmission(Struct, frozen=True):
     """The rejection of the first pod that was not admitted."""
     refusal: Refusal | None = None
     written: Plain = None
-    """The pod's ``spec`` as written, where all of its fields count."""
+    """The object as written, where all of its fields count."""
 
     @property
     def class_as_written(self) -> QOSClass:
@@ -88,13 +93,16 @@ class WorkloadAdmission(Struct, frozen=True):
     def holder_is_stored(self) -> bool:
         """Whether the object around a template exists though its pods do not, and its controller keeps trying.
 
-        It does unless the template is wrong as written, or the namespace is not there.
+        It does unless it is wrong as written, or the namespace is not there. Of objects that are not Kubernetes' own
+        only the template is judged.
         """
         if not self.workload.pod_path or self.refused_by is Step.NAMESPACE_LIFECYCLE:
             return False
         if self.refusal is not None and self.refusal.is_of_holder:
             return False
-        return not validate_pod(self.workload.pod, written=self.written)
+        return is_served(self.workload.kind, self.written) or not validate_pod(
+            self.workload.pod, written=_pod_spec(self.workload, self.written)
+        )
 
 
 class Admissions:
@@ -116,7 +124,7 @@ class Admissions:
     def create(
         self, workload: Workload, given: NamespacePolicies | None = None, written: Plain = None
     ) -> WorkloadAdmission:
-        """Create the pods of a workload. ``written``: the ``spec`` of its pods, if all of its fields count."""
+        """Create a workload and its pods. ``written``: the object, if all of its fields count."""
         policies = (given or self._given).of(workload.metadata.namespace)
         first = self._first(workload, self._now(policies), written)
         outcome = WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0, written=written)
@@ -124,25 +132,39 @@ class Admissions:
 
     def _first(self, workload: Workload, policies: Policies, written: Plain) -> Admission:
         """Take one pod of a workload through admission, unless the object around it is rejected."""
-        first = _admit_first(workload, policies, self._profile, written, self._question)
-        errors = () if workload.is_live or self._question is not Question.ADMISSION else holder_errors(workload)
-        if not errors or not (first.allowed or first.refused_by is Step.VALIDATION):
+        first = _admit_first(workload, policies, self._profile, _pod_spec(workload, written), self._question)
+        refusal = None
+        if not workload.is_live and is_served(workload.kind, written):
+            refusal = self._holder_refusal(workload, policies, fields_of(written))
+        if refusal is None:
             return first
-        if first.refusal is not None:
-            errors += tuple(
-                replace(field_error, path=workload.at(field_error.path)) for field_error in first.refusal.field_errors
-            )
-        before = takewhile(lambda result: result.step is not Step.VALIDATION, first.steps)
-        return replace(
-            first, steps=tuple(before), refused_by=Step.VALIDATION, refusal=invalid_holder(workload, errors), quotas=()
-        )
+        # No pod exists yet: only what its manifest means is known.
+        before = tuple(result for result in first.steps if result.step in _OF_MANIFEST)
+        step = Step.VALIDATION if refusal.is_of_holder else Step.NAMESPACE_LIFECYCLE
+        pod = rounded(workload.pod)
+        return Admission(pod, before, step, refusal, conflicts=first.conflicts, override=first.override)
+
+    def _holder_refusal(self, workload: Workload, policies: Policies, written: Fields) -> Refusal | None:
+        """Return why the object around a template is not stored."""
+        terminating = in_namespace(policies.namespace, workload.metadata.namespace)
+        if isinstance(terminating, Refusal):
+            return terminating
+        if terminating is not None:
+            return forbidden_holder(workload.kind, workload.metadata, terminating)
+        errors = holder_errors(workload.kind, written, workload.pod)
+        return invalid_holder(workload.kind, workload.metadata, errors) if errors else None
 
     def resize(
-        self, old: Pod, workload: Workload, pods: int = 1, given: NamespacePolicies | None = None
+        self,
+        old: Pod,
+        workload: Workload,
+        pods: int = 1,
+        given: NamespacePolicies | None = None,
+        nodes: KnownNodes | None = None,
     ) -> WorkloadAdmission:
         """Resize pods like ``old`` to the workload's current resources."""
         policies = (given or self._given).of(workload.metadata.namespace)
-        first = resize(old, workload.pod, self._now(policies), self._profile)
+        first = resize(old, workload.pod, self._now(policies), self._profile, nodes)
         return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), policies, old)
 
     def _now(self, policies: Policies) -> Policies:
@@ -162,8 +184,16 @@ class Admissions:
             self._used[id(given)] = charged
         if decision.denied is None:
             return replace(outcome, admitted=pods)
-        refusal = forbidden_pod(first.pod, decision.denied)
+        made = first.pod if old is not None else as_created(outcome.workload, 1 + more)
+        refusal = forbidden_pod(made, decision.denied)
         return replace(outcome, admitted=1 + more, refused_by=Step.RESOURCE_QUOTA, refusal=refusal)
+
+
+def _pod_spec(workload: Workload, written: Plain) -> Plain:
+    """Return the specification of an object's pods as written."""
+    for step in (*filter(None, workload.pod_path.split(".")), "spec"):
+        written = fields_of(written).get(step)
+    return written
 
 
 def _pods(workload: Workload) -> int:
@@ -177,11 +207,14 @@ def _admit_first(
     workload: Workload, policies: Policies, profile: Profile, written: Plain, question: Question
 ) -> Admission:
     """Take one pod through what its controller does and then through the chain."""
-    pod = workload.pod
-    if workload.kind != "DaemonSet":
-        return admit(pod, policies, profile, written, question)
+    pod = as_created(workload)
     record: list[Change | FieldChange] = []
-    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile, written, question)
-    qos_class = classify(pod, profile).qos_class
+    if workload.kind == "DaemonSet":
+        pod = with_daemon_set_tolerations(pod, record)
+    admission = admit(pod, policies, profile, written, question)
+    admission = replace(admission, pod=as_in_template(admission.pod, workload))
+    if workload.kind != "DaemonSet":
+        return admission
+    qos_class = classify(workload.pod, profile).qos_class
     by_controller = StepResult(Step.DAEMON_SET_CONTROLLER, tuple(record), qos_class, qos_class)
     return replace(admission, steps=(by_controller, *admission.steps))

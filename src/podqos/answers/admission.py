@@ -14,11 +14,10 @@ from msgspec.structs import asdict
 
 from podqos.admission.chain import Admission, Step, StepResult
 from podqos.admission.changes import container_names
-from podqos.admission.decoding import Undecodable
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import BoundViolation, Fault, LimitRangeDenied
 from podqos.admission.quota import QuotaDenied
-from podqos.admission.refusal import Code, Refusal, joined
+from podqos.admission.refusal import Code, Refusal, Undecodable, joined
 from podqos.admission.workloads import Operation, WorkloadAdmission
 from podqos.answers.admission_changes import ChangeReport, change_report
 from podqos.answers.containers import ContainerAmounts, container_amounts
@@ -91,6 +90,15 @@ class OverrideReport(Struct, frozen=True):
     message: str
 
 
+class ResizePendingReport(Struct, frozen=True, rename="camel"):
+    """The condition PodResizePending that the kubelet will give a pod."""
+
+    node: str
+    reason: str
+    """Deferred or Infeasible."""
+    message: str
+
+
 class AdmissionReport(Struct, frozen=True, rename="camel"):
     """The pods of one workload on their way through the API server."""
 
@@ -122,6 +130,10 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     """What was assumed about the text."""
     not_judged: tuple[str, ...] = ()
     """Fields of the pod that podqos does not judge: the API server may refuse it for them."""
+    pending: ResizePendingReport | None = None
+    """Of an allowed resize that the kubelet will not carry out for now; null where it will, or its node is unknown."""
+    keeps_scores: tuple[str, ...] = ()
+    """Of an allowed resize: containers that keep the oom_score_adj of their earlier memory request until a restart."""
 
     @property
     def is_finding(self) -> bool:

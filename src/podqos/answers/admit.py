@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.as_written import fields_of
 from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import decoding_refusal, read_pod
 from podqos.admission.policies import NamespacePolicies, Policies
@@ -23,13 +23,14 @@ from podqos.answers.admission import (
     report_undecodable,
     report_unread,
 )
+from podqos.answers.resize_surroundings import ROOM_FOR_RESIZE, ResizeSurroundings
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
 from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
-from podqos.model.pod import Workload
+from podqos.model.pod import Pod, Workload
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.naming import naming
@@ -82,6 +83,13 @@ class _Item(Struct, frozen=True):
         return tuple(self.what.pod_path.split(".")) if self.what.pod_path else ()
 
 
+class _AsStored(NamedTuple):
+    """The pods of a workload as they are before a resize."""
+
+    pod: Pod
+    pods: int
+
+
 class AdmissionRun:
     """Workloads on their way through the API server, one after the other."""
 
@@ -99,6 +107,8 @@ class AdmissionRun:
         self._check_policies()
         self._policies: dict[tuple[str, ...], NamespacePolicies] = {}
         self._items = list(_items(objects))
+        self._is_node_missing = False
+        """Whether a pod was resized whose node is not known."""
         known = {item.key for item in self._items}
         self._resizes: dict[tuple[str, str, str], _Item] = {}
         for item in [] if resizes is None else _items(resizes):
@@ -139,16 +149,37 @@ class AdmissionRun:
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
             if resized is None or not item.what.is_live:
-                create = partial(admissions.create, item.what, self._policies_of(item), _pod_spec(item))
+                written = None if _is_custom(value := item.source.lookup.plain(item.place)) else value
+                create = partial(admissions.create, item.what, self._policies_of(item), written)
                 created, outcome = self._followed(item, item.what, create)
                 yield item, created
                 if outcome is None:
                     continue
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
-                resize = partial(admissions.resize, old, resized.what, pods, self._policies_of(item))
-                admission = self._followed(resized, resized.what, resize)[0]
-                yield resized, replace(admission, operation=Operation.RESIZE)
+                yield resized, self._resized(admissions, resized, resized.what, _AsStored(old, pods))
+
+    def _resized(
+        self, admissions: Admissions, resized: _Item, workload: Workload, stored: _AsStored
+    ) -> AdmissionReport:
+        """Follow a resize, through the API server and then its kubelet."""
+        nodes, old = self._nodes, stored.pod
+        resize = partial(admissions.resize, old, workload, stored.pods, self._policies_of(resized), nodes.known)
+        admission, outcome = self._followed(resized, workload, resize)
+        admission = replace(admission, operation=Operation.RESIZE)
+        is_known = nodes.known.knows(old)
+        self._is_node_missing = self._is_node_missing or not is_known
+        if outcome is None or outcome.refusal is not None:
+            return admission
+        from podqos.survival.drift.resizing import keeps_scores
+
+        new = outcome.first.pod
+        pending = nodes.resized(old, new) if is_known else None
+        return replace(admission, pending=pending, keeps_scores=keeps_scores(old, new, self._profile))
+
+    @cached_property
+    def _nodes(self) -> ResizeSurroundings:
+        return ResizeSurroundings(self._objects, self._profile)
 
     def _followed(
         self, item: _Item, workload: Workload, follow: Callable[[], WorkloadAdmission]
@@ -184,6 +215,7 @@ class AdmissionRun:
         return (
             *of_version(self._profile),
             *without_policies(self._objects),
+            *((ROOM_FOR_RESIZE,) if self._is_node_missing else ()),
             *cluster_assumptions(self._objects),
         )
 
@@ -251,16 +283,6 @@ def _items(objects: Objects) -> Iterator[_Item]:
 def _is_custom(value: Plain) -> bool:
     """Whether an object is a custom resource, in which the API server sees no pod."""
     return isinstance(value, dict) and is_custom_group(group_of(str(value.get("apiVersion", ""))))
-
-
-def _pod_spec(item: _Item) -> Plain:
-    """Return the specification of an object's pods as written; None where the API server sees no pod in it."""
-    value = item.source.lookup.plain(item.place)
-    if _is_custom(value):
-        return None
-    for step in (*item.pod_path, "spec"):
-        value = fields_of(value).get(step)
-    return value
 
 
 def _locate(item: _Item) -> Locate:

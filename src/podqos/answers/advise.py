@@ -293,7 +293,8 @@ class _Adviser:
         # A dump of a cluster has Deployments and the pods they have made: advice is about what made them.
         found = {identity_of(workload): workload for workload in without_owned(self._objects.latest())}
         for workload in found.values():
-            self._objects.tolerate(workload, tolerated(workload.workload, Question.SURVIVAL))
+            errors = tolerated(workload.workload, Question.SURVIVAL, self._objects.written(workload))
+            self._objects.tolerate(workload, errors)
         by_identity = {identity: _described(identity, described) for identity in found}
         existing = set(found)
         used = {workload.name for workload in by_identity.values() if workload is not None}

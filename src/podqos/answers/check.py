@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.relevance import Question, tolerated, with_names
+from podqos.admission.relevance import rejections, with_names
 from podqos.advice.checks.baseline import BaselineEntry, ObjectKey, compare
 from podqos.advice.checks.bundle import (
     CheckOptions,
@@ -107,15 +107,13 @@ class Checked:
         self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
         self._mentions: dict[tuple[str, int], Mention | None] = {}
         autoscalers = Autoscalers(objects)
-        workloads = [_located(found, autoscalers) for found in objects.workloads]
+        workloads = [_located(found, autoscalers, objects) for found in objects.workloads]
         memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
         around = _Around(objects, memory_bytes)
         whole = around.whole
         for source in objects.sources:
             objects.note(*_misspelt(source), *_unknown_checks(source))
         objects.check_policies()
-        for workload in objects.workloads:
-            objects.tolerate(workload, tolerated(workload.workload, Question.CLASS))
         resizes = self._resizes(workloads)
         units = {source.path: source.scope or "" for source in objects.sources}
         for source in resized.sources:  # which may be among the objects, and then belong to their directory
@@ -327,7 +325,7 @@ class Checked:
         running = {_key(workload): workload for workload in workloads}
         resizes = []
         for found in self.resized.workloads:
-            new = _located(found, Autoscalers(self.resized))
+            new = _located(found, Autoscalers(self.resized), self.resized)
             old = running.get(_key(new))
             if old is None:
                 what = f"no {new.subject.kind} {new.subject.key} to resize"
@@ -348,14 +346,16 @@ def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:
     return tuple(dict.fromkeys(assumed for rule in rules for assumed in rule))
 
 
-def _located(found: FoundWorkload, autoscalers: Autoscalers) -> LocatedWorkload:
+def _located(found: FoundWorkload, autoscalers: Autoscalers, objects: Objects) -> LocatedWorkload:
     metadata = found.workload.metadata
     name = metadata.name or metadata.generate_name
     subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
     scaling = autoscalers.found_horizontal(found) if autoscalers else None
     scaled_by = None if scaling is None else FoundAutoscaler(scaling[1], _other(scaling[0], metadata.namespace))
     workload = found.workload
-    return LocatedWorkload(replace(workload, pod=with_names(workload.pod)), subject, scaled_by)
+    # A part of a manifest is not held to what the rest of it may say.
+    rejected = () if found.place.taken_for else rejections(workload, objects.written(found))
+    return LocatedWorkload(replace(workload, pod=with_names(workload.pod)), subject, scaled_by, rejected)
 
 
 def _left_out(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
-from podqos.answers.log_marks import Mark, Needle, next_mark
-from podqos.answers.other_killers import NOTICE_MARKS
+from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
+from podqos.answers.other_killers import NOTICE_MARKS, Topic
+from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
+from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_lines import is_killers_own
 from podqos.kernel.oom_marks import next_telling_line
@@ -49,7 +52,7 @@ _LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
 """The rest may be in the next line."""
 
 
-_BEGINNINGS = (
+_BEGINNINGS: tuple[Mark, ...] = (
     Needle(
         b"oom-kill",
         re.compile(
@@ -60,11 +63,16 @@ _BEGINNINGS = (
     ),
     Needle(
         b"Killed process",
-        re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])|" + _LINE_ENDS + rb")"),
+        re.compile(
+            rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])"
+            rb"(?:[^(\n]{0,40}(?:\([^\n]{1,80}?\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
+        ),
     ),
-    b"anon-rss:",
 )
-"""The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_WITHOUT_SPACES = b"anon-rss:"
+"""In every kill since 2.6.36; stays whole where spaces are escaped, and where lines are broken at them."""
 
 
 _FOLLOWING = (
@@ -72,7 +80,7 @@ _FOLLOWING = (
     *(mark for mark in FOLLOWING if mark != b"oom_reaper"),
     *NOTICE_MARKS,
 )
-_OF_KERNEL = frozenset({*_BEGINNINGS, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
+_OF_KERNEL = frozenset({*_BEGINNINGS, _WITHOUT_SPACES, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
 
 
 _BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
@@ -90,6 +98,9 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 
 
 _MOST_CARRIED = 16
+
+
+_MOST_RECENT = 4
 
 
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
@@ -117,6 +128,10 @@ class _LogReading:
         """So many lines matter, whatever they hold."""
         self._following = 0
         """For so many bytes what follows a kill is looked for."""
+        self._beginnings = _BEGINNINGS
+        self._repeated = RepeatedLines()
+        self._recent: deque[str] = deque(maxlen=_MOST_RECENT)
+        """Lines whose messages may not have come yet."""
         self._carried: dict[AlikeLines, None] = {}
         """How lines were carried so far: what is carried alike once is carried alike again."""
 
@@ -126,6 +141,7 @@ class _LogReading:
             self._is_first = number == 0
             self._begin_chunk(chunk)
             yield from self._read_chunk()
+        yield from self._end_repeated()
         yield from self._take(self._unwrapper.end())
         yield from self._reader.end()
 
@@ -134,11 +150,13 @@ class _LogReading:
         if self._is_first:
             self._unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
             self._beside = 0 if side is None else side.begin(chunk)
+            if not has_plain_spaces(chunk):
+                self._beginnings = (*_BEGINNINGS, _WITHOUT_SPACES)
             if _BYTES.search(chunk):
                 self._beside = max(self._beside, _EVERY)
         self._chunk, self._position = chunk, 0
         self._marks = _Marks(chunk)
-        self._marks.look_for(_BEGINNINGS)
+        self._marks.look_for(self._beginnings)
         self._marks.look_for(() if side is None else side.marks)
         if self._following > 0:
             self._marks.look_for(_FOLLOWING)
@@ -151,6 +169,7 @@ class _LogReading:
                 if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
                     return
             line = self._next_line()
+            self._recent.append(line)
             if self._side is not None:
                 self._side.take_line(line)
             yield from self._take(self._unwrapper.feed(line))
@@ -178,13 +197,32 @@ class _LogReading:
         for message in messages:
             if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
+                if self._side.repeatable is not None:
+                    self._learn_repeated(message, self._side.repeatable)
             yield from self._reader.feed(message)
+
+    def _learn_repeated(self, message: Message, topic: Topic) -> None:
+        """Know that lines like the one of a message need only be counted."""
+        for line in self._recent:
+            if line.endswith(message.text) and not has_hint(line):
+                self._repeated.learn(line.encode(), topic)
+                return
+
+    def _end_repeated(self) -> Iterator[OOMReport]:
+        """Tell how often lines were repeated, and read the last of each."""
+        for topic, times, line in list(self._repeated.counted()):
+            if self._side is not None:
+                self._side.repeat(topic, times)
+            if line:
+                yield from self._take(self._unwrapper.feed(line))
 
     def _pass_over(self) -> bool:
         """Go to the next line that matters; return whether the chunk has one."""
         chunk, position, looks_back = self._chunk, self._position, self._unwrapper.looks_back
-        mark = self._marks.line_from(position, looks_back=looks_back)
-        if not self._reader.is_settled:
+        is_settled = self._reader.is_settled
+        repeated = self._repeated if is_settled else None
+        mark = self._marks.line_from(position, looks_back=looks_back, repeated=repeated)
+        if not is_settled:
             start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
             self._reader.skip(chunk.count(b"\n", position, start))
             if mark is None or start < mark[0]:
@@ -283,14 +321,22 @@ class _Marks:
                 self._next[mark] = next_mark(self._chunk, mark, position)
                 self._first = None
 
-    def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
+    def line_from(
+        self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None
+    ) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
 
-        Where lines before it matter, the first of them is returned, and how many there are.
+        Where lines before it matter, the first of them is returned, and how many there are. Those that repeat others
+        are counted and passed over.
         """
-        if self._first is None or self._first[0] < position:
-            self._first = self._first_from(position)
-        hit, mark = self._first
+        hit, mark = self._hit_from(position)
+        while repeated is not None and mark is not None and mark not in _OF_KERNEL:
+            own = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
+            after = repeated.pass_over(self._chunk, own)
+            if after == own:
+                break
+            position = after
+            hit, mark = self._hit_from(position)
         if mark is None:
             return None
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
@@ -306,6 +352,12 @@ class _Marks:
         before = self._chunk[first:start].split(b"\n")[:-1]
         kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
+
+    def _hit_from(self, position: int) -> tuple[int, Mark | None]:
+        """Return where the next mark is, and which."""
+        if self._first is None or self._first[0] < position:
+            self._first = self._first_from(position)
+        return self._first
 
     def _first_from(self, position: int) -> tuple[int, Mark | None]:
         first: tuple[int, Mark | None] = (len(self._chunk), None)

@@ -17,7 +17,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.controllers.cron_schedule import Schedule, Zone, utc
+from podqos.model.cron_schedule import Schedule, Zone, utc
 from podqos.model.jobs import ConcurrencyPolicy, CronJobSpec
 from podqos.model.time_units import SECOND_US
 

@@ -1,6 +1,7 @@
-"""Every field of a pod, at every depth, with its type. Written by ``tools/api_types.py``; do not edit.
+"""Every field of pods and workloads, at every depth. Written by ``tools/api_types.py``; do not edit.
 
-Source: the OpenAPI document of a Kubernetes 1.36 API server, k8s.io/api/core/v1/types.go, apimachinery's meta/v1.
+Source: the OpenAPI documents of a Kubernetes 1.36 API server, k8s.io/api/{core,apps,batch}/v1/types.go,
+apimachinery's meta/v1.
 """
 
 from __future__ import annotations
@@ -48,6 +49,31 @@ ContainerStatus: allocatedResources=v1.ResourceList allocatedResourcesStatus=[]v
  restartCount=int32 started=bool state=v1.ContainerState stopSignal=v1.Signal user=v1.ContainerUser
  volumeMounts=[]v1.VolumeMountStatus
 ContainerUser: linux=v1.LinuxContainerUser
+CronJob: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.CronJobSpec
+ status=v1.CronJobStatus
+CronJobSpec: concurrencyPolicy=v1.ConcurrencyPolicy failedJobsHistoryLimit=int32 jobTemplate=v1.JobTemplateSpec
+ schedule=string startingDeadlineSeconds=int64 successfulJobsHistoryLimit=int32 suspend=bool timeZone=string
+CronJobStatus: active=[]v1.ObjectReference lastScheduleTime=v1.Time lastSuccessfulTime=v1.Time
+DaemonSet: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.DaemonSetSpec
+ status=v1.DaemonSetStatus
+DaemonSetCondition: lastTransitionTime=v1.Time message=string reason=string status=v1.ConditionStatus
+ type=v1.DaemonSetConditionType
+DaemonSetSpec: minReadySeconds=int32 revisionHistoryLimit=int32 selector=v1.LabelSelector template=v1.PodTemplateSpec
+ updateStrategy=v1.DaemonSetUpdateStrategy
+DaemonSetStatus: collisionCount=int32 conditions=[]v1.DaemonSetCondition currentNumberScheduled=int32
+ desiredNumberScheduled=int32 numberAvailable=int32 numberMisscheduled=int32 numberReady=int32 numberUnavailable=int32
+ observedGeneration=int64 updatedNumberScheduled=int32
+DaemonSetUpdateStrategy: rollingUpdate=v1.RollingUpdateDaemonSet type=v1.DaemonSetUpdateStrategyType
+Deployment: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.DeploymentSpec
+ status=v1.DeploymentStatus
+DeploymentCondition: lastTransitionTime=v1.Time lastUpdateTime=v1.Time message=string reason=string
+ status=v1.ConditionStatus type=v1.DeploymentConditionType
+DeploymentSpec: minReadySeconds=int32 paused=bool progressDeadlineSeconds=int32 replicas=int32
+ revisionHistoryLimit=int32 selector=v1.LabelSelector strategy=v1.DeploymentStrategy template=v1.PodTemplateSpec
+DeploymentStatus: availableReplicas=int32 collisionCount=int32 conditions=[]v1.DeploymentCondition
+ observedGeneration=int64 readyReplicas=int32 replicas=int32 terminatingReplicas=int32 unavailableReplicas=int32
+ updatedReplicas=int32
+DeploymentStrategy: rollingUpdate=v1.RollingUpdateDeployment type=v1.DeploymentStrategyType
 DownwardAPIProjection: items=[]v1.DownwardAPIVolumeFile
 DownwardAPIVolumeFile: fieldRef=v1.ObjectFieldSelector mode=int32 path=string
  resourceFieldRef=v1.ResourceFieldSelector
@@ -92,6 +118,17 @@ ISCSIVolumeSource: chapAuthDiscovery=bool chapAuthSession=bool fsType=string ini
  iscsiInterface=string lun=int32 portals=[]string readOnly=bool secretRef=v1.LocalObjectReference targetPortal=string
 ImageVolumeSource: pullPolicy=v1.PullPolicy reference=string
 ImageVolumeStatus: imageRef=string
+Job: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.JobSpec status=v1.JobStatus
+JobCondition: lastProbeTime=v1.Time lastTransitionTime=v1.Time message=string reason=string status=v1.ConditionStatus
+ type=v1.JobConditionType
+JobSpec: activeDeadlineSeconds=int64 backoffLimit=int32 backoffLimitPerIndex=int32 completionMode=v1.CompletionMode
+ completions=int32 managedBy=string manualSelector=bool maxFailedIndexes=int32 parallelism=int32
+ podFailurePolicy=v1.PodFailurePolicy podReplacementPolicy=v1.PodReplacementPolicy selector=v1.LabelSelector
+ successPolicy=v1.SuccessPolicy suspend=bool template=v1.PodTemplateSpec ttlSecondsAfterFinished=int32
+JobStatus: active=int32 completedIndexes=string completionTime=v1.Time conditions=[]v1.JobCondition failed=int32
+ failedIndexes=string ready=int32 startTime=v1.Time succeeded=int32 terminating=int32
+ uncountedTerminatedPods=v1.UncountedTerminatedPods
+JobTemplateSpec: metadata=v1.ObjectMeta spec=v1.JobSpec
 KeyToPath: key=string mode=int32 path=string
 LabelSelector: matchExpressions=[]v1.LabelSelectorRequirement matchLabels=map[string]string
 LabelSelectorRequirement: key=string operator=v1.LabelSelectorOperator values=[]string
@@ -101,6 +138,7 @@ LinuxContainerUser: gid=int64 supplementalGroups=[]int64 uid=int64
 LocalObjectReference: name=string
 ManagedFieldsEntry: apiVersion=string fieldsType=string fieldsV1=v1.FieldsV1 manager=string
  operation=v1.ManagedFieldsOperationType subresource=string time=v1.Time
+ModifyVolumeStatus: status=v1.PersistentVolumeClaimModifyVolumeStatus targetVolumeAttributesClassName=string
 NFSVolumeSource: path=string readOnly=bool server=string
 NodeAffinity: preferredDuringSchedulingIgnoredDuringExecution=[]v1.PreferredSchedulingTerm
  requiredDuringSchedulingIgnoredDuringExecution=v1.NodeSelector
@@ -114,10 +152,20 @@ ObjectMeta: annotations=map[string]string creationTimestamp=v1.Time deletionGrac
  deletionTimestamp=v1.Time finalizers=[]string generateName=string generation=int64 labels=map[string]string
  managedFields=[]v1.ManagedFieldsEntry name=string namespace=string ownerReferences=[]v1.OwnerReference
  resourceVersion=string selfLink=string uid=types.UID
+ObjectReference: apiVersion=string fieldPath=string kind=string name=string namespace=string resourceVersion=string
+ uid=types.UID
 OwnerReference: apiVersion=string blockOwnerDeletion=bool controller=bool kind=string name=string uid=types.UID
+PersistentVolumeClaim: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta
+ spec=v1.PersistentVolumeClaimSpec status=v1.PersistentVolumeClaimStatus
+PersistentVolumeClaimCondition: lastProbeTime=v1.Time lastTransitionTime=v1.Time message=string reason=string
+ status=v1.ConditionStatus type=v1.PersistentVolumeClaimConditionType
 PersistentVolumeClaimSpec: accessModes=[]v1.PersistentVolumeAccessMode dataSource=v1.TypedLocalObjectReference
  dataSourceRef=v1.TypedObjectReference resources=v1.VolumeResourceRequirements selector=v1.LabelSelector
  storageClassName=string volumeAttributesClassName=string volumeMode=v1.PersistentVolumeMode volumeName=string
+PersistentVolumeClaimStatus: accessModes=[]v1.PersistentVolumeAccessMode
+ allocatedResourceStatuses=map[v1.ResourceName]v1.ClaimResourceStatus allocatedResources=v1.ResourceList
+ capacity=v1.ResourceList conditions=[]v1.PersistentVolumeClaimCondition currentVolumeAttributesClassName=string
+ modifyVolumeStatus=v1.ModifyVolumeStatus phase=v1.PersistentVolumeClaimPhase
 PersistentVolumeClaimTemplate: metadata=v1.ObjectMeta spec=v1.PersistentVolumeClaimSpec
 PersistentVolumeClaimVolumeSource: claimName=string readOnly=bool
 PhotonPersistentDiskVolumeSource: fsType=string pdID=string
@@ -135,6 +183,12 @@ PodCondition: lastProbeTime=v1.Time lastTransitionTime=v1.Time message=string ob
 PodDNSConfig: nameservers=[]string options=[]v1.PodDNSConfigOption searches=[]string
 PodDNSConfigOption: name=string value=string
 PodExtendedResourceClaimStatus: requestMappings=[]v1.ContainerExtendedResourceRequest resourceClaimName=string
+PodFailurePolicy: rules=[]v1.PodFailurePolicyRule
+PodFailurePolicyOnExitCodesRequirement: containerName=string operator=v1.PodFailurePolicyOnExitCodesOperator
+ values=[]int32
+PodFailurePolicyOnPodConditionsPattern: status=v1.ConditionStatus type=v1.PodConditionType
+PodFailurePolicyRule: action=v1.PodFailurePolicyAction onExitCodes=v1.PodFailurePolicyOnExitCodesRequirement
+ onPodConditions=[]v1.PodFailurePolicyOnPodConditionsPattern
 PodIP: ip=string
 PodOS: name=v1.OSName
 PodReadinessGate: conditionType=v1.PodConditionType
@@ -165,6 +219,7 @@ PodStatus: allocatedResources=v1.ResourceList conditions=[]v1.PodCondition conta
  observedGeneration=int64 phase=v1.PodPhase podIP=string podIPs=[]v1.PodIP qosClass=v1.PodQOSClass reason=string
  resize=v1.PodResizeStatus resourceClaimStatuses=[]v1.PodResourceClaimStatus resources=v1.ResourceRequirements
  startTime=v1.Time
+PodTemplate: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta template=v1.PodTemplateSpec
 PodTemplateSpec: metadata=v1.ObjectMeta spec=v1.PodSpec
 PortworxVolumeSource: fsType=string readOnly=bool volumeID=string
 PreferredSchedulingTerm: preference=v1.NodeSelectorTerm weight=int32
@@ -175,11 +230,28 @@ ProjectedVolumeSource: defaultMode=int32 sources=[]v1.VolumeProjection
 QuobyteVolumeSource: group=string readOnly=bool registry=string tenant=string user=string volume=string
 RBDVolumeSource: fsType=string image=string keyring=string monitors=[]string pool=string readOnly=bool
  secretRef=v1.LocalObjectReference user=string
+ReplicaSet: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.ReplicaSetSpec
+ status=v1.ReplicaSetStatus
+ReplicaSetCondition: lastTransitionTime=v1.Time message=string reason=string status=v1.ConditionStatus
+ type=v1.ReplicaSetConditionType
+ReplicaSetSpec: minReadySeconds=int32 replicas=int32 selector=v1.LabelSelector template=v1.PodTemplateSpec
+ReplicaSetStatus: availableReplicas=int32 conditions=[]v1.ReplicaSetCondition fullyLabeledReplicas=int32
+ observedGeneration=int64 readyReplicas=int32 replicas=int32 terminatingReplicas=int32
+ReplicationController: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta
+ spec=v1.ReplicationControllerSpec status=v1.ReplicationControllerStatus
+ReplicationControllerCondition: lastTransitionTime=v1.Time message=string reason=string status=v1.ConditionStatus
+ type=v1.ReplicationControllerConditionType
+ReplicationControllerSpec: minReadySeconds=int32 replicas=int32 selector=map[string]string template=v1.PodTemplateSpec
+ReplicationControllerStatus: availableReplicas=int32 conditions=[]v1.ReplicationControllerCondition
+ fullyLabeledReplicas=int32 observedGeneration=int64 readyReplicas=int32 replicas=int32
 ResourceClaim: name=string request=string
 ResourceFieldSelector: containerName=string divisor=resource.Quantity resource=string
 ResourceHealth: health=v1.ResourceHealthStatus message=string resourceID=v1.ResourceID
 ResourceRequirements: claims=[]v1.ResourceClaim limits=v1.ResourceList requests=v1.ResourceList
 ResourceStatus: name=v1.ResourceName resources=[]v1.ResourceHealth
+RollingUpdateDaemonSet: maxSurge=intstr.IntOrString maxUnavailable=intstr.IntOrString
+RollingUpdateDeployment: maxSurge=intstr.IntOrString maxUnavailable=intstr.IntOrString
+RollingUpdateStatefulSetStrategy: maxUnavailable=intstr.IntOrString partition=int32
 SELinuxOptions: level=string role=string type=string user=string
 ScaleIOVolumeSource: fsType=string gateway=string protectionDomain=string readOnly=bool
  secretRef=v1.LocalObjectReference sslEnabled=bool storageMode=string storagePool=string system=string
@@ -195,8 +267,26 @@ SecurityContext: allowPrivilegeEscalation=bool appArmorProfile=v1.AppArmorProfil
  windowsOptions=v1.WindowsSecurityContextOptions
 ServiceAccountTokenProjection: audience=string expirationSeconds=int64 path=string
 SleepAction: seconds=int64
+StatefulSet: apiVersion=TypeMeta>string kind=TypeMeta>string metadata=v1.ObjectMeta spec=v1.StatefulSetSpec
+ status=v1.StatefulSetStatus
+StatefulSetCondition: lastTransitionTime=v1.Time message=string reason=string status=v1.ConditionStatus
+ type=v1.StatefulSetConditionType
+StatefulSetOrdinals: start=int32
+StatefulSetPersistentVolumeClaimRetentionPolicy: whenDeleted=v1.PersistentVolumeClaimRetentionPolicyType
+ whenScaled=v1.PersistentVolumeClaimRetentionPolicyType
+StatefulSetSpec: minReadySeconds=int32 ordinals=v1.StatefulSetOrdinals
+ persistentVolumeClaimRetentionPolicy=v1.StatefulSetPersistentVolumeClaimRetentionPolicy
+ podManagementPolicy=v1.PodManagementPolicyType replicas=int32 revisionHistoryLimit=int32 selector=v1.LabelSelector
+ serviceName=string template=v1.PodTemplateSpec updateStrategy=v1.StatefulSetUpdateStrategy
+ volumeClaimTemplates=[]v1.PersistentVolumeClaim
+StatefulSetStatus: availableReplicas=int32 collisionCount=int32 conditions=[]v1.StatefulSetCondition
+ currentReplicas=int32 currentRevision=string observedGeneration=int64 readyReplicas=int32 replicas=int32
+ updateRevision=string updatedReplicas=int32
+StatefulSetUpdateStrategy: rollingUpdate=v1.RollingUpdateStatefulSetStrategy type=v1.StatefulSetUpdateStrategyType
 StorageOSVolumeSource: fsType=string readOnly=bool secretRef=v1.LocalObjectReference volumeName=string
  volumeNamespace=string
+SuccessPolicy: rules=[]v1.SuccessPolicyRule
+SuccessPolicyRule: succeededCount=int32 succeededIndexes=string
 Sysctl: name=string value=string
 TCPSocketAction: host=string port=intstr.IntOrString
 Toleration: effect=v1.TaintEffect key=string operator=v1.TolerationOperator tolerationSeconds=int64 value=string
@@ -205,6 +295,7 @@ TopologySpreadConstraint: labelSelector=v1.LabelSelector matchLabelKeys=[]string
  whenUnsatisfiable=v1.UnsatisfiableConstraintAction
 TypedLocalObjectReference: apiGroup=string kind=string name=string
 TypedObjectReference: apiGroup=string kind=string name=string namespace=string
+UncountedTerminatedPods: failed=[]types.UID succeeded=[]types.UID
 Volume: awsElasticBlockStore=VolumeSource>v1.AWSElasticBlockStoreVolumeSource
  azureDisk=VolumeSource>v1.AzureDiskVolumeSource azureFile=VolumeSource>v1.AzureFileVolumeSource
  cephfs=VolumeSource>v1.CephFSVolumeSource cinder=VolumeSource>v1.CinderVolumeSource

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from podqos.manifest.plain import Plain
 from podqos.model.selector import LabelSelector
 
 
@@ -97,6 +98,13 @@ _BY_LOWER_CASE = {kind.lower(): holder for kind, holder in POD_HOLDERS.items()}
 def group_of(api_version: str) -> str:
     """Return the API group of an apiVersion: ``apps`` of ``apps/v1``, empty of ``v1``."""
     return api_version.rpartition("/")[0]
+
+
+def is_served(kind: str, value: Plain) -> bool:
+    """Whether an object is one of Kubernetes' own around a pod template, in the version that is served today."""
+    holder = POD_HOLDERS.get(kind)
+    is_ours = holder is not None and holder.pod_path != ()
+    return is_ours and isinstance(value, dict) and value.get("apiVersion") == POD_HOLDERS[kind].api_version
 
 
 def is_custom_group(group: str) -> bool:

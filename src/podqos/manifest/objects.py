@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterator
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.manifest.decode import convert
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
@@ -28,6 +29,7 @@ from podqos.manifest.kinds import (
     meant_holder,
     type_by_field,
 )
+from podqos.manifest.ordinary import is_ordinary
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Severity
 from podqos.manifest.snippets import Snippet, snippet_in
@@ -187,7 +189,8 @@ def _thorough(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
     cleaned, findings = examine(holder, value)
     if any(finding.severity is Severity.ERROR for finding in findings):
         return Interpretation(findings=findings)
-    return Interpretation(_build(holder, {**cleaned, "apiVersion": value.get("apiVersion")}), findings)
+    workload = _build(holder, {**cleaned, "apiVersion": value.get("apiVersion")})
+    return Interpretation(replace(workload, is_ordinary=_is_ordinary(holder, value)), findings)
 
 
 def _has_unknown_fields(spec: dict[str, Plain]) -> bool:
@@ -252,10 +255,16 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
         needs_selector=needs_selector,
         job=job,
         cron=cron,
+        is_ordinary=_is_ordinary(holder, value),
     )
 
 
 _IN_SPEC = ("spec", "template")
+
+
+def _is_ordinary(holder: PodHolder, value: dict[str, Plain]) -> bool:
+    """Whether there is nothing around a template to judge; in an older version nothing is judged."""
+    return not holder.pod_path or value.get("apiVersion") != holder.api_version or is_ordinary(holder.kind, value)
 
 
 def _at(value: dict[str, Plain], path: tuple[str, ...]) -> dict[str, Plain]:

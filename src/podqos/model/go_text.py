@@ -1,11 +1,11 @@
-"""Floats and durations as Go's standard library reads them, because kubelet settings are read by it.
+"""Numbers and durations as Go's standard library reads them, because kubelet settings are read by it.
 
 Python's own readers differ: ``float`` takes blanks around a number, does not take ``0x1p-2``, and rounds to 64 bits
 where the kubelet rounds to 32; durations such as ``1m30s`` it does not know at all.
 
-Both parsers raise ``ValueError`` with the text Go gives.
+The parsers raise ``ValueError`` with the text Go gives.
 
-Source: Go strconv.ParseFloat and time.ParseDuration.
+Source: Go strconv.ParseFloat, strconv.Atoi, strconv.Quote, time.ParseDuration and unicode.IsSpace.
 """
 
 from __future__ import annotations
@@ -40,6 +40,37 @@ _NANOSECONDS = {
 }
 _DURATION_PART = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]*)", re.ASCII)
 _LARGEST_INT64 = 2**63 - 1
+GO_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""What Go takes for white space."""
+_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
+
+
+def quoted(text: str) -> str:
+    """Return a text as Go's ``%q`` prints it."""
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped if text.isprintable() else "".join(map(_escaped, escaped))}"'
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def parse_int(text: str) -> int:
+    """Return the integer that Go's ``strconv.Atoi`` gives."""
+    if not re.fullmatch("[+-]?[0-9]+", text):
+        raise ValueError(f"strconv.Atoi: parsing {quoted(text)}: invalid syntax")
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    number = int(digits[:20]) * (-1 if text.startswith("-") else 1)
+    if len(digits) > 19 or not -_LARGEST_INT64 - 1 <= number <= _LARGEST_INT64:
+        raise ValueError(f"strconv.Atoi: parsing {quoted(text)}: value out of range")
+    return number
 
 
 def parse_float32(text: str) -> float:

@@ -6,7 +6,7 @@ the same. Objects other than workloads and policies are read when their kind is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -435,6 +435,10 @@ class Objects:
     def tolerate(self, found: FoundWorkload, errors: Sequence[FieldError]) -> None:
         """Warn about fields of a workload that the API server rejects but the answer does not depend on."""
         self.note(*self._contents.by_path[found.source].tolerated(found.place, errors))
+
+    def written(self, found: FoundWorkload) -> Callable[[], Plain]:
+        """Return what reads the whole object of a workload."""
+        return partial(self._contents.by_path[found.source].plain, found.place)
 
     def refuse(self, found: FoundWorkload, what: str, fix: str = "", field: str = "") -> None:
         """Note why a workload cannot be used: as a whole, or because of a field."""

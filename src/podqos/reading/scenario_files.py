@@ -14,16 +14,18 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.relevance import Question, rejected, with_names
+from podqos.admission.field_errors import ErrorType, Undecoded
+from podqos.admission.relevance import Question, rejected, rejections, with_names
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.kinds import group_of
 from podqos.manifest.kubelet import Notation
-from podqos.manifest.plain import FieldPath
+from podqos.manifest.plain import FieldPath, parse_path
 from podqos.manifest.problems import FieldProblem, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.model.cron_schedule import has_times
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
@@ -432,7 +434,8 @@ class _Fetched:
             return None
         if admission.pods == 0:
             return None
-        self.problems += source.tolerated(place, rejected(admission.workload, admission.first.tolerated))
+        errors = rejected(admission.workload, admission.first.tolerated, partial(source.plain, place))
+        self.problems += source.tolerated(place, errors)
         return _scenario_workload(admission.workload, with_names(admission.first.pod), admission.pods)
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
@@ -490,15 +493,26 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
     """Yield what is wrong with the spec of a Job or CronJob."""
     if workload.job is None:
         return
-    from podqos.controllers.job_validation import cron_job_problems, job_problems
     from podqos.sim.scenario.time_zones import zone_named
 
     *path, _ = workload.pod_path.split(".")
-    findings = list(job_problems(workload.job, workload.pod.spec, tuple(path)))
+    findings = []
+    restart_policy, template = f"{workload.pod_path}.spec.restartPolicy", f"{workload.pod_path}."
+    for error in rejections(workload, partial(source.plain, place)):
+        if error.path == restart_policy and error.type is ErrorType.REQUIRED:
+            fix = "the API server rejects this Job; until then its containers restart for ever"
+            findings.append(FieldProblem(parse_path(error.path), error.words, fix, Severity.WARNING))
+        elif error.path == restart_policy or not (error.path.startswith(template) or isinstance(error, Undecoded)):
+            findings.append(FieldProblem(parse_path(error.path), error.words))
     cron = workload.cron
-    if cron is not None:
-        known = zone_named(cron.time_zone) is not None
-        findings += cron_job_problems(cron, workload.metadata.name, zone_is_known=known)
+    if cron is not None and not findings:
+        if zone_named(cron.time_zone) is None:
+            what = f"the time zone {cron.time_zone} is not known here"
+            findings.append(FieldProblem(("spec", "timeZone"), what, "install the package tzdata"))
+        if not has_times(cron.schedule):
+            what = f'"{cron.schedule}" never comes: there is no such date'
+            fix = "check the day and the month"
+            findings.append(FieldProblem(("spec", "schedule"), what, fix, Severity.WARNING))
     if workload.job.managed_by not in {None, _JOB_CONTROLLER}:
         what = f"{workload.job.managed_by} manages this Job: here its pods run, and are replaced like those of others"
         findings.append(FieldProblem((*path, "managedBy"), what, severity=Severity.WARNING))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from podqos.cli.main import main
-from podqos.controllers.cron_schedule import parse_schedule
 from podqos.errors import InputError
 from podqos.library.rehearsal import on_this_machine, unrehearsable
+from podqos.model.cron_schedule import parse_schedule
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.reading.scenario_files import load_scenario, read_scenario

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from podqos.admission.field_errors import FieldError
 from podqos.admission.policies import ClusterPolicies, Policies
 from podqos.advice.checks.finding import CheckedObject
 from podqos.manifest.kubelet import Notation
@@ -49,6 +50,8 @@ class LocatedWorkload(Struct, frozen=True, gc=False):
     subject: CheckedObject
     scaled_by: FoundAutoscaler | None = None
     """What changes the number of its pods."""
+    rejections: tuple[FieldError, ...] = ()
+    """What the API server rejects about the object as written."""
 
 
 class FoundBudget(Struct, frozen=True, gc=False):

@@ -20,6 +20,7 @@ from podqos.advice.checks import (
     kubelet,
     policies,
     priority,
+    rejected,
     resize,
     runtimes,
     scaling,
@@ -35,7 +36,7 @@ from podqos.wording import nearest
 
 _MODULES = (
     *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
-    *(databases, runtimes, unsized),
+    *(databases, rejected, runtimes, unsized),
 )
 
 CHECKS: dict[str, Check] = {

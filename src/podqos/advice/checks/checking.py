@@ -24,6 +24,7 @@ from podqos.advice.checks.finding import Finding, in_order
 from podqos.advice.checks.kubelet import kubelets
 from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
+from podqos.advice.checks.rejected import rejections
 from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.trying import tries_of_each, with_tried_fixes
@@ -84,7 +85,9 @@ def check_workload(
 
 def findings_about(view: View) -> tuple[Finding, ...]:
     """Return what is found by looking at one workload alone."""
-    if not refused_amounts(view):
+    if refused_amounts(view):
+        rejections(view)
+    else:
         for rule in _rules(view.options.disabled, view.options.only)[0]:
             rule(view)
     return tuple(view.findings)

@@ -231,6 +231,8 @@ class View:
         self.workload = found.workload
         self.scaled_by = found.scaled_by
         self.subject = found.subject
+        self.rejections = found.rejections
+        """What the API server rejects about the object as written; paths are those of the object."""
         self.context = context
         self.options = context.options
         self.compares = compares
@@ -266,7 +268,7 @@ class View:
 
     def tried(self, pod: Pod, context: CheckContext) -> View:
         """Return the same workload with another pod, to see what would be found then."""
-        located = LocatedWorkload(replace(self.workload, pod=pod), self.subject, self.scaled_by)
+        located = LocatedWorkload(replace(self.workload, pod=pod), self.subject, self.scaled_by, self.rejections)
         return View(located, context, compares=False, weighs=False, written=self.written)
 
     @cached_property
@@ -355,6 +357,22 @@ class View:
         repair: Repair = _NO_REPAIR,
     ) -> None:
         """Note a finding. ``path`` counts from the pod."""
+        self._report(check, self.at(path), facts, patch, container=container, repair=repair)
+
+    def report_of_object(self, check: CheckIdentity, path: str, facts: Fact, patch: Patch) -> None:
+        """Note a finding about the object around the pod. ``path`` counts from the object."""
+        self._report(check, path, facts, patch)
+
+    def _report(
+        self,
+        check: CheckIdentity,
+        path: str,
+        facts: Fact,
+        patch: Patch,
+        *,
+        container: str | None = None,
+        repair: Repair = _NO_REPAIR,
+    ) -> None:
         if not self.options.runs(check.id):
             return
         if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
@@ -374,7 +392,7 @@ class View:
                 check.id,
                 check.severity,
                 self.subject,
-                self.at(path),
+                path,
                 facts,
                 self._consequence(check.effect, before, None if repair.is_assumed else after),
                 patch,

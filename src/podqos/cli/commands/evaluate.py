@@ -24,6 +24,7 @@ FAMILIES = (
     "limitrange",
     "priority",
     "admission",
+    "workload_admission",
     "resize",
     "allocatable",
     "scheduling_fit",

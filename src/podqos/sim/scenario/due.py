@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from podqos.controllers.cron_jobs import NEXT_SCHEDULE_DELTA_US, Clock
-from podqos.controllers.cron_schedule import parse_schedule, utc
 from podqos.errors import InputError
+from podqos.model.cron_schedule import parse_schedule, utc
 from podqos.model.jobs import CronJobSpec
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import ScenarioWorkload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from podqos.controllers.cron_schedule import Zone, utc
+from podqos.model.cron_schedule import Zone, utc
 
 
 def zone_named(name: str | None) -> Zone | None:

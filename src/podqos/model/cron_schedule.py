@@ -12,20 +12,23 @@ dayMatches), constantdelay.go, as vendored by Kubernetes v1.36; Go's time.Date f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from msgspec import Struct
 
 from podqos.errors import InputError
-from podqos.model.go_text import parse_duration_ns
+from podqos.model.go_text import GO_SPACES, parse_duration_ns, parse_int
 from podqos.model.time_units import SECOND_NS
+from podqos.model.time_zone_names import zone_complaint
 
 Zone = Callable[[int], int]
 """The offset of local time from UTC, in seconds, at a time in seconds since 1970."""
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - local times of any zone are computed with it
 _MOST_YEARS = 5
+_2000 = 946_684_800
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _DESCRIPTORS = {
@@ -38,6 +41,8 @@ _DESCRIPTORS = {
     "@hourly": "0 * * * *",
 }
 _EVERY = "@every "
+_ZONES = ("TZ=", "CRON_TZ=")
+_NO_ZONE = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
 _FIELDS = 5
 
 
@@ -127,12 +132,46 @@ class CronSchedule(Struct, frozen=True, gc=False):
 Schedule = CronSchedule | FixedDelay
 
 
+def schedule_complaints(text: str) -> Iterator[str]:
+    """Yield what the API server says about a schedule that it rejects."""
+    try:
+        _parse(_without_zone(text))
+    except InputError as error:
+        yield error.what
+    if "TZ" in text:
+        yield _NO_ZONE
+
+
+def has_times(text: str) -> bool:
+    """Whether a schedule has any time at all: the 30th of February has none."""
+    schedule = parse_schedule(text)
+    return isinstance(schedule, FixedDelay) or schedule.next_after(_2000) is not None
+
+
 def parse_schedule(text: str) -> Schedule:
     """Read a schedule; raises ``InputError`` with the words of the API server."""
     if not text:
         raise InputError("empty spec string")
-    if text.startswith(("TZ=", "CRON_TZ=")):
-        raise InputError("cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+    if text.startswith(_ZONES):
+        raise InputError(_NO_ZONE)
+    return _parse(text)
+
+
+def _without_zone(text: str) -> str:
+    """Return a schedule without its time zone, which is read all the same."""
+    if not text.startswith(_ZONES):
+        return text
+    setting, space, rest = text.partition(" ")
+    if not space:
+        raise InputError("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+    name = setting.partition("=")[2]
+    complaint = zone_complaint(name)
+    if complaint:
+        raise InputError(f"provided bad location {name}: {complaint}")
+    return rest.strip(GO_SPACES)
+
+
+def _parse(text: str) -> Schedule:
     if text.startswith(_EVERY):
         try:
             duration_ns = parse_duration_ns(text.removeprefix(_EVERY))
@@ -143,7 +182,7 @@ def parse_schedule(text: str) -> Schedule:
         if text not in _DESCRIPTORS:
             raise InputError(f"unrecognized descriptor: {text}")
         text = _DESCRIPTORS[text]
-    fields = text.split()
+    fields = [field for field in re.split(f"[{GO_SPACES}]+", text) if field]
     if len(fields) != _FIELDS:
         raise InputError(f"expected exactly {_FIELDS} fields, found {len(fields)}: [{' '.join(fields)}]")
     bounds = _MINUTES, _HOURS, _DAYS_OF_MONTH, _MONTHS_OF_YEAR, _DAYS_OF_WEEK
@@ -199,12 +238,13 @@ def _range(text: str, bounds: _Bounds) -> tuple[range, bool]:
 def _number(text: str, bounds: _Bounds | None = None) -> int:
     if bounds is not None and text.lower() in bounds.names:
         return bounds.names.index(text.lower()) + bounds.first_name
-    digits = text[1:] if text[:1] in {"+", "-"} else text
-    if not (digits.isascii() and digits.isdecimal()):
-        raise InputError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
-    if text.startswith("-") and int(digits):
-        raise InputError(f"negative number ({int(text)}) not allowed: {text}")
-    return int(digits)
+    try:
+        number = parse_int(text)
+    except ValueError as error:
+        raise InputError(f"failed to parse int from {text}: {error}") from None
+    if number < 0:
+        raise InputError(f"negative number ({number}) not allowed: {text}")
+    return number
 
 
 # ---- local times -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,50 @@
+"""PQ127: objects that the API server rejects for something other than resources, before any pod exists."""
+
+from __future__ import annotations
+
+from podqos.admission.chain import Step
+from podqos.admission.field_errors import FieldError, Undecoded
+from podqos.admission.relevance import Question, decides
+from podqos.advice.checks.amounts import RefusedByServer
+from podqos.advice.checks.check import ERROR, check
+from podqos.advice.checks.check_identity import Example
+from podqos.advice.checks.examples import USUAL, deployment
+from podqos.advice.checks.finding import Choice, Effect, Patch
+from podqos.advice.checks.references import VALIDATION
+from podqos.advice.checks.view import View
+from podqos.manifest.plain import format_path, parse_path
+
+_WORKLOADS = "Kubernetes: pkg/apis/apps/validation/validation.go"
+_JOBS = "Kubernetes: pkg/apis/batch/validation/validation.go"
+
+
+def rejections(view: View) -> None:
+    """Find what the API server rejects; of resources, ``amounts`` says more."""
+    inside = f"{view.workload.pod_path}." if view.workload.pod_path else ""
+    for error in view.rejections:
+        if error.path.startswith(inside) and decides(error.path.removeprefix(inside)) is Question.CLASS:
+            continue
+        field = format_path(parse_path(error.path))
+        view.report_of_object(rejected_object, field, _facts(error), Patch.choose(Choice.FIELD, (field,)))
+
+
+def _facts(error: FieldError) -> RefusedByServer:
+    if isinstance(error, Undecoded):
+        return RefusedByServer(Step.DECODING, error.words)
+    return RefusedByServer(Step.VALIDATION, str(error))
+
+
+@check("PQ127", "rejected-object", ERROR, VALIDATION, _WORKLOADS, _JOBS, effect=Effect.NOT_CREATED, rule=rejections)
+def rejected_object() -> Example:
+    """PQ127: The API server rejects the object.
+
+    Nothing is created or changed: pods of an earlier version keep running until they are replaced, and `kubectl apply`
+    fails in the middle of a release.
+
+    Fix: Use a field, or a value, that the API server accepts. `podqos admit` prints its whole answer.
+    """
+    strategy = "  strategy: {type: Recreate, rollingUpdate: {maxSurge: 1}}\n"
+    text = deployment(2, *USUAL)
+    return Example(
+        text.replace("  replicas: 2\n", f"  replicas: 2\n{strategy}"), chosen={"spec.strategy.rollingUpdate": None}
+    )
