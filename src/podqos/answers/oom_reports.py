@@ -280,6 +280,8 @@ class _LogReading:
         reader, chunk, side = self._reader, self._chunk, self._side
         if not reader.takes_blocks or (side is not None and side.lines_after > 0):
             return
+        if self._is_first and side is not None and alike.width and not alike.is_kernels:
+            return  # lines of others may be carried so, too, and matter without a mark
         if alike.width:
             if not alike.begins(chunk, self._position):
                 return
