@@ -181,11 +181,14 @@ def report_undecodable(workload: Workload, refusal: Refusal, source: str, locate
     message = refusal.message if denied is None else denied.message
     fields = tuple(FieldReport(path, *locate(path), message) for path in paths)
     metadata = workload.metadata
-    return _unread(workload.kind, metadata, metadata.namespace, source, _undecoded(refusal, fields))
+    report = RefusalReport(Step.DECODING, refusal.code, refusal.message, fields, holder_is_stored=False, hint="")
+    return _unread(workload.kind, metadata, metadata.namespace, source, report)
 
 
-def report_unread(refused: RefusedDocument, refusal: Refusal | None, namespace: str, source: str) -> AdmissionReport:
-    """Render an object that is not in order: one that cannot be decoded, or, without a refusal, an invalid one."""
+def report_unread(
+    refused: RefusedDocument, refusal: Refusal | None, step: Step, namespace: str, source: str
+) -> AdmissionReport:
+    """Render an object that is not in order; without the API server's refusal, which errors of reading make up."""
     errors = [problem for problem in refused.problems if problem.severity is Severity.ERROR]
     if refusal is None:
         name = refused.metadata.name or refused.metadata.generate_name
@@ -194,12 +197,8 @@ def report_unread(refused: RefusedDocument, refusal: Refusal | None, namespace: 
         complaints = joined(f"{error.field}: {error.what}" for error in errors)
         refusal = Refusal(Code.INVALID, f'{kind} "{name}" is invalid: {complaints}')
     fields = tuple(FieldReport(error.field, error.line, error.column, error.what) for error in errors)
-    return _unread(refused.kind, refused.metadata, namespace, source, _undecoded(refusal, fields))
-
-
-def _undecoded(refusal: Refusal, fields: tuple[FieldReport, ...]) -> RefusalReport:
-    step = Step.DECODING if refusal.code is Code.BAD_REQUEST else Step.VALIDATION
-    return RefusalReport(step, refusal.code, refusal.message, fields, holder_is_stored=False, hint="")
+    report = RefusalReport(step, refusal.code, refusal.message, fields, holder_is_stored=False, hint="")
+    return _unread(refused.kind, refused.metadata, namespace, source, report)
 
 
 def _unread(kind: str, metadata: ObjectMeta, namespace: str, source: str, refusal: RefusalReport) -> AdmissionReport:
