@@ -22,6 +22,7 @@ from podqos.answers.admission import (
     AdmissionList,
     AdmissionReport,
     Locate,
+    rejection_of_object,
     report,
     report_undecodable,
     report_unread,
@@ -164,7 +165,8 @@ class AdmissionRun:
             policies = self._policies_of(item).of(item.namespace)
             admission = admit_pod(read, policies, self._profile, fields_of(value).get("spec"))
             refusal, step = admission.refusal, admission.refused_by or step
-        return report_unread(refused, refusal, step, item.namespace, item.source.name)
+        rejection = None if refusal is None else rejection_of_object(refusal, step, _locate(item))
+        return report_unread(refused, rejection, item.namespace, item.source.name)
 
     def _followed(
         self, item: _Item, workload: Workload, follow: Callable[[], WorkloadAdmission]
