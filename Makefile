@@ -13,7 +13,7 @@ STAMP  := $(VENV)/.installed
 DEMO   := .venv-demo
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check types fast check-system test-versions golden bench bench-node viewer chromium dist deploy image release-notes lock clean
+.PHONY: demo test check types fast check-system test-versions golden bench bench-node viewer chromium dist wheels deploy image image-archive release-notes lock clean
 
 demo: $(DEMO)/.installed
 	@$(DEMO)/bin/python tools/page.py
@@ -115,13 +115,33 @@ dist: $(STAMP) viewer
 deploy: $(STAMP)
 	$(BIN)/python tools/deploy.py
 
-# A container image of the webhook and the exporter. The wheels come first, so that building it needs no network.
-IMAGE ?= podqos
-image: dist
+# What an image is made of: podqos and all it depends on, so that building one needs no network.
+wheels: dist
 	rm -rf dist/wheels
 	$(BIN)/python -m pip wheel --quiet --wheel-dir dist/wheels "$$(ls dist/podqos-*.whl)[webhook]"
-	podman build -f deploy/Containerfile -t $(IMAGE) dist \
-	  --build-arg BASE=python:$$($(BIN)/python $(VERSION) | cut -d. -f1,2)-slim
+
+# A container image of webhook, exporter and guard, built by podman.
+IMAGE ?= podqos
+BASE ?= docker.io/library/python:$$($(BIN)/python $(VERSION) | cut -d. -f1,2)-slim
+image: wheels
+	podman build -f deploy/Containerfile -t $(IMAGE) --build-arg BASE=$(BASE) dist
+
+# The same image as a file, without a container engine, a registry or root. ROOTFS is any root file system with the same Python,
+# as a tar file; by default it is made from Debian's packages.
+SUITE ?= bookworm
+ROOTFS ?= build/rootfs-$(SUITE).tar
+image-archive: wheels $(ROOTFS)
+	@$(BIN)/python tools/image.py --name $(IMAGE) --rootfs $(ROOTFS) --wheels dist/wheels --output dist/podqos-image.tar
+
+# The shell thaws what a guard had frozen if it is killed; schedules of CronJobs need time zones.
+PACKAGES := base-files,dash,libpython3-stdlib,python3-minimal,tzdata
+build/rootfs-$(SUITE).tar:
+	@command -v mmdebstrap >/dev/null || { echo "no mmdebstrap to make a root file system with: install it" \
+	  "(sudo apt install mmdebstrap), or give one with ROOTFS=FILE.tar" >&2; exit 1; }
+	@mkdir -p build
+	mmdebstrap --quiet --variant=extract --include=$(PACKAGES) $(addprefix --dpkgopt=path-exclude=/usr/share/,doc/* locale/* man/*) \
+	  --format=tar $(SUITE) $@.part
+	@mv $@.part $@
 
 # What the changelog says about a release: make release-notes RELEASE=v1.2.3
 RELEASE ?= unreleased

@@ -7,6 +7,12 @@ only if it was a right one, then it is Failed and Evicted with its Event in the 
 unharmed, and no cgroup is left frozen.
 
     PODQOS_TEST_KUBELET=kubeconfig PODQOS_TEST_IMAGE=image bench/guard_chaos.py [--rounds 40] [--seed N]
+        [--steps [--kill-after patch|answer]]
+
+With ``--steps`` each round kills the guard (-9) before or after one step of its work, and each step has its turn, some
+of them in the guard that takes up the eviction, too. A pod whose guard dies between its kill and the API server's
+answer may be restarted once, by a kubelet that knows no better: that is counted by step, and wrong with ``--kill-after
+answer``.
 """
 
 from __future__ import annotations
@@ -15,22 +21,38 @@ import argparse
 import itertools
 import random
 import select
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
-from guard_race import UNLIMITED, Cast, casts, has_event, is_evicted, owners, rename, threshold_bytes
+from guard_race import UNLIMITED, Cast, casts, event_sources, is_evicted, owners, rename, threshold_bytes
 from real_kubelet import MI, Guard, Member, RealKubelet
 
 from podqos.manifest.documents import plain_documents
 
+DONE = (
+    "_look 1", "_evict 1", "keep 1", "hold 1", "freeze 1", "keep 2", "kill_charged 1", "thaw 1", "let_go 1",
+    "patch_status 1", "_hear 1", "keep 3", "post_event 1", "_hear 2", "forget 1",
+)  # fmt: skip
+STEPS = [
+    *((f"{when} {done}",) for done in DONE for when in ("before", "after")),
+    # The guard that takes it up dies as well.
+    ("after freeze 1", "after freeze 1"),
+    ("after keep 2", "before kill_charged 1"),
+    ("after kill_charged 1", "before patch_status 1"),
+    ("after patch_status 1", "before post_event 1"),
+    ("before post_event 1", "before forget 1"),
+]
+"""At which step the guard kills itself, and at which the next one does."""
 SLOW_SECONDS = 10.0
 LAST_SECONDS = 60.0
 """By then everything has been told: the guard asks less and less often, every 30 s at last."""
@@ -92,16 +114,18 @@ class Relay:
 class Chaos:
     """One guard, many rounds."""
 
-    def __init__(self, kubelet: RealKubelet, chance: random.Random) -> None:
+    def __init__(self, kubelet: RealKubelet, chance: random.Random, when: str) -> None:
         self._kubelet = kubelet
         self._chance = chance
         self._relay = Relay(kubelet)
-        when = chance.choice(["patch", "answer"])
+        self.when = when
         self.guard = Guard(
             kubelet, "--enforce", "--kill-after", when, *UNLIMITED, kubeconfig=str(self._relay.kubeconfig)
         )
         self.problems: list[str] = []
         self.outcomes: Counter[str] = Counter()
+        self.restarts: Counter[str] = Counter()
+        """Restarted pods, by what went wrong."""
         self._replaced: list[Member] = []
         self._by_kernel: set[str] = set()
 
@@ -118,14 +142,17 @@ class Chaos:
             "made again": self._make_again,
         }
 
-    def round(self, number: int, fault: str, cast: Cast) -> None:
-        """Let pods grow while something goes wrong, and look at what is left."""
+    def round(self, number: int, fault: str, cast: Cast, steps: Sequence[str] = ()) -> None:
+        """Let pods grow while something goes wrong, and look at what is left; with steps, the guard dies at these."""
         kubelet = self._kubelet
         rename(cast, f"chaos-{number}")
         self._replaced = []
         kubelet.start(cast.members)
         kubelet.kernel_kills()
-        doing = self.faults()[fault]
+        if steps:
+            self.guard.end()
+            self.guard.start(dies=steps[0])
+        doing = (lambda _: self._die_at(fault, steps)) if steps else self.faults()[fault]
         growing = [member for member in cast.members if member.grows_to_mib]
         if fault.startswith("API"):
             self._relay.be(fault.split()[1].rstrip(","))
@@ -141,6 +168,14 @@ class Chaos:
         self.problems += [f"round {number}, {fault}, {cast.title}: {each}" for each in left]
         kernel = self._by_kernel & {member.name for member in cast.members}
         self.outcomes[f"{fault}: {'the kernel was first' if kernel else 'no kernel kill'}"] += 1
+        restarted = [
+            member.name
+            for member in cast.members
+            if member.name not in kernel and any(memory.starts > 1 for memory in member.memory)
+        ]
+        self.restarts[fault] += len(restarted)
+        if restarted and self.when == "answer":
+            self.problems.append(f"round {number}, {fault}: restarted {', '.join(restarted)}")
         kubelet.end([*cast.members, *self._replaced])
         gone = {member.uid for member in (*cast.members, *self._replaced)}
         kubelet.until(lambda: not kubelet.has_processes(gone), 60, 0.1)
@@ -172,7 +207,7 @@ class Chaos:
             evicted = is_evicted(pod)
             if evicted and member.name not in right:
                 yield f"{member.name} is evicted, and is not the right one"
-            if evicted and not has_event(events, member.uid):
+            if evicted and not event_sources(events, member.uid):
                 yield f"{member.name} has no Event"
             if member.name in died and member.name not in self._by_kernel and not evicted:
                 yield f"{member.name} has died and is not Evicted: {pod['status'].get('reason')}"
@@ -203,6 +238,18 @@ class Chaos:
             self.guard.end(9)
             self.guard.start()
 
+    def _die_at(self, fault: str, steps: Sequence[str]) -> None:
+        """Wait until the guard has killed itself, and start the next one, which may do the same."""
+        for following in (*steps[1:], ""):
+            assert self.guard.process is not None
+            with suppress(subprocess.TimeoutExpired):
+                self.guard.process.wait(20)
+            if self.guard.process.poll() != -signal.SIGKILL:
+                self.problems.append(f"{fault}: not reached")
+                self.guard.end()
+            time.sleep(self._chance.choice([0, 1, self._chance.uniform(0, 2)]))
+            self.guard.start(dies=following)
+
     def _without_api(self, mode: str, *, is_killed: bool = False) -> None:
         if is_killed:
             self._await_crossing()
@@ -226,21 +273,30 @@ def main() -> None:
     """Run the rounds; print what was wrong, and fail then."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--skip", type=int, default=0, help="begin after so many rounds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="faults whose name has this")
+    parser.add_argument("--steps", action="store_true", help="kill the guard at each step of its work")
+    parser.add_argument("--kill-after", choices=["patch", "answer"], help="of the guard; by default by chance")
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)
     with RealKubelet() as kubelet:
-        chaos = Chaos(kubelet, chance)
-        faults = [each for each in chaos.faults() if arguments.only in each]
+        chaos = Chaos(kubelet, chance, arguments.kill_after or chance.choice(["patch", "answer"]))
+        if arguments.steps:
+            named = {", then ".join(steps): steps for steps in STEPS}
+        else:
+            named = dict.fromkeys(chaos.faults(), ())
+        turns = itertools.cycle([fault for fault in named if arguments.only in fault])
+        rounds = zip(turns, casts(arguments.skip + arguments.rounds, arguments.seed), strict=False)
         with chaos.guard:
-            turns = zip(itertools.cycle(faults), casts(arguments.rounds, arguments.seed), strict=False)
-            for number, (fault, cast) in enumerate(turns):
-                chaos.round(number, fault, cast)
-                print("." if not chaos.problems else "x", end="", flush=True)
+            for number, (fault, cast) in itertools.islice(enumerate(rounds), arguments.skip, None):
+                problems = len(chaos.problems)
+                chaos.round(number, fault, cast, named[fault])
+                print("." if len(chaos.problems) == problems else "x", end="", flush=True)
     print()
-    for name, count in sorted(chaos.outcomes.items()):
-        print(f"  {name}: {count}")
+    for name, count in chaos.outcomes.items():
+        again = chaos.restarts[name.rpartition(":")[0]]
+        print(f"  {name}: {count}" + (f", {again} restarted once" if again else ""))
     print("\n".join(chaos.problems))
     print(f"seed {arguments.seed}, {arguments.rounds} rounds: {len(chaos.problems)} problems")
     sys.exit(bool(chaos.problems))

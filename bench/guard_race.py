@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import random
 import select
 import statistics
@@ -86,6 +87,10 @@ class Trial(msgspec.Struct):
     hurt: list[str] = []
     """Pods that are neither right nor whole."""
     faults: int = 0
+    told_twice: list[str] = []
+    """Pods with an Event of the guard's and one of the kubelet's."""
+    load: float = 0.0
+    """Of the machine, the last minute before."""
     wrong: str = ""
 
     @property
@@ -265,7 +270,7 @@ def rename(cast: Cast, prefix: str) -> None:
 def _race(kubelet: RealKubelet, mode: str, number: int, cast: Cast, guard: Guard | None) -> Callable[[], Trial]:
     """Let them grow; return what judges it."""
     kubelet.kernel_kills()
-    faults = guard.major_faults if guard else 0
+    faults, load = guard.major_faults if guard else 0, os.getloadavg()[0]
     targets = {member.name: member.grows_to_mib * MI for member in cast.members if member.grows_to_mib}
     if mode == "kubelet":
         targets = _settled(kubelet, cast, targets)
@@ -284,6 +289,7 @@ def _race(kubelet: RealKubelet, mode: str, number: int, cast: Cast, guard: Guard
         gib_per_second=sum(gained for _, gained in records) / (1 << 30) / (records[-1][0] - began) if records else 0,
         died=died,
         faults=guard.major_faults - faults if guard else 0,
+        load=load,
         wrong="" if died else "nothing happened",
     )
     pods = kubelet.pods()
@@ -395,8 +401,11 @@ def _judge(kubelet: RealKubelet, trial: Trial, touched: Sequence[Member]) -> Non
             continue
         if is_evicted(pod):
             trial.evicted.append(member.name)
-            if not has_event(events, member.uid):
+            told_by = event_sources(events, member.uid)
+            if not told_by:
                 trial.wrong = f"no Event for {member.name}"
+            if len(told_by) > 1:
+                trial.told_twice.append(member.name)
         elif trial.mode in {"patch", "answer"}:
             trial.wrong = f"{member.name} is {pod['status']}"
         # By what ran: a kubelet counts one more where it no longer finds the container of a pod that is over.
@@ -444,9 +453,10 @@ def is_evicted(pod: Pod) -> bool:
     )
 
 
-def has_event(events: Sequence[Mapping[str, Any]], uid: str) -> bool:
-    """Whether there is an Event of a pod's eviction."""
-    return any(each["reason"] == "Evicted" and each["involvedObject"].get("uid") == uid for each in events)
+def event_sources(events: Sequence[Mapping[str, Any]], uid: str) -> set[str]:
+    """Return who has posted an Event of a pod's eviction."""
+    about = (each for each in events if each["reason"] == "Evicted" and each["involvedObject"].get("uid") == uid)
+    return {each["source"].get("component", "") for each in about}
 
 
 def _restarts(pod: Pod) -> int:
@@ -473,10 +483,14 @@ def report(mode: str, trials: Sequence[Trial]) -> None:
         f"{mode}: {won} of {len(trials)} won; right pod Evicted in {evicted}, kernel OOM in {oom}, a restart in"
         f" {restarted}, a wrong pod in {wrong}; {sum(trial.faults for trial in trials)} major faults of the guard"
     )
+    loads = sorted(trial.load for trial in trials)
+    twice = sum(bool(trial.told_twice) for trial in trials)
+    print(f"  load {loads[0]:.1f} to {loads[-1]:.1f}; guard and kubelet both posted an Event in {twice}")
     print(f"  growth: median {statistics.median(rates):.2f} GiB/s, least {rates[0]:.2f}, most {rates[-1]:.2f}")
     told = [trial for trial in trials if trial.crossed is not None]
     for title, values in (
         ("crossing to notice", [_ms(t.crossed, t.noticed.get(t.right[0])) for t in told]),
+        ("notice to kill", [_ms(t.noticed.get(t.right[0]), t.killed.get(t.right[0])) for t in told]),
         ("crossing to kill", [_ms(t.crossed, t.killed.get(t.right[0])) for t in told]),
         ("crossing to death", [_ms(t.crossed, t.died.get(t.right[0])) for t in told]),
         ("crossing to last growth", [_ms(t.crossed, t.last_growth) for t in told if t.right[-1].endswith("grower")]),

@@ -294,6 +294,33 @@ def brackets(draw: random.Random) -> Iterator[str]:
         yield "".join(draw.choice(parts) for _ in range(200)) + "\n"
 
 
+def java_errors(draw: random.Random) -> Iterator[str]:
+    """Yield nothing but a program's own errors."""
+    kinds = ("Java heap space", "GC overhead limit exceeded", "Metaspace", "unable to create native thread")
+    while True:
+        bits = draw.getrandbits(20)
+        yield f'Jan  5 15:19:{bits % 60:02d} node-{bits % 3} app[{bits}]: Exception in thread "worker-{bits}" java.lang.OutOfMemoryError: {kinds[bits % 4]}\n'
+
+
+def oomd_kills(draw: random.Random) -> Iterator[str]:
+    """Yield nothing but kills of systemd-oomd."""
+    while True:
+        bits = draw.getrandbits(40)
+        yield (
+            f"Jan  5 {bits % 24:02d}:{bits % 59:02d}:{bits % 60:02d} node-{bits % 3} systemd-oomd[812]: Killed /system.slice/app-{bits:x}.service due to memory pressure for "
+            f"/system.slice being {50 + bits % 50}.{bits % 100:02d}% > 50.00% for > 20s with reclaim activity\n"
+        )
+
+
+def pods_table(draw: random.Random) -> Iterator[str]:
+    """Yield a table by ``kubectl get pods -A -o wide``, a twentieth of it OOMKilled or evicted."""
+    yield "NAMESPACE   NAME                             READY   STATUS      RESTARTS   AGE   IP            NODE      NOMINATED NODE   READINESS GATES\n"
+    while True:
+        bits = draw.getrandbits(40)
+        status = ("OOMKilled", "Evicted")[bits % 2] if bits % 20 == 0 else "Running"
+        yield f"team-{bits % 40:<6} web-{bits:010x}-{bits % 99999:05d}             1/1     {status:<11} {bits % 9:<10} 3d    10.1.{bits % 250}.{bits % 9}     node-{bits % 50:<4} <none>           <none>\n"
+
+
 def wrapped_reports(draw: random.Random) -> Iterator[str]:
     """Yield reports as mail programs leave them: quoted, and broken at 72 columns."""
     number = 0
@@ -328,6 +355,9 @@ OTHERS: dict[str, Kind] = {
     "a verbose kubelet": kubelet_lines,
     "journald's export format": export_entries,
     "quotes and brackets": brackets,
+    "nothing but Java's OutOfMemoryError": java_errors,
+    "nothing but kills of systemd-oomd": oomd_kills,
+    "a table of pods": pods_table,
 }
 
 

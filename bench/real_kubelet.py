@@ -43,6 +43,7 @@ _PATIENT = Patience(connect_seconds=10, stall_seconds=60, total_seconds=60, atte
 _HEADER = struct.Struct("qqqq")  # starts, wanted bytes, bytes, records
 _RECORD = struct.Struct("qq")  # nanoseconds of the monotonic clock, bytes
 _FILE_BYTES = 1 << 16
+_DIES = Path(__file__).with_name("guard_dies.py")
 MANNERS = ("populate", "huge", "small")
 """How pods take memory: huge pages that are filled by the kernel alone, huge pages, and pages of 4 KiB."""
 # Two MiB at a time and without a pause: as fast as one core takes pages from the kernel. A start resets what is wanted,
@@ -402,12 +403,13 @@ class Guard:
         assert self.process is not None
         return self.process.pid
 
-    def start(self, seconds: float = 60) -> None:
-        """Start it, and wait until it watches."""
+    def start(self, seconds: float = 60, *, dies: str = "") -> None:
+        """Start it, and wait until it watches; it may be one that kills itself at a step (``guard_dies``)."""
+        command = [sys.executable, str(_DIES), dies, *self.command[3:]] if dies else self.command
         before = len(self.journal("Watching"))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with (self.folder / "said").open("ab") as said:
-            self.process = subprocess.Popen(self.command, stdout=said, stderr=said, env=environment)
+            self.process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
         end = time.monotonic() + seconds
         while len(self.journal("Watching")) <= before:
             if self.process.poll() is not None or time.monotonic() > end:

@@ -14,10 +14,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import yaml
 from msgspec.structs import replace
 
-from podqos.manifest.encoding import manifest_yaml
+from podqos.manifest.encoding import manifest_yaml, yaml_text
 from podqos.version import __version__
 from podqos.web.guard_installation import GuardInstallation, guard_objects
 from podqos.web.installation import (
@@ -45,6 +44,7 @@ _CHOSEN_OF_WEBHOOK = {
     "replicas": _value("Values.webhook.replicas"),
     "failure_policy": _value("Values.webhook.failurePolicy"),
 }
+_NOT_TEXTS = (".Values.webhook.replicas", ".Values.guard.hostPID")
 _KUBELET_CONFIG, _EVICTION_API = ".Values.guard.kubeletConfig", ".Values.guard.evictionAPI"
 _GIVEN = ServingCertificate(
     certificate=_value("Values.webhook.certificate.certificate"),
@@ -77,7 +77,7 @@ def chart_files() -> dict[str, str]:
         for source, given in _CERTIFICATES.items()
     }
     return {
-        "Chart.yaml": _yaml(
+        "Chart.yaml": yaml_text(
             {
                 "apiVersion": "v2",
                 "name": "podqos",
@@ -124,7 +124,7 @@ def kustomize_files() -> dict[str, str]:
     files = {}
     for name, (chosen, objects) in parts.items():
         files[f"{name}/manifests.yaml"] = _HEAD + written([namespace_object(chosen), *objects])
-        files[f"{name}/kustomization.yaml"] = _HEAD + _yaml(
+        files[f"{name}/kustomization.yaml"] = _HEAD + yaml_text(
             {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": ["manifests.yaml"]}
         )
     return files
@@ -152,11 +152,13 @@ def _guarded(condition: str, text: str) -> str:
 
 def _template(documents: Iterable[str]) -> str:
     text = "---\n".join(documents)
+    text = re.sub(r"(?m)((?:: |- )'?)«([^|»]+)»('?$)", _quoted, text)
     return re.sub(r"'?«(.*?)»'?", r"{{ \1 }}", text)
 
 
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(value, sort_keys=False)
+def _quoted(value: re.Match[str]) -> str:
+    """Return a whole value as a text to every reader of YAML: a namespace may be called 1e3."""
+    return f"{value[1]}«{value[2]}{'' if value[2] in _NOT_TEXTS else ' | quote'}»{value[3]}"
 
 
 def _indented(text: str, width: int) -> str:
@@ -164,7 +166,7 @@ def _indented(text: str, width: int) -> str:
 
 
 _VALUES = """\
-# The podqos image. deploy/Containerfile builds one.
+# The podqos image. `make image` builds one, `make image-archive` one without a registry.
 image: {image}
 
 webhook:

@@ -126,6 +126,16 @@ class Asking:
         return "--snapshot", self.file("cluster.json")
 
     @property
+    def unstated(self) -> tuple[str, ...]:
+        """Return that cluster without what the kubelet says about its settings."""
+        path = self.directory / "unstated.json"
+        if not path.exists():
+            lines = (self.directory / "cluster.json").read_text().splitlines()
+            kept = [line for line in lines[:-1] if '"kind":"NodeKubelet"' not in line]
+            path.write_text("\n".join((*kept, json.dumps({"kind": "End", "lines": len(kept)}))))
+        return "--snapshot", str(path)
+
+    @property
     def growth(self) -> tuple[str, ...]:
         """Return what grows, and how fast."""
         return "--growing", ":".join(self.setting.growing), "--rate", f"{self.setting.rate}/s"

@@ -130,7 +130,7 @@ def _overview(asking: Asking) -> None:
     assert found, text.partition("\n")[0]
     nodes = table(text, "NODE", "HEADROOM")
     assert int(found[1]) == len(nodes)
-    least = re.match(r"Least headroom: (\S+), (\S+) before eviction\.", text)
+    least = re.match(r"Least headroom: (\S+), (\S+)(?: \(\w+\))? before eviction\.", text)
     assert least is None or (least[1], least[2]) == (nodes[0]["NODE"], nodes[0]["HEADROOM"].split()[0])
     assert int(found[2]) == sum(map(int, re.findall(rf"(\d+) (?:{CLASSES})", found[3])))
     # With the usage that was measured, which the table is about; otherwise the sentence has to say what it assumes.

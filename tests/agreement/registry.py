@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from agreement.question import Question
-from agreement.questions import growth, orders, pods, room
+from agreement.questions import growth, headroom, orders, pods, room
 
 QUESTIONS: tuple[Question, ...] = tuple(
-    each for module in (pods, orders, growth, room) for each in vars(module).values() if isinstance(each, Question)
+    each
+    for module in (pods, orders, growth, headroom, room)
+    for each in vars(module).values()
+    if isinstance(each, Question)
 )
 
 NO_QUESTION = {

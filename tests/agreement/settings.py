@@ -38,6 +38,9 @@ PLAIN: _Object = {
 """A pod of which nothing is special, for questions about the kubelet alone."""
 
 
+PAGE_BYTES = 4096
+
+
 class Used(NamedTuple):
     """What a container uses."""
 
@@ -94,6 +97,22 @@ class Setting(NamedTuple):
         for (pod, _), used in self.usage.items():
             found[pod] = found.get(pod, 0) + used.memory_bytes
         return found
+
+    @property
+    def usage_of_assumed_pods(self) -> dict[str, int]:
+        """Return the same, with what is assumed of the pods that the table of usage leaves out."""
+        return {key(pod): sum(_used(self, pod, each).memory_bytes for each in running(pod)) for pod in self.pods}
+
+    @property
+    def is_enforced(self) -> bool:
+        """Whether all pods together are limited to what is not reserved."""
+        return "pods" in self.kubelet.get("enforceNodeAllocatable", ["pods"])
+
+    @property
+    def pods_limit_bytes(self) -> int:
+        """Return that limit, or the capacity."""
+        reserved = (self.kubelet.get(name, {}).get("memory", "0") for name in ("kubeReserved", "systemReserved"))
+        return self.memory_bytes - (sum(map(amount, reserved)) if self.is_enforced else 0)
 
     def allocatable(self, resource: str) -> int:
         """Return what the kubelet reports: bytes, or thousandths of a core."""
@@ -331,13 +350,14 @@ def _summary(setting: Setting) -> _Object:
             }
         )
     whole = Used(used + setting.system_bytes, inactive)
+    limit = setting.pods_limit_bytes // PAGE_BYTES * PAGE_BYTES
     node = {
         "nodeName": NODE,
         "memory": {**memory(whole), "availableBytes": setting.memory_bytes - whole.memory_bytes},
         "systemContainers": [
             {
                 "name": "pods",
-                "memory": {**memory(Used(used, inactive)), "availableBytes": setting.memory_bytes - used},
+                "memory": {**memory(Used(used, inactive)), "availableBytes": limit - used},
             }
         ],
     }

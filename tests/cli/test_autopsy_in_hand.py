@@ -150,6 +150,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "db-0 was OOM-killed (3 restarts)",
         ["podqos autopsy db-0", "kubectl get pod db-0 -o yaml"],
     ),
+    "a table with `CrashLoopBackOff`": (
+        ["NAME    READY   STATUS             RESTARTS      AGE\nweb-0   0/1     CrashLoopBackOff   12 (2m ago)   1h\n"],
+        "but 1 container keeps restarting",
+        ["kubectl get pod web-0 -o yaml"],
+    ),
     "exit code 137 without `OOMKilled`": (
         [objects(pod("db-0", "u", {"containerStatuses": [ERROR_137]}))],
         "killed with SIGKILL, sender unknown",
@@ -205,6 +210,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         ['Exception in thread "main" java.lang.OutOfMemoryError: Java heap space\n'],
         "Not the kernel: the JVM, because its heap is full.",
         [],
+    ),
+    "`Killed` from a shell, or exit code 137 from Nomad": (
+        ["./run.sh: line 3:  4242 Killed                  python3 train.py\n"],
+        "A shell lost a process: its process was killed with SIGKILL.",
+        ["journalctl -k -o short-iso"],
     ),
     "pods and nodes on which nothing died": (
         [objects(NODE | {"status": {}}, OTHER, pod("api-1", "u-api-1", {"phase": "Running"}))],

@@ -773,3 +773,46 @@ def test_a_configuration_is_answered_with_the_word_to_write(capsys, tmp_path, se
     code, _, err = podqos(capsys, "check", "-f", tmp_path)
     assert code == 2
     assert err.splitlines()[0].endswith(said)
+
+
+TWO = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: a, image: x}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: x}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("pod", "web", "-f", "two.yaml"), ["Pod default/web"]),
+        (("-f", "two.yaml", "deploy", "api"), ["Deployment default/api"]),
+        (("deploy/api", "pod/web", "-f", "two.yaml"), ["Pod default/web", "Deployment default/api"]),
+        (("two.yaml", "po/web"), ["Pod default/web"]),
+    ],
+)
+def test_objects_that_are_named_with_files_are_those_of_the_files(capsys, tmp_path, monkeypatch, words, shown):
+    monkeypatch.chdir(tmp_path)
+    Path("two.yaml").write_text(TWO)
+    code, out, err = podqos(capsys, "explain", *words)
+    assert code == 0, err
+    assert [line.partition("  ")[0] for line in out.splitlines() if "default/" in line] == shown
+
+
+def test_an_object_that_the_files_lack_is_an_error(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("two.yaml").write_text(TWO)
+    code, _, err = podqos(capsys, "explain", "pod", "web", "nope", "-f", "two.yaml")
+    assert code == 2
+    assert "pod/web pod/nope: the input has only 1 of these 2 objects" in err
+    code, _, err = podqos(capsys, "admit", "pod", "web", "nope", "-f", "two.yaml")
+    assert code == 2
+    assert "pod/nope: the input has no such pod" in err

@@ -118,7 +118,7 @@ class Server:
 
     def _reply(self, connection: socket.socket, request: Request) -> bool:
         """Answer, and return whether the connection stays open."""
-        reply = self.answer(request)
+        reply = self.answer(request) if _is_acceptable(request) else _NOT_ACCEPTABLE
         if callable(reply):
             reply(Wire(connection, self.stopped))
             return False
@@ -133,6 +133,21 @@ class Server:
         head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""])
         connection.sendall(head.encode() + body)
         return True
+
+
+# What go-restful answers: https://github.com/emicklei/go-restful, jsr311.go.
+_NOT_ACCEPTABLE = (406, {"Content-Type": "text/plain"}, b"406: Not Acceptable\n\nAvailable representations: ")
+
+
+def _is_acceptable(request: Request) -> bool:
+    """Whether a server would send any answer: a kubelet's logs have no media type, its pods and statistics are JSON."""
+    _, is_kubelet, path = request.path.partition("/proxy/")
+    accepted = {part.partition(";")[0].strip() for part in (request.header("Accept") or "*/*").split(",")}
+    if "*/*" in accepted or not is_kubelet:
+        return True
+    if path.startswith(("logs/", "containerLogs/")):
+        return False
+    return "application/json" in accepted or not path.startswith(("stats/", "pods", "runningpods"))
 
 
 def _requests(connection: socket.socket) -> Iterator[Request]:

@@ -18,9 +18,11 @@ import podqos
 from podqos.cli.command_list import parser_of
 from podqos.cli.main import main
 from podqos.manifest.kinds import POD_HOLDERS
+from podqos.model.quantity import Quantity
 from podqos.web.certificate import make, service_names
 from podqos.web.guard_installation import GuardInstallation, guard_objects
 from podqos.web.installation import (
+    STARTER_POLICY,
     WEBHOOK,
     ServingCertificate,
     Settings,
@@ -43,6 +45,7 @@ ALL_SETTINGS = [
     Settings(),
     Settings(namespace="qos", image="mirror.local/podqos@sha256:00", replicas=3, failure_policy="Fail", mutate=True),
     Settings(given=GIVEN),
+    Settings(namespace="010", image="y"),
     Settings(given=GIVEN, mutate=True),
 ]
 
@@ -64,6 +67,7 @@ def values_of(settings):
 ALL_GUARDS = [
     GuardInstallation(),
     GuardInstallation(namespace="qos", image="local/podqos:1", mode="enforce", may_use_eviction_api=True),
+    GuardInstallation(namespace="010", image="1.5"),
     GuardInstallation(host_pid=True, kubelet_config="/etc/kubernetes/kubelet.yaml"),
     GuardInstallation(kubelet_config="/var/lib/kubelet/config.yaml", may_use_eviction_api=True, mode="enforce"),
 ]
@@ -230,6 +234,41 @@ def test_a_cluster_comes_up_without_the_webhook(kind):
     assert webhook["failurePolicy"] == "Ignore"
     assert excluded["operator"] == "NotIn"
     assert {"podqos", "kube-system"} <= set(excluded["values"])
+    assert GuardInstallation().namespace in excluded["values"], "a node needs its guard, whatever the webhook does"
+
+
+def test_the_starter_policy_has_nothing_against_the_guard(tmp_path, capsys):
+    (tmp_path / "guard.yaml").write_text(deploy_tool.written(GUARD))
+
+    assert main(["policy", "test", "-f", STARTER_POLICY, str(tmp_path / "guard.yaml"), "-o", "json"]) == 0
+    (judged,) = json.loads(capsys.readouterr().out)["items"]
+    assert judged["action"] is None, "exempt"
+
+
+@pytest.mark.parametrize("spec", pods_of(EVERYTHING))
+def test_a_busy_node_restarts_no_part_for_being_slow(spec):
+    (container,) = spec["containers"]
+    alive, ready = container["livenessProbe"], container["readinessProbe"]
+
+    assert alive["timeoutSeconds"] * alive["failureThreshold"] >= 60
+    assert ready["timeoutSeconds"] == 5, "an API server waits no longer either"
+
+
+@pytest.mark.parametrize("spec", pods_of(EVERYTHING))
+def test_logs_of_any_kubelet_fit_into_the_limit_on_disk(spec):
+    (container,) = spec["containers"]
+    largest_log, files = Quantity.parse("50Mi"), 5
+
+    assert Quantity.parse(container["resources"]["limits"]["ephemeral-storage"]).nanos > files * largest_log.nanos
+
+
+@pytest.mark.parametrize("part", ["webhook", "exporter"])
+def test_one_part_can_be_removed_without_the_namespace_that_others_use(part):
+    objects = {"webhook": webhook_objects(Settings(mutate=True), POLICY), "exporter": exporter_objects(Settings())}
+    labels = [each["metadata"]["labels"] for each in objects[part]]
+
+    assert {each["app.kubernetes.io/component"] for each in labels} == {part}
+    assert "app.kubernetes.io/component" not in namespace_object(Settings())["metadata"]["labels"]
 
 
 # ---- the guard -------------------------------------------------------------------------------------------------------

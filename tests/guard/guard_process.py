@@ -44,6 +44,8 @@ class Killer:
         real = getattr(owner, name)
 
         def spied(*arguments: object, **named: object) -> object:
+            if named.get("is_rehearsal"):
+                return real(*arguments, **named)  # no step of an eviction
             self._done[name] += 1
             number = self._done[name]
             self._die_at(f"before {name} {number}")

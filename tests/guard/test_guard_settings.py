@@ -112,12 +112,15 @@ def test_where_the_configuration_is_given_only_the_version_is_asked_for_and_kept
 
 
 def test_settings_that_never_were_known_or_are_another_nodes_are_not_made_up(tmp_path):
+    def local(*_):
+        raise HostError("no kubelet is here")
+
     api = ApiServer()
     with api.serving(), cluster_at(api.url) as cluster:
         find_kubelet(cluster, api.node, tmp_path, None)
     with cluster_at("http://127.0.0.1:1") as cluster:
         with pytest.raises(HostError, match="--kubelet-config"):
-            find_kubelet(cluster, "node-2", tmp_path, None)
+            find_kubelet(cluster, "node-2", tmp_path, None, local)
         (tmp_path / "kubelet.json").write_text("{")
         with pytest.raises(HostError, match="did not answer"):
-            find_kubelet(cluster, api.node, tmp_path, None)
+            find_kubelet(cluster, api.node, tmp_path, None, local)

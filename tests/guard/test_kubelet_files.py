@@ -13,15 +13,19 @@ from cluster.certificates import Authority
 from cluster.recorded import recorded_answer
 from cluster.serving import Server
 from guard.api_server import ApiServer
+from guard.kubelets import REAL
 from podqos.cli.main import main
-from podqos.cluster.cluster import Cluster
+from podqos.cluster.cluster import Cluster, connect
 from podqos.cluster.kubeconfig import Access
+from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.patience import ONCE
 from podqos.errors import HostError
 from podqos.guard import kubelet_files
-from podqos.guard.kubelet_files import local_kubelet
-from podqos.guard.settings import ask_kubelet, find_kubelet
+from podqos.guard.kubelet_files import local_kubelet, local_node
+from podqos.guard.settings import ask_kubelet, find_kubelet, last_node
 from podqos.host.linux.procfs import Procfs
+from podqos.manifest.kubelet import kubelet_settings_in
+from podqos.manifest.pruning import pruned_kubelet
 
 HEADER = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 # As a kubelet v1.36 says it.
@@ -145,13 +149,43 @@ def test_of_several_kubelets_the_one_with_the_nodes_name_counts(machine):
     machine.run(1, "kubelet", "--hostname-override=node-1", "--max-pods=1")
     machine.run(2, "hyperkube", "kubelet", "--hostname-override=node-2", "--max-pods=2")
     assert local_kubelet("node-2").configuration.max_pods == 2
-    with pytest.raises(HostError, match="2 kubelets run here: 1 and 2"):
+    with pytest.raises(HostError, match=r"2 kubelets run here \(processes 1 and 2\)"):
         local_kubelet("node-3")
 
 
 def test_a_file_that_changed_since_the_kubelet_started_is_said(machine):
     machine.run(812, "kubelet", "--config=/a.yaml").write(812, "/a.yaml", "", since_boot=200)
     assert local_kubelet("node-1").trouble.startswith("/a.yaml changed after the kubelet started")
+
+
+def test_the_kubelet_of_another_node_is_not_this_nodes(machine):
+    machine.run(812, "kubelet", "--hostname-override=Node-2")
+    with pytest.raises(HostError, match=r"\(process 812\) is that of node node-2 \(--node node-2\)"):
+        local_kubelet("node-1")
+    assert local_kubelet("node-2").is_running
+
+
+def test_the_node_has_the_name_that_the_running_kubelet_uses(machine, monkeypatch):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="Host-7"))
+    assert local_node() == "host-7"
+    assert local_node("node-last") == "node-last", "no kubelet is running"
+    machine.run(812, "kubelet", "--hostname-override=Node-2")
+    assert local_node("node-last") == "node-2"
+    machine.run(813, "kubelet")
+    assert local_node() == "host-7", "two names tell nothing"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "large"])
+def test_a_file_that_never_ends_or_never_begins_is_not_read(machine, kind):
+    machine.run(812, "kubelet", "--config=/a.yaml")
+    file = machine.proc / "812/root/a.yaml"
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        file.touch()
+        os.truncate(file, 1 << 40)
+    with pytest.raises(HostError, match=r"the kubelet reads /a.yaml, .* here: (not a regular file|larger than 4Mi)"):
+        local_kubelet("node-1")
 
 
 def test_a_file_with_which_no_kubelet_starts_is_an_error_with_its_place(machine):
@@ -183,6 +217,24 @@ def test_a_kubelet_that_may_no_longer_be_asked_has_the_settings_of_its_files(mac
         assert found.configuration.cgroup_root == "/file"
         assert "403 Forbidden" in found.source
         assert find_kubelet(cluster, api.node, state, None).configuration.cgroup_root == "/file", "it is not kept"
+
+
+def test_while_the_kubelet_restarts_its_settings_are_those_it_was_last_seen_with(machine, tmp_path):
+    api = ApiServer()
+    api.refuses = lambda request: (403, "Forbidden", REFUSED) if request.path.startswith("/api") else None
+    machine.usual.write_text(HEADER + "cgroupRoot: /usual\n")
+    machine.run(812, "kubelet", "--config=/a.yaml").write(812, "/a.yaml", "cgroupRoot: /own\n")
+    with api.serving(), cluster_at(api) as cluster:
+        assert ask_kubelet(cluster, api.node, tmp_path, None).configuration.cgroup_root == "/own"
+        (machine.proc / "812/cmdline").write_bytes(b"")
+        found = ask_kubelet(cluster, api.node, tmp_path, None)
+        assert found.configuration.cgroup_root == "/own", "not those of a file that it does not use"
+        assert found.source.startswith("those that the kubelet was last seen running with")
+        machine.usual.unlink()
+        assert find_kubelet(cluster, api.node, tmp_path, None).configuration == found.configuration
+        assert last_node(tmp_path) == api.node
+        machine.run(900, "kubelet", "--config=/b.yaml").write(900, "/b.yaml", "cgroupRoot: /other\n")
+        assert ask_kubelet(cluster, api.node, tmp_path, None).configuration.cgroup_root == "/other"
 
 
 def test_the_next_guard_needs_no_server_for_the_settings_in_files(machine, tmp_path):
@@ -277,6 +329,7 @@ def test_guard_run_with_the_kubelets_credentials_takes_the_kubelets_file_and_say
     code, (settings,), said = guard_run()
     assert code == 0
     assert settings.kubelet.eviction_hard == {"memory.available": "700Mi"}
+    assert "(process 812)" in settings.kubelet_source, "its status says so later"
     assert said.count("kubelet settings: /var/lib/kubelet/config.yaml, as the kubelet (process 812) was started") == 1
     assert "cannot get nodes/configz as system:node:node-1 (403 Forbidden)" in said
 
@@ -288,3 +341,18 @@ def test_guard_run_says_the_403_where_no_file_helps(guard_run, machine):
     assert "the kubelet may not be asked: cannot get nodes/configz as system:node:node-1 (403 Forbidden)" in said
     assert re.search(r"no kubelet process is visible, and .*--kubelet-config", said)
     assert said.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REAL is None, reason="PODQOS_TEST_KUBELET names no kubeconfig")
+def test_what_a_real_kubelet_was_started_with_is_what_it_answers():
+    node = os.environ.get("PODQOS_TEST_NODE") or local_node()
+    with connect(kubeconfig=REAL) as cluster:
+        answer = Kubelets(cluster).ask(node, "configz", pruned_kubelet)
+    asked, found = kubelet_settings_in("configz", answer).configuration, local_kubelet(node).configuration
+    for name in (
+        "eviction_hard", "eviction_soft", "eviction_soft_grace_period", "eviction_minimum_reclaim", "kube_reserved",
+        "eviction_max_pod_grace_period", "system_reserved", "enforce_node_allocatable", "cgroup_root", "cgroup_driver",
+        "cgroups_per_qos", "kernel_memcg_notification", "max_pods", "pod_pids_limit", "feature_gates", "fail_swap_on",
+    ):  # fmt: skip
+        assert getattr(found, name) == getattr(asked, name), name

@@ -15,11 +15,13 @@ from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.acting import Did, Noted
-from podqos.guard.eviction import EvictionOutcome
+from podqos.guard.eviction import EvictionOutcome, GuardVictim
 from podqos.guard.known_pods import GuardedPod
+from podqos.guard.requests import ANNOTATION
 from podqos.guard.running import Guard
 from podqos.guard.settings import GuardSettings
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod_fate import PodCondition
 
 KUBELET = KubeletConfiguration(cgroup_driver="cgroupfs", eviction_hard={"memory.available": "300Mi"})
 
@@ -218,6 +220,35 @@ def test_what_the_kubelet_evicts_is_written_down_once(make):
     assert (entry.pod, entry.by, entry.because.message) == ("default/big", By.KUBELET, "words")
 
 
+LOW = "The node was low on resource: memory. Threshold quantity: 300Mi, available: 120Mi. "
+
+
+def ended(pod, phase, *, message=LOW, annotations=None, **status):
+    condition = PodCondition("DisruptionTarget", "True", "TerminationByKubelet", "2026-11-16T12:00:05Z", message)
+    metadata = replace(pod.metadata, annotations=annotations or {})
+    return replace(pod, metadata=metadata, status=replace(pod.status, phase=phase, conditions=(condition,), **status))
+
+
+def test_what_the_kubelet_evicts_and_what_then_ends_succeeded_is_written_down(make):
+    stage = make()
+    big, small = two_pods(stage)
+    shutdown = "Pod was terminated in response to imminent node shutdown."
+    stage.knows(ended(big, "Succeeded"), ended(small, "Succeeded", message=shutdown))
+    (entry,) = stage.entries(Kind.EVICTED)
+    assert (entry.pod, entry.by, entry.because.message) == ("default/big", By.KUBELET, LOW)
+
+
+def test_what_an_earlier_guard_evicted_and_what_was_never_admitted_is_not_the_kubelets_eviction(make):
+    stage = make()
+    big, small = two_pods(stage)
+    marked = ended(big, "Failed", reason="Evicted", annotations={ANNOTATION: "2026-11-16T12:00:04.990753Z"})
+    status = replace(
+        small.status, phase="Failed", reason="Evicted", message="The node had condition: [MemoryPressure]. "
+    )
+    stage.knows(marked, replace(small, status=status))
+    assert stage.entries(Kind.EVICTED) == []
+
+
 def test_a_pod_that_goes_was_stopped_if_it_was_told_to_and_else_deleted(make):
     stage = make(enforce=True)
     big, small = two_pods(stage)
@@ -276,7 +307,8 @@ def test_a_kubelet_with_other_settings_makes_it_begin_anew_and_one_with_the_same
 
     def ask(settings):
         asked.append(settings)
-        return settings if len(asked) == 1 else replace(settings, kubelet=replace(KUBELET, max_pods=7))
+        same = replace(settings, kubelet_source="another process")
+        return same if len(asked) == 1 else replace(settings, kubelet=replace(KUBELET, max_pods=7))
 
     stage = make(ask=ask)
     stage.until(lambda: asked, "it is asked")
@@ -332,3 +364,40 @@ def test_a_kubelet_that_cannot_be_asked_is_asked_again_and_the_guard_goes_on(mak
     stage.until(lambda: stage.entries(Kind.WOULD_EVICT), "it decides by what was last known")
     assert stage.guard.newer is None
     assert any("last known" in each and "away" in each for each in stage.notes)
+
+
+def test_the_time_of_an_answer_is_that_of_an_answer(make):
+    stage = make(enforce=True)
+    two_pods(stage)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.acting.evicted, "it acts")
+    told, victim = stage.guard.evictions.told, stage.acting.evicted[0][0]
+    told(victim, Noted(Did.KILLED, 0.001))
+    told(victim, Noted(Did.UNANSWERED, 0.002, text="connection refused"))
+    told(victim, Noted(Did.OVER, 0.003, outcome=EvictionOutcome.GONE))
+    (entry,) = stage.entries(Kind.REPORTED)
+    assert (entry.because.outcome, entry.because.answered_us) == ("Gone", None)
+
+
+class TakesUp(Recorded):
+    """An earlier guard has left a victim."""
+
+    dying = frozenset({"uid-big"})
+    busy = dict.fromkeys(dying)
+
+    def take_up(self) -> None: ...
+
+
+def test_no_other_pod_is_evicted_for_what_the_victim_of_an_earlier_guard_still_holds(make):
+    stage = make(enforce=True)
+    stage.acting = TakesUp()
+    stage.guard.evictions.carry_out_with(stage.acting, stage.guard._crossed)
+    two_pods(stage)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.entries(Kind.WOULD_EVICT), "it decides")
+    assert stage.entries(Kind.WOULD_EVICT)[0].because.held_back == "unfinished eviction"
+    assert not stage.acting.evicted
+    victim = GuardVictim("default", "big", "uid-big", "words", "2026-11-16T12:00:04.990753Z")
+    stage.guard.evictions.told(victim, Noted(Did.GONE, 0.1))
+    stage.until(lambda: stage.acting.evicted, "memory is still short when it is gone")
+    assert victims(stage) == ["small"]

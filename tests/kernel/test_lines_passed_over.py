@@ -11,8 +11,11 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
+from podqos.answers import other_killers
+from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
+from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel import oom_reader
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import OOMReport
@@ -174,3 +177,69 @@ def test_a_report_without_a_kill_is_given_up_after_many_lines_and_a_later_one_is
     last = _read(FIRST + endless + "".join(_carried(cgroup(ROWS, 399, "worker 399"), "node-last")))[-1]
     assert list(last.victims) == [399]
     assert len(last.tasks) == len(ROWS)
+
+
+KILL = "Out of memory: Killed process 399 (java) total-vm:1200kB, anon-rss:1100kB, file-rss:0kB, shmem-rss:0kB"
+
+
+@pytest.mark.parametrize("space", [" ", "\u00a0", "&nbsp;"])
+def test_a_kill_is_found_late_in_a_log_whatever_stands_for_its_spaces(space):
+    first = "".join(f"Jan  5 15:19:27 node-7 sshd[{at % 10}]: session {at:0200d} opened\n" for at in range(1500))
+    text = f"{first}{''.join(_carried([KILL]))}{first}".replace(" ", space)
+    assert [list(found.victims) for found in _read(text)] == [[399]]
+
+
+def test_a_kill_that_a_mail_program_broke_is_found_late_in_a_log():
+    first = "".join(f"Jan  5 15:19:27 node-7 sshd[{at % 10}]: session {at} opened\n" for at in range(4000))
+    text = first + "".join(_carried([KILL])).replace("Killed process", "Killed\nprocess") + first
+    assert [list(found.victims) for found in _read(text)] == [[399]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'eviction_manager.go:372] "Eviction manager: attempting to reclaim" resourceName="memory"',
+        "eviction_manager.go:329] eviction manager: attempting to reclaim memory",
+    ],
+)
+def test_a_kubelet_is_heard_late_in_a_log_whether_it_quotes_its_messages_or_not(monkeypatch, said):
+    head = "Jan  5 15:19:27 node-7 kubelet[3]: I0105 15:19:27.5  3 "
+    first = head + ('kubelet.go:1] "Starting"\n' if '"' in said else "kubelet.go:1] Starting\n") + FIRST
+    heard = []
+    monkeypatch.setattr(KubeletSide, "feed", lambda _, message: heard.append(message.text))
+    list(reports(io.BytesIO(f"{first}{head}{said}\n{FIRST}".encode()), KubeletSide()))
+    assert [said in text for text in heard] == [True]
+
+
+def test_errors_that_differ_in_figures_alone_are_counted_with_the_same_answer(monkeypatch):
+    kinds = ("Java heap space", "Metaspace", "GC overhead limit exceeded")
+    lines = []
+    for at in range(3000):
+        host = ("node-1", "node-11", "db")[at % 7 % 3]
+        head = f"Jan  5 15:{at // 60 % 60:02d}:{at % 60:02d} {host} app[{at % 3}]:"
+        lines.append(f"{head} Exception in thread w-{at % 50} java.lang.OutOfMemoryError: {kinds[at % 5 % 3]}\n")
+        if at % 3 == 0:
+            lines.append(f"{head} \tat com.example.Cache.put(Cache.java:{at})\n")
+        if at % 500 == 0:
+            lines.append(
+                f"{head} PHP Fatal error: Allowed memory size of 128 bytes exhausted (tried to allocate {at} bytes)\n"
+            )
+    text = FIRST + "".join(lines) + FIRST
+
+    def failures():
+        return autopsies([io.BytesIO(text.encode())], AutopsyRequest()).program_failures
+
+    counted, read = failures(), _lines_read(monkeypatch, text)
+    monkeypatch.setattr(RepeatedLines, "learn", lambda *_: None)
+    assert failures() == counted
+    assert sum(failure.times for failure in counted) == 3006
+    assert read < _lines_read(monkeypatch, text) - 2000
+
+
+def test_kills_of_programs_beyond_the_most_are_counted_without_being_read(monkeypatch):
+    monkeypatch.setattr(other_killers, "_MOST_KILLS", 10)
+    kill = "Jan  5 15:19:27.{at} node-{host} systemd-oomd[8]: Killed /a-{at:x}.service due to memory pressure for / being 60.00% > 50.00% for > 20s with reclaim activity\n"  # noqa: E501
+    text = FIRST + "".join(kill.format(at=at, host=at % 3) for at in range(500))
+    found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
+    assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 490)
+    assert _lines_read(monkeypatch, text) < _lines_read(monkeypatch, FIRST) + 400

@@ -79,6 +79,14 @@ def test_logs_that_nodes_do_not_hand_out_are_said(served, capsys):
     assert "does not support log queries" in assumed[1]
 
 
+def test_a_kubelet_is_asked_for_logs_of_any_media_type_and_for_statistics_as_json(served, capsys):
+    server = served(serving())  # it answers 406 to anything else, as a kubelet does
+    autopsy(capsys, "-A")
+    asked = {request.path.partition("/proxy/")[2]: request.header("Accept") for request in server.requests}
+    assert {asked[path] for path in ("logs/", "logs/kern.log", "logs/messages")} == {"*/*"}
+    assert {asked[path] for path in ("stats/summary", "configz")} == {"application/json"}
+
+
 def test_with_rights_in_one_namespace_the_pod_is_still_explained(served, capsys):
     served(serving(refused=frozenset({"nodes", "pods", "events"})))
     found, assumed = autopsy(capsys, "-n", "shop", "web-0")

@@ -29,6 +29,7 @@ from podqos.errors import Unauthorized
 from podqos.exposition import FORMER_NAMES
 from podqos.library.overview import overview
 from podqos.manifest import decode, pruning
+from podqos.model.data_age import DataAge
 from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import overview_metrics
 from podqos.web.exporter import Exporter, HeadroomGrowth, serve
@@ -153,7 +154,9 @@ def test_what_interrupts_watches_is_told_once_and_known_until_it_is_over(monkeyp
 def test_a_question_that_fails_is_an_answer_and_no_traceback(mirrored, monkeypatch, capsys):
     mirror = mirrored(watched({}))
     until(lambda: mirror.is_complete)
-    monkeypatch.setattr(mirror, "snapshot", _refused)
+    mirror.measure_in_background()
+    until(lambda: mirror.is_measured)
+    monkeypatch.setattr(mirror, "known", _refused)
     with serve(Exporter(mirror), "127.0.0.1", 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         assert got(server, "/metrics") == (500, "cannot get nodes/proxy: 401 Unauthorized\n")
@@ -196,9 +199,10 @@ def got(server, path: str) -> tuple[int, str]:
 
 def test_the_endpoint_serves_metrics_once_everything_was_read(mirrored):
     mirror = mirrored(watched({}))
+    mirror.measure_in_background()
     with serve(Exporter(mirror), "127.0.0.1", 0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        until(lambda: mirror.is_complete)
+        until(lambda: got(server, "/readyz")[0] == 200)
         text = got(server, "/metrics")[1]
         assert got(server, "/readyz")[0] == got(server, "/healthz")[0] == 200
         assert got(server, "/elsewhere")[0] == 404
@@ -220,7 +224,8 @@ def test_the_time_to_pressure_follows_from_how_headroom_shrank():
     growth = HeadroomGrowth()
 
     def at(now: float, headroom: int) -> dict[str, float]:
-        return growth.pressure_seconds(replace(whole, nodes=(replace(node, headroom_bytes=headroom),)), now)
+        shrunk = replace(whole, nodes=(replace(node, headroom_bytes=headroom),))
+        return growth.pressure_seconds(shrunk, {"atlas-1": now})
 
     assert at(0, 1000) == {}
     assert at(100, 900) == {"atlas-1": 900.0}  # 1 byte a second
@@ -232,7 +237,7 @@ def test_headroom_that_does_not_shrink_says_nothing_of_pressure():
     whole = overview(clusters.snapshot())
     growth = HeadroomGrowth()
     for now in (0.0, 100.0, 200.0):
-        assert growth.pressure_seconds(whole, now) == {}
+        assert growth.pressure_seconds(whole, dict.fromkeys(("atlas-1", "atlas-2"), now)) == {}
 
 
 def test_names_cannot_break_out_of_labels():
@@ -251,7 +256,16 @@ class StillCluster:
     """What an exporter asks of a mirror."""
 
     interrupted = 0
-    snapshot = staticmethod(clusters.snapshot)
+    is_current = True
+    known = staticmethod(clusters.snapshot)
+
+    @staticmethod
+    def age() -> DataAge:
+        return DataAge(1.5, 20.0)
+
+    @staticmethod
+    def usage_ages() -> dict[str, float]:
+        return {"atlas-1": 20.0}
 
 
 def names_served() -> set[str]:

@@ -55,6 +55,7 @@ CHANGES = [
     (36, "memory_reservation_policy", False, True),
     (36, "mutating_admission_policies", "v1beta1", "v1"),
     (36, "pod_level_resize", False, True),
+    (36, "resize_asks_node", False, True),
     (36, "restart_all_containers", False, True),
     (37, "broken_budget_ends_count", False, True),
     (37, "empty_pod_level_decides_class", True, False),

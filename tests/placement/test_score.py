@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from placement.clusters import (
     REPLICA_SET,
@@ -17,7 +18,20 @@ from placement.clusters import (
     term,
 )
 from podqos.model.node import LABEL_HOSTNAME, Taint
-from podqos.model.pod import Container, ImageVolume, OwnerReference, Pod, PodSpec, Toleration, Volume
+from podqos.model.pod import (
+    Container,
+    ImageVolume,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodCondition,
+    PodSpec,
+    PodStatus,
+    QOSClass,
+    RunStatus,
+    Toleration,
+    Volume,
+)
 from podqos.model.profile import LATEST, profile_for
 from podqos.model.resources import ResourceRequirements
 from podqos.model.scheduling import Affinity, NodeAffinity, PreferredNodes
@@ -122,7 +136,106 @@ def test_a_pod_that_looks_for_a_node_counts_something_even_where_only_another_co
     containers = (Container("a"), Container("b", resources=ResourceRequirements(amounts(cpu="300m"))))
     demand = demand_of(Pod(spec=PodSpec(containers=containers, resources=ResourceRequirements(amounts(memory="1Gi")))))
     assert (demand.scored_cpu_milli, demand.asking_cpu_milli) == (300, 400)
-    assert (demand.scored_memory_bytes, demand.asking_memory_bytes) == (2**30, 2**30)
+    assert (demand.scored_memory_bytes, demand.asking_memory_bytes) == (2**30, 400 * 2**20)
+
+
+def _with_pod_level(name="p", cpu="4", memory="4Gi", own=("500m", "512Mi")):
+    container = Container("a", resources=ResourceRequirements(amounts(cpu=own[0], memory=own[1])))
+    spec = PodSpec(containers=(container,), resources=ResourceRequirements(amounts(cpu=cpu, memory=memory)))
+    return Pod(ObjectMeta(name, "default"), spec)
+
+
+def test_least_allocated_counts_the_containers_of_a_pod_and_not_its_pod_level_requests():
+    """Upstream builds that scorer without the feature; fit, BalancedAllocation and pods on the node have it."""
+    demand = demand_of(_with_pod_level())
+    assert (demand.asking_cpu_milli, demand.asking_memory_bytes) == (500, 512 * 2**20)
+    assert (demand.scored_cpu_milli, demand.scored_memory_bytes) == (4000, 4 * 2**30)
+    assert demand.requested == {"cpu": 4000, "memory": 4 * 2**30}
+
+
+@pytest.mark.usefixtures("each_chooser")
+def test_a_node_that_pod_level_requests_fill_can_still_look_emptier():
+    """By its container 90 + 62 points on a and 82 + 68 on b; its pod-level requests would give 25 + 62 and 49 + 68."""
+    nodes = (node("a", cpu="4", memory="8Gi"), node("b", cpu="16", memory="8Gi"))
+    there = pod("there", "2", "1Gi", on="b")
+    assert place([there, _with_pod_level()], PlacementSurroundings(nodes)).outcomes[1].node == "a"
+
+
+def _resized(status: PodStatus, *, init=(), cpu="1", memory="1Gi") -> PodView:
+    container = Container("a", resources=ResourceRequirements(amounts(cpu=cpu, memory=memory)))
+    spec = PodSpec(containers=(container,), init_containers=init)
+    return Views().of(Pod(ObjectMeta("p", "default"), spec, status))
+
+
+def _ran(cpu="2", memory="1Gi", allocated=None, name="a") -> RunStatus:
+    held = amounts(cpu=cpu, memory=memory)
+    return RunStatus(name, resources=ResourceRequirements(held), allocated_resources=allocated or held)
+
+
+class TestAPodThatIsBeingResized:
+    """The scheduler counts the largest of spec, allocation and cgroup on the node, by container."""
+
+    def test_a_smaller_request_frees_nothing_until_the_kubelet_is_done(self):
+        view = _resized(PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("2"),)))
+        assert (view.held.requested["cpu"], view.shape.demand.requested["cpu"]) == (2000, 1000)
+        assert view.held.scored_cpu_milli == 2000
+
+    def test_a_larger_request_counts_at_once(self):
+        view = _resized(PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m"),)))
+        assert view.held.requested["cpu"] == 1000
+
+    def test_what_the_kubelet_allocated_counts_before_it_is_written(self):
+        view = _resized(
+            PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m", allocated=amounts(cpu="3")),))
+        )
+        assert view.held.requested["cpu"] == 3000
+
+    def test_a_resize_that_was_rejected_for_good_does_not_count(self):
+        infeasible = PodCondition("PodResizePending", "True", "Infeasible")
+        view = _resized(
+            PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m"),), conditions=(infeasible,))
+        )
+        assert view.held.requested["cpu"] == 500
+
+    def test_a_deferred_one_does(self):
+        deferred = PodCondition("PodResizePending", "True", "Deferred")
+        view = _resized(
+            PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("500m"),), conditions=(deferred,))
+        )
+        assert view.held.requested["cpu"] == 1000
+
+    def test_of_init_containers_only_sidecars_count_by_their_status(self):
+        small = ResourceRequirements(amounts(cpu="100m"))
+        sidecar, plain = Container("s", resources=small, restart_policy="Always"), Container("i", resources=small)
+        status = PodStatus(
+            qos_class=QOSClass.BURSTABLE, init_container_statuses=(_ran("9", name="i"), _ran("3", name="s"))
+        )
+        assert _resized(status, init=(plain, sidecar)).held.requested["cpu"] == 4000
+
+    def test_pod_level_requests_count_by_the_status_of_the_pod(self):
+        held = amounts(cpu="6", memory="4Gi")
+        one_pod = replace(
+            _with_pod_level(),
+            status=PodStatus(
+                qos_class=QOSClass.BURSTABLE, resources=ResourceRequirements(held), allocated_resources=held
+            ),
+        )
+        assert Views().of(one_pod).held.requested == {"cpu": 6000, "memory": 4 * 2**30}
+        assert Views(profile_for((1, 35))).of(one_pod).held.requested == {"cpu": 4000, "memory": 4 * 2**30}
+
+    def test_a_pod_that_is_tried_with_other_resources_counts_with_those(self):
+        """What changes a pod takes the class out of its status."""
+        assert _resized(PodStatus(container_statuses=(_ran("2"),))).held.requested["cpu"] == 1000
+
+    @pytest.mark.usefixtures("each_chooser")
+    def test_its_node_is_full_until_then(self):
+        there = replace(
+            pod("there", "1", "1Gi", on="a"),
+            status=PodStatus(qos_class=QOSClass.BURSTABLE, container_statuses=(_ran("4", name="c"),)),
+        )
+        there = replace(there, spec=replace(there.spec, containers=(replace(there.spec.containers[0], name="c"),)))
+        outcomes = place([there, pod("p", "1", "1Gi")], PlacementSurroundings((node("a"),))).outcomes
+        assert outcomes[1].node is None
 
 
 def points(plugin, waiting, nodes, *there, services=(), profile=LATEST) -> dict[str, int]:

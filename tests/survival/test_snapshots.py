@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from eviction.nodes import pod
 from podqos.errors import InputError
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.signals import Signal
 from podqos.manifest.reading import read
+from podqos.model.profile import LATEST
 from podqos.model.snapshot import NodeUsage
 from podqos.model.stats import ContainerStats, MemoryStats, NodeStats, PodReference, PodStats, Summary, SwapStats
 from podqos.survival.node.snapshots import decode_snapshot, from_summary, node_of
+from podqos.survival.orders.headroom import memory_signals
 from survival.nodes import evicted, orders
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "kubelet"
@@ -30,6 +34,30 @@ def recorded_pods() -> bytes:
     return json.dumps({"kind": "PodList", "apiVersion": "v1", **json.loads(recorded("pods"))}).encode()
 
 
+def _measured_at(now: datetime, stats: PodStats) -> PodStats:
+    containers = (replace(each, memory=replace(each.memory, time=now)) for each in stats.containers)
+    return replace(stats, containers=tuple(containers))
+
+
+def test_containers_that_were_measured_later_count_more_than_the_cgroup_of_all_pods():
+    """As in a node's /stats/summary while a pod grew: 608Mi in ten seconds."""
+    then, now = (datetime(2026, 11, 18, 11, 58, second, tzinfo=UTC) for second in (5, 15))
+    grown = ContainerStats("main", MemoryStats(time=now, working_set_bytes=700))
+    stats = (
+        PodStats(PodReference("a", "default", "u"), (grown,)),
+        PodStats(PodReference("b", "default", "v"), (grown,)),
+    )
+    whole = ContainerStats("pods", MemoryStats(time=then, available_bytes=1850, working_set_bytes=150))
+    memory = MemoryStats(time=then, available_bytes=9000, working_set_bytes=1000)
+    summary = Summary(NodeStats("n", (whole,), memory), stats)
+    found = from_summary([pod("a")], summary, node_of(summary))
+    assert found.pods_working_set_bytes == 1400
+    assert memory_signals(found, found.node.pods_limit_bytes, LATEST) == {
+        Signal.MEMORY: 10000 - (1000 - 150) - 1400,
+        Signal.ALLOCATABLE_MEMORY: 2000 - 1400,
+    }
+
+
 class TestAgainstARecordedKubelet:
     """A kubelet's own /stats/summary and /pods."""
 
@@ -41,6 +69,19 @@ class TestAgainstARecordedKubelet:
         assert len(found.pods) == len(self.pods) == 12
         assert all(entry.stats is not None for entry in found.pods)
         assert sorted(found.stats) == sorted(observe(self.summary).pods)
+
+    @pytest.mark.parametrize("known", [12, 5, 0])
+    def test_both_signals_of_memory_are_what_the_kubelet_observes_even_if_pods_may_not_be_read(self, known):
+        now = self.summary.node.memory.time  # as if all was measured at once
+        summary = replace(self.summary, pods=tuple(_measured_at(now, stats) for stats in self.summary.pods))
+        observed = observe(summary).signals
+        node = node_of(summary)
+        assert node.pods_limit_bytes == observed[Signal.ALLOCATABLE_MEMORY].capacity == 24201383936
+        found = from_summary(self.pods[:known], summary, node)
+        signals = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
+        assert memory_signals(found, node.pods_limit_bytes, LATEST) == {
+            name: observed[name].available for name in signals
+        }
 
     def test_the_nodes_memory_is_what_the_kubelet_takes_for_capacity(self):
         assert node_of(self.summary).memory_bytes == observe(self.summary).signals[Signal.MEMORY].capacity

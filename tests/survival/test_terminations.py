@@ -54,11 +54,13 @@ def pod(*statuses: ContainerStatus, deletion: str = "") -> FatedPod:
 
 def restarted(was: ContainerTerminated) -> ContainerStatus:
     running = ContainerState(running=ContainerRunning(AT))
-    return ContainerStatus("app", running, f"containerd://{ID}", 1, ContainerState(terminated=was))
+    return ContainerStatus(
+        "app", running, container_id=f"containerd://{ID}", restart_count=1, last_state=ContainerState(terminated=was)
+    )
 
 
 def over(was: ContainerTerminated) -> ContainerStatus:
-    return ContainerStatus("app", ContainerState(terminated=was), f"containerd://{OLD_ID}")
+    return ContainerStatus("app", ContainerState(terminated=was), container_id=f"containerd://{OLD_ID}")
 
 
 def only(found: FatedPod, **evidence: object) -> ContainerTermination:
@@ -95,7 +97,7 @@ def test_oomkilled_with_another_exit_code_was_a_child():
 
 
 def test_a_kill_in_a_container_that_runs_on_was_a_child():
-    running = ContainerStatus("app", ContainerState(running=ContainerRunning(AT)), f"cri-o://{ID}")
+    running = ContainerStatus("app", ContainerState(running=ContainerRunning(AT)), container_id=f"cri-o://{ID}")
     each = only(pod(running), kills=[Kill(AT, ID)])
     assert (each.cause, each.exit_code, each.kill) == (TerminationCause.KERNEL_OF_CHILD, None, 0)
 

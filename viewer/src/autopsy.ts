@@ -29,7 +29,7 @@ export function showAutopsy(page: AutopsyPage, around: Around = {}): HTMLElement
     ...(page.groups.length < page.deaths.length ? [card("groups", "Victims by frequency", "wide", groups(page.groups))] : []),
     ...(shown.length > 0 ? [card("deaths", shown.length === 1 ? "What happened" : "In detail, latest first", "wide autopsy", list, ...rest)] : []),
     ...listed("containers", "Killed containers, from pod status", page.containers),
-    ...listed("exits", "Containers that nobody killed", page.exits),
+    ...listed("exits", "Containers not known to have been killed", page.exits),
     ...listed("failures", "Programs' own errors", page.failures),
     ...listed("signs", "Node events", page.signs),
     ...(page.deaths.length > 0 ? next : []),
@@ -120,7 +120,7 @@ function groups(found: readonly DeathGroup[]): HTMLElement {
 }
 
 /** Who removes pods; whoever else is named kills processes: the kernel, or a program such as systemd-oomd. */
-const REMOVED: Readonly<Record<string, string>> = { kubelet: "evicted", user: "evicted", scheduler: "preempted", "control plane": "deleted" };
+const REMOVED: Readonly<Record<string, string>> = { kubelet: "evicted", "podqos guard": "evicted", user: "evicted", scheduler: "preempted", "control plane": "deleted" };
 
 function isOtherKiller(by: string): boolean {
   return by !== "kernel" && !(by in REMOVED);

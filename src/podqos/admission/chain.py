@@ -59,6 +59,8 @@ class Step(StrEnum):
     VALIDATION = "Validation"
     LIMIT_RANGE_BOUNDS = "LimitRanger (validating)"
     RUNTIME_CLASS_OVERHEAD = "RuntimeClass (validating)"
+    NODE_DECLARED_FEATURES = "NodeDeclaredFeatureValidator"
+    POD_RESIZE_VALIDATOR = "PodResizeValidator"
     RESOURCE_QUOTA = "ResourceQuota"
     DEFAULTING_ON_READ = "Defaulting (on read)"
 

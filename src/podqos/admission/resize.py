@@ -2,10 +2,10 @@
 
 Only cpu and memory of containers, init containers (before 1.36 sidecars only) and the pod itself may change; nothing
 stated may be taken away; the class must stay what it was. LimitRange defaults, bounds and quota apply as for a new pod
-(the quota to what is more).
+(the quota to what is more). Where the pod's node is known, it is asked as well (``resize_node``).
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodResize), pkg/registry/core/pod/strategy.go
-(dropNonResizeUpdates). Whether the node can do it is the kubelet's to say.
+(dropNonResizeUpdates), pkg/kubeapiserver/options/plugins.go (order of the plug-ins).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from podqos.admission.limit_range import apply_limit_ranges
 from podqos.admission.pod_validation import validate_pod
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal, invalid_pod
+from podqos.admission.resize_node import KnownNodes, with_declared_features, within_allocatable
 from podqos.model.pod import Container, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY, QOS_RESOURCES, ResourceList, ResourceRequirements
@@ -32,13 +33,20 @@ Errors = Iterator[FieldError]
 _ONLY_CPU_AND_MEMORY = "only cpu and memory resources are mutable"
 
 
-def resize(old: Pod, new: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
-    """Take a resize of ``old`` to the resources of ``new`` through every step until one rejects it."""
-    steps = _steps(old, policies, profile)
+def resize(
+    old: Pod, new: Pod, policies: Policies, profile: Profile = LATEST, nodes: KnownNodes | None = None
+) -> Admission:
+    """Take a resize of ``old`` to the resources of ``new`` through every step until one rejects it.
+
+    Without its node among ``nodes`` the steps that ask the node are left out.
+    """
+    steps = _steps(old, policies, profile, nodes)
     return run_steps(_with_resources_of(old, new, profile), policies, steps, old=old, profile=profile)
 
 
-def _steps(old: Pod, policies: Policies, profile: Profile) -> Iterator[tuple[Step, StepFunction]]:
+def _steps(
+    old: Pod, policies: Policies, profile: Profile, nodes: KnownNodes | None
+) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
     yield Step.DEFAULTING, lambda pod, record: on_decoding(pod, profile, record)
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
@@ -46,6 +54,12 @@ def _steps(old: Pod, policies: Policies, profile: Profile) -> Iterator[tuple[Ste
         yield Step.POD_LEVEL_DEFAULTING, lambda pod, record: with_pod_level_last(pod, profile, record)
     yield Step.RESIZE, lambda pod, record: _valid(old, pod, profile, record)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
+    if nodes is None or not nodes.knows(old):
+        return
+    if profile.declared_features:
+        yield Step.NODE_DECLARED_FEATURES, lambda pod, _: with_declared_features(old, pod, nodes)
+    if profile.resize_asks_node:
+        yield Step.POD_RESIZE_VALIDATOR, lambda pod, _: within_allocatable(old, pod, nodes)
 
 
 def _with_resources_of(old: Pod, new: Pod, profile: Profile) -> Pod:

@@ -26,6 +26,7 @@ from podqos.admission.quota import charge_more
 from podqos.admission.refusal import Refusal, forbidden_holder, forbidden_pod, invalid_holder
 from podqos.admission.relevance import Question
 from podqos.admission.resize import resize
+from podqos.admission.resize_node import KnownNodes
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.admission.workload_validation import holder_errors
 from podqos.manifest.kinds import is_served
@@ -154,11 +155,16 @@ class Admissions:
         return invalid_holder(workload.kind, workload.metadata, errors) if errors else None
 
     def resize(
-        self, old: Pod, workload: Workload, pods: int = 1, given: NamespacePolicies | None = None
+        self,
+        old: Pod,
+        workload: Workload,
+        pods: int = 1,
+        given: NamespacePolicies | None = None,
+        nodes: KnownNodes | None = None,
     ) -> WorkloadAdmission:
         """Resize pods like ``old`` to the workload's current resources."""
         policies = (given or self._given).of(workload.metadata.namespace)
-        first = resize(old, workload.pod, self._now(policies), self._profile)
+        first = resize(old, workload.pod, self._now(policies), self._profile, nodes)
         return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), policies, old)
 
     def _now(self, policies: Policies) -> Policies:

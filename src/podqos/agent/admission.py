@@ -19,6 +19,7 @@ from podqos.eviction.admission import admit
 from podqos.model.pod import Pod
 from podqos.model.resources import is_extended
 from podqos.placement.fit import lacking
+from podqos.placement.reasons import Insufficient
 
 
 class KubeletRefusal(Struct, frozen=True, gc=False):
@@ -40,12 +41,17 @@ def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[
     if not missing:
         return None
     first = missing[0]  # the kubelet names only the first
-    message = (
-        f"Node didn't have enough resource: {first.resource}, "
-        f"requested: {first.requested}, used: {first.used}, capacity: {first.capacity}"
-    )
+    message = out_of(first)
     lacking = {left.resource: left.requested - (left.capacity - left.used) for left in missing}
     return KubeletRefusal(f"OutOf{first.resource}", message, first, lacking)
+
+
+def out_of(missing: TooLittleLeft | Insufficient) -> str:
+    """Return the kubelet's words for a resource that is used up."""
+    return (
+        f"Node didn't have enough resource: {missing.resource}, "
+        f"requested: {missing.requested}, used: {missing.used}, capacity: {missing.capacity}"
+    )
 
 
 def without_victims(refused: KubeletRefusal, lacking: Mapping[str, int]) -> KubeletRefusal:

@@ -63,6 +63,8 @@ class GuardStatus(Struct, frozen=True, rename="camel", kw_only=True):
     """Why it evicts nothing at the moment; empty if it would."""
     kubepods: str
     cgroup: str
+    kubelet_settings: str = ""
+    """Where the kubelet's settings come from; empty if the kubelet reported them."""
     signals: tuple[SignalStatus, ...] = ()
     known: int = 0
     """Pods of this node that the API server knows."""

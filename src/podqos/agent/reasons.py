@@ -365,12 +365,14 @@ class ResizeStatus(StrEnum):
     DEFERRED = "Deferred"
     """It does not fit for now."""
     INFEASIBLE = "Infeasible"
+    REJECTED = "Rejected"
+    """The API server did not store it: the node could not hold it even if it were empty."""
     IN_PROGRESS = "InProgress"
     """It is granted, but its cgroups cannot be written for now."""
 
 
 class ResizePending(Reason, frozen=True):
-    """Why a pod is not resized, in the kubelet's words."""
+    """Why a pod is not resized, in the words of the kubelet or the API server."""
 
     status: ResizeStatus
     message: str
@@ -719,6 +721,7 @@ class EvictionReport(Reason, frozen=True):
     killed_us: int | None = None
     gone_us: int | None = None
     answered_us: int | None = None
+    """When the API server first answered the request, with any status; None if it never did."""
     major_faults: int | None = None
     """Major page faults of the guard between the decision and the kill."""
 

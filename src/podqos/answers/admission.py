@@ -90,6 +90,15 @@ class OverrideReport(Struct, frozen=True):
     message: str
 
 
+class ResizePendingReport(Struct, frozen=True, rename="camel"):
+    """The condition PodResizePending that the kubelet will give a pod."""
+
+    node: str
+    reason: str
+    """Deferred or Infeasible."""
+    message: str
+
+
 class AdmissionReport(Struct, frozen=True, rename="camel"):
     """The pods of one workload on their way through the API server."""
 
@@ -121,6 +130,10 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     """What was assumed about the text."""
     not_judged: tuple[str, ...] = ()
     """Fields of the pod that podqos does not judge: the API server may refuse it for them."""
+    pending: ResizePendingReport | None = None
+    """Of an allowed resize that the kubelet will not carry out for now; null where it will, or its node is unknown."""
+    keeps_scores: tuple[str, ...] = ()
+    """Of an allowed resize: containers that keep the oom_score_adj of their earlier memory request until a restart."""
 
     @property
     def is_finding(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from podqos.answers.admission import (
     report_undecodable,
     report_unread,
 )
+from podqos.answers.resize_surroundings import ROOM_FOR_RESIZE, ResizeSurroundings
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group, is_served
@@ -86,6 +88,13 @@ class _Item(Struct, frozen=True):
         return tuple(self.what.pod_path.split(".")) if self.what.pod_path else ()
 
 
+class _AsStored(NamedTuple):
+    """The pods of a workload as they are before a resize."""
+
+    pod: Pod
+    pods: int
+
+
 class AdmissionRun:
     """Workloads on their way through the API server, one after the other."""
 
@@ -103,6 +112,8 @@ class AdmissionRun:
         self._check_policies()
         self._policies: dict[tuple[str, ...], NamespacePolicies] = {}
         self._items = list(_items(objects))
+        self._is_node_missing = False
+        """Whether a pod was resized whose node is not known."""
         known = {item.key for item in self._items}
         self._resizes: dict[tuple[str, str, str], _Item] = {}
         for item in [] if resizes is None else _items(resizes):
@@ -151,9 +162,29 @@ class AdmissionRun:
                     continue
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
-                resize = partial(admissions.resize, old, resized.what, pods, self._policies_of(item))
-                admission = self._followed(resized, resized.what, resize)[0]
-                yield resized, replace(admission, operation=Operation.RESIZE)
+                yield resized, self._resized(admissions, resized, resized.what, _AsStored(old, pods))
+
+    def _resized(
+        self, admissions: Admissions, resized: _Item, workload: Workload, stored: _AsStored
+    ) -> AdmissionReport:
+        """Follow a resize, through the API server and then its kubelet."""
+        nodes, old = self._nodes, stored.pod
+        resize = partial(admissions.resize, old, workload, stored.pods, self._policies_of(resized), nodes.known)
+        admission, outcome = self._followed(resized, workload, resize)
+        admission = replace(admission, operation=Operation.RESIZE)
+        is_known = nodes.known.knows(old)
+        self._is_node_missing = self._is_node_missing or not is_known
+        if outcome is None or outcome.refusal is not None:
+            return admission
+        from podqos.survival.drift.resizing import keeps_scores
+
+        new = outcome.first.pod
+        pending = nodes.resized(old, new) if is_known else None
+        return replace(admission, pending=pending, keeps_scores=keeps_scores(old, new, self._profile))
+
+    @cached_property
+    def _nodes(self) -> ResizeSurroundings:
+        return ResizeSurroundings(self._objects, self._profile)
 
     def _unread(self, item: _Item, refused: RefusedDocument, value: Plain) -> AdmissionReport:
         """Report an object that podqos cannot take, in the API server's words where it rejects it as well."""
@@ -202,6 +233,7 @@ class AdmissionRun:
         return (
             *of_version(self._profile),
             *without_policies(self._objects),
+            *((ROOM_FOR_RESIZE,) if self._is_node_missing else ()),
             *cluster_assumptions(self._objects),
         )
 

@@ -12,6 +12,7 @@ from podqos.advice.fixes.patches import ObjectPatch, object_patch
 from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.answers.advice import AdviceReport, WorkloadAdvice
 from podqos.answers.patches import kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
+from podqos.controls import one_line
 from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, apply_edits
 from podqos.manifest.edits.writing import BlockStyle, block_lines
 from podqos.manifest.plain import Plain
@@ -119,7 +120,7 @@ def tool_patches(objects: Objects, report: AdviceReport, tool: PatchTool) -> Ite
             case PatchTool.KUBECTL:
                 yield _command(patch, found, advice)
             case PatchTool.KUSTOMIZE:
-                yield f"# {kustomize_file_name(patch)}, and in kustomization.yaml:"
+                yield f"# {one_line(kustomize_file_name(patch))}, and in kustomization.yaml:"
                 yield from (f"#   {line}" for line in kustomize_entry(patch).splitlines())
                 yield from kustomize_patch(patch).splitlines()
                 yield "---"
@@ -137,12 +138,12 @@ def _command(patch: ObjectPatch, found: FoundWorkload, advice: WorkloadAdvice) -
         resized = kubectl_patch(patch, namespace, resizes=True)
         if resized is not None:
             return resized
-    return f"# {advice.workload}: this field is immutable; replace the object"
+    return f"# {one_line(advice.workload)}: this field is immutable; replace the object"
 
 
 def _values(found: FoundWorkload, advice: WorkloadAdvice) -> Iterator[str]:
     """Yield what to write into a chart's values: the keys are the chart's own, the amounts are these."""
-    yield f"# {advice.workload}: most charts have resources: at the top level, or below the component's name"
+    yield f"# {one_line(advice.workload)}: most charts have resources: at the top level, or below the component's name"
     workload = found.workload
     changed = [container for container in advice.containers if list(_resource_edits("", container))]
     values: dict[str, Plain] = {}

@@ -33,7 +33,7 @@ from podqos.survival.autopsy.eviction_traces import OOM_SIGNS
 from podqos.survival.autopsy.facts import NodeFacts, with_nodes
 from podqos.survival.autopsy.next_step import valid_name
 from podqos.survival.autopsy.next_steps import next_steps
-from podqos.survival.autopsy.terminations import containers_by_id
+from podqos.survival.autopsy.terminations import TerminationCause, containers_by_id
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 MOST_KILLS = 10_000
@@ -156,8 +156,12 @@ def _facts(pods: Mapping[str, Pod], request: AutopsyRequest) -> NodeFacts:
 
 
 def has_deaths(found: Autopsies) -> bool:
-    """Whether anything was killed or evicted, by a report or by what else tells of it."""
-    deaths = (*found.kills, *found.evictions, *found.terminations, *found.userspace_kills)
+    """Whether anything was killed or evicted, by a report or by what else tells of it.
+
+    A container that stopped when it was asked to was not killed.
+    """
+    killed = (ended for ended in found.terminations if ended.cause is not TerminationCause.SIGTERM)
+    deaths = (*found.kills, *found.evictions, *killed, *found.userspace_kills)
     return bool(deaths) or any(node_event.kind in OOM_SIGNS for node_event in found.node_events)
 
 

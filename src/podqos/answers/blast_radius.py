@@ -207,13 +207,15 @@ def _count(nodes: Sequence[BlastPods], every: Leaks) -> int:
 
 
 def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> BlastPods:
+    # The simulation knows no memory of pods outside containers.
+    system_bytes = max(0, snapshot.node.system_bytes + snapshot.node.pods_other_bytes)
     spec = MachineSpec(
         name=snapshot.node.name or "node",
         memory_bytes=snapshot.node.memory_bytes,
         swap_bytes=snapshot.node.swap_bytes,
         cpu_milli=_PLENTY_CPU_MILLI,
         nodefs=_PLENTY,
-        system=SystemDemand(anon_bytes=constant(snapshot.node.system_bytes)),
+        system=SystemDemand(anon_bytes=constant(system_bytes)),
         config=kubelet,
     )
     return BlastPods(spec, tuple((entry.pod, entry.containers) for entry in snapshot.pods))

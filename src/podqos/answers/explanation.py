@@ -19,6 +19,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.listing import Listing
 from podqos.model.pod import Container, QOSClass, Workload
+from podqos.model.resized import pending_resize
 from podqos.qos.cgroup import Cgroup, pod_cgroups, tier_cgroups
 from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
@@ -52,6 +53,8 @@ class ContainerExplanation(ContainerAmounts, frozen=True, rename="camel"):
     oom_rule: str
     oom_reason: str
     run_flags: tuple[FlagExplanation, ...]
+    oom_score_adj_after_restart: int | None = None
+    """Null unless the container runs with the score of an earlier request, from before a resize in place."""
 
 
 class CgroupFileExplanation(Struct, frozen=True):
@@ -223,6 +226,9 @@ def _notes(stored: Stored, decision: PodDecision, as_written: QOSClass, taken_fo
         yield f"as written it would be {as_written}{also}; {_why_not_as_written(stored)}"
     if decision.qos_class is not computed:
         yield f"its status says {decision.qos_class}, which the kubelet uses; its resources give {computed}"
+    unmet = pending_resize(stored.pod)
+    if unmet is not None:
+        yield words.unmet_resize(unmet)
     for missing in stored.unknown:
         yield words.missing_class(missing, pod)
     for policy in stored.unapplied:
@@ -277,6 +283,7 @@ def _container(
         )
         if score is not None and flags is not None
         else (),
+        oom_score_adj_after_restart=None if score is None else score.after_restart,
     )
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark, Needle
-from podqos.answers.other_killers import OtherKillers, without_repeats
+from podqos.answers.other_killers import OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -26,7 +26,7 @@ from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joine
 from podqos.objects.objects import Objects
 from podqos.placement.demand import counted
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
-from podqos.survival.autopsy.eviction_autopsy import PodEviction, examine_eviction, gathered
+from podqos.survival.autopsy.eviction_autopsy import PodEviction, best_message, examine_eviction, gathered
 from podqos.survival.autopsy.eviction_scene import SceneNode
 from podqos.survival.autopsy.eviction_traces import (
     EvictionTrace,
@@ -61,18 +61,16 @@ _HEAD_BYTES = 1 << 16
 _MOST_ROWS = 1_000_000
 _JOURNAL = b'"time_us":'
 _IN_JOURNALS = (b'"OOMKilled"', b'"ConditionChanged"', b'"Rejected"', b'"Preempted"', b'"RoomForCritical"')
-_EVICTIONS = (
-    Needle(
-        b"Evict",
-        re.compile(rb"Evict(?!ion manager:)"),
-        beside=re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:|msg|reason|REASON|time_us"),
-    ),
-    Needle(
-        b"viction manager:",
-        re.compile(rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"),
-    ),
+_SAYS = rb"viction manager:[^\n]{0,400}?(?:" + b"|".join(map(re.escape, ONSETS)) + rb")"
+_EVICTION = Needle(
+    b"Evict",
+    re.compile(rb"Evict(?!ion manager:)|E" + _SAYS),
+    beside=re.compile(rb"[IWEF][0-9]{4} [0-9]{2}:|msg|reason|REASON|time_us"),
 )
 """What is said of evictions, by klog or in fields; a verbose kubelet says of every check that there is none."""
+_OLD_EVICTION = Needle(b"eviction manager:", re.compile(rb"e" + _SAYS))
+"""The same up to 1.20, whose messages are not quoted."""
+_QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
 
@@ -97,7 +95,7 @@ class KubeletSide:
     """Takes what tells of evictions, and puts it together."""
 
     def __init__(self) -> None:
-        self.marks: tuple[Mark, ...] = _EVICTIONS
+        self.marks: tuple[Mark, ...] = ()
         """What a fast reader of the log at hand looks for."""
         self._words: tuple[str, ...] = ()
         self._others = OtherKillers()
@@ -130,7 +128,9 @@ class KubeletSide:
         first = head[:_HEAD_BYTES].lstrip().partition(b"\n")[0]
         is_journal = first.startswith(b"{") and _JOURNAL in first
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
-        self.marks = (*_EVICTIONS, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
+        is_new = _QUOTED.search(head) is not None and _UNQUOTED.search(head) is None
+        kubelets = (_EVICTION,) if is_new else (_EVICTION, _OLD_EVICTION)
+        self.marks = (*kubelets, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0
@@ -139,6 +139,15 @@ class KubeletSide:
     def lines_after(self) -> int:
         """How many lines after the last one matter as well."""
         return self._others.lines_after
+
+    @property
+    def repeatable(self) -> Topic | None:
+        """What the last line was about, if lines like it need only be counted."""
+        return self._others.repeatable
+
+    def repeat(self, topic: Topic, times: int) -> None:
+        """Count lines like one that was about a topic."""
+        self._others.repeat(topic, times)
 
     def take_line(self, line: str) -> None:
         """Take a line as it was found."""
@@ -205,7 +214,8 @@ class KubeletSide:
         profile: Profile = LATEST,
     ) -> Autopsies:
         """Return what was found with the kubelet's side of it; ``pods`` are those of the objects or of the cluster."""
-        paste = without_known(joined(self._pastes), pods)
+        paste = self._pastes[0] if len(self._pastes) == 1 else joined(self._pastes)
+        paste = without_known(paste, pods)
         pods = [*pods, *paste.pods]
         nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
         self._pods, self._nodes = pods, {node.name for node in nodes}
@@ -217,7 +227,7 @@ class KubeletSide:
         self._add(message_trace(message) for message in paste.messages if message.strip() not in told)
         for node in nodes:
             self._add(condition_signs(node))
-        pasted = [_of_pasted(kill, paste.pods) for kill in found.kills]
+        pasted = [_of_pasted(kill, paste.pods) for kill in without_echoes(found.kills)]
         kills = (*_named_by_status(pasted, paste.pods), *self._kills)
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         by_programs = self._others.kills(pods, kills)
@@ -253,7 +263,10 @@ class KubeletSide:
         gone: dict[str, set[str]] = {}
         of_pod = {pod.metadata.uid or pod.key: pod.spec.node_name for pod in pods}
         of_pod |= {pod.key: pod.spec.node_name for pod in pods if pod.key not in of_pod}
-        groups = sorted(gathered(self._traces), key=_when)
+        times = (seconds_of(trace.at) for trace in self._traces)
+        near = next((seconds for seconds in times if seconds is not None), None)
+        groups = sorted(gathered(self._traces), key=lambda traces: _when(traces, near))
+        messages = {traces[0].uid or traces[0].pod: said for traces in groups if (said := best_message(traces))}
         self._left_out = max(0, len(groups) - MOST_EVICTIONS)
         for traces in groups[: self._left_out]:
             gone.setdefault(next((trace.node for trace in traces if trace.node), ""), set()).add(traces[0].uid)
@@ -264,7 +277,7 @@ class KubeletSide:
             # A host in a log may be the node by another name, and a pod of a StatefulSet may have come back elsewhere.
             node = of_pod.get(uid) or (told if nodes.has(told) else of_pod.get(traces[0].pod)) or told
             before = gone.setdefault(node, set())
-            known, out = nodes.known(node), frozenset(before)
+            known, out = replace(nodes.known(node), messages=messages), frozenset(before)
             found.append(examine_eviction(traces, known, gone=out, most_shown=most_shown, profile=profile))
             before.add(found[-1].uid)
         return found
@@ -334,6 +347,8 @@ def _named_by_status(kills: Sequence[OOMAutopsy], pods: Sequence[PastedPod]) -> 
 
     A description of a container that runs again has neither the pod's uid nor the id of the one that was killed.
     """
+    if not kills:
+        return ()
     known = list(kills)
     classes = {pod.key: pod.status.qos_class for pod in pods}
     for ended in terminations(pods, Evidence(kills)) if pods else ():
@@ -365,5 +380,6 @@ def _without_starts(signs: Iterable[NodeSign]) -> dict[NodeSign, None]:
     return kept
 
 
-def _when(traces: list[EvictionTrace]) -> float:
-    return min((seconds for trace in traces if (seconds := seconds_of(trace.at)) is not None), default=0.0)
+def _when(traces: list[EvictionTrace], near: float | None) -> float:
+    times = (seconds_of(trace.at, near) for trace in traces)
+    return min((seconds for seconds in times if seconds is not None), default=0.0)

@@ -7,6 +7,11 @@ import re
 from msgspec import Struct
 
 _MOST_AROUND = 1 << 13
+_LONGEST_BROKEN = 160
+"""No mail program, terminal or printer that breaks lines leaves longer ones."""
+_FEWEST_SPACES = 1 / 32
+_NO_SPACES = (b"\xc2\xa0", b"&nbsp;", b"&#", b"%20", b"\\x20", b"\\u0020", b"\\u00a0")
+"""What stands for a space where none may be."""
 
 
 class Needle(Struct, frozen=True, eq=False):
@@ -20,10 +25,11 @@ class Needle(Struct, frozen=True, eq=False):
 
     def find(self, chunk: bytes, position: int) -> int:
         """Return where the next one begins; -1: there is none."""
-        found = chunk.find(self.text, position)
-        while found >= 0 and not (self.pattern.match(chunk, found) and self._is_beside(chunk, found)):
-            found = chunk.find(self.text, found + len(self.text))
-        return found
+        find, match, text, length = chunk.find, self.pattern.match, self.text, len(self.text)
+        place = find(text, position)
+        while place >= 0 and not (match(chunk, place) and self._is_beside(chunk, place)):
+            place = find(text, place + length)
+        return place
 
     def _is_beside(self, chunk: bytes, found: int) -> bool:
         if self.beside is None:
@@ -43,3 +49,10 @@ Mark = bytes | Needle
 def next_mark(chunk: bytes, mark: Mark, position: int) -> int:
     """Return where a mark is found next; -1: nowhere."""
     return chunk.find(mark, position) if isinstance(mark, bytes) else mark.find(chunk, position)
+
+
+def has_plain_spaces(head: bytes) -> bool:
+    """Whether a log that begins like this has its words apart as they were logged: not escaped, no lines broken."""
+    if head.count(b" ") < len(head) * _FEWEST_SPACES or any(mark in head for mark in _NO_SPACES):
+        return False
+    return max(map(len, head.split(b"\n"))) > _LONGEST_BROKEN

@@ -10,6 +10,9 @@ from podqos.kernel.log_lines import LogStream
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _SAMPLED_BYTES = 1 << 19
+_COUNTED_BYTES = 1 << 26
+"""So much of a log has its lines counted; of what follows, those in every eighth part."""
+_EVERY = 8
 _LINE_BYTES = 1 << 12
 _MOST_DEBUG_PODS = 20
 _KERNELS = re.compile(
@@ -43,7 +46,7 @@ class LogTally:
 
     def __init__(self) -> None:
         self.lines = self.bytes = self.kernel_messages = self.kubelet_messages = self.journal_entries = 0
-        self.is_sampled = False
+        self.is_sampled = self.is_estimated = False
         self.is_binary = self.lacks_journal = False
         self.debug_pods: dict[str, str] = {}
         """Each with its node."""
@@ -62,6 +65,7 @@ class LogTally:
             kubelet_messages=self.kubelet_messages,
             journal_entries=self.journal_entries,
             is_sampled=self.is_sampled,
+            is_line_count_estimated=self.is_estimated,
             is_binary=self.is_binary,
             lacks_journal=self.lacks_journal,
             debug_pods=tuple(self.debug_pods),
@@ -96,7 +100,9 @@ class _Counted:
         self._tally = tally
         self._room = _SAMPLED_BYTES
         self._rest = b""
-        self._is_begun = False
+        self._parts = self._bytes = 0
+        self._bytes_beyond = self._bytes_counted = self._lines = 0
+        """Of what follows the part in which every line is counted: all bytes; those counted, and their lines."""
 
     def read(self, size: int, /) -> bytes:
         """Return some bytes; none at the end."""
@@ -104,14 +110,13 @@ class _Counted:
         if not part:
             self._end()
             return part
-        tally.bytes += len(part)
         text = part
         if b"\n" not in part and b"\r" in part:  # a console's, or an old Macintosh's
             text = part.replace(b"\r", b"\n")
-        tally.lines += text.count(b"\n")
-        if not self._is_begun:
-            self._is_begun = True
+        if self._parts == 0:
             tally.is_binary |= _is_binary(part)
+        self._parts += 1
+        self._count(text)
         if self._room > 0:
             lines = (self._rest + text[: self._room]).split(b"\n")
             self._rest = lines.pop()[:_LINE_BYTES]
@@ -122,8 +127,24 @@ class _Counted:
             self._rest = text[-1:] if text[-1:] != b"\n" else b""
         return part
 
+    def _count(self, text: bytes) -> None:
+        """Count the lines, of a large log only some of them: to count all takes as long as to look for a word."""
+        self._tally.bytes += len(text)
+        self._bytes += len(text)
+        if self._bytes <= _COUNTED_BYTES:
+            self._tally.lines += text.count(b"\n")
+            return
+        self._bytes_beyond += len(text)
+        if not self._bytes_counted or self._parts % _EVERY == 0:
+            self._lines += text.count(b"\n")
+            self._bytes_counted += len(text)
+
     def _end(self) -> None:
-        """Count a last line without an end."""
+        """Add the lines that were not counted, and a last one without an end."""
+        if self._bytes_counted:
+            self._tally.lines += self._lines * self._bytes_beyond // self._bytes_counted
+            self._tally.is_estimated |= self._bytes_counted < self._bytes_beyond
+            self._bytes_counted = 0
         rest, self._rest = self._rest, b""
         if rest:
             self._tally.lines += 1

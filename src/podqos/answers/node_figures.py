@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from podqos.answers.node_state import NodeState, used_by_pods, used_bytes
+from podqos.answers.node_state import NodeState, used_bytes
 from podqos.answers.places import EvictionPlace, KillPlace, RankReport
 from podqos.answers.watched_memory import WatchedMemory
 from podqos.model.effective import pod_limits, pod_requests
@@ -105,7 +105,7 @@ def _share(node: Node, pods: Iterable[Pod], resource: str, state: NodeState | No
         requests=amount(sum_of(map(pod_requests, own))),
         limits=amount(sum_of(map(pod_limits, own))),
         used=None if state is None or not state.is_kubelets else used_bytes(state),
-        used_by_pods=None if state is None or not state.is_kubelets else used_by_pods(state),
+        used_by_pods=None if state is None or not state.is_kubelets else state.snapshot.pods_working_set_bytes,
     )
 
 

@@ -5,7 +5,7 @@ Unmeasured usage is assumed, and reported as such.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,15 +23,18 @@ from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import Summary
 from podqos.naming import hint, naming, stated_with
 from podqos.objects.assumptions import (
+    IMPLIED_SETTINGS,
     KUBELET_SETTINGS,
     UNSLOWED_GROWTH,
     cluster_assumptions,
+    kept_scores,
     node_hugepages,
     node_memory,
     nodes_called,
     stated_allocatable,
 )
 from podqos.objects.cluster_node import ClusterNode
+from podqos.objects.implied_kubelet import KnownMemory, implied_kubelet
 from podqos.objects.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
 from podqos.objects.node_pods import chosen_node, node_pods
 from podqos.objects.objects import FoundWorkload, Objects
@@ -87,7 +90,7 @@ class NodeState(Struct, frozen=True):
 
     def resting_on(self, kubelet: Kubelet, profile: Profile) -> tuple[Assumption, ...]:
         """Return what an answer assumes if it also depends on the kubelet and the version."""
-        unstated = () if kubelet.is_stated else (KUBELET_SETTINGS,)
+        unstated = (IMPLIED_SETTINGS,) if kubelet.is_implied else () if kubelet.is_stated else (KUBELET_SETTINGS,)
         return (*rules_of(kubelet, profile), *self.assumptions, *unstated)
 
     def growing_on(self, kubelet: Kubelet, profile: Profile) -> tuple[Assumption, ...]:
@@ -122,7 +125,8 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
         memory_bytes, name=name, system_bytes=options.system_memory_bytes or 0, hugepages_bytes=hugepages_bytes
     )
     allocatable_bytes = None if node_memory_bytes is not None else stated_allocatable(nodes, memory_bytes)
-    kubelet = options.kubelet or kubelet_among(objects)
+    known = KnownMemory(memory_bytes, hugepages_bytes, allocatable_bytes)
+    kubelet = options.kubelet or kubelet_among(objects) or implied_kubelet(known)
     if rows is None:
         snapshot = Snapshot(machine, tuple(_assumed(pod.pod) for pod in pods))
         usage = replace(USAGE, value=assumed_amounts(pod.pod for pod in pods))
@@ -168,7 +172,7 @@ def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, 
             )
         machine = NodeUsage(0, name=summary.node.node_name)
     if node_memory_bytes is not None:
-        machine = replace(machine, memory_bytes=node_memory_bytes)
+        machine = replace(machine, memory_bytes=node_memory_bytes, pods_limit_bytes=None)
     if options.system_memory_bytes is not None:
         machine = replace(machine, system_bytes=options.system_memory_bytes)
     pods = node_pods(objects, node=options.node, profile=options.profile)
@@ -176,7 +180,10 @@ def kubelet_state(objects: Objects, summary: Summary, options: NodePodsOptions, 
     snapshot = replace(measured, pods=tuple(map(_started, measured.pods)))
     nodes = [] if node_memory_bytes is not None else [node for node in objects.of(Node) if node.name == machine.name]
     allocatable_bytes = stated_allocatable(nodes, machine.memory_bytes)
-    state = NodeState(snapshot, is_kubelets=True, kubelet=options.kubelet, allocatable_bytes=allocatable_bytes)
+    hugepages_bytes = node_hugepages(nodes, machine.memory_bytes)
+    known = KnownMemory(machine.memory_bytes, hugepages_bytes, allocatable_bytes, machine.pods_limit_bytes)
+    kubelet = options.kubelet or implied_kubelet(known)
+    state = NodeState(snapshot, is_kubelets=True, kubelet=kubelet, allocatable_bytes=allocatable_bytes)
     return _of_pods(objects, pods, state)
 
 
@@ -204,13 +211,17 @@ def cluster_node_state(found: ClusterNode, options: NodePodsOptions) -> NodeStat
         if options.system_memory_bytes is None:
             about = replace(about, system_memory_bytes=_system_bytes(found))
         state = node_state(objects, replace(about, usage=rows if found.pod_metrics else None))
-    stated = status.allocatable.get(MEMORY) if options.node_memory_bytes is None else None
+    machine = state.snapshot.node
+    known = KnownMemory(machine.memory_bytes, pods_limit_bytes=machine.pods_limit_bytes)
+    if options.node_memory_bytes is None and MEMORY in status.allocatable:
+        hugepages_bytes = node_hugepages([found.node], machine.memory_bytes)
+        known = replace(known, hugepages_bytes=hugepages_bytes, allocatable_bytes=status.allocatable[MEMORY].value)
     return replace(
         state,
         assumptions=tuple(dict.fromkeys((*state.assumptions, *found.assumptions))),
-        kubelet=options.kubelet or found.kubelet,
+        kubelet=options.kubelet or found.kubelet or implied_kubelet(known),
         is_of_cluster=True,
-        allocatable_bytes=None if stated is None else stated.value,
+        allocatable_bytes=known.allocatable_bytes,
     )
 
 
@@ -234,12 +245,13 @@ def snapshot_state(snapshot: Snapshot) -> NodeState:
 
 def used_bytes(state: NodeState) -> int:
     """Return what pods and system use."""
-    return state.snapshot.node.system_bytes + used_by_pods(state)
+    return state.snapshot.node.system_bytes + state.snapshot.pods_working_set_bytes
 
 
 def available_bytes(state: NodeState, profile: Profile) -> int:
     """Return ``memory.available`` as the kubelet counts it."""
-    return state.snapshot.node.available_bytes(used_by_pods(state), profile)
+    snapshot = state.snapshot
+    return snapshot.node.available_bytes(snapshot.pods_working_set_bytes, profile)
 
 
 def beyond_memory(state: NodeState, profile: Profile) -> str:
@@ -255,11 +267,6 @@ def check_fits(state: NodeState, profile: Profile) -> None:
     what = beyond_memory(state, profile)
     if what:
         raise InputError(what, fix=hint("give the node's memory with " + naming("node_memory")))
-
-
-def used_by_pods(state: NodeState) -> int:
-    """Return the working sets of all pods."""
-    return sum(usage.working_set_bytes for entry in state.snapshot.pods for usage in entry.containers)
 
 
 def usage_by_node(workloads: Iterable[FoundWorkload], rows: Iterable[UsageRow]) -> dict[str | None, list[UsageRow]]:
@@ -315,7 +322,17 @@ def _of_pods(objects: Objects, pods: Sequence[NodePod], state: NodeState) -> Nod
     owners = {pod.pod.metadata.uid: (pod.kind, pod.workload) for pod in pods}
     if not pods and objects.errors:
         raise NoPods("no pods left to rank", fix="fix the errors above")
-    return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=_limit_ranges(objects)))
+    assumptions = (*state.assumptions, *kept_scores(_as_stored(objects, pods)))
+    bounds = _limit_ranges(objects)
+    return _checked(replace(state, neighbours=neighbours, owners=owners, limit_ranges=bounds, assumptions=assumptions))
+
+
+def _as_stored(objects: Objects, pods: Sequence[NodePod]) -> Iterator[Pod]:
+    """Yield the pods of a node that come from an API server, with the resources of their specs."""
+    keys = {pod.pod.key for pod in pods}
+    for found in objects.latest(warn=False):
+        if found.workload.is_stored and found.workload.pod.key in keys:
+            yield found.workload.pod
 
 
 def _limit_ranges(objects: Objects) -> dict[str, tuple[LimitRange, ...]]:

@@ -10,6 +10,7 @@ import msgspec
 from podqos.advice.checks.finding import CheckedObject
 from podqos.advice.fixes.patches import ObjectPatch
 from podqos.answers.patches import kubectl_patch, kustomize_file_name, kustomize_patch
+from podqos.controls import one_line
 
 PatchFormat = Literal["kubectl", "kustomize", "json"]
 
@@ -21,7 +22,7 @@ def patch_lines(patches: Iterable[tuple[CheckedObject, ObjectPatch]], notation: 
             yield from (_command(subject, patch) for subject, patch in patches)
         case "kustomize":
             for _, patch in patches:
-                yield from (f"# {kustomize_file_name(patch)}", kustomize_patch(patch).rstrip("\n"), "---")
+                yield from (f"# {one_line(kustomize_file_name(patch))}", kustomize_patch(patch).rstrip("\n"), "---")
         case "json":
             items = [
                 {
@@ -39,4 +40,4 @@ def _command(subject: CheckedObject, patch: ObjectPatch) -> str:
     command = kubectl_patch(patch, subject.namespace)
     if command is not None:
         return command
-    return f"# {subject.kind} {subject.key}: this field is immutable; replace the object"
+    return f"# {one_line(f'{subject.kind} {subject.key}')}: this field is immutable; replace the object"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from podqos.answers.kubelet_side import KubeletSide
-from podqos.answers.log_marks import Mark, Needle, next_mark
-from podqos.answers.other_killers import NOTICE_MARKS
+from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
+from podqos.answers.other_killers import NOTICE_MARKS, Topic
+from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
+from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
@@ -48,7 +51,7 @@ _LINE_ENDS = rb"[ \t\r\\=]*+(?:\n|\Z)"
 """The rest may be in the next line."""
 
 
-_BEGINNINGS = (
+_BEGINNINGS: tuple[Mark, ...] = (
     Needle(
         b"oom-kill",
         re.compile(
@@ -59,11 +62,16 @@ _BEGINNINGS = (
     ),
     Needle(
         b"Killed process",
-        re.compile(rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])|" + _LINE_ENDS + rb")"),
+        re.compile(
+            rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])"
+            rb"(?:[^(\n]{0,40}(?:\([^\n]{1,80}?\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
+        ),
     ),
-    b"anon-rss:",
 )
-"""The last is in every kill since 2.6.36, and stays whole where spaces are escaped."""
+
+
+_WITHOUT_SPACES = b"anon-rss:"
+"""In every kill since 2.6.36; stays whole where spaces are escaped, and where lines are broken at them."""
 
 
 _FOLLOWING = (
@@ -71,7 +79,7 @@ _FOLLOWING = (
     *(mark for mark in FOLLOWING if mark != b"oom_reaper"),
     *NOTICE_MARKS,
 )
-_OF_KERNEL = frozenset({*_BEGINNINGS, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
+_OF_KERNEL = frozenset({*_BEGINNINGS, _WITHOUT_SPACES, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
 
 
 _BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
@@ -91,99 +99,209 @@ _ESCAPED_ENDS = (b"},{", b"}, {", b"\\n", b"<br>")
 _MOST_CARRIED = 16
 
 
+_MOST_RECENT = 4
+
+
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
 
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
-    unwrapper, reader = Unwrapper(), OOMReader()
-    beside: int | None = None
-    following = 0
-    carried: dict[AlikeLines, None] = {}
+    return _LogReading(side).read(stream)
 
-    def read(messages: Iterable[Message], *, is_every: bool) -> Iterator[OOMReport]:
-        for message in messages:
-            if side is not None:
-                side.take(message, is_every=is_every)
-            yield from reader.feed(message)
 
-    for number, chunk in enumerate(_chunks(stream)):
-        # A log may begin, or be, in the middle of a report: whatever is left of it tells.
-        is_first = number == 0
-        if beside is None:
-            unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
-            beside = 0 if side is None else side.begin(chunk)
+class _LogReading:
+    """Reads a log from mark to mark: lines near a mark one by one, those of a report as blocks, and no others."""
+
+    def __init__(self, side: KubeletSide | None) -> None:
+        self._side = side
+        self._unwrapper = Unwrapper()
+        self._reader = OOMReader()
+        self._chunk = b""
+        self._marks = _Marks(b"")
+        self._is_first = True
+        """A log may begin, or be, in the middle of a report: of its first chunk everything is read."""
+        self._position = 0
+        self._beside = 0
+        """So many lines matter, whatever they hold."""
+        self._following = 0
+        """For so many bytes what follows a kill is looked for."""
+        self._beginnings = _BEGINNINGS
+        self._repeated = RepeatedLines()
+        self._recent: deque[str] = deque(maxlen=_MOST_RECENT)
+        """Lines whose messages may not have come yet."""
+        self._carried: dict[AlikeLines, None] = {}
+        """How lines were carried so far: what is carried alike once is carried alike again."""
+
+    def read(self, stream: LogStream) -> Iterator[OOMReport]:
+        """Yield the reports."""
+        for number, chunk in enumerate(_chunks(stream)):
+            self._is_first = number == 0
+            self._begin_chunk(chunk)
+            yield from self._read_chunk()
+        yield from self._end_repeated()
+        yield from self._take(self._unwrapper.end())
+        yield from self._reader.end()
+
+    def _begin_chunk(self, chunk: bytes) -> None:
+        side = self._side
+        if self._is_first:
+            self._unwrapper.begin(chunk[:_LINE_BYTES].decode(errors="replace"))
+            self._beside = 0 if side is None else side.begin(chunk)
+            if not has_plain_spaces(chunk):
+                self._beginnings = (*_BEGINNINGS, _WITHOUT_SPACES)
             if _BYTES.search(chunk):
-                beside = max(beside, _EVERY)
-        marks = _Marks(chunk)
-        marks.look_for(_BEGINNINGS)
-        marks.look_for(() if side is None else side.marks)
-        if following > 0:
-            marks.look_for(_FOLLOWING)
-        following -= len(chunk)
-        position = 0
-        while position < len(chunk):
-            # Of lines that were broken one by itself says little.
-            is_quiet = reader.is_long_quiet if unwrapper.looks_back else reader.is_quiet
-            is_passing = beside <= 0 and not is_first and (reader.is_settled or is_quiet)
-            if is_passing:
-                yield from read(unwrapper.flush(), is_every=False)
-            if is_passing and not unwrapper.holds_report and (reader.is_settled or is_quiet):
-                mark = marks.line_from(position, looks_back=unwrapper.looks_back)
-                if not reader.is_settled:
-                    start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
-                    reader.skip(chunk.count(b"\n", position, start))
-                    if mark is None or start < mark[0]:
-                        mark = (start, False, 0) if start < len(chunk) else None
-                if mark is None:
-                    unwrapper.skip()
-                    break
-                # A line may be broken into several, and one is held back until the next has come.
-                if mark[0] > position:
-                    unwrapper.skip()
-                position, is_kernels, lines = mark
-                beside = _LINES_OF_OTHERS
-                if is_kernels:
-                    beside = (MOST_WAITING if unwrapper.looks_back else _LINES_BESIDE) + lines
-                    following = _FOLLOWING_BYTES
-                    marks.look_for(_FOLLOWING, position)
-            if (blank := _BLANK.match(chunk, position)) is not None:
-                reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
-                position = blank.end() - 1
-            end = chunk.find(b"\n", position)
-            end = len(chunk) if end < 0 else end
-            line = chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
-            position, beside = end + 1, beside - 1
-            if side is not None:
-                side.take_line(line)
-            yield from read(unwrapper.feed(line), is_every=beside > _MOST_BESIDE)
-            beside = max(beside, 0 if side is None else side.lines_after)
-            if is_first or not (reader.is_settled or is_quiet):
-                beside = max(beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
-            if beside > _MOST_BESIDE or not unwrapper.is_plain:
-                continue
-            message = reader.last
-            alike = None if message is None else alike_lines(line, message.text, message.host)
-            if alike is None:
-                continue
-            if alike not in carried:  # what is carried alike once is carried alike again
-                carried[alike] = None
-                if len(carried) > _MOST_CARRIED:
-                    del carried[next(iter(carried))]
-                continue
-            position = reader.read_block(chunk, position, alike)
-            is_near = is_first or reader.expects_figures or (side is not None and side.lines_after > 0)
-            if not is_near and alike.begins(chunk, position):
-                mark = marks.line_from(position, looks_back=False)
-                start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
-                lines = chunk.count(b"\n", position, start)
-                if lines:
-                    position, beside = start, beside - lines
-                    unwrapper.skip()
-                    reader.skip(lines)
-    yield from read(unwrapper.end(), is_every=(beside or 0) > _MOST_BESIDE)
-    yield from reader.end()
+                self._beside = max(self._beside, _EVERY)
+        self._chunk, self._position = chunk, 0
+        self._marks = _Marks(chunk)
+        self._marks.look_for(self._beginnings)
+        self._marks.look_for(() if side is None else side.marks)
+        if self._following > 0:
+            self._marks.look_for(_FOLLOWING)
+        self._following -= len(chunk)
+
+    def _read_chunk(self) -> Iterator[OOMReport]:
+        while self._position < len(self._chunk):
+            if self._is_passing():
+                yield from self._take(self._unwrapper.flush())
+                if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
+                    return
+            line = self._next_line()
+            self._recent.append(line)
+            if self._side is not None:
+                self._side.take_line(line)
+            yield from self._take(self._unwrapper.feed(line))
+            self._mind_what_follows()
+            yield from self._read_alike(line)
+
+    @property
+    def _is_every(self) -> bool:
+        """Whether all lines of the log matter."""
+        return self._beside > _MOST_BESIDE
+
+    @property
+    def _needs_no_more(self) -> bool:
+        """Whether no report waits for lines that have no marks."""
+        # Of lines that were broken one by itself says little.
+        reader = self._reader
+        return reader.is_settled or (reader.is_long_quiet if self._unwrapper.looks_back else reader.is_quiet)
+
+    def _is_passing(self) -> bool:
+        """Whether only lines with marks matter."""
+        return self._beside <= 0 and not self._is_first and self._needs_no_more
+
+    def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
+        is_every = self._is_every
+        for message in messages:
+            if self._side is not None:
+                self._side.take(message, is_every=is_every)
+                if self._side.repeatable is not None:
+                    self._learn_repeated(message, self._side.repeatable)
+            yield from self._reader.feed(message)
+
+    def _learn_repeated(self, message: Message, topic: Topic) -> None:
+        """Know that lines like the one of a message need only be counted."""
+        for line in self._recent:
+            if line.endswith(message.text) and not has_hint(line):
+                self._repeated.learn(line.encode(), topic)
+                return
+
+    def _end_repeated(self) -> Iterator[OOMReport]:
+        """Tell how often lines were repeated, and read the last of each."""
+        for topic, times, line in list(self._repeated.counted()):
+            if self._side is not None:
+                self._side.repeat(topic, times)
+            if line:
+                yield from self._take(self._unwrapper.feed(line))
+
+    def _pass_over(self) -> bool:
+        """Go to the next line that matters; return whether the chunk has one."""
+        chunk, position, looks_back = self._chunk, self._position, self._unwrapper.looks_back
+        is_settled = self._reader.is_settled
+        repeated = self._repeated if is_settled else None
+        mark = self._marks.line_from(position, looks_back=looks_back, repeated=repeated)
+        if not is_settled:
+            start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
+            self._reader.skip(chunk.count(b"\n", position, start))
+            if mark is None or start < mark[0]:
+                mark = (start, False, 0) if start < len(chunk) else None
+        if mark is None:
+            self._unwrapper.skip()
+            return False
+        # A line may be broken into several, and one is held back until the next has come.
+        if mark[0] > position:
+            self._unwrapper.skip()
+        self._position, is_kernels, lines = mark
+        self._beside = _LINES_OF_OTHERS
+        if is_kernels:
+            self._beside = (MOST_WAITING if looks_back else _LINES_BESIDE) + lines
+            self._following = _FOLLOWING_BYTES
+            self._marks.look_for(_FOLLOWING, self._position)
+        return True
+
+    def _next_line(self) -> str:
+        """Return the next line; of many that are blank, the last."""
+        chunk, position = self._chunk, self._position
+        if (blank := _BLANK.match(chunk, position)) is not None:
+            self._reader.skip(chunk.count(b"\n", position, blank.end()) - 1)
+            position = blank.end() - 1
+        end = chunk.find(b"\n", position)
+        end = len(chunk) if end < 0 else end
+        self._position = end + 1
+        self._beside -= 1
+        return chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
+
+    def _mind_what_follows(self) -> None:
+        """Know how many lines matter after the last one."""
+        if self._side is not None:
+            self._beside = max(self._beside, self._side.lines_after)
+        if self._is_first or not self._needs_no_more:
+            self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
+
+    def _read_alike(self, line: str) -> Iterator[OOMReport]:
+        """Read what follows a line and is carried alike as a block, and pass over what says nothing after it."""
+        message = self._reader.last
+        if message is None or self._is_every or not self._unwrapper.is_plain:
+            return
+        alike = alike_lines(line, message.text, message.host)
+        if alike is None:
+            return
+        if alike not in self._carried:
+            self._carried[alike] = None
+            if len(self._carried) > _MOST_CARRIED:
+                del self._carried[next(iter(self._carried))]
+            return
+        yield from self._read_block(alike)
+        self._pass_over_silent(alike)
+
+    def _read_block(self, alike: AlikeLines) -> Iterator[OOMReport]:
+        reader, chunk, side = self._reader, self._chunk, self._side
+        if not reader.takes_blocks or (side is not None and side.lines_after > 0):
+            return
+        if alike.width:
+            if not alike.begins(chunk, self._position):
+                return
+            yield from reader.release()
+        mark = self._marks.line_from(self._position, looks_back=False)
+        limit = len(chunk) if mark is None else mark[0]
+        self._position = reader.read_block(chunk, self._position, limit, alike)
+
+    def _pass_over_silent(self, alike: AlikeLines) -> None:
+        """Pass over lines that are carried alike and say nothing."""
+        reader, chunk, position = self._reader, self._chunk, self._position
+        is_near = self._is_first or reader.expects_figures or (self._side is not None and self._side.lines_after > 0)
+        if is_near or not alike.begins(chunk, position):
+            return
+        mark = self._marks.line_from(position, looks_back=False)
+        if mark is not None and mark[0] == position:
+            return
+        start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
+        if lines := chunk.count(b"\n", position, start):
+            self._position = start
+            self._beside -= lines
+            self._unwrapper.skip()
+            reader.skip(lines)
 
 
 class _Marks:
@@ -192,25 +310,34 @@ class _Marks:
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
         self._next: dict[Mark, int] = {}
+        self._first: tuple[int, Mark | None] | None = None
+        """The first of them."""
 
     def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
                 self._next[mark] = next_mark(self._chunk, mark, position)
+                self._first = None
 
-    def line_from(self, position: int, *, looks_back: bool) -> tuple[int, bool, int] | None:
+    def line_from(
+        self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None
+    ) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
 
-        Where lines before it matter, the first of them is returned, and how many there are.
+        Where lines before it matter, the first of them is returned, and how many there are. Those that repeat others
+        are counted and passed over.
         """
-        for mark, found in self._next.items():
-            if 0 <= found < position:
-                self._next[mark] = next_mark(self._chunk, mark, position)
-        hits = [(found, mark) for mark, found in self._next.items() if found >= 0]
-        if not hits:
+        hit, mark = self._hit_from(position)
+        while repeated is not None and mark is not None and mark not in _OF_KERNEL:
+            own = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
+            after = repeated.pass_over(self._chunk, own)
+            if after == own:
+                break
+            position = after
+            hit, mark = self._hit_from(position)
+        if mark is None:
             return None
-        hit, mark = min(hits, key=_place)
         start = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
         entry = self._chunk.rfind(_ENTRY, position, start)
         is_kernels = mark in _OF_KERNEL
@@ -225,9 +352,21 @@ class _Marks:
         kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
 
+    def _hit_from(self, position: int) -> tuple[int, Mark | None]:
+        """Return where the next mark is, and which."""
+        if self._first is None or self._first[0] < position:
+            self._first = self._first_from(position)
+        return self._first
 
-def _place(hit: tuple[int, Mark]) -> int:
-    return hit[0]
+    def _first_from(self, position: int) -> tuple[int, Mark | None]:
+        first: tuple[int, Mark | None] = (len(self._chunk), None)
+        for mark, known in self._next.items():
+            place = known
+            if 0 <= place < position:
+                place = self._next[mark] = next_mark(self._chunk, mark, position)
+            if 0 <= place < first[0]:
+                first = (place, mark)
+        return first
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,7 +16,7 @@ from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import notices
-from podqos.survival.autopsy.program_failures import ProgramFailure, ProgramFailures
+from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure, ProgramFailures
 from podqos.survival.autopsy.runtime_containers import RuntimeContainers
 from podqos.survival.autopsy.terminations import ContainerTermination, containers_by_id
 from podqos.survival.autopsy.userspace_kill import Killer, UserspaceKill
@@ -57,6 +58,14 @@ NOTICE_MARKS: tuple[Mark, ...] = (
 _OF_KERNEL = b"kernel:"
 
 
+class Topic(NamedTuple):
+    """What a line is about that programs may repeat without end."""
+
+    host: str
+    failure: FailureKind | None
+    """None: a kill beyond those that are kept."""
+
+
 class OtherKillers:
     """Takes lines of logs, and gathers what they tell of kills and failures."""
 
@@ -66,6 +75,8 @@ class OtherKillers:
         self._containers = RuntimeContainers()
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
+        self.repeatable: Topic | None = None
+        """What the last line was about, if lines like it need only be counted."""
 
     @staticmethod
     def marks(head: bytes) -> tuple[Mark, ...]:
@@ -82,7 +93,7 @@ class OtherKillers:
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""
-        self.lines_after = 0
+        self.lines_after, self.repeatable = 0, None
         text = message.text
         if not (
             "emory" in text
@@ -99,12 +110,27 @@ class OtherKillers:
             or "PID: " in text
             or "taking action" in text
             or "any cgroup(s)" in text
+            or "Exit Code: 137" in text
         ):
             return
         if self._kills.feed(message):
-            self.lines_after = _LINES_AFTER
-        elif not self._failures.feed(message):
+            if self._kills.is_only_counted:
+                self.repeatable = Topic(message.host, None)
+            else:
+                self.lines_after = _LINES_AFTER
+            if "any cgroup(s)" in text or "triggered kernel OOM" in text:
+                yield from notices(message)
+        elif (told := self._failures.feed(message)) is None:
             yield from notices(message)
+        elif not told.is_detail:
+            self.repeatable = Topic(told.host, told.kind)
+
+    def repeat(self, topic: Topic, times: int) -> None:
+        """Count lines like one that was about a topic."""
+        if topic.failure is None:
+            self._kills.left_out += times
+        else:
+            self._failures.repeat(topic.failure, topic.host, times)
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
@@ -116,7 +142,7 @@ class OtherKillers:
         return self._containers.terminations(kills)
 
     def exits(self, kills: Sequence[OOMAutopsy]) -> Iterator[ContainerTermination]:
-        """Yield containers that nobody killed, by what their runtime shows."""
+        """Yield containers not known to have been killed, by what their runtime shows."""
         return self._containers.exits(kills)
 
     @property
@@ -126,6 +152,8 @@ class OtherKillers:
 
     def kills(self, pods: Iterable[FatedPod], by_kernel: Iterable[OOMAutopsy]) -> tuple[UserspaceKill, ...]:
         """Return the kills with their pods, without those that the kernel reports itself."""
+        if not self._kills.kills:
+            return ()
         names: dict[str, tuple[str, str]] = {}
         known = list(pods)
         for pod in known:
@@ -151,8 +179,37 @@ def _is_reported(kill: UserspaceKill, times: Iterable[str]) -> bool:
     return False
 
 
+def without_echoes(kills: Iterable[OOMAutopsy]) -> list[OOMAutopsy]:
+    """Return the kernel's kills without lines that repeat one: the node problem detector logs the kernel's words."""
+    known: dict[tuple[int, str, int], OOMAutopsy] = {}
+    kept = []
+    for kill in kills:
+        victim = kill.victims[0] if kill.victims else None
+        if victim is None or victim.pid is None or victim.rss_bytes is None:
+            kept.append(kill)
+            continue
+        key = victim.pid, victim.name, victim.rss_bytes
+        is_bare = len(kill.victims) == 1 and not (kill.trigger.name or kill.tasks)
+        if not (is_bare and key in known and _is_echo(kill, known[key])):
+            kept.append(kill)
+            known[key] = kill
+    return kept
+
+
+def _is_echo(kill: OOMAutopsy, first: OOMAutopsy) -> bool:
+    """Whether two reports of one process come from two logs; a log that repeats itself is taken at its word."""
+    apart = seconds_apart(first.at, kill.at)
+    if apart is not None:
+        return kill.host != first.host and abs(apart) <= _SAME_KILL_SECONDS
+    return _is_since_boot(kill.at) != _is_since_boot(first.at) or bool(kill.at) != bool(first.at)
+
+
+def _is_since_boot(at: str) -> bool:
+    return at.replace(".", "", 1).isdecimal()
+
+
 def without_repeats(
-    signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy], by_programs: Iterable[UserspaceKill] = ()
+    signs: Iterable[NodeSign], kills: Iterable[OOMAutopsy], by_programs: Sequence[UserspaceKill] = ()
 ) -> Iterator[NodeSign]:
     """Yield what daemons noticed, once for each unit or container, and with the kernel's kill where that is known.
 
@@ -167,7 +224,10 @@ def without_repeats(
     by_unit = {_unit(kill.victim_cgroup or kill.cgroup): number for number, kill in enumerate(kills)}
     by_unit.pop("", None)
     last: dict[tuple[str, str, str], NodeSign] = {}
+    hosts = {kill.host for kill in by_programs if kill.killer is Killer.SYSTEMD_OOMD}
     for sign in signs:
+        if sign.kind is SignKind.OOMD_KILLED_NOTHING and sign.node in hosts:
+            continue  # it did kill
         if sign.kind not in _NOTICED or sign.pid is not None:
             yield sign
             continue

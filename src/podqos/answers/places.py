@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import By
 from podqos.eviction.ranking import Policy
-from podqos.eviction.signals import SIGNALS, RankKey
+from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
@@ -51,6 +51,10 @@ class NodeSummary(Struct, frozen=True, rename="camel"):
     """What is left until the kubelet evicts, by the signal with least; null where it has no threshold of memory."""
     kernel_first: bool = False
     """Whether the kernel kills before any threshold is met, however slowly memory grows."""
+    pods_memory_bytes: int | None = None
+    """What all pods may use together, the capacity of ``allocatableMemory.available``; null where not enforced."""
+    pods_available_bytes: int | None = None
+    """``allocatableMemory.available``, as the kubelet counts."""
 
 
 class EvictionPlace(Struct, frozen=True, rename="camel"):
@@ -199,6 +203,8 @@ def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
         oom_total_bytes=outlook.domain.total_bytes,
         headroom=outlook.headroom,
         kernel_first=outlook.headroom is None or first_oom_bytes <= outlook.headroom.headroom_bytes,
+        pods_memory_bytes=outlook.pods_limit_bytes,
+        pods_available_bytes=outlook.available.get(Signal.ALLOCATABLE_MEMORY),
     )
 
 

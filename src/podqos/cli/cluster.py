@@ -13,6 +13,7 @@ from podqos.cli.options import Parser
 from podqos.cli.progress import progress_line
 from podqos.errors import InputError, InvalidOption
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.objects.files import STDIN
 from podqos.objects.selection import object_named
 from podqos.reading.cluster_part import EVERYTHING, Part
 
@@ -94,17 +95,16 @@ def node_argument(arguments: argparse.Namespace) -> None:
 
 
 def object_arguments(arguments: argparse.Namespace) -> None:
-    """Treat arguments that are not files as objects of a cluster: ``podqos explain deploy/web``."""
-    files = arguments.files or []
-    if len(files) > 1 and not any(map(os.path.exists, files)) and object_named(f"{files[0]}/{files[1]}"):
+    """Treat arguments that are not files as objects, of the files or of a cluster: ``podqos explain deploy/web``."""
+    given = arguments.files or []
+    files = [path for path in given if path == STDIN or os.path.exists(path)]
+    others = [path for path in given if path not in files]
+    if len(others) > 1 and "/" not in others[0] and object_named(f"{others[0]}/{others[1]}"):
         # As kubectl takes them: deploy web api.
-        files = [f"{files[0]}/{name}" for name in files[1:]]
-    given = [(file, object_named(file)) for file in files]
-    found = [named for each, named in given if named is not None and not os.path.exists(each)]
-    if found:
-        if len(found) < len(given):
-            raise InvalidOption("files and objects of a cluster cannot be combined", fix="give one of them")
-        arguments.objects, arguments.files = found, []
+        others = [f"{others[0]}/{name}" for name in others[1:]]
+    named = [one for one in map(object_named, others) if one is not None]
+    if named and len(named) == len(others):
+        arguments.objects, arguments.files = named, files
 
 
 def node_part(arguments: argparse.Namespace) -> Part:

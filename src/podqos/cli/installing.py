@@ -26,7 +26,7 @@ def add_installation_options(parser: argparse.ArgumentParser, namespace: str = N
     """Declare the options that all parts have."""
     about = f"namespace to install it in (default: {namespace})"
     parser.add_argument("-n", "--namespace", metavar="NAMESPACE", default=namespace, help=about)
-    about = "an image that contains podqos, for example one built with deploy/Containerfile"
+    about = "an image that contains podqos, for example one built with `make image`"
     parser.add_argument("--image", metavar="IMAGE", default=IMAGE, help=about)
     parser.add_argument(
         "-o", "--output", metavar="FORMAT", choices=("yaml", "json"), default="yaml", help="yaml or json"

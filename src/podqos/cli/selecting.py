@@ -18,7 +18,7 @@ from podqos.wording import counted
 def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
     """Declare ``-f`` and ``-k`` as kubectl spells them, files without ``-f``, and the options that select workloads."""
     if positional:
-        about = "manifests (same as -f), or objects of a live cluster, such as deploy/web"
+        about = "manifests (same as -f), or objects such as deploy/web: of the live cluster, or of the files of -f"
         parser.add_argument(FILES, nargs="*", action="extend", metavar="FILE|DIR|-|KIND/NAME", help=about)
     parser.add_argument(
         "-f",
@@ -70,6 +70,12 @@ def select(objects: Objects, selection: Selection | None) -> Objects:
     """Restrict an answer to the selected workloads, and print how many were left out."""
     objects = objects.with_selection(selection)
     if selection is not None:
+        workloads = (item.workload for item in objects.workloads)
+        known = {(workload.kind.lower(), workload.metadata.name) for workload in workloads}
+        for kind, name in selection.objects:
+            if objects.workloads and (kind, name) not in known:
+                fix = "-o name without names of objects lists all of them"
+                raise InvalidOption(f"the input has no such {kind}", where=f"{kind}/{name}", fix=fix)
         chosen = sum(map(objects.takes, objects.workloads))
         say_left_out(chosen, len(objects.workloads) - chosen)
     return objects

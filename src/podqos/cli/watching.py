@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _LEAST_US = SECOND_US // 10
 _PAUSE_SECONDS = 0.05
+_MOST_WAIT_SECONDS = 3.0
+"""So long an answer waits for usage that is being measured; then it uses what is known."""
 _SOONEST_SECONDS = 1.0
 """A terminal is redrawn when something changes, but not more often."""
 
@@ -56,28 +58,42 @@ def answered(arguments: argparse.Namespace, part: Callable[[], Part], answer: Ca
         raise InvalidOption("a snapshot does not change", where="--watch", fix="remove --watch or --snapshot")
     from podqos.cluster.cluster import connect
     from podqos.reading.mirror import Mirror
+    from podqos.words.data_age import data_age_sentence
 
     gc.enable()  # this may go on for days
     seconds = arguments.interval / SECOND_US
     is_redrawn = sys.stdout.isatty() and arguments.output in FOR_PEOPLE
     with connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster, suppress(KeyboardInterrupt):
         say = _nothing if is_redrawn else _say  # on a screen it is shown while it lasts
-        mirror = Mirror(cluster, part(), usage_seconds=min(seconds, _SOONEST_SECONDS), say=say)
+        wanted = part()
+        mirror = Mirror(cluster, wanted, usage_seconds=seconds, say=say)
         mirror.start()
-        while not mirror.is_complete and mirror.fatal is None:
+        mirror.measure_in_background()
+        while not _is_ready(mirror, wanted):
             sleep(_PAUSE_SECONDS)
 
         def again() -> None:
-            if mirror.fatal is not None:
-                raise mirror.fatal
-            arguments.cluster = mirror.snapshot()
+            mirror.wait_for_usage(min(seconds, _MOST_WAIT_SECONDS) if wanted.usage else 0)
+            error = mirror.fatal or mirror.usage_error
+            if error is not None:
+                raise error
+            arguments.cluster = mirror.known()
             answer()
+            age = arguments.cluster.age
+            if age is not None and arguments.output in FOR_PEOPLE:
+                print(f"\n{data_age_sentence(age)}")
 
         if is_redrawn:
             _redraw(mirror, again, seconds)
         else:
             _repeat(again, seconds, arguments.output)
     return 0
+
+
+def _is_ready(mirror: Mirror, part: Part) -> bool:
+    """Whether there is something to answer from, or never will be."""
+    is_read = mirror.is_complete and (mirror.is_measured or not part.usage)
+    return is_read or mirror.fatal is not None or mirror.usage_error is not None
 
 
 def _redraw(mirror: Mirror, again: Callable[[], None], seconds: float) -> None:

@@ -115,15 +115,17 @@ class Client:
         return answer
 
     @contextmanager
-    def stream(self, path: str, query: Query, *, asked: RBACQuestion, patience: Patience) -> Iterator[ResponseStream]:
-        """Open a response that lasts as long as the server wants."""
+    def stream(
+        self, path: str, query: Query, *, asked: RBACQuestion, patience: Patience, accept: str = _JSON
+    ) -> Iterator[ResponseStream]:
+        """Open a response that lasts as long as the server wants; ``accept`` is the media type to ask for."""
         opened: list[tuple[ResponseStream, Connection]] = []
 
         def ask(connection: Connection, credentials: _Headers) -> HttpAnswer:
             self._streaming.add(connection)
             if self.is_closed():
                 raise Unreachable("the connection is closed", where=self.where)
-            stream = connection.stream(self._target(path, query), [("Accept", _JSON), *credentials], patience)
+            stream = connection.stream(self._target(path, query), [("Accept", accept), *credentials], patience)
             if stream.head.is_success:
                 opened.append((stream, connection))
                 return stream.head

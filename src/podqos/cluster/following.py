@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -43,10 +44,13 @@ class FollowedKind:
         self.refusal: Refused | None = None
         self.trouble = ""
         """The reason its watch is interrupted."""
+        self.current_at = time.monotonic()
+        """When its watch last brought something, or was interrupted."""
 
     def take(self, event: EventType, item: Any) -> None:  # noqa: ANN401 - of a type made at run time
         """Apply an event."""
         self.changes += 1
+        self.current_at = time.monotonic()
         objects = self.objects if self._again is None else self._again
         match event:
             case EventType.RESET:
@@ -151,6 +155,8 @@ class Follower:
             return
         with self.lock:
             is_new = reason not in self.troubles
+            if not kind.trouble:
+                kind.current_at = time.monotonic()
             kind.trouble = reason
         self._on_trouble()
         if reason and is_new:

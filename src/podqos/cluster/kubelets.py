@@ -7,6 +7,7 @@ certificate that the cluster's authority signed: a token is shown to no one else
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from podqos.cluster.asking import Client, Query
 from podqos.cluster.cluster import Cluster
 from podqos.cluster.kubeconfig import Access
-from podqos.cluster.patience import ONCE
+from podqos.cluster.patience import ONCE, is_temporary
 from podqos.cluster.refusals import question
 from podqos.cluster.resources import NODES, Model, Resource
 from podqos.cluster.sources import Found, missing
@@ -24,6 +25,7 @@ from podqos.naming import stated_with
 
 _ENOUGH = 16
 _INTERNAL_ERROR = 500
+_CGROUP_VERSION = re.compile(rb"^kubelet_cgroup_version ([12])$", re.MULTILINE)
 _PATIENCE = replace(ONCE, connect_seconds=5.0)
 _ORDER = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")
 
@@ -96,6 +98,11 @@ class Kubelets:
         what = f"kubelet settings of node {node}"
         return _found(lambda: Found(self.ask(node, path, read)), path, what, stated_with("kubelet_config", "FILE"))
 
+    def cgroup_version(self, node: str) -> Found[int]:
+        """Return which cgroups a node has, 1 or 2: kubelets since 1.31 have a metric for it."""
+        path, what = "metrics", f"cgroup version of node {node}"
+        return _found(lambda: Found(self.ask(node, path, _cgroup_version)), path, what, stated_with("cgroup", "v1"))
+
     def ask(self, node: str, path: str, read: Callable[[bytes], Model], query: Query = ()) -> Model:
         """Return a kubelet's decoded response at a path; raise ClusterError if it does not answer."""
         data = self._get(node, path, query)
@@ -142,6 +149,13 @@ class Kubelets:
             client.close()
 
 
+def _cgroup_version(data: bytes) -> int:
+    found = _CGROUP_VERSION.search(data)
+    if found is None:
+        raise InputError("the kubelet's metrics do not state it")
+    return int(found[1])
+
+
 def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str) -> Found[Model]:
     """Return an answer; if there is none, an assumption with ``what`` is missing and the ``option`` that states it."""
     try:
@@ -149,10 +163,11 @@ def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str)
     except Unauthorized:
         raise
     except InputError as error:
-        return Found(assumptions=(missing(what, BadAnswer(str(error)), option),))
+        return Found(assumptions=(missing(what, BadAnswer(str(error)), option),), is_silent=True)
     except Forbidden as error:
         subresource = path.partition("/")[0]
         allow = f"permission to get nodes/proxy, or nodes/{subresource} on the kubelet itself; or {option}"
         return Found(assumptions=(missing(what, error, allow),))
     except ClusterError as error:
-        return Found(assumptions=(missing(what, error, option),))
+        is_silent = not isinstance(error, Refused) or is_temporary(error.status)
+        return Found(assumptions=(missing(what, error, option),), is_silent=is_silent)

@@ -16,6 +16,8 @@ class Found(Struct, Generic[Model], frozen=True):
 
     value: Model | None = None
     assumptions: tuple[Assumption, ...] = ()
+    is_silent: bool = False
+    """Whether there was no usable response: it may answer later."""
 
 
 def missing(what: str, error: ClusterError, state_with: str) -> Assumption:

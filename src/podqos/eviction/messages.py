@@ -24,6 +24,18 @@ from podqos.model.stats import ContainerStats, PodStats
 
 REASON = "Evicted"
 PHASE = "Failed"
+CONDITION, BY_KUBELET = "DisruptionTarget", "TerminationByKubelet"
+"""The condition of an evicted pod, and its reason if its node ended it. It outlives a reason of the status: a pod whose
+containers exit with code 0 on SIGTERM ends as ``Succeeded``, without one.
+"""
+MADE_ROOM = "Pod was preempted by Kubelet to accommodate a critical pod."
+NODE_SHUT_DOWN = "Pod was terminated in response to imminent node shutdown."
+"""The other messages of that condition (pkg/kubelet/preemption, pkg/kubelet/nodeshutdown)."""
+
+GUARD_COMPONENT = "podqos-guard"
+"""Reports the Events of ``podqos guard``: nothing else in them differs from the kubelet's."""
+GUARD_ANNOTATION = "podqos.dev/evicted-at"
+"""Marks a pod that the guard evicts; changes with every eviction."""
 
 # Each wording once: rendered here, and read back by ``message_reading``.
 NODE_WAS_LOW = "The node was low on resource: {resource}. "
@@ -101,7 +113,7 @@ def local_storage_text(excess: LocalStorageExcess) -> EvictionText:
 
 def disruption_condition(message: str) -> EvictedCondition:
     """Return the condition of a pod that the node itself gave up."""
-    return EvictedCondition("DisruptionTarget", "True", "TerminationByKubelet", message)
+    return EvictedCondition(CONDITION, "True", BY_KUBELET, message)
 
 
 def node_condition_text(conditions: Iterable[NodeCondition]) -> str:

@@ -86,7 +86,9 @@ class Did(StrEnum):
     ENDED = "Ended"
     """Processes that started since then were killed."""
     ANSWERED = "Answered"
-    """The server answered, or failed to; the text has the answer."""
+    """The server answered; the text has the answer."""
+    UNANSWERED = "Unanswered"
+    """A request got no answer; the text says why."""
     FAILED = "Failed"
     """A step failed; the text says which."""
     OVER = "Over"
@@ -164,6 +166,16 @@ class Evictor:
     def busy(self) -> Mapping[str, GuardVictim]:
         """The pods that are being evicted, by uid."""
         return {uid: running.victim for uid, running in self._running.items()}
+
+    @property
+    def dying(self) -> frozenset[str]:
+        """Those that are frozen or killed and may still hold memory."""
+        evictions = ((uid, running.eviction) for uid, running in self._running.items())
+        return frozenset(
+            uid
+            for uid, eviction in evictions
+            if not (eviction.is_soft or eviction.is_dropping or eviction.is_gone) and self._running[uid].intent.cgroup
+        )
 
     def evict(self, victim: GuardVictim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
         """Evict a pod now; a pod that is already being evicted is killed again if it came back."""
@@ -289,7 +301,7 @@ class Evictor:
             case Looked(uid):
                 self._note(running, Did.ANSWERED, text=f"the pod of that name has uid {uid}" if uid else "no such pod")
             case Unanswered(why):
-                self._note(running, Did.ANSWERED, text=why)
+                self._note(running, Did.UNANSWERED, text=why)
 
     def _end(self, running: _OpenEviction) -> None:
         eviction = running.eviction

@@ -5,7 +5,7 @@ evicted, and the others are unaffected.
 
 Two threads watch. The loop is woken by a descriptor and takes the current state. The last known state is on disk, so
 that a guard started during an API outage still knows whose cgroup is whose. Environment variables, commands and
-annotations are never saved.
+other annotations are never saved.
 """
 
 from __future__ import annotations
@@ -25,20 +25,29 @@ from podqos.cluster.following import FollowedKind, Follower
 from podqos.cluster.refusals import as_line
 from podqos.cluster.resources import NODES, PODS, Resource
 from podqos.errors import PodqosError
+from podqos.eviction.messages import CONDITION, GUARD_ANNOTATION, REASON
 from podqos.host.storage.writing import replace_file
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.decode import REFUSALS, model_decoder
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, TERMINAL_PHASES, ObjectMeta
 from podqos.model.pod_fate import ContainerStatus, FatedPod
 from podqos.model.quantity import Quantity
+from podqos.survival.autopsy.eviction_traces import EvictionCause, EvictionTrace, status_trace
 
 SWITCH = "podqos.dev/guard"
 """The Node annotation that switches its guard off."""
 OFF = "off"
 _STACK_BYTES = 1 << 20
 _MOST_NAMES = 5000
-_KEPT_ANNOTATIONS = "kubernetes.io/config."
-_EVICTED = "Evicted"
+_KEPT_ANNOTATIONS = ("kubernetes.io/config.", GUARD_ANNOTATION)
+_BY_KUBELET = frozenset(
+    {
+        EvictionCause.NODE_PRESSURE,
+        EvictionCause.LOCAL_STORAGE_LIMIT,
+        EvictionCause.OTHER,  # a later kubelet may use other words
+        EvictionCause.UNKNOWN,
+    }
+)
 
 
 class GuardedMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
@@ -60,9 +69,15 @@ class GuardedPod(FatedPod, frozen=True, gc=False, rename="camel"):
         return self.status.phase in TERMINAL_PHASES
 
     @property
-    def is_evicted(self) -> bool:
-        """Whether it was evicted, by anyone."""
-        return self.status.phase == "Failed" and self.status.reason == _EVICTED
+    def kubelet_eviction(self) -> EvictionTrace | None:
+        """The kubelet's eviction of this pod, None if there is none; a pod that a guard evicted looks almost the same.
+
+        A pod that was never admitted has the same reason, too, but did not run.
+        """
+        if not (self.is_over and (self.status.reason or self.status.conditions)):
+            return None
+        trace = status_trace(self)
+        return trace if trace is not None and trace.cause in _BY_KUBELET and not trace.is_by_guard else None
 
     @property
     def container_names(self) -> Mapping[str, str]:
@@ -292,8 +307,8 @@ def _kept(item: GuardedPod) -> GuardedPod:
     metadata = replace(item.metadata, annotations=own, labels={}, managed_fields=())
     status = replace(
         item.status,
-        message=item.status.message if item.is_evicted else "",
-        conditions=(),
+        message=item.status.message if item.status.reason == REASON else "",
+        conditions=tuple(condition for condition in item.status.conditions if condition.type == CONDITION),
         container_statuses=tuple(_without_states(item.status.container_statuses)),
         init_container_statuses=tuple(_without_states(item.status.init_container_statuses)),
         ephemeral_container_statuses=tuple(_without_states(item.status.ephemeral_container_statuses)),

@@ -10,6 +10,7 @@ Only processes of this machine count, and only those of root or our own user: a 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +22,13 @@ from podqos.host.linux.procfs import Procfs
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.kubelet_flags import FLAGS, arguments_from_words
 from podqos.model.profile import LATEST, Profile
+from podqos.naming import stated_with
 from podqos.wording import counted, listed
 
 USUAL_FILE = "/var/lib/kubelet/config.yaml"
 """kubeadm's."""
 _DROP_IN = ".conf"
+_MOST_BYTES = 4 << 20
 
 
 class LocalKubelet(Struct, frozen=True):
@@ -36,6 +39,12 @@ class LocalKubelet(Struct, frozen=True):
     """The files and flags that they come from."""
     trouble: str = ""
     """Why they may differ from the kubelet's actual settings."""
+    is_running: bool = False
+    """Whether they are those of a running kubelet."""
+
+
+class NoKubeletRuns(HostError):
+    """No kubelet process is visible, and kubeadm's file cannot be read."""
 
 
 class _Process(Struct, frozen=True):
@@ -43,6 +52,11 @@ class _Process(Struct, frozen=True):
 
     pid: int
     arguments: dict[str, list[str]]
+
+    @property
+    def node(self) -> str:
+        """The name of its node; empty if that is the host's."""
+        return self.last("hostname-override").strip().lower()
 
     def last(self, flag: str) -> str:
         """Return the effective value of a flag; empty if it is not set."""
@@ -59,11 +73,24 @@ def local_kubelet(node: str, profile: Profile = LATEST) -> LocalKubelet:
         raise HostError(str(error)) from error
 
 
+def local_node(last: str = "") -> str:
+    """Return the name that this machine's kubelet registers its node with; ``last`` is it if no kubelet is running.
+
+    The name of the host, unless a flag says otherwise.
+    """
+    host = os.uname().nodename
+    try:
+        names = {process.node or host for process in _processes(Procfs())}
+    except HostError:
+        names = set()
+    return (names.pop() if len(names) == 1 else last or host).strip().lower()  # as pkg/util/node (GetHostname)
+
+
 def _of_file(name: str, profile: Profile) -> LocalKubelet:
     try:
-        text = KubeletText(name, Path(name).read_bytes())
+        text = KubeletText(name, _content(Path(name)))
     except OSError as error:
-        raise HostError(f"no kubelet process is visible, and {name}: {error.strerror}") from error
+        raise NoKubeletRuns(f"no kubelet process is visible, and {name}: {error.strerror}") from error
     settings = merged_settings(text, (), {}, profile)
     return LocalKubelet(settings.configuration, f"{name} (no kubelet process is visible)")
 
@@ -84,7 +111,7 @@ def _of_process(process: _Process, profile: Profile, procfs: Procfs) -> LocalKub
     started = procfs.started_seconds(process.pid)
     late = [name for name, changed in place.changed.items() if started is not None and changed > started]
     trouble = f"{listed(late)} changed after the kubelet started: it may still use the old settings" if late else ""
-    return LocalKubelet(settings.configuration, source, trouble)
+    return LocalKubelet(settings.configuration, source, trouble, is_running=True)
 
 
 class _Place:
@@ -98,7 +125,7 @@ class _Place:
     def read(self, name: str) -> KubeletText:
         path = self._path(name)
         try:
-            data = path.read_bytes()
+            data = _content(path)
             self.changed[name] = path.stat().st_mtime
         except OSError as error:
             raise _unreadable(name, error) from error
@@ -133,6 +160,18 @@ class _Place:
         return parent / name.lstrip("/")
 
 
+def _content(path: Path) -> bytes:
+    """Return what a file holds; a pipe or a device would never end, or never begin."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(0, "not a regular file")
+        data = file.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(0, f"larger than {_MOST_BYTES >> 20}Mi")
+    return data
+
+
 def _unreadable(name: str, error: OSError) -> HostError:
     return HostError(f"the kubelet reads {name}, which cannot be read here: {error.strerror}")
 
@@ -140,11 +179,15 @@ def _unreadable(name: str, error: OSError) -> HostError:
 def _running(node: str, procfs: Procfs) -> _Process | None:
     """Return the running kubelet, None if there is none. Of several, the one named like the node."""
     found = list(_processes(procfs))
-    if len(found) > 1:
-        found = [process for process in found if process.last("hostname-override") == node] or found
-    if len(found) > 1:
-        raise HostError(f"{counted(len(found), 'kubelet')} run here: {listed([str(process.pid) for process in found])}")
-    return found[0] if found else None
+    own = [process for process in found if process.node == node]
+    if len(found) > 1 and len(own) != 1:
+        pids = listed([str(process.pid) for process in found])
+        raise HostError(f"{len(found)} kubelets run here (processes {pids}): the node's name does not tell them apart")
+    (process,) = own or found or (None,)
+    if process is not None and process.node not in {"", node}:
+        fix = stated_with("node", process.node)
+        raise HostError(f"the kubelet that runs here (process {process.pid}) is that of node {process.node} ({fix})")
+    return process
 
 
 def _processes(procfs: Procfs) -> Iterator[_Process]:

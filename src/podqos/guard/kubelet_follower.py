@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from podqos.guard.settings import GuardSettings
 from podqos.host.linux.background import Background
 from podqos.host.linux.loop import Timer
@@ -60,10 +62,14 @@ class KubeletFollower:
         self._timer = self._thread.loop.call_after(seconds, self.ask)
 
     def _heard(self, result: GuardSettings | Exception) -> None:
-        if isinstance(result, GuardSettings) and result != self._settings:
+        if isinstance(result, GuardSettings) and not self._is_known(result):
             self._on_change(result)
             return
         if isinstance(result, Exception):
             self._thread.note(f"using the last known kubelet settings: {result}")
         if self._timer is None:
             self._ask_after(_UNANSWERED_SECONDS if isinstance(result, Exception) else _AGAIN_SECONDS)
+
+    def _is_known(self, settings: GuardSettings) -> bool:
+        """Whether settings are the same, even if they come from elsewhere: a restarted kubelet is another process."""
+        return replace(settings, kubelet_source=self._settings.kubelet_source) == self._settings

@@ -13,6 +13,7 @@ from podqos.agent.events import Event, PodAdopted, PodDeleted, PodStopped
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because, SeenEvicted
 from podqos.agent.state import Stage
+from podqos.eviction.messages import REASON
 from podqos.guard.figures import WatchedPod
 from podqos.guard.known_pods import GuardedPod, KnownPods, never_evicted
 from podqos.guard.tree import pod_at, pod_paths
@@ -56,11 +57,12 @@ class GuardedPods:
             path = paths.pop(cgroup_uid(pod), None)
             if path is not None and uid not in world.pods and self._is_candidate(uid, pod):
                 self._adopt(uid, pod, path)
-            if pod.is_evicted and uid not in self._seen_evicted:
+            if pod is before.get(uid) or uid in self._seen_evicted:
+                continue
+            if (eviction := pod.kubelet_eviction) is not None:
                 self._seen_evicted.add(uid)
                 if uid in before and uid not in world.evicted:
-                    because = SeenEvicted(pod.status.reason, pod.status.message)
-                    self._journal(Kind.EVICTED, pod.key, By.KUBELET, because)
+                    self._journal(Kind.EVICTED, pod.key, By.KUBELET, SeenEvicted(REASON, eviction.text))
         self.unknown = len(paths)
         world.evicted &= known.keys()
         self._seen_evicted &= known.keys()

@@ -15,12 +15,10 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from podqos.eviction.messages import PHASE, REASON, disruption_condition
+from podqos.eviction.messages import GUARD_ANNOTATION, GUARD_COMPONENT, PHASE, REASON, disruption_condition
 from podqos.guard.eviction import GuardVictim, Looked
 
-ANNOTATION = "podqos.dev/evicted-at"
-"""Changes with every eviction; the only annotation that the guard writes on a pod."""
-COMPONENT = "podqos-guard"
+ANNOTATION, COMPONENT = GUARD_ANNOTATION, GUARD_COMPONENT
 _MOST_NAME = 253
 
 

@@ -65,6 +65,7 @@ _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
 _STALL_US, _WINDOW_US = 10_000, 500_000
+_FOR_A_MOMENT = {None, HeldBack.COOL_DOWN, HeldBack.UNFINISHED}
 
 
 class Guard(AgentShell):
@@ -201,7 +202,7 @@ class Guard(AgentShell):
             tell=self.evictions.told,
             is_falling=self.world.is_falling,
         )
-        self.evictions.carry_out_with(self._keep(acting))
+        self.evictions.carry_out_with(self._keep(acting), self._crossed)
 
     def _listen(self) -> None:
         """Listen for the kernel's OOM kills and for pressure."""
@@ -261,7 +262,7 @@ class Guard(AgentShell):
     def _check_mode(self) -> None:
         """Record a change of mode; check again when evictions are no longer blocked."""
         held_back = self.brakes.held_back(self.now_us())
-        mode = GuardMode(self.settings.enforce, "" if held_back in {None, HeldBack.COOL_DOWN} else str(held_back))
+        mode = GuardMode(self.settings.enforce, "" if held_back in _FOR_A_MOMENT else str(held_back))
         if mode == self._mode:
             return
         self._mode = mode

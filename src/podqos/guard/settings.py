@@ -29,7 +29,7 @@ from podqos.eviction.manager import ManagerConfig, configure
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.guard.eviction import KillWhen
-from podqos.guard.kubelet_files import LocalKubelet, local_kubelet
+from podqos.guard.kubelet_files import LocalKubelet, NoKubeletRuns, local_kubelet
 from podqos.host.linux.procfs import Procfs
 from podqos.host.storage.writing import replace_file
 from podqos.kernel.memory import machine
@@ -50,6 +50,7 @@ OOM_SCORE_ADJ = -999
 STOP_FILE = "stop"
 """In the run directory: while it exists, nothing is evicted."""
 _KEPT = "kubelet.json"
+_LAST_SEEN = "those that the kubelet was last seen running with (no kubelet process is visible)"
 _SIGNALS = frozenset({*MEMORY_SIGNALS, Signal.PID})
 
 
@@ -74,6 +75,8 @@ class GuardSettings(Struct, frozen=True, kw_only=True):
 
     node: str
     kubelet: KubeletConfiguration
+    kubelet_source: str = ""
+    """Where the kubelet's settings come from; empty if the kubelet reported them."""
     profile: Profile = LATEST
     state: Path = Path(STATE_DIR)
     run: Path = Path(RUN_DIR)
@@ -154,6 +157,8 @@ class KnownKubelet(Struct, frozen=True, rename="camel"):
     """Version of the API server."""
     configz: msgspec.Raw = msgspec.Raw(b"null")
     """Not requested if its configuration is given."""
+    started_with: KubeletConfiguration | None = None
+    """Its settings when it was last seen running, if it may not be asked: it may be down when they are needed."""
 
 
 class KubeletSettingsFound(Struct, frozen=True):
@@ -164,6 +169,8 @@ class KubeletSettingsFound(Struct, frozen=True):
     trouble: str = ""
     source: str = ""
     """The files and flags that they come from; empty if the kubelet reported them, or they are given."""
+    is_running: bool = False
+    """Whether these files and flags are those of a running kubelet."""
 
 
 Local = Callable[[str, Profile], LocalKubelet]
@@ -186,7 +193,7 @@ def find_kubelet(
         if configuration is not None:
             return KubeletSettingsFound(configuration, _profile(last.version))
         with contextlib.suppress(HostError):
-            return _from_files(local, node, last.version)
+            return _from_files(local, last)
     return ask_kubelet(cluster, node, state, None, local)
 
 
@@ -205,7 +212,7 @@ def ask_kubelet(
     except ClusterError as error:
         if given is not None or has_last:
             raise _unknown(node, error) from error
-        return _instead(error, local, node, "" if last is None else last.version)
+        return _instead(error, local, last or KnownKubelet(node, ""))
     if given is not None:
         known = KnownKubelet(node, version) if last is None else replace(last, version=version)
         return KubeletSettingsFound(given, _profile(version), _keep(file, known))
@@ -216,25 +223,35 @@ def ask_kubelet(
     except (ClusterError, InputError) as error:
         if has_last and not isinstance(error, Forbidden):
             raise _unknown(node, error) from error
-        found = _instead(error, local, node, version)
+        last = KnownKubelet(node, version, started_with=None if last is None else last.started_with)
+        found = _instead(error, local, last)
         # Its earlier answer would be outdated by the next start.
-        unkept = _keep(file, KnownKubelet(node, version))
+        unkept = _keep(file, replace(last, started_with=found.configuration if found.is_running else last.started_with))
         return replace(found, trouble="; ".join(filter(None, (found.trouble, unkept))))
     return KubeletSettingsFound(configuration, _profile(version), _keep(file, known))
 
 
-def _from_files(local: Local, node: str, version: str) -> KubeletSettingsFound:
-    profile = _profile(version)
-    found = local(node, profile)
-    return KubeletSettingsFound(found.configuration, profile, found.trouble, found.source)
+def _from_files(local: Local, last: KnownKubelet) -> KubeletSettingsFound:
+    """Return the settings in this machine's files; while no kubelet runs, those that it was last seen running with."""
+    profile, before = _profile(last.version), last.started_with
+    try:
+        found = local(last.node, profile)
+    except NoKubeletRuns:
+        if before is None:
+            raise
+        found = None
+    if before is not None and (found is None or not found.is_running):
+        return KubeletSettingsFound(before, profile, source=_LAST_SEEN)
+    assert found is not None, "it was raised"
+    return KubeletSettingsFound(found.configuration, profile, found.trouble, found.source, found.is_running)
 
 
-def _instead(error: ClusterError | InputError, local: Local, node: str, version: str) -> KubeletSettingsFound:
+def _instead(error: ClusterError | InputError, local: Local, last: KnownKubelet) -> KubeletSettingsFound:
     """Return the settings in this machine's files; if there are none, the error has both reasons."""
     try:
-        found = _from_files(local, node, version)
+        found = _from_files(local, last)
     except HostError as missing:
-        raise _unknown(node, error, str(missing)) from error
+        raise _unknown(last.node, error, str(missing)) from error
     return replace(found, source=f"{found.source}, because {_reason(error)}")
 
 
@@ -272,10 +289,21 @@ def _keep(file: Path, known: KnownKubelet) -> str:
     return ""
 
 
+def last_node(state: Path) -> str:
+    """Return the node that was guarded last; empty if none was."""
+    known = _saved(state / _KEPT)
+    return "" if known is None else known.node
+
+
 def _last(file: Path, node: str) -> KnownKubelet | None:
+    known = _saved(file)
+    return known if known is not None and known.node == node else None
+
+
+def _saved(file: Path) -> KnownKubelet | None:
     try:
         known = msgspec.json.decode(file.read_bytes(), type=KnownKubelet)
         _configuration(known)
     except (OSError, msgspec.DecodeError, InputError):
         return None
-    return known if known.node == node else None
+    return known

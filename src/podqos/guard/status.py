@@ -52,6 +52,7 @@ def guard_status(guard: StatusParts, mode: GuardMode, started_us: int, unprotect
         held_back=mode.held_back,
         kubepods=cgroups.own,
         cgroup=cgroups.version.value,
+        kubelet_settings=guard.settings.kubelet_source,
         signals=tuple(_signals(guard.driver, guard.world)),
         known=len(known),
         candidates=sum(not pod.pod.is_critical for pod in guard.world.pods.values()),

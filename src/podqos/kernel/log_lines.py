@@ -34,6 +34,8 @@ MOST_IN_RECORD = 1 << 20
 """Of a line that holds a whole report, escaped."""
 _MOST_FIELDS = 64
 _SHORTEST_JOINED = 200
+_ENTRY = re.compile(r"[^\s\d]{1,12} (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,9})?) (\S{1,12}) \[s=[0-9a-f]")
+"""What an entry begins with in ``journalctl -o verbose``."""
 _BETWEEN = re.compile(r"(?<=\}),?\s{0,4}(?=\{\")")
 
 
@@ -64,6 +66,7 @@ class Unwrapper:
         self._is_printable = False
         self._is_json_after_text = False
         self._soft = ""
+        self._entry_at = ""
         self._is_markup = False
 
     @property
@@ -181,8 +184,10 @@ class Unwrapper:
 
     def _of_text(self, lines: Iterable[str]) -> Iterator[Message]:
         for line in lines:
+            if "[s=" in line and (entry := _ENTRY.match(line)):
+                self._entry_at = entry[1] + "Z" * (entry[2] == "UTC")
             for piece in self._pieces(line):
-                yield from self._made(self._lines.feed(Line(piece)))
+                yield from self._made(self._lines.feed(Line(piece, self._entry_at)))
 
     def _pieces(self, line: str) -> list[str]:
         """Return the lines in a line as they were logged."""

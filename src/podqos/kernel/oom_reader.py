@@ -14,16 +14,14 @@ from msgspec.structs import replace
 
 from podqos.kernel.alike_lines import AlikeLines
 from podqos.kernel.log_lines import Message
+from podqos.kernel.oom_blocks import ReadLines, read_lines, read_table
 from podqos.kernel.oom_circumstances import BY_HAND, Circumstances
 from podqos.kernel.oom_evidence import complete, fits, is_only_context, is_oom, is_repeated, mix
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
 from podqos.kernel.oom_reading import (
     HEADER,
     ROW,
-    STATISTIC,
     chosen_of,
-    read_figures,
-    read_frames,
     read_killed,
     read_line,
     read_message,
@@ -31,7 +29,6 @@ from podqos.kernel.oom_reading import (
     read_summary,
 )
 from podqos.kernel.oom_report import OOMReport, Victim
-from podqos.kernel.task_table import read_rows, row_pattern
 
 MOST_HOSTS = 256
 _MOST_JOINED = 4
@@ -55,12 +52,7 @@ _OTHER_DUMP = re.compile(
     r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
 )
 _SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
-_FRAME_LINE = (
-    rb"( {0,4}+(?:\[<[0-9a-f]{8,16}+>\] )?(?:\? )?[A-Za-z_][\w.]{2,80}+\+0x[0-9a-f]{1,8}+/0x[0-9a-f]{1,8}+"
-    rb"(?: \[\w{1,60}+\])?)"
-)
-_FIGURE_LINE = rb"([a-z_]{3,40}+ [0-9]{1,17}+)"
-_ONE_BY_ONE = (*BEGINNINGS, *FOLLOWING)
+_INVOKED = "invoked oom-killer:"
 _OPENERS = (
     "oom-kill",
     "ill process",
@@ -158,12 +150,25 @@ class OOMReader:
         """Whether lines may follow that have no marks: what a cgroup holds is one figure per line."""
         return self._last is not None and self._last.expects_figures and self._others < _MOST_FIGURES
 
-    def read_block(self, chunk: bytes, start: int, alike: AlikeLines) -> int:
-        """Read the rows, frames or figures that are carried like the last line, and follow it, in one go.
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether the last line is of a report, and many of its lines may follow."""
+        return self._last is not None and self._last.takes_blocks
 
-        Return where the line after them begins.
-        """
-        return start if self._last is None else self._last.read_block(chunk, start, alike)
+    def release(self) -> Iterator[OOMReport]:
+        """Read the last line, which the next one does not continue."""
+        if self._last is not None:
+            yield from self._last.release()
+            self._settle(self._last)
+
+    def read_block(self, chunk: bytes, start: int, limit: int, alike: AlikeLines) -> int:
+        """Read the lines of the report that follow the last one and are carried alike; return where they end."""
+        if self._last is None:
+            return start
+        read = self._last.read_block(chunk, start, limit, alike)
+        if read.end > start:
+            self._others = read.silent
+        return read.end
 
     def skip(self, lines: int) -> None:
         """Pass over lines that tell nothing of an OOM."""
@@ -241,28 +246,41 @@ class _HostLog:
             return True
         return report is not None and not report.victims and report.statistics is not None and report.columns is None
 
-    def read_block(self, chunk: bytes, start: int, alike: AlikeLines) -> int:
-        """Read what follows the line that is held, where that is one of many of its kind."""
-        report, held = self._report, self._held
-        pattern = None if report is None or held is None else _alike_pattern(report, held)
-        if report is None or held is None or pattern is None:
-            return start
-        end = alike.end_of_block(chunk, start, pattern)
-        if end == start:
-            return start
-        block = chunk[start:end]
-        if any(words in block for words in _ONE_BY_ONE) or (not alike.names_kernel and b"kernel" in block):
+    @property
+    def takes_blocks(self) -> bool:
+        """Whether a report is open, or may open with the line that is held, and its kill is yet to come."""
+        if self._waiting is not None:
+            return False
+        if self._held is not None and _INVOKED in self._held.text:
+            return True
+        return self._report is not None and not self._report.victims
+
+    def release(self) -> Iterator[OOMReport]:
+        """Read the line that is held."""
+        held, self._held = self._held, None
+        if held is not None:
+            yield from self._read(held)
+
+    def read_block(self, chunk: bytes, start: int, limit: int, alike: AlikeLines) -> ReadLines:
+        """Read the lines of the open report that are carried alike; without a carrier, only the rows of its table."""
+        report = self._report
+        if report is None or not self.takes_blocks:
+            return ReadLines(start, 0)
+        if not alike.width:
+            return ReadLines(self._read_bare_rows(report, chunk, start, limit), 0)
+        texts = alike.texts(chunk, start, limit)
+        read = read_lines(report, texts, is_other=self._is_other_dump, names_kernel=alike.names_kernel)
+        self.lines += read.silent
+        return ReadLines(alike.position(start, texts, read.end), read.silent)
+
+    def _read_bare_rows(self, report: OOMReport, chunk: bytes, start: int, limit: int) -> int:
+        held = self._held
+        row = None if held is None else ROW.match(held.text)
+        if held is None or row is None or report.columns is None or _is_unended(row, report.columns):
             return start
         self._held = None
         read_line(report, held.text, is_other=self._is_other_dump)
-        lines = alike.texts(chunk, start, end, pattern)
-        if pattern is _FRAME_LINE:
-            read_frames(report, b"\n".join(lines).decode(), is_other=self._is_other_dump)
-        elif pattern is _FIGURE_LINE:
-            read_figures(report, b"\n".join(lines).decode(), is_other=self._is_other_dump)
-        elif (cut := read_rows(report.columns or (), lines, report.tasks)) is not None:
-            return alike.line_in(chunk, start, end, pattern, cut)
-        return end
+        return read_table(report, chunk, start, limit)
 
     def skip(self, lines: int) -> None:
         """Pass over lines that tell nothing: none of them continues the one that is held."""
@@ -477,20 +495,6 @@ def _is_own(text: str) -> bool:
 def _begins(text: str) -> bool:
     """Whether a line may begin a report."""
     return "oom-kill" in text or "Killed process" in text or "ut of memory: " in text or "ill process " in text
-
-
-def _alike_pattern(report: OOMReport, held: Message) -> bytes | None:
-    """Return what the lines after one look like, if it is one of many of its kind, and whole."""
-    text = held.text
-    if row := ROW.match(text):
-        is_table = report.columns is not None and not report.victims and not report.is_old_rule
-        return row_pattern(report.columns or ()) if is_table and not _is_unended(row, report.columns or ()) else None
-    if report.victims or not held.is_marked:
-        return None
-    if "+0x" in text:
-        return _FRAME_LINE
-    has_begun = report.statistics is not None and report.columns is None
-    return _FIGURE_LINE if has_begun and STATISTIC.fullmatch(text) else None
 
 
 def _is_unended(row: re.Match[str], columns: tuple[str, ...]) -> bool:

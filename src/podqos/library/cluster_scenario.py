@@ -156,7 +156,8 @@ class _ScenarioMaker:
         said = [f"{counted(len(self._pods), 'pod')} of {self._cluster.source} at {taken or 'an unknown time'}."]
         said += [f"Usage of {counted(count, 'pod')}: {source}." for source, count in sorted(self._sources.items())]
         if self._unsettled:
-            said.append(f"Kubelets with default settings, because their own are unknown: {self._unsettled}.")
+            defaults = "default settings (allocatable memory as their nodes state)"
+            said.append(f"Kubelets with {defaults}, because their own are unknown: {self._unsettled}.")
         return " ".join(said)
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -173,8 +174,9 @@ class _ScenarioMaker:
         if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
             self._not_ready.append(node.name)
         system: Part = {}
-        if machine is not None and machine.system_bytes:
-            system["memory"] = _text(machine.system_bytes)
+        # The simulation knows no memory of pods outside containers.
+        if machine is not None and machine.system_bytes + machine.pods_other_bytes > 0:
+            system["memory"] = _text(machine.system_bytes + machine.pods_other_bytes)
         if summary is not None:
             disks = _Disks(summary, {pod.key: pod for pod in self._pods if pod.spec.node_name == node.name})
             made["filesystems"] = disks.filesystems
@@ -184,10 +186,10 @@ class _ScenarioMaker:
                 capacity["pids"] = _text(rlimit.maxpid)
                 system["pids"] = _text(max(0, rlimit.curproc - sum(map(_processes, summary.pods or ()))))
         made["capacity"] = capacity
-        kubelet = self._cluster.kubelet(node.name)
+        kubelet = self._cluster.kubelet(node.name) or (None if state is None else state.kubelet)
         if kubelet is not None:
             made["kubelet"] = _settings(kubelet.config)
-        else:
+        if kubelet is None or kubelet.is_implied:
             self._unsettled += 1
         return {name: each for name, each in {**made, "system": system}.items() if each != {}}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -68,11 +68,11 @@ def yaml_text(value: object) -> str:
 
 def manifest_yaml(value: object) -> str:
     """Return an object that people read before they apply it as YAML: long texts stand over several lines."""
-    return _dumped(value, width=MANIFEST_WIDTH)
+    return _encoded(partial(_yaml, width=MANIFEST_WIDTH), value).decode()
 
 
-def _yaml(value: object, enc_hook: Callable[[object], object] | None = None) -> bytes:
-    return _dumped(msgspec.to_builtins(value, enc_hook=enc_hook)).encode()
+def _yaml(value: object, enc_hook: Callable[[object], object] | None = None, width: int | None = None) -> bytes:
+    return _dumped(msgspec.to_builtins(value, enc_hook=enc_hook), width).encode()
 
 
 def _dumped(value: object, width: int | None = None) -> str:

@@ -1,8 +1,8 @@
 """Lists from an API server, reduced to what decisions need: small, and without secrets.
 
-What the model declares is kept: environments, commands, arguments, addresses of probes and managedFields are gone
-by construction, also those of fields that are yet to be invented. Of the annotations only those stay that a decision
-reads. A pruned object reads back as the same value as the whole one, but for these annotations.
+What the model declares is kept: environments, commands, arguments and addresses of probes are gone by construction,
+also those of fields that are yet to be invented. Of the annotations only those stay that a decision reads, of the
+managedFields only who resized a pod. A pruned object reads back as the same value as the whole one, but for these.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.metrics import NodeMetrics, PodMetrics
 from podqos.model.node import Node
-from podqos.model.pod import ManagedFields, ObjectMeta, Pod
+from podqos.model.pod import POD_RESIZE_IN_PROGRESS, POD_RESIZE_PENDING, ObjectMeta, Pod
 from podqos.model.pod_fate import FatedPod
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
+from podqos.model.resized import LAST_APPLIED, applied_pod
 from podqos.model.selector import LabelSelector
 from podqos.model.service import Ingress, Service
 from podqos.model.stats import Summary
@@ -88,6 +89,7 @@ _IN_LISTS: dict[str, type[Struct]] = {**MODELS, "Pod": FatedPod, "Event": Event}
 # Annotations that decisions read: who a pod is, what a check is told, and what an injector would add.
 _ANNOTATIONS = ("podqos.dev/", "kubernetes.io/config.", "autoscaling.alpha.kubernetes.io/metrics")
 _OF_INJECTORS = ("sidecar.istio.io/", "config.linkerd.io/", "linkerd.io/", "vault.hashicorp.com/")
+_KEPT_CONDITIONS = {"DisruptionTarget", POD_RESIZE_PENDING, POD_RESIZE_IN_PROGRESS}
 _LONGEST = 63
 """Maximum length of amounts, names and switches; a longer text may be a configuration."""
 
@@ -117,8 +119,8 @@ def pruned_type(kind: str) -> Any:  # noqa: ANN401 - a type made at run time
 def encoded_list(api_version: str, kind: str, items: Collection[Any]) -> bytes:
     """Return objects that were read as ``pruned_type`` as a list on one line; ``kind`` is that of the list."""
     for metadata in _metadata_of(items):
-        if metadata and metadata.annotations:
-            metadata.annotations = _kept(metadata.annotations)
+        if metadata:
+            _prune_metadata(metadata)
     return _ENCODER.encode(_List(api_version, kind, items))
 
 
@@ -156,7 +158,7 @@ def _forget_small_talk(pods: Iterable[Any]) -> None:
             status.message = UNSET
         if status.conditions:
             status.conditions = [
-                condition for condition in status.conditions if condition.type == "DisruptionTarget"
+                condition for condition in status.conditions if condition.type in _KEPT_CONDITIONS
             ] or UNSET
 
 
@@ -188,6 +190,23 @@ def _kept(annotations: dict[str, str]) -> dict[str, str] | UnsetType:
     return kept or UNSET
 
 
+def _prune_metadata(metadata: Any) -> None:  # noqa: ANN401
+    """Keep the annotations that decisions read, and what shows resizes: who did it, and what the pod started with."""
+    annotations = metadata.annotations or {}
+    if annotations:
+        metadata.annotations = _kept(annotations)
+    if not metadata.managed_fields:
+        return
+    metadata.managed_fields = [entry for entry in metadata.managed_fields if entry.subresource == "resize"] or UNSET
+    if not metadata.managed_fields:
+        metadata.generation = UNSET  # the changes that it counts were no resizes
+    applied = (
+        applied_pod(annotations[LAST_APPLIED]) if metadata.managed_fields and LAST_APPLIED in annotations else None
+    )
+    if applied is not None:
+        metadata.annotations = {**(metadata.annotations or {}), LAST_APPLIED: _ENCODER.encode(applied).decode()}
+
+
 def _metadata_of(items: Iterable[Any]) -> Iterator[Any]:
     """Yield the metadata of objects, and of the pods and jobs they are templates of."""
     for item in items:
@@ -213,7 +232,6 @@ def _pruned(model: type[Struct]) -> Any:  # noqa: ANN401 - a type made at run ti
     declared = [
         (field.name, _type(field.type) | UnsetType, msgspec.field(default=UNSET, name=field.encode_name))
         for field in fields(model)
-        if field.type != tuple[ManagedFields, ...]
     ]
     return msgspec.defstruct(model.__name__, declared)
 
@@ -223,6 +241,8 @@ def _type(kind: Any) -> Any:  # noqa: ANN401
     if isinstance(kind, type) and issubclass(kind, Struct):
         return _pruned(kind) | None
     parts = [part for part in get_args(kind) if part not in {type(None), Ellipsis}]
+    if get_origin(kind) is dict and isinstance(parts[1], type) and issubclass(parts[1], Struct):
+        return _map_of(_pruned(parts[1])) | None
     if len(parts) == 1 and (inner := _type(parts[0])) is not Any:
         return _list_of(inner) | None if get_origin(kind) is tuple else inner
     return Any
@@ -230,3 +250,7 @@ def _type(kind: Any) -> Any:  # noqa: ANN401
 
 def _list_of(kind: Any) -> Any:  # noqa: ANN401
     return list[kind]
+
+
+def _map_of(kind: Any) -> Any:  # noqa: ANN401
+    return dict[str, kind]

@@ -52,6 +52,7 @@ class Event(Struct, frozen=True, gc=False, rename="camel"):
     count: int | None = None
     deprecated_count: int | None = None
     series: EventSeries | None = None
+    reporting_component: str = ""
     reporting_instance: str = ""
 
     @property
@@ -69,6 +70,12 @@ class Event(Struct, frozen=True, gc=False, rename="camel"):
         """When it was first seen, as written; empty if that is not said."""
         first = self.first_timestamp or self.deprecated_first_timestamp or self.event_time
         return first or self.last_timestamp or self.metadata.creation_timestamp or ""
+
+    @property
+    def component(self) -> str:
+        """The component that reported it."""
+        seen_by = self.source or self.deprecated_source or EventSource()
+        return seen_by.component or self.reporting_component
 
     @property
     def host(self) -> str:

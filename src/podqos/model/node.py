@@ -11,6 +11,7 @@ from podqos.model.resources import ResourceList
 PODS = "pods"
 
 LABEL_HOSTNAME = "kubernetes.io/hostname"
+LABEL_OS = "kubernetes.io/os"
 LABEL_ZONE = "topology.kubernetes.io/zone"
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 TAINT_NOT_READY = "node.kubernetes.io/not-ready"
@@ -57,6 +58,15 @@ class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
     size_bytes: int = 0
 
 
+class NodeSystemInfo(Struct, frozen=True, gc=False, rename="camel"):
+    """What runs on a node."""
+
+    kubelet_version: str = ""
+    """Such as ``v1.36.4``."""
+    container_runtime_version: str = ""
+    """Such as ``containerd://1.6.20``."""
+
+
 class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     """The status of a node."""
 
@@ -67,6 +77,7 @@ class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
     """Features of its kubelet that a pod may need (1.36)."""
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from podqos.model.jobs import CronJobSpec, JobSpec
 from podqos.model.quantity import Quantity
@@ -42,10 +42,50 @@ CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEE
 """The classes in order, the strictest promise last."""
 
 
-class ManagedFields(Struct, frozen=True, gc=False):
-    """The API server's record of who set which fields. Only its presence matters here."""
+class Present(Struct, frozen=True, gc=False):
+    """A part of a pod of which only the presence matters here."""
+
+
+class OwnedResources(Struct, frozen=True, gc=False):
+    """The requests that a manager set."""
+
+    requests: dict[str, Present] = field(default={}, name="f:requests")
+
+
+class OwnedContainer(Struct, frozen=True, gc=False):
+    """The fields of a container that a manager set."""
+
+    resources: OwnedResources = field(default=OwnedResources(), name="f:resources")
+
+
+class OwnedSpec(Struct, frozen=True, gc=False):
+    """The fields of a pod's spec that a manager set; containers are called ``k:{"name":"app"}``."""
+
+    containers: dict[str, OwnedContainer] = field(default={}, name="f:containers")
+    init_containers: dict[str, OwnedContainer] = field(default={}, name="f:initContainers")
+    resources: OwnedResources = field(default=OwnedResources(), name="f:resources")
+
+    def owns_memory_request(self, container: str) -> bool:
+        """Whether a memory request is among them that the OOM score of a container depends on: its own or the pod's."""
+        key = f'k:{{"name":"{container}"}}'
+        own = (self.containers.get(key), self.init_containers.get(key))
+        owned = (self.resources, *(of_kind.resources for of_kind in own if of_kind is not None))
+        return any("f:memory" in resources.requests for resources in owned)
+
+
+class FieldsV1(Struct, frozen=True, gc=False):
+    """Which fields a manager set, as far as decisions need it."""
+
+    spec: OwnedSpec = field(default=OwnedSpec(), name="f:spec")
+
+
+class ManagedFields(Struct, frozen=True, gc=False, rename="camel"):
+    """The API server's record of who set which fields: it shows resizes in place."""
 
     manager: str = ""
+    subresource: str = ""
+    time: str | None = None
+    fields_v1: FieldsV1 | None = field(default=None, name="fieldsV1")
 
 
 class OwnerReference(Struct, frozen=True, gc=False, rename="camel"):
@@ -65,6 +105,8 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     uid: str = ""
     generate_name: str = ""
     resource_version: str = ""
+    generation: int = 0
+    """Of a pod: how often its spec has changed, counted from 1; 0 where it is not known."""
     creation_timestamp: str | None = None
     managed_fields: tuple[ManagedFields, ...] = ()
     labels: dict[str, str] = {}
@@ -81,10 +123,6 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     def is_live(self) -> bool:
         """Whether the object was read from an API server, which has already checked it."""
         return bool(self.uid or self.resource_version or self.creation_timestamp or self.managed_fields)
-
-
-class Present(Struct, frozen=True, gc=False):
-    """A part of a pod of which only the presence matters here."""
 
 
 class ExitCodes(Struct, frozen=True, gc=False):
@@ -300,18 +338,50 @@ class WhyIdle(Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
+    """A container that runs."""
+
+    started_at: str | None = None
+
+
 class RunState(Struct, frozen=True, gc=False):
-    """Whether a container has a process; neither of these where it runs."""
+    """Whether a container has a process, and since when; neither of the first two where it runs."""
 
     waiting: WhyIdle | None = None
     terminated: WhyIdle | None = None
+    running: ContainerRunning | None = None
 
 
-class RunStatus(Struct, frozen=True, gc=False):
+class RunStatus(Struct, frozen=True, gc=False, rename="camel"):
     """The status of a container, as far as decisions need it."""
 
     name: str = ""
     state: RunState | None = None
+    resources: ResourceRequirements | None = None
+    """What its cgroup has, since 1.33; while a resize is not done, it differs from the spec."""
+    allocated_resources: ResourceList = {}
+    """The requests that its kubelet counts: those of the spec once the kubelet accepts a resize."""
+    restart_count: int = 0
+
+
+class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
+    """Something that holds for a pod or not, such as DisruptionTarget."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    last_transition_time: str | None = None
+    message: str = ""
+
+
+POD_RESIZE_IN_PROGRESS = "PodResizeInProgress"
+"""The condition of a pod whose kubelet is resizing it."""
+POD_RESIZE_PENDING = "PodResizePending"
+"""The condition of a pod whose kubelet has not accepted a resize."""
+RESIZE_CONDITIONS = (POD_RESIZE_PENDING, POD_RESIZE_IN_PROGRESS)
+"""The conditions of a pod whose resize is not done."""
+INFEASIBLE = "Infeasible"
+"""Its reason where the kubelet never will."""
 
 
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
@@ -322,6 +392,17 @@ class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
     start_time: str = ""
     container_statuses: tuple[RunStatus, ...] = ()
     init_container_statuses: tuple[RunStatus, ...] = ()
+    conditions: tuple[PodCondition, ...] = ()
+    resources: ResourceRequirements | None = None
+    """Pod-level resources as its cgroup has them, since 1.36."""
+    allocated_resources: ResourceList = {}
+    """Requests of the whole pod as its kubelet counts them, since 1.36."""
+
+    @property
+    def is_resize_infeasible(self) -> bool:
+        """Whether the kubelet rejected a resize for good (component-helpers/resource: IsPodResizeInfeasible)."""
+        pending = next((condition for condition in self.conditions if condition.type == POD_RESIZE_PENDING), None)
+        return pending is not None and pending.reason == INFEASIBLE
 
     @property
     def idle(self) -> dict[str, str | None]:

@@ -6,24 +6,19 @@ lot of it.
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import field
 
-from podqos.model.pod import Pod, PodStatus, RunState, RunStatus, WhyIdle
+from podqos.model.pod import ContainerRunning, Pod, PodCondition, PodStatus, RunState, RunStatus, WhyIdle
 
-
-class PodCondition(Struct, frozen=True, gc=False, rename="camel"):
-    """Something that holds for a pod or not, such as DisruptionTarget."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    last_transition_time: str | None = None
-
-
-class ContainerRunning(Struct, frozen=True, gc=False, rename="camel"):
-    """A container that runs."""
-
-    started_at: str | None = None
+__all__ = (
+    "ContainerRunning",
+    "ContainerState",
+    "ContainerStatus",
+    "ContainerTerminated",
+    "FatedPod",
+    "FullPodStatus",
+    "PodCondition",
+)
 
 
 class ContainerTerminated(WhyIdle, frozen=True, gc=False, rename="camel"):
@@ -40,7 +35,6 @@ class ContainerTerminated(WhyIdle, frozen=True, gc=False, rename="camel"):
 class ContainerState(RunState, frozen=True, gc=False):
     """The state of a container."""
 
-    running: ContainerRunning | None = None
     terminated: ContainerTerminated | None = None
 
 
@@ -49,7 +43,6 @@ class ContainerStatus(RunStatus, frozen=True, gc=False, rename="camel"):
 
     container_id: str = field(default="", name="containerID")
     """``containerd://`` and the id in the name of its cgroup."""
-    restart_count: int = 0
     state: ContainerState | None = None
     last_state: ContainerState | None = None
 
@@ -59,7 +52,6 @@ class FullPodStatus(PodStatus, frozen=True, gc=False, rename="camel"):
 
     reason: str = ""
     message: str = ""
-    conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()

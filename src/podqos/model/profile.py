@@ -58,6 +58,8 @@ class Profile(Struct, frozen=True):
     """Since 1.36 also those of init containers other than sidecars."""
     pod_level_resize: bool
     """Since 1.36 also pod-level resources."""
+    resize_asks_node: bool
+    """Since 1.36 the API server rejects a resize that the pod's node could not hold; before, its kubelet does."""
     memory_limit_decrease: bool
     """Since 1.34 a resize may lower a memory limit without restarting the container."""
     memory_oom_group: bool
@@ -167,6 +169,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         in_place_resize=since(33),
         init_container_resize=since(36),
         pod_level_resize=since(36),
+        resize_asks_node=since(36),
         memory_limit_decrease=since(34),
         memory_oom_group=since(28),
         single_process_oom_kill=since(32),

@@ -58,6 +58,11 @@ class NodeUsage(Struct, frozen=True, gc=False):
     """Working set outside all pods."""
     hugepages_bytes: int = 0
     """Set aside as huge pages: in no working set, and no memory for anything else."""
+    pods_other_bytes: int = 0
+    """Working set of the cgroup of all pods outside the containers of the snapshot: sandboxes, files that ended
+    containers left in memory, pods that may not be read. Negative where the containers' figures are the newer ones."""
+    pods_limit_bytes: int | None = None
+    """The limit of that cgroup as the kubelet's statistics have it; None without any."""
 
     def available_bytes(self, of_pods_bytes: int, profile: Profile) -> int:
         """Return ``memory.available`` as the kubelet counts it; up to 1.36 huge pages seem to be available."""
@@ -70,6 +75,12 @@ class Snapshot(Struct, frozen=True, gc=False):
 
     node: NodeUsage
     pods: tuple[PodUsage, ...]
+
+    @property
+    def pods_working_set_bytes(self) -> int:
+        """The working set of all pods together, which the kubelet compares with their limit."""
+        of_containers = sum(usage.working_set_bytes for entry in self.pods for usage in entry.containers)
+        return of_containers + self.node.pods_other_bytes
 
     @property
     def stats(self) -> dict[str, PodStats]:

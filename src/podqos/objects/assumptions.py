@@ -15,6 +15,7 @@ from podqos.wording import listed
 
 if TYPE_CHECKING:
     from podqos.model.node import Node
+    from podqos.model.pod import Pod
     from podqos.objects.objects import Objects
     from podqos.policy.model import Policy
 
@@ -22,6 +23,9 @@ USUAL_NODE_BYTES = 64 << 30
 """The least memory of a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", stated_with("node_memory"))
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", stated_with("kubelet_config"))
+IMPLIED_SETTINGS = Assumption(
+    "kubelet settings", "defaults, except for what the node's allocatable memory implies", stated_with("kubelet_config")
+)
 UNSLOWED_GROWTH = Assumption("growth above memory.high", "as stated; `simulate` slows it", "")
 FIRST_BY_NAME = Assumption(
     "choice among equally good nodes",
@@ -101,6 +105,29 @@ def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
     of_kinds = added_containers(kinds)
     missing = missing_classes(objects.missing, objects)
     return (*objects.assumptions, *missing, *policy_scopes(objects), *of_kinds, *as_written(objects))
+
+
+def kept_scores(pods: Iterable[Pod]) -> tuple[Assumption, ...]:
+    """Return the assumption that containers have the score of their requests, where a resize may have come later."""
+    from podqos.model.resized import older_scores
+
+    resized: list[str] = []
+    changed: list[str] = []
+    for pod in pods:
+        for older in older_scores(pod):
+            if older.request is not None:
+                continue
+            (resized if older.resized_at else changed).append(f"{older.container} in {pod.key}")
+    why = {
+        "their requests were resized after they started": resized,
+        "the specs of their pods changed, perhaps by a resize": changed,
+    }
+    until = "/proc/PID/oom_score_adj keeps the one of its start until a container restarts"
+    return tuple(
+        Assumption(f"oom_score_adj of {_shown(names)}", "of current requests", f"{reason}; {until}")
+        for reason, names in why.items()
+        if names
+    )
 
 
 def as_written(objects: Objects) -> tuple[Assumption, ...]:

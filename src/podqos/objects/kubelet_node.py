@@ -36,6 +36,8 @@ class Kubelet(Struct, frozen=True):
     """Settings of the file that have no effect."""
     notation: Notation = Notation.CONFIGURATION
     """The format of the file."""
+    is_implied: bool = False
+    """Whether its settings were derived from the Node and the kubelet's statistics (``implied_kubelet``)."""
 
     @property
     def is_stated(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.errors import InvalidArgument
+from podqos.model.effective import as_allocated
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.naming import naming
@@ -29,7 +30,7 @@ def node_pods(
     workloads = list(_on_node(every, chosen_node(every, node), is_named=node is not None))
     names = names_by_workload({found.workload.pod.key for found in workloads}, named) if named else {}
     for found in workloads:
-        pod = found.workload.pod if _is_live_pod(found) else _admitted(found, objects, profile)
+        pod = as_allocated(found.workload.pod) if _is_live_pod(found) else _admitted(found, objects, profile)
         if pod is not None:
             own = names.get(found.workload.pod.key, ())
             made = numbered(pods_on_node(replace(found.workload, pod=pod), own), taken)

@@ -35,7 +35,7 @@ def class_ceilings(
         return None
     requested = dict.fromkeys(QOSClass, 0)
     for view in state.pods.values():
-        requested[view.shape.qos_class] += view.shape.demand.requested.get(MEMORY, 0)
+        requested[view.shape.qos_class] += view.held.requested.get(MEMORY, 0)
     requests = TierRequests(0, requested[QOSClass.BURSTABLE], requested[QOSClass.GUARANTEED])
     tiers = tier_values(requests, settings)
     burstable, best_effort = (

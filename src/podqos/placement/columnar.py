@@ -63,7 +63,7 @@ class Columnar:
     def count(self, state: SchedulerNode, view: PodView, change: int) -> None:
         """Note that a pod was added to (1) or removed from (-1) a node."""
         index = self._index[state.name]
-        self._room.count(index, view.shape, change)
+        self._room.count(index, view.held, change)
         self._count_neighbour(index, view, change)
 
     def _count_neighbour(self, index: int, view: PodView, change: int) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from podqos.model.resources import CPU, MEMORY
+from podqos.placement.demand import Demand
 from podqos.placement.filters import SchedulerCluster
 from podqos.placement.fit import insufficient
 from podqos.placement.image_locality import image_points
@@ -86,9 +87,8 @@ class NodeColumns:
         self._changed: list[int] = []
         self._rankings: dict[object, _Ranking] = {}
 
-    def count(self, index: int, shape: Shape, change: int) -> None:
+    def count(self, index: int, demand: Demand, change: int) -> None:
         """Count a pod that was added to (1) or removed from (-1) a node, which knows it already."""
-        demand = shape.demand
         for name, amount in demand.requested.items():
             if name in self._free:
                 self._free[name][index] -= change * amount

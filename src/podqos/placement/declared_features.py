@@ -1,7 +1,7 @@
 """Features that a pod needs and nodes declare (KEP-5328): since 1.36 a pod runs only on nodes that declare them.
 
 The only one that a pod can need while it is scheduled, with feature gates as by default, is that of starting all its
-containers again; the others are about resizing, which ``admission`` leaves to the node.
+containers again; the others are about resizing (``admission.resize_node``).
 
 Source: Kubernetes v1.37.0-rc.1 staging/src/k8s.io/component-helpers/nodedeclaredfeatures,
 pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go.
@@ -9,6 +9,7 @@ pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go.
 
 from __future__ import annotations
 
+from podqos.admission.resize_node import INIT_CONTAINER_RESIZE_FEATURE, POD_LEVEL_RESIZE_FEATURE
 from podqos.model.pod import RESTART_ALL_CONTAINERS, PodSpec
 from podqos.model.profile import Profile
 
@@ -17,8 +18,8 @@ RESTART_ALL_FEATURE = "RestartAllContainersOnContainerExits"
 # Those of the feature gates that are on by default, the same in 1.36 and 1.37.
 _DECLARED = (
     "ExtendWebSocketsToKubelet",
-    "InPlacePodLevelResourcesVerticalScaling",
-    "InPlacePodVerticalScalingInitContainers",
+    POD_LEVEL_RESIZE_FEATURE,
+    INIT_CONTAINER_RESIZE_FEATURE,
     RESTART_ALL_FEATURE,
 )
 

@@ -2,14 +2,15 @@
 
 cpu counts in thousandths, everything else in whole units. A resource the scheduler knows nothing about is left out.
 
-Source: Kubernetes v1.36 pkg/scheduler/framework/types.go (Resource, CalculateResource) and pkg/scheduler/util.
+Source: Kubernetes v1.36 pkg/scheduler/framework/types.go (Resource, CalculateResource), pkg/scheduler/util and
+pkg/scheduler/framework/plugins/noderesources/{fit,resource_allocation}.go (NewFit, calculatePodResourceRequest).
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.model.effective import pod_requests, sum_of_containers
+from podqos.model.effective import as_charged, pod_requests, sum_of_containers
 from podqos.model.pod import Container, Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
@@ -40,19 +41,28 @@ class Demand(Struct, frozen=True, gc=False):
     """The same for scoring, for a pod on a node: something is assumed for containers that state nothing."""
     asking_cpu_milli: int
     asking_memory_bytes: int
-    """The same for the pod to place: something is assumed even if another container states it."""
+    """The same for the pod to place, by containers and overhead alone: LeastAllocated is built without pod-level
+    resources, and something is assumed even if another container states it."""
 
 
 def demand_of(pod: Pod, profile: Profile = LATEST) -> Demand:
     """Return the resources of ``pod`` as scheduled, used as given (see ``admission.defaulting``)."""
     requests = pod_requests(pod, pod_level=profile.pod_level_resources)
-    asking = _scored_requests(pod, _UNSTATED, profile)
+    asking = _scored_requests(pod, _UNSTATED, pod_level=False)
     assumed = _assumed(pod, requests, profile)
-    scored = asking if assumed is _UNSTATED else _scored_requests(pod, assumed, profile) if assumed else requests
+    scored = _scored_requests(pod, assumed, pod_level=profile.pod_level_resources) if assumed else requests
     amounts = (
         each for found in (scored, asking) for each in (found.get(CPU, ZERO).milli_value, found.get(MEMORY, ZERO).value)
     )
     return Demand(counted(requests), *amounts)
+
+
+def held_by(pod: Pod, demand: Demand, profile: Profile = LATEST) -> Demand:
+    """Return what a pod counts for that is on a node; ``demand`` unless its status shows a resize that is not done."""
+    if not profile.in_place_resize:
+        return demand
+    charged = as_charged(pod, pod_level_status=profile.pod_level_resize)
+    return demand if charged is pod else demand_of(charged, profile)
 
 
 def counted(resources: ResourceList) -> Amounts:
@@ -77,14 +87,14 @@ def _assumed(pod: Pod, requests: ResourceList, profile: Profile) -> ResourceList
     return _UNSTATED
 
 
-def _scored_requests(pod: Pod, assumed: ResourceList, profile: Profile) -> ResourceList:
+def _scored_requests(pod: Pod, assumed: ResourceList, *, pod_level: bool) -> ResourceList:
     def requests_of(container: Container) -> ResourceList:
         return {**assumed, **container.resources.requests}
 
     total = sum_of_containers(pod, requests_of)
     own = pod.spec.resources
     for name in (CPU, MEMORY):
-        if profile.pod_level_resources and own is not None and name in own.requests:
+        if pod_level and own is not None and name in own.requests:
             total[name] = own.requests[name]
         if pod.spec.overhead and name in pod.spec.overhead:
             total[name] = total.get(name, ZERO) + pod.spec.overhead[name]

@@ -86,7 +86,7 @@ class SchedulerNode:
 
     def _count(self, view: PodView, sign: int) -> None:
         self.version += 1
-        demand = view.shape.demand
+        demand = view.held
         requested = self.requested
         for name, amount in demand.requested.items():
             requested[name] = requested.get(name, 0) + sign * amount

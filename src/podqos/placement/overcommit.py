@@ -103,7 +103,7 @@ def _overcommit(state: SchedulerNode, resource: str, budget: Fraction | None) ->
         limit = _count(pod_limits(pod).get(resource, ZERO), resource)
         limits += limit
         if view.shape.qos_class is QOSClass.GUARANTEED:
-            guaranteed += view.shape.demand.requested.get(resource, 0)
+            guaranteed += view.held.requested.get(resource, 0)
         else:
             other_limits += limit
         if _is_unlimited(pod, resource):

@@ -17,7 +17,7 @@ from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 from podqos.model.service import Service
 from podqos.placement.declared_features import required_features
 from podqos.placement.default_spread import default_constraints
-from podqos.placement.demand import Demand, demand_of
+from podqos.placement.demand import Demand, demand_of, held_by
 from podqos.placement.host_ports import HostPort, host_ports
 from podqos.placement.image_locality import image_count, images_of
 from podqos.placement.node_affinity import named_nodes, required_terms
@@ -117,6 +117,7 @@ class PodView:
         "affinity",
         "anti_affinity",
         "attraction",
+        "held",
         "key",
         "labels",
         "namespace",
@@ -134,10 +135,13 @@ class PodView:
         shape: Shape,
         labels: Mapping[str, str] | None = None,
         defaults: tuple[TopologySpreadConstraint, ...] = (),
+        held: Demand | None = None,
     ) -> None:
         """``defaults`` are the constraints for pods that state none."""
         self.pod = pod
         self.shape = shape
+        self.held: Demand = shape.demand if held is None else held
+        """What it takes from the node it is on: more than it asks for while a resize to less is not done."""
         self.key: str = pod.key
         self.namespace: str = pod.metadata.namespace_or_default
         self.labels: Mapping[str, str] = pod.metadata.labels if labels is None else labels
@@ -225,7 +229,9 @@ class Views:
     def of(self, pod: Pod) -> PodView:
         """Return the view of one pod."""
         labels = self._labels.setdefault(frozenset(pod.metadata.labels.items()), pod.metadata.labels)
-        return PodView(pod, self._shape(pod), labels, self._defaults_of(pod, labels))
+        shape = self._shape(pod)
+        held = held_by(pod, shape.demand, self._profile)
+        return PodView(pod, shape, labels, self._defaults_of(pod, labels), held)
 
     def _defaults_of(self, pod: Pod, labels: Mapping[str, str]) -> tuple[TopologySpreadConstraint, ...]:
         metadata = pod.metadata

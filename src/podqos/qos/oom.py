@@ -18,6 +18,7 @@ from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO
+from podqos.model.resized import as_started
 from podqos.model.resources import MEMORY
 
 BEST_EFFORT_OOM_SCORE_ADJ = 1000
@@ -68,6 +69,8 @@ class OOMScore(Struct, frozen=True, gc=False):
     rule: OOMRule
     request_bytes: int | None = None
     """The memory request that entered Burstable's formula; None where no formula was used."""
+    after_restart: int | None = None
+    """What a restart makes of a value that is older than the last resize; None where a restart changes nothing."""
 
 
 def oom_scores(
@@ -101,6 +104,20 @@ def oom_scores(
             if container.is_sidecar and smallest.value < scores[index].value:
                 scores[index] = OOMScore(container.name, smallest.value, OOMRule.SIDECAR, smallest.request_bytes)
     return tuple(scores)
+
+
+def running_scores(
+    pod: Pod, qos_class: QOSClass, node_memory_bytes: int, profile: Profile = LATEST
+) -> tuple[OOMScore, ...]:
+    """Return the adjustments that processes have: those of the requests with which their containers started."""
+    scores = oom_scores(pod, qos_class, node_memory_bytes, profile)
+    started, older = as_started(pod)
+    if not older:
+        return scores
+    return tuple(
+        replace(kept, after_restart=now.value) if now.container in older and kept.value != now.value else now
+        for kept, now in zip(oom_scores(started, qos_class, node_memory_bytes, profile), scores, strict=True)
+    )
 
 
 def pod_qos_class(pod: Pod, computed: QOSClass) -> QOSClass:

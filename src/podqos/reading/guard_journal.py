@@ -132,7 +132,7 @@ class _Deaths:
                     self._nameless.add(pod)
                 yield death
         for eviction in self._told.evictions:
-            if eviction.cause is not EvictionCause.NODE_PRESSURE:
+            if eviction.cause is not EvictionCause.NODE_PRESSURE or eviction.is_by_guard:
                 continue
             death = self._death(eviction.at, eviction.node, eviction.pod, By.KUBELET)
             if death is not None and not self._is_own(death):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from podqos.cluster.kubelets import Kubelets
 from podqos.cluster.patience import ONCE
 from podqos.cluster.refusals import question
 from podqos.cluster.resources import NODE_METRICS, POD_METRICS, Resource
+from podqos.cluster.sources import Found
 from podqos.errors import BadAnswer, ClusterError, Forbidden, InputError, NotFound, Refused
 from podqos.manifest.anonymous import Anonymizer
 from podqos.manifest.pruning import prepare_usage, pruned_kubelet, pruned_list, pruned_summary
@@ -222,37 +223,89 @@ def _at_once(ask: Callable[[str], Answer], nodes: list[str]) -> Iterator[Answer]
         yield from threads.map(ask, nodes)
 
 
-def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
-    """Yield usage and settings from the kubelets, and usage from metrics.k8s.io for those that do not answer."""
+class KubeletAnswer(Struct, frozen=True):
+    """What a kubelet says of its node."""
+
+    node: str
+    summary: Found[bytes]
+    """Usage, pruned."""
+    settings: Found[bytes]
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it left one of the two unanswered, and may answer later."""
+        return self.summary.is_silent or self.settings.is_silent
+
+
+def asked_kubelets(cluster: Cluster, nodes: list[str], progress: Progress | None = None) -> Iterator[KubeletAnswer]:
+    """Yield what the kubelets of nodes answer, in order."""
     kubelets = Kubelets(cluster)
 
-    def ask(node: str) -> tuple[bytes | None, bytes | None, tuple[Assumption, ...]]:
-        summary = kubelets.summary(node, pruned_summary)
-        configz = kubelets.settings(node, pruned_kubelet)
-        return summary.value, configz.value, (*summary.assumptions, *configz.assumptions)
+    def ask(node: str) -> KubeletAnswer:
+        return KubeletAnswer(node, kubelets.summary(node, pruned_summary), kubelets.settings(node, pruned_kubelet))
 
+    for number, answer in enumerate(_at_once(ask, nodes), 1):
+        yield answer
+        if progress is not None:
+            progress(number, len(nodes))
+
+
+class ReportedSettings(Struct, frozen=True):
+    """How a node is set up, as its kubelet says."""
+
+    node: str
+    settings: Found[bytes]
+    """Pruned."""
+    cgroup_version: Found[int]
+
+
+def reported_settings(cluster: Cluster, nodes: list[str]) -> Iterator[ReportedSettings]:
+    """Yield what the kubelets of nodes report, in order."""
+    kubelets = Kubelets(cluster)
+
+    def ask(node: str) -> ReportedSettings:
+        return ReportedSettings(node, kubelets.settings(node, pruned_kubelet), kubelets.cgroup_version(node))
+
+    yield from _at_once(ask, nodes)
+
+
+def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
+    """Yield usage and settings from the kubelets, and usage from metrics.k8s.io for those that do not answer."""
     silent: list[str] = []
+
+    def noted() -> Iterator[KubeletAnswer]:
+        for answer in asked_kubelets(cluster, nodes, progress):
+            silent.extend([answer.node] if answer.summary.value is None else [])
+            yield answer
+
+    yield from measured_lines(noted())
+    if silent:
+        yield from metrics_lines(cluster, part)
+
+
+def measured_lines(answers: Iterable[KubeletAnswer]) -> Iterator[bytes]:
+    """Yield what kubelets answer as lines of a snapshot."""
     missing: dict[Assumption, list[str]] = {}
-    for number, (node, (summary, configz, assumptions)) in enumerate(zip(nodes, _at_once(ask, nodes), strict=True), 1):
+    for answer in answers:
+        node, summary, configz = answer.node, answer.summary.value, answer.settings.value
         if summary is not None:
             yield msgspec.json.encode(NodeSummary(node, msgspec.Raw(summary)))
-        else:
-            silent.append(node)
         if configz is not None:
             yield msgspec.json.encode(NodeKubelet(node, msgspec.Raw(configz)))
-        for assumption in assumptions:
+        for assumption in (*answer.summary.assumptions, *answer.settings.assumptions):
             missing.setdefault(replace(assumption, what=assumption.what.removesuffix(f" of node {node}")), []).append(
                 node
             )
-        if progress is not None:
-            progress(number, len(nodes))
     told = list(missing.items())
     for assumption, nodes_without in told[:_MOST_TOLD]:
         yield _missing(f"{assumption.what} of {_nodes(nodes_without)}", assumption.value, assumption.state_with)
     if others := sorted({node for _, nodes_without in told[_MOST_TOLD:] for node in nodes_without}):
         yield _missing(f"usage or settings of {_nodes(others)}", "not known", "kubelets that answer")
-    if silent:
-        yield from _metrics(cluster, ((NODE_METRICS, ""), (POD_METRICS, part.namespace)))
+
+
+def metrics_lines(cluster: Cluster, part: Part) -> Iterator[bytes]:
+    """Yield usage from metrics.k8s.io."""
+    yield from _metrics(cluster, ((NODE_METRICS, ""), (POD_METRICS, part.namespace)))
 
 
 def _nodes(names: list[str]) -> str:

@@ -1,7 +1,8 @@
 """A live cluster kept up to date by watching it, with a snapshot available at any moment.
 
-A follower (``cluster.following``) holds the objects. Usage cannot be watched: the kubelets are queried when a snapshot
-is requested and the figures are too old.
+A follower (``cluster.following``) holds the objects, ``measuring`` the usage, which cannot be watched: kubelets are
+queried when a snapshot is requested and the figures are too old or, for whoever must not wait for a server that hangs,
+in the background.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from podqos.cluster.following import FollowedKind, Follower, Say
 from podqos.cluster.resources import NODES, PODS
 from podqos.errors import PodqosError, Refused
 from podqos.manifest.pruning import encoded_list, pruned_type
+from podqos.model.data_age import DataAge
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header
 from podqos.reading.cluster_part import EVERYTHING, Part
-from podqos.reading.live_cluster import ABOUT_PODS, WORKLOADS, check_node, measured, unread
+from podqos.reading.heartbeat import Heartbeat
+from podqos.reading.live_cluster import ABOUT_PODS, WORKLOADS, check_node, unread
+from podqos.reading.measuring import Measuring
 
 
 class Mirror:
@@ -37,7 +41,6 @@ class Mirror:
     ) -> None:
         self._cluster = cluster
         self._part = part
-        self._usage_seconds = usage_seconds
         self._say = say
         others = (*(ABOUT_PODS if part.policies else ()), *(WORKLOADS if part.workloads else ()))
         self._kinds = [
@@ -46,8 +49,9 @@ class Mirror:
         self._nodes, self._pods = self._kinds[:2]
         self._follower = Follower(self._kinds, node=part.node, say=say, on_end=self._ended)
         self._version = ""
-        self._usage: list[bytes] = []
-        self._usage_at: float | None = None
+        self._is_in_background = False
+        self._heartbeat = Heartbeat(cluster)
+        self._measuring = Measuring(cluster, part, self._heartbeat, self._node_names, usage_seconds)
         self._encoded: dict[tuple[str, str], tuple[list[Any], bytes]] = {}
         """By kind and node: objects, and the line they make; what has not changed is not encoded again."""
         self.fatal: PodqosError | None = None
@@ -58,10 +62,49 @@ class Mirror:
         self._version = self._cluster.version().git_version
         self._follower.start(self._cluster)
 
+    def measure_in_background(self) -> None:
+        """Query kubelets and the API server regularly from now on: ``known`` never waits for them."""
+        self._is_in_background = True
+        self._heartbeat.start()
+        self._measuring.start(lambda: self.is_complete or self.fatal is not None)
+
+    def wait_for_usage(self, seconds: float) -> None:
+        """Have usage measured in the background now, and wait for that, but not longer than this."""
+        self._measuring.wait(seconds)
+
     @property
     def is_complete(self) -> bool:
         """Whether all existing objects have arrived."""
         return self._follower.is_complete
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether usage was read at least once."""
+        return self._measuring.measured_at is not None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the API server answers, and reports what changes."""
+        return not self._heartbeat.trouble and not self.interrupted
+
+    @property
+    def usage_error(self) -> PodqosError | None:
+        """Why usage could not be read in the background."""
+        return self._measuring.error
+
+    def age(self) -> DataAge:
+        """Return how old objects and usage are."""
+        now, measured_at, answered_at = time.monotonic(), self._measuring.measured_at, self._heartbeat.answered_at
+        confirmed_at = max([kind.current_at for kind in self._kinds] + ([] if answered_at is None else [answered_at]))
+        # Of interrupted watches the one that has been so for longest counts.
+        confirmed_at = min([confirmed_at, *(kind.current_at for kind in self._kinds if kind.trouble)])
+        usage_seconds = None if measured_at is None else now - measured_at
+        return DataAge(now - confirmed_at, usage_seconds, next(iter(self.troubles), ""))
+
+    def usage_ages(self) -> dict[str, float]:
+        """Return for each node how many seconds ago its kubelet was last asked with success."""
+        now = time.monotonic()
+        return {node: now - measured_at for node, measured_at in self._measuring.of_nodes().items()}
 
     @property
     def changes(self) -> int:
@@ -71,7 +114,7 @@ class Mirror:
     @property
     def troubles(self) -> list[str]:
         """Why something is not up to date, each reason once."""
-        return self._follower.troubles
+        return list(dict.fromkeys(filter(None, (self._heartbeat.trouble, *self._follower.troubles))))
 
     @property
     def interrupted(self) -> int:
@@ -83,14 +126,20 @@ class Mirror:
 
         Objects that have not changed since ``before``, an earlier snapshot, are not read again.
         """
+        if self._part.usage and self._measuring.is_old:
+            self._measuring.measure()
+        return self.known(before)
+
+    def known(self, before: ClusterSnapshot | None = None) -> ClusterSnapshot:
+        """Return the cluster as far as it is known, without asking any server."""
+        check_node(self._cluster, self._part, self._node_names())
+        found = ClusterSnapshot(self._lines(), self._cluster.name, before)
+        found.age = self.age() if self._is_in_background else None
+        return found
+
+    def _node_names(self) -> list[str]:
         with self._follower.lock:
-            nodes = [each.metadata.name for each in self._nodes.objects.values()]
-        check_node(self._cluster, self._part, nodes)
-        now = time.monotonic()
-        if self._usage_at is None or now - self._usage_at >= self._usage_seconds:
-            self._usage = list(measured(self._cluster, nodes, self._part, None))
-            self._usage_at = now
-        return ClusterSnapshot(self._lines(), self._cluster.name, before)
+            return [node.metadata.name for node in self._nodes.objects.values()]
 
     def _lines(self) -> Iterator[bytes]:
         taken_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -109,7 +158,7 @@ class Mirror:
                 if kind.refusal:
                     lines.append(msgspec.json.encode(unread(resource, kind.refusal, "list and watch")))
             self._encoded = encoded
-        lines += self._usage
+        lines += self._measuring.lines
         return iter((*lines, msgspec.json.encode(End(len(lines)))))
 
     def _groups(self, kind: FollowedKind) -> Iterator[tuple[str, list[Any]]]:

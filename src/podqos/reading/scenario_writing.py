@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from podqos.manifest.encoding import yaml_text
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, ResourceList
+from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.model.time_units import SECOND_US
 from podqos.naming import hint, naming
 from podqos.sim.scenario_format.document import API_VERSION, KIND
@@ -38,18 +39,12 @@ def manifests_text(manifests: Iterable[Part]) -> str:
 def pod_manifest(pod: Pod, metadata: ObjectMeta, *, keeps_node: bool = False) -> Part:
     """Return a pod as the API server shows it; with ``keeps_node`` it is only ever replaced on the same node."""
     spec = pod.spec if keeps_node else replace(pod.spec, node_name="")
-    made = manifest("v1", "Pod", {"metadata": metadata, "spec": spec})
-    if pod.spec.resources == NO_RESOURCES:
-        # Even empty, they take the decision away from the containers.
-        stated = made["spec"]
-        assert isinstance(stated, dict)
-        stated["resources"] = {}
-    return made
+    return manifest("v1", "Pod", {"metadata": metadata, "spec": spec})
 
 
 def manifest(api_version: str, kind: str, value: object) -> Part:
-    """Return an object without empty fields."""
-    stated = _stated(plain(value))
+    """Return an object without the fields that are as they are if nothing is written."""
+    stated = _stated(value)
     assert isinstance(stated, dict)
     return {"apiVersion": api_version, "kind": kind, **stated}
 
@@ -100,7 +95,27 @@ def _amount(value: object) -> object:
 
 
 def _stated(value: object) -> object:
-    if isinstance(value, dict):
-        made = {name: _stated(each) for name, each in value.items()}
-        return {name: each for name, each in made.items() if each is not None and each not in ("", [], {})}
-    return [_stated(each) for each in value] if isinstance(value, (list, tuple)) else value
+    """Return a value without the fields that have their defaults.
+
+    What is empty but not a default is kept: ``emptyDir: {}``, a selector that selects everything, a label without a
+    value.
+    """
+    if isinstance(value, msgspec.Struct):
+        held = ((name, getattr(value, field), default) for field, name, default in _fields(type(value)))
+        return {name: _stated(own) for name, own, default in held if own != default}
+    if isinstance(value, Mapping):
+        return {name: _stated(own) for name, own in value.items()}
+    return [_stated(own) for own in value] if isinstance(value, (list, tuple)) else plain(value)
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, object], ...]:
+    """Return the fields of a struct: name, name in a manifest, default."""
+    return tuple(
+        (
+            field.name,
+            field.encode_name,
+            field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory(),
+        )
+        for field in msgspec.structs.fields(kind)
+    )

@@ -61,7 +61,15 @@ def starter_policy(name: str) -> dict[str, str]:
 
 def _starter(paths: dict[str, str], name: str) -> dict[str, str]:
     starter = scenario_dir("starter")
-    return {path: (starter / file).read_text(encoding="utf-8").replace("NAME", name) for path, file in paths.items()}
+    return {path: _named((starter / file).read_text(encoding="utf-8"), name) for path, file in paths.items()}
+
+
+def _named(text: str, name: str) -> str:
+    """Return a file to start from with its name, in quotes where YAML would not read it as a text."""
+    from podqos.manifest.edits.writing import scalar  # only these two commands write files to start from
+
+    text = text.replace(": NAME\n", f": {scalar(name)}\n").replace("- NAME/\n", f"- {scalar(f'{name}/')}\n")
+    return text.replace("NAME", name)
 
 
 def _home() -> Path:

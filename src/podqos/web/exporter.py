@@ -1,10 +1,16 @@
-"""``podqos exporter``: a cluster's metrics for Prometheus, computed from a mirror of the cluster."""
+"""``podqos exporter``: a cluster's metrics for Prometheus, computed from a mirror of the cluster.
+
+No scrape waits for the API server. Before anything was read, ``/metrics`` and ``/readyz`` answer 503. Afterwards they
+answer from what is known, and ``podqos_exporter_up`` and ``podqos_exporter_data_age_seconds`` say what that is worth:
+an exporter that is restarted, or removed from its Service, while the API server is down would lose it.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from podqos.answers.overview import Overview
@@ -12,7 +18,7 @@ from podqos.errors import ClusterError, HostError, InputError
 from podqos.exposition import CONTENT_TYPE
 from podqos.library.overview import overview
 from podqos.reading.mirror import Mirror
-from podqos.report.cluster.metrics import gauge, overview_metrics
+from podqos.report.cluster.metrics import Sample, gauge, overview_metrics
 
 _WINDOW_SECONDS = 900.0
 """Growth is measured over this time."""
@@ -21,7 +27,11 @@ _REQUEST_SECONDS = 10.0
 
 
 class Exporter:
-    """Recomputes the metrics at most once per interval, and only when they are scraped."""
+    """Recomputes the metrics at most once per interval, and only when they are scraped.
+
+    A scrape is answered from what is known, whether or not the API server answers: the mirror measures in the
+    background.
+    """
 
     def __init__(self, mirror: Mirror, *, every_seconds: float = 30.0) -> None:
         self.mirror = mirror
@@ -31,25 +41,56 @@ class Exporter:
         self._made_at: float | None = None
         self._growth = HeadroomGrowth()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the cluster and its usage were read at least once."""
+        return self.mirror.is_complete and self.mirror.is_measured
+
+    def unready(self) -> str:
+        """Return what has not been read yet, and why if that is known."""
+        age, error = self.mirror.age(), self.mirror.usage_error
+        missing = "usage" if self.mirror.is_complete else "the cluster"
+        trouble = age.trouble or ("" if error is None else str(error))
+        return f"{missing} has not been read yet{f': {trouble}' if trouble else ''}\n"
+
     def metrics(self) -> str:
-        """Return the metrics, recomputed if they are older than the interval."""
+        """Return the metrics, recomputed if they are older than the interval, and how old their data is."""
         with self._lock:
             now = time.monotonic()
             if self._made_at is None or now - self._made_at >= self._every_seconds:
                 began = time.perf_counter()
-                whole = overview(self.mirror.snapshot())
-                pressure = self._growth.pressure_seconds(whole, now)
+                ages = self.mirror.usage_ages()
+                whole = overview(self.mirror.known())
+                pressure = self._growth.pressure_seconds(whole, {node: now - age for node, age in ages.items()})
                 self._text = overview_metrics(whole, pressure)
                 self._text += _lines(
-                    "computation_seconds", "Time taken to compute the metrics.", time.perf_counter() - began
+                    "exporter_computation_seconds", "Time taken to compute the metrics.", [({}, _since(began))]
                 )
                 self._made_at = now
-            about = "Number of interrupted watches; data of those resources may be stale."
-            return self._text + _lines("watches_interrupted", about, self.mirror.interrupted)
+            return self._text + "".join(self._freshness())
+
+    def _freshness(self) -> Iterator[str]:
+        """Yield the metrics about the exporter's own sources, as of this scrape."""
+        mirror, age = self.mirror, self.mirror.age()
+        about = "1 if the API server answers and all watches run; 0 if the metrics are computed from older data."
+        yield _lines("exporter_up", about, [({}, int(mirror.is_current))])
+        ages = (("objects", age.objects_seconds), ("usage", age.usage_seconds))
+        about = "Time since the data was last confirmed by the API server, or usage was last read."
+        yield _lines("exporter_data_age_seconds", about, [({"source": source}, seconds) for source, seconds in ages])
+        about = "Time since the kubelet last reported the node's usage; absent where it never has."
+        yield _lines(
+            "node_usage_age_seconds", about, [({"node": node}, old) for node, old in mirror.usage_ages().items()]
+        )
+        about = "Number of interrupted watches; data of those resources may be stale."
+        yield _lines("exporter_watches_interrupted", about, [({}, mirror.interrupted)])
 
 
-def _lines(name: str, about: str, value: float) -> str:
-    return "".join(f"{line}\n" for line in gauge(f"podqos_exporter_{name}", about, [({}, value)]))
+def _since(began: float) -> float:
+    return time.perf_counter() - began
+
+
+def _lines(name: str, about: str, samples: Iterable[Sample]) -> str:
+    return "".join(f"{line}\n" for line in gauge(f"podqos_{name}", about, samples))
 
 
 class HeadroomGrowth:
@@ -58,22 +99,27 @@ class HeadroomGrowth:
     def __init__(self) -> None:
         self._seen: dict[str, deque[tuple[float, int]]] = {}
 
-    def pressure_seconds(self, whole: Overview, now: float) -> dict[str, float]:
-        """Return the seconds until each node evicts if memory keeps growing; nodes where it does not are left out."""
+    def pressure_seconds(self, whole: Overview, measured_at: Mapping[str, float]) -> dict[str, float]:
+        """Return the seconds until each node evicts if memory keeps growing; nodes where it does not are left out.
+
+        ``measured_at`` is when each node was measured: figures that have not been renewed say nothing about growth.
+        """
         found: dict[str, float] = {}
         kept: dict[str, deque[tuple[float, int]]] = {}
         for node in whole.nodes:
-            if node.headroom_bytes is None or not node.is_measured:
+            at = measured_at.get(node.name)
+            if node.headroom_bytes is None or not node.is_measured or at is None:
                 continue
             seen = kept[node.name] = self._seen.get(node.name, deque())
-            seen.append((now, node.headroom_bytes))
-            while seen[0][0] < now - _WINDOW_SECONDS:
+            if not seen or seen[-1][0] < at:
+                seen.append((at, node.headroom_bytes))
+            while seen[0][0] < at - _WINDOW_SECONDS:
                 seen.popleft()
             first_at, first = seen[0]
             if node.headroom_bytes <= 0:
                 found[node.name] = 0.0
-            elif now - first_at >= _LEAST_SECONDS and first > node.headroom_bytes:
-                found[node.name] = node.headroom_bytes * (now - first_at) / (first - node.headroom_bytes)
+            elif at - first_at >= _LEAST_SECONDS and first > node.headroom_bytes:
+                found[node.name] = node.headroom_bytes * (at - first_at) / (first - node.headroom_bytes)
         self._seen = kept
         return found
 
@@ -89,13 +135,13 @@ def serve(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
 
         def do_GET(self) -> None:
             match self.path.partition("?")[0]:
-                case "/metrics" if exporter.mirror.is_complete:
+                case "/metrics" if exporter.is_ready:
                     try:
                         self._answer(200, exporter.metrics(), CONTENT_TYPE)
                     except (ClusterError, InputError) as error:
                         self._answer(500, f"{error}\n")
-                case "/metrics" | "/readyz" if not exporter.mirror.is_complete:
-                    self._answer(503, "the cluster is still being read\n")
+                case "/metrics" | "/readyz" if not exporter.is_ready:
+                    self._answer(503, exporter.unready())
                 case "/healthz" if exporter.mirror.fatal is not None:
                     self._answer(500, f"{exporter.mirror.fatal}\n")
                 case "/healthz" | "/readyz":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from podqos.eviction.messages import GUARD_ANNOTATION
 from podqos.web.installation import InstalledPart, Object, Settings, rule
 from podqos.web.settings import GUARD_NAMESPACE, HEALTH_PATH
 
@@ -16,7 +17,7 @@ PORT = 9754
 STATE_DIRECTORY, RUN_DIRECTORY = "/var/lib/podqos/guard", "/run/podqos/guard"
 KUBELET_FILE = "/etc/podqos/kubelet.yaml"
 """Where the guard finds the kubelet's configuration file, if one is mounted."""
-EVICTED_ANNOTATION = "podqos.dev/evicted-at"
+EVICTED_ANNOTATION = GUARD_ANNOTATION
 """The annotation written with the status of an eviction. Without a metadata change, kubelets revert the status."""
 _CGROUPS = "/sys/fs/cgroup"
 _CAPABILITIES = ("IPC_LOCK", "KILL", "SYS_NICE", "SYS_RESOURCE")

@@ -19,6 +19,7 @@ from podqos.reading.live_cluster import ABOUT_PODS, WORKLOADS
 from podqos.web.settings import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
+    GUARD_NAMESPACE,
     HEALTH_PATH,
     IMAGE,
     KEY_FILE,
@@ -35,6 +36,12 @@ WEBHOOK = "podqos-webhook"
 EXPORTER_PORT = 9753
 USER_ID = 65532
 """The user of the containers; the image has no such user and needs none."""
+_TIMEOUT_SECONDS = 5
+"""How long an API server waits for an answer. What takes longer to answer a probe is not ready."""
+_DISK_REQUEST = {"ephemeral-storage": "64Mi"}
+_DISK_LIMIT = {"ephemeral-storage": "1Gi"}
+"""Logs count, and the webhook logs every request: up to five files, of the size at which the kubelet rotates them (10Mi
+by default, 50Mi on some platforms). Beyond its limit a pod is evicted."""
 STARTER_POLICY = str(Path(__file__).with_name("starter-policy.yaml"))
 """The starter policy: it only warns."""
 POLICY_DIRECTORY, CERTIFICATE_DIRECTORY = "/etc/podqos/policy", "/etc/podqos/tls"
@@ -228,20 +235,23 @@ class InstalledPart(Struct, frozen=True):
     ) -> Object:
         """Return its Deployment, Guaranteed: requests equal limits."""
         volumes = volumes or {}
-        disk = {"ephemeral-storage": "64Mi"}
         container = {
             "name": self.component,
             "image": self.settings.image,
             "args": arguments,
             "ports": [{"name": "serving", "containerPort": port}],
-            "resources": {"requests": resources | disk, "limits": resources | disk},
+            "resources": {"requests": resources | _DISK_REQUEST, "limits": resources | _DISK_LIMIT},
+            # Generous: a node that is short of memory is slow, and a restart makes it no faster.
             "readinessProbe": {
                 "httpGet": {"path": READY_PATH, "port": "serving", "scheme": scheme},
                 "periodSeconds": 2,
+                "timeoutSeconds": _TIMEOUT_SECONDS,
             },
             "livenessProbe": {
                 "httpGet": {"path": HEALTH_PATH, "port": "serving", "scheme": scheme},
                 "initialDelaySeconds": 10,
+                "timeoutSeconds": 10,
+                "failureThreshold": 6,
             },
             "securityContext": {
                 "readOnlyRootFilesystem": True,
@@ -299,7 +309,7 @@ class InstalledPart(Struct, frozen=True):
         excluded = {
             "key": "kubernetes.io/metadata.name",
             "operator": "NotIn",
-            "values": [settings.namespace, *SYSTEM_NAMESPACES],
+            "values": [settings.namespace, GUARD_NAMESPACE, *SYSTEM_NAMESPACES],
         }
         webhook: Object = {
             "name": f"{path[1:]}.podqos.dev",
@@ -313,7 +323,7 @@ class InstalledPart(Struct, frozen=True):
             "failurePolicy": settings.failure_policy,
             "matchPolicy": "Equivalent",
             "sideEffects": "None",
-            "timeoutSeconds": 5,
+            "timeoutSeconds": _TIMEOUT_SECONDS,
         }
         if path == MUTATE_PATH:
             webhook["reinvocationPolicy"] = "IfNeeded"

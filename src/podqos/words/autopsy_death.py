@@ -55,7 +55,7 @@ class AutopsyDeath(Struct, frozen=True, rename="camel"):
     """What happened, why to this one, and what would have saved it."""
 
     by: str
-    """kernel or kubelet."""
+    """kernel, kubelet, podqos guard, or who else ended it."""
     at: str
     host: str
     who: str

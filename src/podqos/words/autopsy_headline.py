@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_scene import EvictionReason
@@ -43,6 +44,7 @@ _CONTAINERS = {
     TerminationCause.SIGTERM: "stopped with SIGTERM",
     TerminationCause.CRASH: "crashed",
     TerminationCause.EXIT: "exited",
+    TerminationCause.UNKNOWN: "restarting",
 }
 _SEVERAL_SENTENCES = {TerminationCause.KERNEL_UNREPORTED}
 """The headline about these has what was full, and the list what the status shows."""
@@ -150,12 +152,24 @@ def _without_kills(found: Autopsies) -> str:
     if found.program_failures:
         return failure_headline(found.program_failures)
     if found.exits:
-        return f"No OOM kills and no evictions: {counted(len(found.exits), 'container')} ended without being killed."
+        return _of_exits(found.exits)
     if read.is_given and read.is_nothing:
         return "Nothing to explain: the input is empty."
     if read.is_given and not (read.is_recognised or found.node_events):
         return f"{_other_data(read)}, and has no Kubernetes objects: nothing to explain."
     return "No OOM kills and no evictions found."
+
+
+def _of_exits(exits: Sequence[ContainerTermination]) -> str:
+    """Return how many containers nobody killed, and how many may have been killed."""
+    unclear = sum(ended.cause is TerminationCause.UNKNOWN for ended in exits)
+    words = "No OOM kills and no evictions"
+    if unclear < len(exits):
+        words += f": {counted(len(exits) - unclear, 'container')} ended without being killed"
+    if not unclear:
+        return f"{words}."
+    keep = "container keeps" if unclear == 1 else "containers keep"
+    return f"{words} found, but {unclear:,} {keep} restarting, for a reason that is not in the input."
 
 
 def _other_data(read: WhatWasRead) -> str:

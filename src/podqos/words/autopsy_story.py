@@ -48,7 +48,7 @@ class AutopsyPage(Struct, frozen=True, rename="camel"):
     lead: str = ""
     """What the page says first: what the only death is, where there is nothing else, or the headline."""
     exits: tuple[str, ...] = ()
-    """Containers that nobody killed."""
+    """Containers not known to have been killed."""
     kind: str = "AutopsyPage"
 
 

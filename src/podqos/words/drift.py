@@ -5,6 +5,7 @@ from __future__ import annotations
 from podqos.survival.drift.differences import DifferenceKind, PodChange
 from podqos.survival.drift.drift import Order, ReversedPair
 from podqos.survival.drift.resizing import ResizeCost, Resizing
+from podqos.words.qos import kept_scores
 
 
 def difference_words(difference: PodChange) -> str:
@@ -26,11 +27,13 @@ def difference_words(difference: PodChange) -> str:
 
 def resize_words(verdict: ResizeCost) -> str:
     """Return what it takes to give running pods their new resources, in words."""
+    scores = f"; {kept_scores(verdict.keeps_scores)}" if verdict.keeps_scores else ""
     match verdict.outcome:
         case Resizing.IN_PLACE:
-            return "running pods can be resized in place, without a restart"
+            return f"running pods can be resized in place, without a restart{scores}"
         case Resizing.RESTART:
-            return f"running pods can be resized in place; restarts: {', '.join(verdict.restarts)} (resizePolicy)"
+            restarts = ", ".join(verdict.restarts)
+            return f"running pods can be resized in place; restarts: {restarts} (resizePolicy){scores}"
         case Resizing.REFUSED:
             return f"needs new pods: the API server rejects a resize ({'; '.join(verdict.reasons)})"
 

@@ -119,6 +119,7 @@ _ENDED = {
     TerminationCause.SIGTERM: "stopped with SIGTERM, as for a rollout, a deletion or a failed probe; not an OOM kill",
     TerminationCause.CRASH: "crashed with {signal}; not an OOM kill",
     TerminationCause.EXIT: "exited by itself; not an OOM kill",
+    TerminationCause.UNKNOWN: "keeps ending and is restarted; how it ended is not in the input",
 }
 _SIGNALS = {
     3: "SIGQUIT",
@@ -144,8 +145,10 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
     resource = eviction.resource or "something"
     ranked = eviction.ranking if len(eviction.ranking) > 1 else ()
     what = _HAPPENED[eviction.cause].format(pod=eviction.pod or _A_POD, resource=resource, conditions=conditions)
+    if eviction.is_by_guard:
+        what = f"{what.removesuffix('.')} by podqos guard."
     return AutopsyDeath(
-        by=_BY.get(eviction.cause, "kubelet"),
+        by="podqos guard" if eviction.is_by_guard else _BY.get(eviction.cause, "kubelet"),
         at=eviction.at,
         host=eviction.node,
         who=eviction.pod or _A_POD,
@@ -174,7 +177,8 @@ def _next(eviction: PodEviction) -> str:
     if eviction.runner_up is not None:
         used = amount(eviction.runner_up.usage, eviction.resource)
         return f"{eviction.runner_up.pod} ({used} used, {_FROM[eviction.runner_up.usage_from] or 'reported'})"
-    return eviction.rivals[0] if eviction.rivals and eviction.reason is EvictionReason.FIRST_IN_LOG else ""
+    is_first = eviction.reason in {EvictionReason.FIRST, EvictionReason.FIRST_IN_LOG}
+    return eviction.rivals[0] if eviction.rivals and is_first else ""
 
 
 def _facts(eviction: PodEviction) -> Iterator[Fact]:
@@ -279,9 +283,11 @@ def container_words(ended: ContainerTermination) -> str:
 
 _SIGNS = {
     SignKind.SYSTEM_OOM: "the machine ran out of memory{victim}",
-    SignKind.OOM_KILLING: "the kernel OOM-killed {process}",
+    SignKind.OOM_KILLING: "the kernel OOM-killed {process}{inside}{report}",
     SignKind.UNIT_OOM_KILLED: "the kernel OOM-killed a process of {unit}{report}",
     SignKind.CONTAINER_OOM_KILLED: "the kernel OOM-killed a process in {container}{report}",
+    SignKind.OOMD_KILLED_NOTHING: "systemd-oomd considered killing a cgroup; no kill is logged",
+    SignKind.EARLYOOM_TRIGGERED: "earlyoom made the kernel's OOM killer act (SysRq f), because of its option -k",
     SignKind.INIT_OOM_KILLED: "the kernel OOM-killed the runtime's own process while it started a container: the "
     "memory limit is too low to start it",
     SignKind.THRESHOLD_MET: "an eviction threshold was crossed: {resource}",
@@ -319,6 +325,7 @@ def _sign_words(each: NodeSign) -> str:
         pod=each.pod or _A_POD,
         whose=f"the node of {each.pod}" if each.pod else "the node",
         unit=each.unit,
-        container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else "a container",
+        inside=f" in {each.unit}" if each.unit else "",
+        container=f"container {each.container_id[:_ID_CHARACTERS]}" if each.container_id else each.pod or "a container",
         report="" if each.kill is None else ": see above",
     )

@@ -29,6 +29,7 @@ def status_facts(status: GuardStatus, now_us: int) -> list[tuple[str, str]]:
         ("mode", mode(status)),
         ("kill switch", _switch(status)),
         ("watches", f"{status.kubepods} (cgroup {status.cgroup})"),
+        ("settings", status.kubelet_settings or "the kubelet's own answer (/configz)"),
         ("pods", _pods(status)),
         (API, _api(status, now_us)),
         ("evictions", _evictions(status)),

@@ -29,5 +29,5 @@ def briefly(headroom: Headroom | None) -> str:
     if headroom is None:
         return ""
     if headroom.type == SOFT:
-        return " (soft)"
-    return " (allocatable)" if headroom.signal is Signal.ALLOCATABLE_MEMORY else ""
+        return "soft"
+    return "allocatable" if headroom.signal is Signal.ALLOCATABLE_MEMORY else ""

@@ -79,7 +79,10 @@ def read_words(read: WhatWasRead) -> str:
     parts = list(_parts(read))
     origin = f"the live cluster {read.cluster}" if read.cluster else ""
     if read.lines:
-        origin = f"{origin} and {counted(read.lines, 'line')}" if origin else counted(read.lines, "line")
+        lines = counted(read.lines, "line")
+        if read.is_line_count_estimated:
+            lines = f"about {round(read.lines, -3):,} lines"
+        origin = f"{origin} and {lines}" if origin else lines
     return f"Read {origin}: {listed(parts)}." if origin else f"Read {listed(parts)}."
 
 

@@ -235,6 +235,12 @@ _RAN_OUT = {
         "one of its processes was killed with SIGKILL; PostgreSQL does not know by whom",
         "",
     ),
+    FailureKind.SHELL_LOST_PROCESS: (
+        "a shell",
+        "its process was killed with SIGKILL; a shell does not know by whom",
+        "",
+    ),
+    FailureKind.TASK_KILLED: ("Nomad", "its task ended with 137, the code of SIGKILL; nothing says who sent it", ""),
     FailureKind.WORKER_LOST: ("a server", "its worker was killed with SIGKILL; it only guesses why", ""),
     FailureKind.GPU: (
         "a program",
@@ -249,7 +255,12 @@ _RAN_OUT = {
     ),
     FailureKind.ALLOCATION: ("a program", "the system refused it memory", ""),
 }
-_UNCLEAR = {FailureKind.POSTGRES_LOST_PROCESS, FailureKind.WORKER_LOST}
+_UNCLEAR = {
+    FailureKind.POSTGRES_LOST_PROCESS,
+    FailureKind.WORKER_LOST,
+    FailureKind.SHELL_LOST_PROCESS,
+    FailureKind.TASK_KILLED,
+}
 
 
 def program(failure: ProgramFailure) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from podqos.admission.refusal import MissingObject as MissingClass
 from podqos.admission.stored import Unapplied, WhyNot
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
+from podqos.model.resized import UnmetResize
 from podqos.qos.cgroup_values import Rule, ValueReason
 from podqos.qos.classes import Classification, MissingLimit, ResourcePlace, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, FlagStatus, Note
-from podqos.wording import mebibytes
+from podqos.wording import listed, mebibytes
 
 
 def why_class(classification: Classification) -> str:
@@ -40,6 +41,29 @@ def missing_class(missing: MissingClass, pod: Pod) -> str:
     """Return what is assumed where a pod names a class that was not given."""
     what = _WITHOUT_CLASS[missing.kind].format(priority=pod.spec.priority or 0)
     return f"{missing.kind} {missing.name} is not in the input: {what}"
+
+
+_RESIZE_STATES = {
+    "Deferred": "its resize waits for room on its node (Deferred)",
+    "Infeasible": "its kubelet rejected its resize (Infeasible)",
+    "InProgress": "its resize is in progress",
+}
+
+
+def unmet_resize(resize: UnmetResize) -> str:
+    """Return with which amounts a pod runs whose resize is not done."""
+    amounts = ", ".join(
+        f"{unmet.container and f'{unmet.container} '}{unmet.side}.{unmet.resource} {amount(unmet.actual)} instead of "
+        f"{amount(unmet.stated)}"
+        for unmet in resize.amounts
+    )
+    return f"{_RESIZE_STATES.get(resize.state, 'its resize is not done')}; it runs with {amounts}"
+
+
+def kept_scores(containers: Sequence[str]) -> str:
+    """Return which containers have an older score than their request after a resize."""
+    keep = "keeps its" if len(containers) == 1 else "keep their"
+    return f"{listed(containers)} {keep} oom_score_adj until the next restart"
 
 
 def taken_for(kind: str) -> str:
@@ -76,7 +100,10 @@ _OOM_RULES = {
 def oom_rule(score: OOMScore, node_memory_bytes: int) -> str:
     """Return why a container has its oom_score_adj."""
     formula = f"1000 − 1000 × {mebibytes(score.request_bytes or 0)} / {mebibytes(node_memory_bytes)}"
-    return _OOM_RULES[score.rule].format(formula=formula)
+    rule = _OOM_RULES[score.rule].format(formula=formula)
+    if score.after_restart is None:
+        return rule
+    return f"{rule}, the request that it started with; a restart makes it {score.after_restart}"
 
 
 # A cgroup value in words; {amount} and {containers} are filled in from the decision.

@@ -29,6 +29,13 @@ _EVICTED_FIRST: Mapping[RankKey | None, str] = {
 }
 
 
+def key_words(key: RankKey | None) -> str:
+    """Return a criterion of the order of eviction in a few words."""
+    if key is None:
+        return "–"
+    return "larger usage minus request" if key is RankKey.EXCESS else key.value
+
+
 def why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
     """Return why the kubelet evicts a pod before the next."""
     match one.before_next_by:

@@ -12,7 +12,7 @@ from agreement.asking import Asking
 from agreement.printed import Among, Every, Rounded, amount, rounded, table
 from agreement.question import Answers, Question, Reader
 from agreement.questions.pods import check, has_cgroup_v2
-from agreement.settings import MI, NODE, PHASE_SECONDS, Setting, key, running
+from agreement.settings import MI, NODE, PHASE_SECONDS, Setting
 from podqos.answers.page.forecast import ForecastRequest
 from podqos.manifest.encoding import json_line
 
@@ -203,88 +203,6 @@ LEAKS = Question(
     (
         Reader("forecast", lambda asking: _forecast_leaks(asking) if has_cgroup_v2(asking.setting) else {}),
         Reader("blast", _blast, when=lambda setting: has_cgroup_v2(setting) and setting.is_measured),
-    ),
-)
-
-
-# ---- headroom --------------------------------------------------------------------------------------------------------
-
-UNTIL_EVICTION = "until the kubelet evicts"
-
-
-def _has_no_cache(setting: Setting) -> bool:
-    """Whether nothing is reclaimed on the way: only then memory that is left is memory that can be used."""
-    return not any(used.inactive_bytes for used in setting.usage.values())
-
-
-def _is_free(setting: Setting) -> bool:
-    """Whether what grows has no limit of its own."""
-    pod = next(each for each in setting.pods if key(each) == setting.growing[0])
-    return all("memory" not in each.get("resources", {}).get("limits", {}) for each in running(pod))
-
-
-def _is_plain(setting: Setting) -> bool:
-    return setting.is_measured and has_cgroup_v2(setting) and _has_no_cache(setting) and _is_free(setting)
-
-
-def _headroom(asking: Asking) -> Answers:
-    """Return what grows until a threshold is crossed; by how much one is met already is not said."""
-    nearest = min((each["crossedAfterSeconds"] for each in growth(asking)["thresholds"]), default=0)
-    if not _is_plain(asking.setting) or not nearest:
-        return {}
-    return {UNTIL_EVICTION: nearest * asking.setting.rate}
-
-
-def _near(asking: Asking, found: int | None) -> Answers:
-    """Seconds are to the microsecond, so bytes are as exact as the growth of one."""
-    exact = asking.setting.rate / 1_000_000 + 1
-    return {UNTIL_EVICTION: Rounded(found - exact, found + exact)} if found is not None and _headroom(asking) else {}
-
-
-def _printed_headroom(asking: Asking, text: str | None) -> Answers:
-    return {UNTIL_EVICTION: amount(text)} if text is not None and _headroom(asking) else {}
-
-
-def _rank_headroom(report: Any) -> int | None:
-    headroom = report["node"]["headroom"]
-    return None if headroom is None else headroom["headroomBytes"]
-
-
-def _rank_headroom_text(text: str) -> str | None:
-    found = re.search(r"([\d.]+(?:Ki|Mi|Gi|Ti)?) headroom before eviction|([\d.]+\S*) before the kubelet evicts", text)
-    return found and (found[1] or found[2])
-
-
-def _overview_headroom(asking: Asking) -> str:
-    (row,) = table(asking.text("overview", *asking.snapshot), "NODE", "HEADROOM")
-    return row["HEADROOM"].split()[0]
-
-
-HEADROOM = Question(
-    "how much memory is left until the kubelet evicts",
-    (
-        Reader("forecast", _headroom),
-        Reader(
-            "rank",
-            lambda asking: _near(asking, _rank_headroom(asking.json("rank", *asking.node, *asking.cgroup))),
-            lambda asking: _printed_headroom(
-                asking, _rank_headroom_text(asking.text("rank", *asking.node, *asking.cgroup))
-            ),
-        ),
-        Reader(
-            "rank --snapshot",
-            lambda asking: _near(asking, _rank_headroom(asking.json("rank", *asking.snapshot))),
-        ),
-        Reader(
-            "overview",
-            lambda asking: _near(asking, asking.json("overview", *asking.snapshot)["nodes"][0]["headroomBytes"]),
-            lambda asking: _printed_headroom(asking, _overview_headroom(asking)),
-        ),
-        Reader(
-            "exporter",
-            lambda asking: _near(asking, int(asking.metrics["podqos_node_memory_headroom_bytes"][0][1])),
-        ),
-        Reader("ui", lambda asking: _near(asking, asking.cluster["nodes"][0]["headroomBytes"])),
     ),
 )
 

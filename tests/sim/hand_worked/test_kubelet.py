@@ -581,6 +581,27 @@ def test_a_container_whose_resize_policy_says_so_is_restarted_with_its_new_limit
     assert happened(done, "Resized", "Restarted", "OOMKilled") == [(11, "Resized", "web"), (11, "Restarted", "web")]
 
 
+@pytest.mark.parametrize(
+    ("policy", "victim"),
+    [
+        pytest.param("NotRequired", "web", id="the score of its start stays"),
+        pytest.param("RestartContainer", "other", id="a restart gives it the new one"),
+    ],
+)
+def test_a_resize_changes_no_oom_score_until_the_container_restarts(policy, victim):
+    """A node of 1000Mi: web starts with 100Mi (900), other with 400Mi (600). web is resized to 600Mi (400) at 10 s.
+
+    With 450Mi and 560Mi in use: 1350 against 1160 points, after a restart 850 against 1160.
+    """
+    policies = [{"resourceName": "memory", "restartPolicy": policy}]
+    made = [sized("web", "100Mi", "900Mi", resizePolicy=policies), sized("other", "400Mi", "900Mi")]
+    use = {"web": {"0s": "450Mi"}, "other": {"0s": "100Mi", "30s": "560Mi"}}
+    work = [{"workload": name, "nodes": ["n"], "demand": {"memory": {"steps": steps}}} for name, steps in use.items()]
+    done = run_of(made, work, nodes=[NO_EVICTION], events=[resize("10s", requests={"memory": "600Mi"})])
+    assert happened(done, "Resized")[0][2] == "web"
+    assert happened(done, "OOMKilled")[0] == (30, "OOMKilled", victim)
+
+
 def test_disk_pressure_defers_a_resize_and_memory_pressure_does_not():
     """The eviction manager's Admit: MemoryPressure alone admits pods that are not BestEffort, DiskPressure none."""
     big = {"workload": "big", "nodes": ["n"], "demand": {"memory": {"steps": {"0s": "1Mi", "15s": "950Mi"}}}}
@@ -596,6 +617,19 @@ def test_disk_pressure_defers_a_resize_and_memory_pressure_does_not():
     full = {"workload": "big", "nodes": ["n"], "demand": {"logs": {"steps": {"0s": "1Mi", "15s": "1000Mi"}}}}
     done = run_of(made, [{"workload": "web", "nodes": ["n"]}, full], nodes=[disk], events=event)
     assert happened(done, "Resized", "ResizePending") == [(30, "ResizePending", "web")]
+
+
+def test_a_resize_that_the_node_could_not_hold_is_rejected_by_the_api_server():
+    """1100Mi of 1000Mi: not stored (PodResizeValidator). 1.35 stored it, and the kubelet deferred it here."""
+    work = [{"workload": "web", "nodes": ["n"], "demand": {"memory": "10Mi"}}]
+    event = [resize("10s", requests={"memory": "1100Mi"})]
+    done = run_of([sized("web", "100Mi", "2Gi")], work, nodes=[NO_EVICTION], events=event)
+    (entry,) = (entry for entry in done.entries if entry.kind == "ResizePending")
+    assert (entry.because.status, entry.pod) == ("Rejected", "default/web")
+    assert entry.because.message == (
+        'pods "web" is forbidden: node didn\'t have enough allocatable resources: memory, requested: 1153433600, '
+        "allocatable: 1048576000"
+    )
 
 
 def test_a_resize_that_the_api_server_rejects_is_reported():

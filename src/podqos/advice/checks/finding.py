@@ -7,12 +7,14 @@ title, why it matters) is data of the check.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Self, TypeAlias
 
 from msgspec import Struct
 
+from podqos.manifest.edits.writing import FlowStyle, flow_value
 from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass
@@ -70,6 +72,8 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
         return ""
 
 
+# Kubernetes reads a number there as well as a text: cpu: 2 needs no quotes.
+_QUANTITY_FIELD = re.compile(r"(?:^|\.)(?:resources|overhead|hard)\.|\.limits\[\d+\]\.|\.sizeLimit$")
 EditValue: TypeAlias = str | int | bool | list[str] | dict[str, str] | None
 
 
@@ -85,21 +89,13 @@ class FieldEdit(Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The edit in words: ``path: value``."""
+        """The edit as it is written: ``path: value``."""
         if self.value is None:
             return f"remove {self.path}"
         was = f" (was {self.replaces})" if self.replaces else ""
-        return f"{self.path}: {_written(self.value)}{was}"
-
-
-def _written(value: EditValue) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return f"[{', '.join(value)}]"
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {text}' for key, text in value.items())}}}"
-    return str(value)
+        is_amount = isinstance(self.value, str) and _QUANTITY_FIELD.search(self.path) is not None
+        written = self.value if is_amount else flow_value(plain_value(self.value), FlowStyle())
+        return f"{self.path}: {written}{was}"
 
 
 def plain_value(value: EditValue) -> Plain:

@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     tally = AdmissionTally()
     if admitting is not None:
         _print(tally, admitting, arguments)
-    return tally.close(objects, errors)
+    return tally.close(objects, errors, resizes=bool(arguments.resize))
 
 
 def _print(tally: AdmissionTally, admitting: AdmissionRun, arguments: argparse.Namespace) -> None:
@@ -154,11 +154,15 @@ class AdmissionTally:
             self._findings += item.is_finding
             yield item
 
-    def close(self, objects: Objects, errors: int) -> int:
+    def close(self, objects: Objects, errors: int, *, resizes: bool = False) -> int:
         """Print in one line what was left out, and return the exit code."""
         found = self._workloads
         in_vain = (
-            other for other in objects.others if not (other.is_stored or other.is_policy or other.source.cluster)
+            other
+            for other in objects.others
+            if not (
+                other.is_stored or other.is_policy or other.source.cluster or (resizes and other.other.kind == "Node")
+            )
         )
         others = sum(1 for _ in in_vain) + objects.skipped
         left_out = []

@@ -24,10 +24,13 @@ from podqos.cli.installing import add_installation_options, print_manifests, set
 from podqos.cli.main import EXIT_HOST, EXIT_OK
 from podqos.cli.parser import add_action
 from podqos.cluster.cluster import connect
+from podqos.errors import Unreachable
 from podqos.model.time_units import SECOND_US
 from podqos.reading.mirror import Mirror
 from podqos.web.exporter import Exporter, serve
 from podqos.web.installation import EXPORTER_PORT, exporter_objects
+
+_RETRY_SECONDS = 5.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,18 +58,32 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as the first process of a container it had no effect
     with suppress(KeyboardInterrupt), connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
-        mirror.start()
         exporter = Exporter(mirror, every_seconds=arguments.interval / SECOND_US)
         with serve(exporter, host, port) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
             try:
+                _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
+                mirror.measure_in_background()
+                _start(mirror)
                 while mirror.fatal is None:
                     time.sleep(0.5)
             finally:
                 server.shutdown()
         return EXIT_HOST
     return EXIT_OK
+
+
+def _start(mirror: Mirror) -> None:
+    """Start, however long the API server does not answer: it may come back, and probes are answered meanwhile."""
+    said = ""
+    while True:
+        try:
+            return mirror.start()
+        except Unreachable as error:
+            if str(error) != said:
+                said = str(error)
+                _say(f"{said}; trying again")
+            time.sleep(_RETRY_SECONDS)
 
 
 def _say(what: str) -> None:

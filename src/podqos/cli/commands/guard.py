@@ -91,11 +91,14 @@ def _settings(
     find: Callable[[Cluster, str, Path, KubeletConfiguration | None], KubeletSettingsFound],
 ) -> GuardSettings:
     from podqos.guard.eviction import KillWhen
-    from podqos.guard.settings import GuardSettings, OwnThreshold
+    from podqos.guard.kubelet_files import local_node
+    from podqos.guard.settings import GuardSettings, OwnThreshold, last_node
     from podqos.model.profile import parse_version
+    from podqos.naming import stated_with
 
-    node = arguments.node or os.environ.get("NODE_NAME") or os.uname().nodename
     state = Path(arguments.state).absolute()
+    # Once: a kubelet that restarts must not make it another node.
+    node = arguments.node = arguments.node or os.environ.get("NODE_NAME") or local_node(last_node(state))
     given = options.kubelet_option(arguments.kubelet_config)
     found = find(cluster, node, state, None if given is None else given.config)
     for text in filter(None, (found.source and f"kubelet settings: {found.source}", found.trouble)):
@@ -105,6 +108,7 @@ def _settings(
     return GuardSettings(
         node=node,
         kubelet=found.configuration,
+        kubelet_source=found.source if given is None else stated_with("kubelet_config", arguments.kubelet_config),
         profile=found.profile if version is None else parse_version(version),
         state=state,
         run=Path(arguments.run_dir).absolute(),

@@ -44,7 +44,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     node.add_argument(
         "--node",
         metavar="NAME",
-        help="the node's name in the cluster (default: $NODE_NAME, or this machine's host name)",
+        help="the node's name in the cluster (default: $NODE_NAME, or the name that the running kubelet uses)",
     )
     options.add_kubelet_option(node, default="what the kubelet answers; if it refuses, what it was started with")
     about = "use memory thresholds of its own, high enough to react within this time"

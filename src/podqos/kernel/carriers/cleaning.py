@@ -81,7 +81,12 @@ def _has_escape(line: str) -> bool:
 
 def is_markup(line: str) -> bool:
     """Whether a line is that of a page: tags and entities stand where the kernel and its carriers write none."""
-    return ("&" in line or "<" in line) and _MARKUP.search(line) is not None
+    return ("&" in line or ("<" in line and _has_tag(line))) and _MARKUP.search(line) is not None
+
+
+def _has_tag(line: str) -> bool:
+    """Whether a line may have a tag that ``_MARKUP`` looks for: levels such as <6> are none."""
+    return line.lstrip()[:1] == "<" or "<b" in line or "<B" in line or "<![" in line
 
 
 def _without_entities(line: str) -> str:
@@ -103,7 +108,8 @@ def pieces(line: str) -> list[str]:
     """Return the lines in a line whose line ends were escaped, or that is a list of quoted lines."""
     if line.count("', '") + line.count("', \"") > (_FEW if not line.startswith("['") else 0):
         return _QUOTED.split(line)
-    if "\\" in line or "#012" in line or "<" in line or "\x0b" in line or not line.isascii():
+    is_marked = "\\" in line or "#012" in line or "<b" in line or "<B" in line or "</" in line
+    if is_marked or "\x0b" in line or not line.isascii():
         return _NEWLINES.split(line)
     return [line]
 

@@ -117,6 +117,8 @@ def record(line: str) -> Carried | None:
     if found is None:
         return None
     text = _ESCAPES.sub(_unescaped, line[found.end() :])
+    if "kernel: " in text and (_SYSLOG.match(text) or _ISO.match(text)):
+        return known(text)  # someone wrote lines of syslog to /dev/kmsg
     return Carried(text, f"{int(found[1]) / 1e6:.6f}", "", is_marked=True)
 
 

@@ -114,7 +114,7 @@ class TextLines:
 
     def quick(self, text: str) -> Read | None:
         """Return the message of a plain line whose carrier is known; None for a line that needs a closer look."""
-        if not self.is_plain or not self._prefixes or _is_special(text):
+        if not self.is_plain or not self._prefixes or is_special(text):
             return None
         carried = self._prefixes[0].taken_off(text)
         if carried is None or not carried.text or "invoked oom-killer" in carried.text:
@@ -348,7 +348,7 @@ class TextLines:
         return text if ends is None else text[: ends.start()].rstrip()
 
 
-def _is_special(text: str) -> bool:
+def is_special(text: str) -> bool:
     """Whether a line may have to be cleaned: colours, escapes, markup."""
     if not (text.isascii() and text.isprintable()):
         return True

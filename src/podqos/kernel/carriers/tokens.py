@@ -49,6 +49,7 @@ _START = re.compile(
 )
 _ROW_FIGURES = re.compile(r"\]\s{1,16}\d{1,10}\s{1,16}\d")
 _JOINED = re.compile(rf"{_START.pattern}|[^\s,;:]{{1,15}} invoked oom-killer: gfp_mask=")
+_KILL_WORDS = re.compile(r"oom-kill(?:er)?:|ill(?:ed)? process \d{1,10}(?:, UID \d{1,10},)? \([^\n]{1,40}?\)")
 _KILLING = re.compile(r"(?:Memory cgroup o|O)ut of|Kill|.{1,15} invoked ")
 _REASON = "Memory cgroup out of memory: "
 _KILLS = ("Memory cgroup out of memory: Killed process", "Out of memory: Killed process")
@@ -143,7 +144,9 @@ def _may_start(text: str) -> bool:
 
 def has_several(line: str) -> bool:
     """Whether a line has the beginnings of several messages."""
-    kills = line.count("oom-kill") + line.count("ll process ") + line.count("ed process ")
+    if "oom-kill" not in line and " process " not in line:
+        return False
+    kills = len(list(islice(_KILL_WORDS.finditer(line), _SEVERAL)))
     if kills < _SEVERAL and not (kills and "kB min:" in line):
         return False
     return len(list(islice(_START.finditer(line), _SEVERAL))) == _SEVERAL

@@ -17,7 +17,7 @@ from podqos.manifest.plain import Number, Plain
 from podqos.manifest.scalars import is_text
 
 # Fewer than YAML allows: nothing here means anything else in any notation or to any reader of YAML.
-_PLAIN = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=-]*", re.ASCII)
+_PLAIN = re.compile(r"(?:--?[A-Za-z]|[A-Za-z0-9_./+])[A-Za-z0-9_./+@=%-]*", re.ASCII)
 _SHORT_ESCAPES = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 

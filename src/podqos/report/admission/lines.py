@@ -17,6 +17,7 @@ from podqos.answers.admission_changes import change_lines
 from podqos.model.pod import QOSClass
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.words import admission as words
+from podqos.words.qos import kept_scores
 
 _LABEL = 27  # columns of the name of a step within a block
 _INDENT = " " * (2 + _LABEL)
@@ -38,6 +39,13 @@ def text(item: AdmissionReport, style: Style) -> list[str]:
         lines += _refusal_lines(item, item.refusal, style)
     elif item.steps:
         lines += _labelled("outcome", [_allowed(item)], style)
+    if item.keeps_scores:
+        lines += _labelled("scores", [kept_scores(item.keeps_scores)], style)
+    if item.pending is not None:
+        pending = item.pending
+        lines += _labelled(
+            "kubelet", [f"{pending.reason} on node {pending.node}: {pending.message}"], style, is_alarm=True
+        )
     if item.not_judged:
         lines += _labelled("not evaluated", [words.not_judged(item.not_judged)], style)
     for warning in item.warnings:
@@ -176,7 +184,8 @@ def _outcome(item: AdmissionReport) -> str:
     if item.refusal is None:
         count = len(item.not_judged)
         unjudged = f"; {count} field{'s' if count > 1 else ''} not evaluated" if count else ""
-        return f"{resize}allowed{undefined}{unjudged}"
+        pending = "" if item.pending is None else f", then {item.pending.reason} on node {item.pending.node}"
+        return f"{resize}allowed{pending}{undefined}{unjudged}"
     code = words.status(Code(item.refusal.code))
     allowed = f"{item.pods_admitted} of {item.pods} pods allowed, then " if item.pods_admitted else ""
     return f"{allowed}{resize}rejected by {item.refusal.step}, {code}: {item.refusal.message}"

@@ -45,13 +45,14 @@ def text(whole: Overview, style: Style, *, is_wide: bool = False) -> list[str]:
 
 def _least_headroom(whole: Overview) -> str | None:
     """Return where headroom is least; None where it is not known of any node."""
-    known = [(node.headroom_bytes, node.name) for node in whole.nodes if node.headroom_bytes is not None]
+    known = [(node.headroom_bytes, node.name, node) for node in whole.nodes if node.headroom_bytes is not None]
     if not known:
         return None
-    left, name = min(known)
+    left, name, node = min(known, key=lambda entry: entry[:2])
+    qualified = _in_parentheses(briefly(node.headroom))
     if left < 0:
-        return f"{name} is {mebibytes(-left)} past its eviction threshold."
-    return f"Least headroom: {name}, {mebibytes(left)} before eviction."
+        return f"{name} is {mebibytes(-left)} past its eviction threshold{qualified}."
+    return f"Least headroom: {name}, {mebibytes(left)}{qualified} before eviction."
 
 
 def headline(whole: Overview) -> str:
@@ -115,11 +116,16 @@ def _namespaces(whole: Overview, style: Style, *, is_wide: bool) -> Iterator[str
 
 def _headroom(node: NodeOverview, headroom_bytes: int, style: Style) -> str:
     """Return what is left until the kubelet evicts, and by what; or that the kernel kills before."""
-    left, killed = _signed(headroom_bytes, style), node.kernel_left_bytes
+    killed, remarks = node.kernel_left_bytes, [briefly(node.headroom)]
     if killed is not None and killed <= headroom_bytes:
         # In whole MiB, as thresholds are: the two amounts are compared.
-        return f"{left} (OOM kill after {_signed(killed >> 20 << 20, style)})"
-    return left + briefly(node.headroom)
+        remarks.append(f"OOM kill after {_signed(killed >> 20 << 20, style)}")
+    return f"{_signed(headroom_bytes, style)}{_in_parentheses(*remarks)}"
+
+
+def _in_parentheses(*remarks: str) -> str:
+    text = ", ".join(filter(None, remarks))
+    return f" ({text})" if text else ""
 
 
 def _signed(size_bytes: int, style: Style) -> str:

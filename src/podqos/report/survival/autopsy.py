@@ -57,7 +57,7 @@ def text(found: Autopsies, style: Style, *, verbose: bool = False) -> list[str]:
         ]
         lines += _others(f"Killed containers, from {title}:", ended, style, verbose=verbose)
     if verbose or not (told or found.terminations):
-        title = "Containers that nobody killed:"
+        title = "Containers not known to have been killed:"
         lines += _others(title, [termination_words(own) for own in found.exits], style, verbose=verbose)
     failures = [failure_words(failure) for failure in found.program_failures]
     lines += _others("Programs' own errors:", failures, style, verbose=verbose)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from podqos.answers.places import EvictionPlace, KillPlace, RankReport
+from podqos.answers.places import EvictionPlace, KillPlace, NodeSummary, RankReport
+from podqos.eviction.signals import Signal
 from podqos.model.resources import MEMORY
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
@@ -16,7 +17,7 @@ from podqos.report.text.tables import csv_table as csv_of
 from podqos.wording import counted, listed, mebibytes
 from podqos.words.counterfactual import FATES, saving_words
 from podqos.words.headroom import headroom_sentence
-from podqos.words.ranking import amount
+from podqos.words.ranking import amount, key_words
 
 _BECAUSE = "REASON"
 _POINTS = "SHARE + ADJ = POINTS"
@@ -94,7 +95,7 @@ def wide(report: RankReport, style: Style, top: int | None = None) -> list[str]:
             kill.container if kill else "–",
             str(kill.oom_score_adj) if kill else "–",
             _signed(kill.badness_bytes) if kill else "–",
-            str(place.before_next_by or "–"),
+            key_words(place.before_next_by),
             str((kill and kill.before_next_by) or "–"),
         ))  # fmt: skip
     headers = ("POD", "CLASS", "PRIORITY", "EVICTED", "KILLED", "USES", "REQUESTS", "CONTAINER", "ADJ", "BADNESS")
@@ -254,6 +255,19 @@ def _agreement(report: RankReport) -> str:
     return "Both orders agree; places differ only between pods that tie in one of them."
 
 
+def _available(node: NodeSummary) -> str:
+    """Return what the kubelet sees, for pods first where that decides."""
+    of_machine = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
+    of_pods, limit_bytes = node.pods_available_bytes, node.pods_memory_bytes
+    is_of_pods = node.headroom is not None and node.headroom.signal is Signal.ALLOCATABLE_MEMORY
+    if not is_of_pods or of_pods is None or limit_bytes is None:
+        return f"The kubelet sees {of_machine} available."
+    return (
+        f"The kubelet sees {_signed(of_pods)} of {mebibytes(limit_bytes)} available to pods, "
+        f"{of_machine} on the machine."
+    )
+
+
 def _remarks(report: RankReport) -> Iterator[str]:
     node = report.node
     if report.problem:
@@ -262,11 +276,10 @@ def _remarks(report: RankReport) -> Iterator[str]:
     # In whole MiB, as headroom is: the two amounts are compared.
     kernel_left = node.kernel_left_bytes >> 20 << 20
     left = mebibytes(kernel_left) if kernel_left > 0 else "nothing"
-    available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     headroom = headroom_sentence(node.headroom)
     is_kernel_first = node.kernel_first and node.headroom is not None
     first = "As memory fills up, the kernel kills before the kubelet evicts. " if is_kernel_first else ""
-    yield f"{first}{headroom} Headroom before an OOM kill: {left}. The kubelet sees {available} available."
+    yield f"{first}{headroom} Headroom before an OOM kill: {left}. {_available(node)}"
     if not report.disagreements:
         yield "The orders disagree only about other pods." if report.reversed_pairs else _agreement(report)
         return

@@ -9,9 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from podqos.admission.refusal import Refusal
 from podqos.agent.events import PodBound, PodDeleted, PodResized
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because, NewConfiguration, NoPlace, ScaledFromTo, SuspendedWorkload
+from podqos.agent.reasons import (
+    Because,
+    NewConfiguration,
+    NoPlace,
+    ResizePending,
+    ResizeStatus,
+    ScaledFromTo,
+    SuspendedWorkload,
+)
 from podqos.agent.state import PodRecord
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
@@ -443,7 +452,20 @@ class SimCluster:
                 for uid, replica in self.in_order():
                     pod, _ = self.pods[uid]
                     if replica.workload is workload and resized.pod in {"", pod.metadata.name}:
-                        self.resize(uid, with_resources(pod, resized.container, resized.resources))
+                        self._ask_for_resize(uid, with_resources(pod, resized.container, resized.resources))
+
+    def _ask_for_resize(self, uid: str, pod: Pod) -> None:
+        refusal = self.resize_refusal(uid, pod)
+        if refusal is None:
+            self.resize(uid, pod)
+            return
+        because = ResizePending(ResizeStatus.REJECTED, refusal.message)
+        self.note(Kind.RESIZE_PENDING, pod, self.pods[uid][1], By.USER, because)
+
+    def resize_refusal(self, uid: str, pod: Pod) -> Refusal | None:
+        """Return why the API server rejects a resize because of the pod's node; None if it does not."""
+        before, name = self.pods[uid]
+        return None if name is None else self.control_plane.resize_refusal(before, pod, name)
 
     def resize(self, uid: str, pod: Pod) -> None:
         """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""

@@ -11,6 +11,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from podqos.admission.refusal import Refusal
+from podqos.admission.resize_node import KnownNodes, within_allocatable
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because, NoPlace, PlacedOn, PreemptedFor
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
@@ -97,6 +99,14 @@ class ControlPlane:
         """Add a pod that was bound without the scheduler."""
         if self._scheduler is not None:
             self._scheduler.bound(pod, name)
+
+    def resize_refusal(self, before: Pod, pod: Pod, name: str) -> Refusal | None:
+        """Return why the API server rejects a resize of a pod that is on a node; None if it does not."""
+        if not self._scenario.profile.resize_asks_node:
+            return None
+        was, bound = (replace(item, spec=replace(item.spec, node_name=name)) for item in (before, pod))
+        checked = within_allocatable(was, bound, KnownNodes({name: self.api_node(name)}))
+        return checked if isinstance(checked, Refusal) else None
 
     def resized(self, pod: Pod, before: Pod) -> None:
         """Count a pod with other requests: while its kubelet has not resized it, the larger of both.

@@ -216,7 +216,7 @@ class Autopsies(Listing[AutopsyItem], Struct, frozen=True, rename="camel"):
     terminations: tuple[ContainerTermination, ...] = ()
     """Containers that were killed or stopped, by the status of their pods."""
     exits: tuple[ContainerTermination, ...] = ()
-    """Containers that nobody killed: they crashed, or exited by themselves."""
+    """Containers not known to have been killed: they crashed, exited, or are restarted for an unknown reason."""
     node_events: tuple[NodeSign, ...] = ()
     """Node events, in the order of time where that is known."""
     userspace_kills: tuple[UserspaceKill, ...] = ()

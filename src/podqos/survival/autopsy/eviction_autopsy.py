@@ -52,6 +52,8 @@ class PodEviction(Struct, frozen=True, rename="camel", omit_defaults=True):
     found_in: tuple[TraceSource, ...] = ()
     message: str = ""
     """The kubelet's, as it was found."""
+    is_by_guard: bool = False
+    """Whether ``podqos guard`` evicted it in the kubelet's place, by the kubelet's rule."""
     resource: str = ""
     """memory, ephemeral-storage, inodes or pids."""
     signal: Signal | None = None
@@ -76,7 +78,7 @@ class PodEviction(Struct, frozen=True, rename="camel", omit_defaults=True):
     runner_up: AutopsyPod | None = None
     """The pod that would have been evicted in its place."""
     rivals: tuple[str, ...] = ()
-    """With UsageDecides: the pods that may have come first."""
+    """With UsageDecides: the pods that may have come first; if first in the log: the next there, if it is unknown."""
     saved_by: tuple[EvictionSaving, ...] = ()
     """Smallest intervention first; each was tried by running the pass again."""
 
@@ -195,7 +197,7 @@ def examine_eviction(
         return _by_log(found, logged, is_known=pod is not None)
     ranking = Ranking(found.signal, profile=profile)
     rivals = [_with_uid(other) for other in others]
-    scene = Scene(_with_uid(pod), rivals, ranking, message=_best_message(traces), known=known, logged=logged)
+    scene = Scene(_with_uid(pod), rivals, ranking, message=best_message(traces), known=known, logged=logged)
     return _by_rule(found, scene, most_shown)
 
 
@@ -214,6 +216,8 @@ def _by_rule(found: PodEviction, scene: Scene, most_shown: int) -> PodEviction:
     rows = scene.rows()
     own = next(row for row, ranked_pod in zip(rows, scene.order, strict=True) if ranked_pod.pod is scene.pod)
     others = [row for row in rows if row is not own and not row.spared]
+    named = scene.next_in_log
+    is_unknown = bool(named) and all(row.pod != named for row in rows)
     shown = rows[:most_shown] if own.place <= most_shown else [*rows[: max(0, most_shown - 1)], own]
     return replace(
         found,
@@ -221,8 +225,8 @@ def _by_rule(found: PodEviction, scene: Scene, most_shown: int) -> PodEviction:
         reason=reason,
         candidates=len(rows),
         ranking=tuple(shown),
-        runner_up=min(others, key=lambda row: row.log_place or len(scene.logged) + 1, default=None),
-        rivals=rivals,
+        runner_up=None if is_unknown else next(iter(others), None),
+        rivals=(named,) if is_unknown and not rivals else rivals,
         saved_by=savings(scene, found.threshold, found.available),
     )
 
@@ -236,7 +240,8 @@ def _is(pod: FatedPod, found: PodEviction) -> bool:
     return pod.metadata.uid == found.uid if found.uid and pod.metadata.uid else pod.key == found.pod != ""
 
 
-def _best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
+def best_message(traces: Sequence[EvictionTrace]) -> EvictionMessage | None:
+    """Return the message among the traces of an eviction that says most."""
     messages = [trace.message for trace in traces if trace.message is not None]
     # A status may be cut, a log may lack the usage: the one that says most counts.
     return max(
@@ -255,7 +260,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
     """Return what the traces say together."""
     # A log that says no more than that a pod was evicted is the weakest witness.
     causes = {trace.cause for trace in traces if trace.message or trace.source is not TraceSource.KUBELET_LOG}
-    message = _best_message(traces)
+    message = best_message(traces)
     ordered = sorted(traces, key=lambda trace: _BY_TIME.index(trace.source))
     stated = next((trace.signal for trace in traces if trace.signal in {*Signal}), "")
     possible = () if message is None else message.signals
@@ -272,6 +277,7 @@ def _told(traces: Sequence[EvictionTrace]) -> PodEviction:
         uid=next((trace.uid for trace in traces if trace.uid), ""),
         found_in=tuple(dict.fromkeys(trace.source for trace in ordered)),
         message=max((trace.text for trace in traces), key=len).strip(),
+        is_by_guard=any(trace.is_by_guard for trace in traces),
         resource="" if message is None else message.resource,
         signal=signal,
         possible_signals=(signal,) if stated and signal is not None else possible,

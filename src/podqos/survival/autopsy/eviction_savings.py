@@ -119,16 +119,19 @@ def _saving(each: Counterfactual, scene: Scene) -> EvictionSaving:
     elif each.change is PodChange.REQUEST and each.pod is not None:
         before, after = (request_of(pod, each.resource, profile).value for pod in (scene.pod, each.pod))
         more = after - before
+    named, instead = scene.next_in_log, each.decision.instead or ""
+    is_unknown = bool(instead and named) and all(other.key != named for other in scene.others)
     return EvictionSaving(
         _CHANGES[each.change],
         more,
         amount,
         each.container or "",
         QOSClass.GUARANTEED if each.change is PodChange.GUARANTEED else None,
-        each.decision.instead or "",
-        is_assumed=any(
+        named if is_unknown else instead,
+        is_assumed=is_unknown
+        or any(
             scene.bounds[other.metadata.uid].source is UsageSource.ASSUMED
             for other in scene.others
-            if other.key == each.decision.instead
+            if other.key == instead
         ),
     )

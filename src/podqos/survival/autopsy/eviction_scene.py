@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.message_reading import EvictionMessage
 from podqos.eviction.ranking import RankedPod, Ranking, rank
@@ -100,6 +101,8 @@ class SceneNode(Struct, frozen=True):
     """By uid: what its kubelet measured, at another moment."""
     capacity: Mapping[Signal, int] = {}
     allocatable: Mapping[str, int] | None = None
+    messages: Mapping[str, EvictionMessage] = {}
+    """By uid, or name where none is known: what the kubelet said when it evicted a pod, at another moment."""
 
 
 NOTHING_KNOWN = SceneNode()
@@ -158,7 +161,16 @@ class Scene:
             )
         )
         self.bounds[pod.metadata.uid] = self.own
-        self.order = self._ranked((pod, *self.others), {uid: bound.likely for uid, bound in self.bounds.items()})
+        order = self._ranked((pod, *self.others), {uid: bound.likely for uid, bound in self.bounds.items()})
+        self.order = _as_logged(order, places) if pod.key in places else order
+
+    @property
+    def next_in_log(self) -> str:
+        """The pod that the kubelet's log has after this one; empty where it has none."""
+        if self.pod.key not in self.logged:
+            return ""
+        spared = (other.key for other in self.others if other.is_critical)
+        return first_in_log(self.logged, (self.pod.key, *spared)) or ""
 
     def stats(self, pods: Iterable[Pod]) -> dict[str, PodStats]:
         """Return what pods used, as is likely, by uid."""
@@ -245,6 +257,17 @@ def first_in_log(logged: Sequence[str], critical: Iterable[str] = ()) -> str | N
     return next((each for each in logged if each not in spared), None)
 
 
+def _as_logged(order: Sequence[RankedPod], places: Mapping[str, int]) -> tuple[RankedPod, ...]:
+    """Return a ranking in the log's order, which knew what the pods used; those that it lacks come last."""
+    logged = sorted(order, key=lambda ranked_pod: places.get(ranked_pod.pod.key, len(places)))
+    following = dict(pairwise(ranked_pod.pod.metadata.uid for ranked_pod in order))
+    after = [*(ranked_pod.pod.metadata.uid for ranked_pod in logged[1:]), None]
+    return tuple(
+        ranked_pod if following.get(ranked_pod.pod.metadata.uid) == uid else replace(ranked_pod, before_next_by=None)
+        for ranked_pod, uid in zip(logged, after, strict=True)
+    )
+
+
 def _first(order: Sequence[RankedPod]) -> str:
     return next((ranked_pod.pod.metadata.uid for ranked_pod in order if ranked_pod.spared is None), "")
 
@@ -270,6 +293,11 @@ def _own_bounds(pod: Pod, message: EvictionMessage | None, ranking: Ranking) -> 
 
 def _bounds_of(pod: Pod, known: SceneNode, ranking: Ranking) -> Bounds:
     row = SIGNALS[ranking.signal]
+    message = known.messages.get(pod.metadata.uid) or known.messages.get(pod.key)
+    if message is not None and message.resource == row.resource:
+        said = _own_bounds(pod, message, ranking)
+        if said.source is UsageSource.MESSAGE:
+            return Bounds(0, said.likely, _most(pod, ranking), UsageSource.MEASURED)
     stats = known.stats.get(pod.metadata.uid)
     if stats is not None:
         used = usage_of(pod, stats, row.resource, row.disk_use[ranking.layout])

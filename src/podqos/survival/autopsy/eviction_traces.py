@@ -14,11 +14,20 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from podqos.agent.journal import Entry, Kind
+from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import ConditionStatus, LocalStorageExceeded, NotAdmitted, RoomForCritical, UnderPressure
 from podqos.eviction.message_reading import MOST_CHARACTERS, EvictionMessage, MessageKind, read_message
+from podqos.eviction.messages import (
+    BY_KUBELET,
+    CONDITION,
+    GUARD_ANNOTATION,
+    GUARD_COMPONENT,
+    MADE_ROOM,
+    NODE_SHUT_DOWN,
+    REASON,
+)
 from podqos.eviction.signals import NodeCondition
-from podqos.model.event import Event
+from podqos.model.event import Event, ObjectReference
 from podqos.model.node import Node
 from podqos.model.pod_fate import FatedPod
 from podqos.model.time_units import SECOND_US
@@ -70,7 +79,8 @@ _BY_STATUS = {
     "Shutdown": EvictionCause.NODE_SHUTDOWN,
     "NodeShutdown": EvictionCause.NOT_ADMITTED_AT_SHUTDOWN,
 }
-# Reasons in the condition DisruptionTarget.
+# What the condition DisruptionTarget says: the kubelet's messages, and the reasons of others.
+_BY_KUBELET = {MADE_ROOM: EvictionCause.CRITICAL_POD, NODE_SHUT_DOWN: EvictionCause.NODE_SHUTDOWN}
 _BY_CONDITION = {
     "EvictionByEvictionAPI": EvictionCause.EVICTION_API,
     "PreemptionByScheduler": EvictionCause.PREEMPTED_BY_SCHEDULER,
@@ -86,14 +96,13 @@ _BY_EVENT = {
 }
 _AT_START = {EvictionCause.NOT_ADMITTED, EvictionCause.NOT_ADMITTED_AT_SHUTDOWN}
 _NODE_LOST = "NodeLost"
-_EVICTED = "Evicted"
 _NOT_BY_KUBELET = {
     EvictionCause.TAINT,
     EvictionCause.PREEMPTED_BY_SCHEDULER,
     EvictionCause.NODE_LOST,
     EvictionCause.OTHER,
 }
-_DISRUPTION = "DisruptionTarget"
+_MARKED_SECONDS = 600.0
 _TAINT_MANAGER, _MARKING = "TaintManagerEviction", "Marking for deletion"
 
 
@@ -127,6 +136,8 @@ class EvictionTrace(Struct, frozen=True, gc=False):
     """All pods in the order of eviction, as the log has them."""
     because: UnderPressure | LocalStorageExceeded | None = None
     """What the journal of a podqos node says, which decided itself."""
+    is_by_guard: bool = False
+    """Whether ``podqos guard`` evicted it, by the kubelet's rule."""
 
 
 class SignKind(StrEnum):
@@ -140,6 +151,10 @@ class SignKind(StrEnum):
     """systemd saw the kernel kill a process of a unit."""
     CONTAINER_OOM_KILLED = "ContainerOOMKilled"
     """The container runtime saw the kernel kill a process of a container."""
+    OOMD_KILLED_NOTHING = "OomdKilledNothing"
+    """systemd-oomd looked for a cgroup to kill, or failed to kill one."""
+    EARLYOOM_TRIGGERED = "EarlyoomTriggered"
+    """earlyoom made the kernel's OOM killer act (sysrq f): its option -k."""
     INIT_OOM_KILLED = "InitOOMKilled"
     """The kernel killed the runtime's own process before a container started: its limit is too low for that."""
     THRESHOLD_MET = "EvictionThresholdMet"
@@ -206,7 +221,7 @@ def event_trace(event: Event) -> EvictionTrace | None:
     if about.kind not in {"", "Pod"} or not (about.name or about.kind):
         return None
     message = None
-    if event.reason == _EVICTED:
+    if event.reason == REASON:
         message = read_message(text)
         cause = _cause(message, text)
     elif event.reason == _TAINT_MANAGER and text.startswith(_MARKING):
@@ -227,6 +242,7 @@ def event_trace(event: Event) -> EvictionTrace | None:
         about.uid,
         text,
         message,
+        is_by_guard=event.component == GUARD_COMPONENT,
     )
 
 
@@ -234,17 +250,22 @@ def status_trace(pod: FatedPod) -> EvictionTrace | None:
     """Return the eviction that a pod's status tells of; None: it tells of none."""
     status = pod.status
     condition = next(
-        (condition for condition in status.conditions if condition.type == _DISRUPTION and condition.status == "True"),
+        (condition for condition in status.conditions if condition.type == CONDITION and condition.status == "True"),
         None,
     )
-    message = None
-    if status.phase == FAILED and status.reason == _EVICTED:
-        message = read_message(status.message)
-        cause = _cause(message, status.message)
+    by_kubelet = condition.message if condition is not None and condition.reason == BY_KUBELET else None
+    message, text = None, status.message or by_kubelet or ""
+    if status.phase == FAILED and status.reason == REASON:
+        message = read_message(text)
+        cause = _cause(message, text)
     elif status.phase == FAILED and status.reason in _BY_STATUS:
         cause = _BY_STATUS[status.reason]
     elif condition is not None and condition.reason in _BY_CONDITION:
         cause = _BY_CONDITION[condition.reason]
+    elif by_kubelet is not None:
+        # Containers that exit with code 0 on SIGTERM leave the phase Succeeded, without a reason.
+        message = read_message(by_kubelet)
+        cause = _BY_KUBELET.get(by_kubelet) or _cause(message, by_kubelet)
     elif status.reason == _NODE_LOST:
         cause = EvictionCause.NODE_LOST
     elif condition is not None and not condition.reason:
@@ -261,9 +282,17 @@ def status_trace(pod: FatedPod) -> EvictionTrace | None:
         at or pod.metadata.deletion_timestamp or _ended(pod) or started,
         pod.spec.node_name,
         pod.metadata.uid,
-        status.message[:MOST_CHARACTERS],
+        text[:MOST_CHARACTERS],
         message,
+        is_by_guard=cause is EvictionCause.NODE_PRESSURE and _is_marked(pod, at),
     )
+
+
+def _is_marked(pod: FatedPod, at: str) -> bool:
+    """Whether the guard has marked a pod for this eviction; an annotation that its owner has set is older."""
+    marked = seconds_of(pod.metadata.annotations.get(GUARD_ANNOTATION, "").partition(" ")[0])
+    evicted = seconds_of(at)
+    return marked is not None and (evicted is None or abs(evicted - marked) <= _MARKED_SECONDS)
 
 
 def _cause(message: EvictionMessage | None, text: str) -> EvictionCause:
@@ -293,7 +322,8 @@ def journal_traces(entries: Iterable[Entry]) -> Iterator[EvictionTrace | NodeSig
             yield NodeSign(kind, at, entry.node, because.condition)
         if entry.pod is None:
             continue
-        trace = EvictionTrace(TraceSource.JOURNAL, entry.pod, EvictionCause.OTHER, at, entry.node)
+        by_guard = entry.by is By.GUARD
+        trace = EvictionTrace(TraceSource.JOURNAL, entry.pod, EvictionCause.OTHER, at, entry.node, is_by_guard=by_guard)
         match entry.kind, because:
             case Kind.EVICTED, UnderPressure():
                 yield _told(trace, EvictionCause.NODE_PRESSURE, because.message, because)
@@ -324,6 +354,7 @@ def _told(
         text=text,
         message=read_message(text),
         because=because,
+        is_by_guard=trace.is_by_guard,
     )
 
 
@@ -355,11 +386,16 @@ def event_sign(event: Event) -> NodeSign | None:
         found = _KILLED.search(text)
         pid, process = (int(found[1]), found[2]) if found is not None else (None, "")
         return NodeSign(SignKind.OOM_KILLING, at, node, process=process, pid=pid, times=times)
+    if reason == "CgroupOOM":
+        return NodeSign(SignKind.CONTAINER_OOM_KILLED, at, node, pod=_pod_of(about), times=times)
     if reason == "NodeNotReady":
         # Pods get one, too, without the name of the node.
-        pod = "" if about.kind == "Node" else f"{about.namespace}/{about.name}".removeprefix("/")
-        return NodeSign(SignKind.NOT_READY, at, node, pod=pod, times=times)
+        return NodeSign(SignKind.NOT_READY, at, node, pod=_pod_of(about), times=times)
     return NodeSign(SignKind.REBOOTED, at, node, times=times) if reason == "Rebooted" else None
+
+
+def _pod_of(about: ObjectReference) -> str:
+    return "" if about.kind == "Node" else f"{about.namespace}/{about.name}".removeprefix("/")
 
 
 def condition_signs(node: Node) -> Iterator[NodeSign]:
@@ -389,7 +425,9 @@ def seconds_of(at: str, near: float | None = None) -> float | None:
         year = datetime.fromtimestamp(near, UTC).year
         at = f"{year:04}-{MONTHS.index(found_day[1]) + 1:02}-{int(found_day[2]):02}T{found_day[3]}"
     try:
-        found = datetime.fromisoformat(at[:40].replace(",", "."))
+        found = datetime.fromisoformat(
+            at[:40].replace(",", ".").replace(" +", "+").replace(" -", "-")
+        )  # Go has a space
     except ValueError:
         return None
     if found.year <= 1:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 
 
 class LazyPattern:
-    """A pattern, compiled at its first use."""
+    """A pattern, compiled at its first use; ``needs``: what a text has to hold, one of them, to be searched at all."""
 
-    __slots__ = ("_compiled", "_flags", "_text")
+    __slots__ = ("_compiled", "_flags", "_needs", "_text")
 
-    def __init__(self, text: str, flags: int = 0) -> None:
+    def __init__(self, text: str, flags: int = 0, *, needs: tuple[str, ...] = ("",)) -> None:
         self._text = text
         self._flags = flags
+        self._needs = needs
         self._compiled: re.Pattern[str] | None = None
 
     @property
@@ -25,6 +26,11 @@ class LazyPattern:
 
     def search(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:
         """Return where it is found first."""
+        for words in self._needs:
+            if words in text:
+                break
+        else:
+            return None
         return self._pattern.search(text, start, end)
 
     def match(self, text: str, start: int = 0, end: int = sys.maxsize) -> re.Match[str] | None:

@@ -36,7 +36,12 @@ _CUT = {
     Reason.NO_VICTIM,
 }
 """Why a verdict is missing that a complete log might have."""
-_UNCLEAR = {FailureKind.POSTGRES_LOST_PROCESS, FailureKind.WORKER_LOST}
+_UNCLEAR = {
+    FailureKind.POSTGRES_LOST_PROCESS,
+    FailureKind.WORKER_LOST,
+    FailureKind.SHELL_LOST_PROCESS,
+    FailureKind.TASK_KILLED,
+}
 """What a program lost may have been killed by the kernel."""
 STDIN = "-"
 _OF_NODES = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
@@ -91,6 +96,8 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
                 yield from _of_host(failure.host, failure.last_at or failure.at, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events or found.userspace_kills):
         for ended in reversed(found.exits):
+            if ended.cause is TerminationCause.UNKNOWN:
+                yield from _of_restarts(ended, read)
             yield from _program_log(read, ended)
         if not (found.exits or found.program_failures):
             yield from _of_nothing(read)
@@ -185,6 +192,14 @@ def _of_several(found: Autopsies) -> str:
     return (options.pop().rstrip() if len(options) == 1 else "") or "-A"
 
 
+def _of_restarts(ended: ContainerTermination, read: WhatWasRead) -> Iterator[NextStep]:
+    """Yield how to find out how a container ends that a table only shows to be restarting."""
+    options, name = pod_options(ended.pod)
+    if name and not read.cluster:
+        command = f"{kubectl(read)} get pod {options}{name} -o yaml | {podqos_with(read)}"
+        yield NextStep(command, StepReason.POD, pod=ended.pod)
+
+
 def _live(pod: str, read: WhatWasRead, several: str) -> Iterator[NextStep]:
     """Yield the question to the live cluster, which gets everything that it serves, unless it was asked already."""
     options, name = pod_options(pod)
@@ -251,7 +266,7 @@ def _again(command: str, read: WhatWasRead) -> str:
 def _of_sign(sign: NodeSign, read: WhatWasRead) -> Iterator[NextStep]:
     node = valid_name(sign.node) or read.node
     if sign.kind in OOM_SIGNS and sign.kill is None:
-        if node and (sign.kind in _OF_NODES or read.is_of_kubernetes):
+        if node and ((sign.kind in _OF_NODES and not sign.unit) or read.is_of_kubernetes):
             yield _kernel_log(read, node, sign.at)
         elif sign.kind in _OF_NODES and read.events:
             command = f"{kubectl(read)} get events -A --field-selector reason={sign.kind.value} -o json"

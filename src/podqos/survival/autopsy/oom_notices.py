@@ -22,26 +22,51 @@ from podqos.survival.autopsy.log_times import carried, unit_before
 
 _UNIT = LazyPattern(
     r": (?:A process of this unit has been killed by the OOM killer"
-    r"|The kernel OOM killer killed some processes in this unit|Failed with result 'oom-kill')"
+    r"|The kernel OOM killer killed some processes in this unit|Failed with result 'oom-kill')",
+    needs=("this unit", "result 'oom-kill'"),
 )
 _CONTAINERD = LazyPattern(
-    r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})", re.IGNORECASE
+    r"TaskOOM event &?(?:TaskOOM)?\{?(?:ContainerID|container_id): ?\\{0,2}\"?([0-9a-f]{12,64})",
+    re.IGNORECASE,
+    needs=("TaskOOM event", "taskoom event"),
 )
-_TOPIC = LazyPattern(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"")
-_ANY_TASK = LazyPattern(r"topic=\"?/tasks/oom\b")
-_CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"")
-_KUBELET = LazyPattern(r"Got sys oom event")
+_TOPIC = LazyPattern(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"", needs=("/tasks/oom",))
+_ANY_TASK = LazyPattern(r"topic=\"?/tasks/oom\b", needs=("/tasks/oom",))
+_CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"", needs=("n OOM event in",))
+_KUBELET = LazyPattern(r"Got sys oom event", needs=("sys oom event",))
 _PID = LazyPattern(r"\bPid\"?: ?(\d{1,10})")
 _NAME = LazyPattern(r"\bProcessName\"?: ?\"?(.{1,64}?)\"?(?:,| TimeOfDeath|\})")
 _VICTIM = LazyPattern(r"\bVictimContainerName\"?: ?\"?(/[^\s\",}]{0,4000})")
-_INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)")
-_SLURM = LazyPattern(r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ")
-
-_TASK = LazyPattern(r"OutOfMemoryError: Container killed due to memory usage|Exit Message: \"OOM Killed")
-_BCC = LazyPattern(
-    r"Triggered by PID \d{1,10} \(.{1,40}?\), OOM kill of PID (\d{1,10}) \(\"(.{1,32}?)\"\), \d{1,20} pages"
+_INIT = LazyPattern(r"container init was OOM-killed \(memory limit too low\?\)", needs=("was OOM-killed",))
+_SLURM = LazyPattern(
+    r"Detected (\d{1,10}) oom[_-]kill event(?:\(s\)|s)? in (?:StepId=|step )(\S{1,80}?)\.? ", needs=("Detected ",)
 )
-_FLUX = LazyPattern(r"oom: Memory cgroup out of memory: killed \d{1,10} tasks? on ([\w.-]{1,253}?)\.?$")
+
+_TASK = LazyPattern(
+    r"OutOfMemoryError: Container killed due to memory usage|Exit Message: \"OOM Killed",
+    needs=("killed due to", "OOM Killed"),
+)
+_BCC = LazyPattern(
+    r"Triggered by PID \d{1,10} \(.{1,40}?\), OOM kill of PID (\d{1,10}) \(\"(.{1,32}?)\"\), \d{1,20} pages",
+    needs=("OOM kill of PID",),
+)
+_FLUX = LazyPattern(
+    r"oom: Memory cgroup out of memory: killed \d{1,10} tasks? on ([\w.-]{1,253}?)\.?$", needs=("oom: Memory",)
+)
+_VIRTUOZZO = LazyPattern(
+    r"OOM killed process (?:(\d{1,10}) \((.{0,32}?)\)(?: in UB (\d{1,10}))?"
+    r"|(.{1,32}?) \(pid=(\d{1,10}), ve=(\d{1,10})\))",
+    needs=("OOM killed process",),
+)
+_IN_UB = LazyPattern(r"Out of memory in UB (\d{1,10}): ")
+_CONSIDERED = LazyPattern(
+    r"Considered \d{1,10} cgroups for killing, top candidates were:|Failed to kill (?:any )?cgroup\(s\)",
+    needs=("cgroups for killing", "Failed to kill "),
+)
+_EARLYOOM = LazyPattern(
+    r"Invoking oom killer: done|successfully triggered kernel OOM killer",
+    needs=("Invoking oom killer", "triggered kernel OOM"),
+)
 
 
 def notices(message: Message) -> Iterator[NodeSign]:
@@ -73,8 +98,25 @@ def notices(message: Message) -> Iterator[NodeSign]:
     elif match := _BCC.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.OOM_KILLING, at, host, process=match[2], pid=int(match[1]))
+    elif match := _VIRTUOZZO.search(text):
+        yield _of_virtuozzo(message, match)
+    elif match := _CONSIDERED.search(text):
+        yield NodeSign(SignKind.OOMD_KILLED_NOTHING, *carried(text[: match.start()], message))
+    elif match := _EARLYOOM.search(text):
+        yield NodeSign(SignKind.EARLYOOM_TRIGGERED, *carried(text[: match.start()], message))
     elif match := _FLUX.search(text):
         yield NodeSign(SignKind.UNIT_OOM_KILLED, carried("", message)[0], match[1], unit="a Flux job")
+
+
+def _of_virtuozzo(message: Message, match: re.Match[str]) -> NodeSign:
+    """Return a kill that a kernel of Virtuozzo or OpenVZ reports in its own words: a container is a UB or VE."""
+    before = message.text[: match.start()]
+    named = _IN_UB.search(before)
+    container = match[3] or match[6] or ("" if named is None else named[1])
+    at, host = carried(before[: None if named is None else named.start()], message)
+    pid, process = match[1] or match[5], match[2] or match[4]
+    unit = f"Virtuozzo container {container}" if container and container != "0" else ""
+    return NodeSign(SignKind.OOM_KILLING, at, host, pid=int(pid), process=process, unit=unit)
 
 
 def _of_kubelet(message: Message, match: re.Match[str]) -> NodeSign:

@@ -49,6 +49,10 @@ class FailureKind(StrEnum):
     POSTGRES = "Postgres"
     POSTGRES_LOST_PROCESS = "PostgresLostProcess"
     """Someone killed one of its processes: it does not know who."""
+    SHELL_LOST_PROCESS = "ShellLostProcess"
+    """A shell says that its process was killed: it does not know by whom."""
+    TASK_KILLED = "TaskKilled"
+    """A Nomad task ended with the code of SIGKILL, and nothing says who sent it."""
     WORKER_LOST = "WorkerLost"
     """A server's worker was killed: the server only guesses why."""
     GPU = "GPU"
@@ -210,7 +214,17 @@ _OF_MEMORY = (
         r"\b(?:mmap|malloc|calloc|realloc|sbrk|mlock)\b[^\n]{0,80}: Cannot allocate memory",
     ),
 )
+_OF_SHELLS = _form(
+    FailureKind.SHELL_LOST_PROCESS,
+    "Killed",
+    r"^Killed$|(?:^|\s)\S{1,200}: line \d{1,9}: {1,8}(?P<pid>\d{1,10}) Killed(?=\s|$)"
+    r"|(?:^|\s)\[\d{1,6}\][+-]? {1,8}Killed(?= {2,40}\S)",
+)
 _OF_OTHERS = (
+    _OF_SHELLS,
+    _form(
+        FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)(?!.{0,200}OOM Killed)"
+    ),
     _form(FailureKind.GPU, "CUDA_ERROR_OUT_OF_MEMORY"),
     _form(FailureKind.CPLUSPLUS, "terminate called after throwing an instance of 'std::bad_alloc'", is_fatal=True),
     _form(
@@ -228,6 +242,15 @@ _OF_OTHERS = (
 _ENDED = LazyPattern(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
 
 
+class Told(Struct, frozen=True, gc=False):
+    """What one line told."""
+
+    kind: FailureKind
+    host: str
+    is_detail: bool
+    """Whether it belongs to another line."""
+
+
 class ProgramFailures:
     """Takes messages, and counts the failures of programs by kind and host."""
 
@@ -241,25 +264,32 @@ class ProgramFailures:
         """Those found so far, in the order of their first lines."""
         return tuple(self._failures.values())
 
-    def feed(self, message: Message) -> bool:
-        """Take a line; return whether it is one of a program that ran out of memory."""
+    def feed(self, message: Message) -> Told | None:
+        """Take a line; return what it told if it is one of a program that ran out of memory."""
         text = message.text
         forms: tuple[_Form, ...] = _OF_OTHERS
         if "emory" in text:
-            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY)
+            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS)
         for form in forms:
             if form.needs in text and (match := form.pattern.search(text)):
-                self._add(form, match, message)
-                return True
-        return False
+                return self._add(form, match, message)
+        return None
 
-    def _add(self, form: _Form, match: re.Match[str], message: Message) -> None:
+    def repeat(self, kind: FailureKind, host: str, times: int) -> None:
+        """Count a failure again."""
+        known = self._failures.get((kind, host))
+        if known is not None:
+            self._failures[kind, host] = replace(known, times=known.times + times)
+
+    def _add(self, form: _Form, match: re.Match[str], message: Message) -> Told:
         at, host = carried(message.text[: match.start()], message)
         groups = match.groupdict()
         is_fatal = form.is_fatal or _ENDED.search(message.text) is not None
+        # What a shell ran may have secrets among its arguments.
+        said = match[0] if form is _OF_SHELLS else message.text[match.start() :]
         failure = ProgramFailure(
             form.kind,
-            message.text[match.start() :].strip()[:_MOST_MESSAGE],
+            said.strip()[:_MOST_MESSAGE],
             at,
             at,
             host,
@@ -286,6 +316,7 @@ class ProgramFailures:
             )
         elif len(self._failures) < self._most:
             self._failures[key] = failure
+        return Told(form.kind, host, form.is_detail or is_pending)
 
 
 def _bytes(number: str | None, unit: str | None) -> int | None:

@@ -246,7 +246,7 @@ class RuntimeContainers:
             yield from _ended(container, kills, by_id.get(container.values.get("id", "")))
 
     def exits(self, kills: Sequence[Kill]) -> Iterator[ContainerTermination]:
-        """Yield the containers that nobody killed."""
+        """Yield the containers not known to have been killed."""
         for container in self._known_containers():
             pod, evidence = _as_pod(container), _evidence(container, kills)
             yield from (_named(ended, container) for ended in exits([pod], evidence))

@@ -26,6 +26,9 @@ from podqos.survival.autopsy.eviction_traces import seconds_of
 from podqos.survival.autopsy.userspace_kill import UserspaceKill
 
 OOM_KILLED = "OOMKilled"
+_CRASH_LOOP = "CrashLoopBackOff"
+_OOM_REASONS = (OOM_KILLED, "OOM Killed")
+"""Now, and up to 1.0."""
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 SIGKILL = 9
 SIGTERM = 15
@@ -93,6 +96,8 @@ class TerminationCause(StrEnum):
     """Nobody killed it: a signal that a program brings upon itself, such as SIGSEGV."""
     EXIT = "Exit"
     """Nobody killed it: it exited by itself."""
+    UNKNOWN = "Unknown"
+    """It ends again and again, and nothing says how: all that a table shows of it is CrashLoopBackOff."""
 
 
 class ContainerTermination(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -188,8 +193,12 @@ def _probed(pods: Iterable[FatedPod], events: Iterable[Event]) -> Iterator[Conta
 
 
 def exits(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
-    """Yield every container that nobody killed, and that did not end well or was started again."""
+    """Yield every container that nobody killed as far as anything says, and that did not end well or was restarted."""
     for own, status in _own(pods, evidence):
+        waiting = None if status.state is None else status.state.waiting
+        if waiting is not None and waiting.reason == _CRASH_LOOP and not any(_terminated(status)):
+            nothing = ContainerTerminated(reason=_CRASH_LOOP, exit_code=None)
+            yield _termination(own, status, nothing, TerminationCause.UNKNOWN, is_previous=True)
         for is_previous, ended in _terminated(status):
             if (ended.exit_code or is_previous or ended.signal) and _cause_of(own, status, ended) is None:
                 is_crash = _signal(ended) in _CRASHES
@@ -215,6 +224,9 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
         if event.reason in {"Killing", "ExceededGracePeriod"}:
             events.setdefault(event.about.uid or event.about.name, []).append(event)
     for pod in pods:
+        statuses = [status for status in _statuses(pod) if status.container_id or any(_terminated(status))]
+        if not statuses:
+            continue
         uid = pod.metadata.uid
         own = _Own(
             pod,
@@ -225,7 +237,7 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
             evidence.userspace_kills,
             by_programs,
         )
-        for status in _statuses(pod):
+        for status in statuses:
             yield own, status
 
 
@@ -339,7 +351,7 @@ def _kill_of(own: _Own, ended: ContainerTerminated) -> int | None:
     if by_id:
         return by_id[-1]
     uid, at = own.pod.metadata.uid, seconds_of(ended.finished_at or "")
-    if at is None or ended.reason != OOM_KILLED:
+    if at is None or ended.reason not in _OOM_REASONS:
         return None
     if not uid:
         return None if identity else _only_kill_at(own, at)
@@ -380,7 +392,7 @@ def _cause_of(own: _Own, status: ContainerStatus, ended: ContainerTerminated) ->
     """Return who killed or stopped a container; None: nobody did, as far as anything says."""
     kill, signal = _kill_of(own, ended), _signal(ended)
     is_previous = status.last_state is not None and status.last_state.terminated is ended
-    if ended.reason == OOM_KILLED or kill is not None:
+    if ended.reason in _OOM_REASONS or kill is not None:
         if signal != SIGKILL and ended.exit_code is not None:
             return TerminationCause.KERNEL_OF_CHILD
         return TerminationCause.KERNEL if kill is not None else TerminationCause.KERNEL_UNREPORTED

@@ -30,6 +30,8 @@ class UserspaceKills:
         self._seen: dict[object, None] = {}
         self._last: dict[tuple[str, Killer], int] = {}
         self.left_out = 0
+        self.is_only_counted = False
+        """Whether the last line was that of a kill beyond the most that are kept."""
         by_killer: dict[Callable[[str, Message], bool], tuple[str, ...]] = {
             self._systemd: (
                 *(" due to memory ", " due to swap ", "taking action kill", "systemd-oomd killed "),
@@ -56,6 +58,7 @@ class UserspaceKills:
     def feed(self, message: Message) -> bool:
         """Take a line; return whether a userspace killer wrote it, so that the lines after it matter as well."""
         text = message.text
+        self.is_only_counted = False
         return any(needs in text and recognise(text, message) for needs, recognise in self._recognisers)
 
     def _systemd(self, text: str, message: Message) -> bool:
@@ -326,6 +329,7 @@ class UserspaceKills:
             return True  # the same line in another log
         if len(self._kills) >= self._most:
             self.left_out += 1
+            self.is_only_counted = True
             return True
         self._seen[identity] = None
         self._last[key] = len(self._kills)

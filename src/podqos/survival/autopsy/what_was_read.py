@@ -16,7 +16,9 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     journal_entries: int = 0
     """Of a podqos node, or of a simulation."""
     is_sampled: bool = False
-    """A log is large: messages are counted at its beginning alone, lines in all of it."""
+    """A log is large: messages are counted at its beginning alone."""
+    is_line_count_estimated: bool = False
+    """A log is very large: beyond its first 64 MiB lines are counted in an eighth of it."""
     oom_reports: int = 0
     pods: int = 0
     workloads: int = 0

@@ -14,9 +14,11 @@ from msgspec.structs import replace
 
 from podqos.admission.pod_validation import validate_pod
 from podqos.admission.resize import validate_resize
-from podqos.model.pod import Container, Pod
+from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.profile import Profile
-from podqos.model.resources import QOS_RESOURCES
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY, QOS_RESOURCES, ResourceRequirements
+from podqos.qos.classes import classify
 
 
 class Resizing(StrEnum):
@@ -38,6 +40,8 @@ class ResizeCost(Struct, frozen=True, rename="camel"):
     """Containers that restart."""
     reasons: tuple[str, ...] = ()
     """Why the API server refuses it."""
+    keeps_scores: tuple[str, ...] = ()
+    """Containers that keep the oom_score_adj of their earlier memory request until they restart."""
 
 
 def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeCost | None:
@@ -50,7 +54,25 @@ def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeCost | None:
     if reasons:
         return ResizeCost(Resizing.REFUSED, reasons=reasons)
     restarts = tuple(new.name for old, new in changed if _restarts(old, new))
-    return ResizeCost(Resizing.RESTART if restarts else Resizing.IN_PLACE, restarts)
+    outcome = Resizing.RESTART if restarts else Resizing.IN_PLACE
+    return ResizeCost(outcome, restarts, keeps_scores=keeps_scores(before, after, profile))
+
+
+def keeps_scores(before: Pod, after: Pod, profile: Profile) -> tuple[str, ...]:
+    """Return the containers whose score a resize makes older than their request: a resize writes cgroups only."""
+    if classify(after, profile).qos_class is not QOSClass.BURSTABLE or after.is_node_critical:
+        return ()
+    is_pod_level = _memory_request(before.spec.resources) != _memory_request(after.spec.resources)
+    return tuple(
+        new.name
+        for old, new in _pairs(before, after)
+        if (is_pod_level or _memory_request(old.resources) != _memory_request(new.resources))
+        and not _restarts(old, new)
+    )
+
+
+def _memory_request(resources: ResourceRequirements | None) -> Quantity | None:
+    return None if resources is None else resources.requests.get(MEMORY)
 
 
 def _pairs(before: Pod, after: Pod) -> Iterator[tuple[Container, Container]]:

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from podqos.admission.defaulting import defaulted
+from podqos.model.effective import as_allocated
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import Classification, classify
-from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ, OOMScore, oom_scores, pod_qos_class
+from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ, OOMScore, pod_qos_class, running_scores
 
 if TYPE_CHECKING:
     from podqos.qos.run_flags import Engine
@@ -43,7 +44,7 @@ class PodDecision(Struct, frozen=True, gc=False):
     """The decisions about one pod."""
 
     pod: Pod
-    """The pod as the API server stores it, after defaulting."""
+    """The pod as the API server stores it, after defaulting; while a resize is not done, with what its node runs it."""
     classification: Classification
     qos_class: QOSClass
     """The class that the kubelet uses: recorded in the status of a live pod, computed otherwise."""
@@ -52,12 +53,12 @@ class PodDecision(Struct, frozen=True, gc=False):
 
 def decide(given: Pod, settings: ExplainSettings) -> PodDecision:
     """Gather the decisions about one pod."""
-    pod = defaulted(given, settings.profile)
+    pod = defaulted(as_allocated(given), settings.profile)
     classification = classify(pod, settings.profile)
     qos_class = pod_qos_class(pod, classification.qos_class)
     return PodDecision(
         pod=pod,
         classification=classification,
         qos_class=qos_class,
-        oom_scores=oom_scores(pod, qos_class, settings.node_memory_bytes, settings.profile),
+        oom_scores=running_scores(pod, qos_class, settings.node_memory_bytes, settings.profile),
     )

@@ -14,6 +14,7 @@ from podqos.kernel.memory import machine
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup import Cgroup, Level, node_cgroups, pod_cgroups
+from podqos.qos.cgroup_paths import node_path
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.classes import qos_class_of
 from podqos.survival.node.processes import container_ids
@@ -27,6 +28,7 @@ def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile =
     memory.put(ROOT, Kind.ANON, node.system_bytes)
     memory.put(ROOT, Kind.KERNEL, node.hugepages_bytes)
     _add(memory, node_cgroups((entry.pod for entry in snapshot.pods), settings, profile))
+    memory.put(node_path(settings), Kind.ANON, max(0, node.pods_other_bytes))
     for entry in snapshot.pods:
         qos_class = qos_class_of(entry.pod, profile)
         ids = container_ids(entry, qos_class, settings)

@@ -20,7 +20,7 @@ from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.qos.cgroup_paths import UNKNOWN_UID, cgroup_uid, container_location, pod_path
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import qos_class_of
-from podqos.qos.oom import OOMScore, oom_scores
+from podqos.qos.oom import OOMScore, running_scores
 
 FIRST_PID = 1000
 """Of the model: small numbers belong to the machine."""
@@ -48,7 +48,8 @@ def container_processes(
     for entry in snapshot.pods:
         qos_class = qos_class_of(entry.pod, profile)
         scores = {
-            score.container: score for score in oom_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
+            score.container: score
+            for score in running_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
         }
         paths = container_paths(entry, qos_class, settings)
         started: dict[str, tuple[Process, ...]] = {}

@@ -7,18 +7,21 @@ not how many processes hold it nor their page tables; that is taken as one proce
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
+from podqos.eviction.observation import observe
+from podqos.eviction.signals import Signal
 from podqos.manifest.decode import convert, convert_pod
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
-from podqos.model.stats import ContainerStats, PodStats, Summary
+from podqos.model.stats import SYSTEM_CONTAINER_PODS, ContainerStats, MemoryStats, PodStats, Summary
 from podqos.survival.node.pods import NodePod, identified
 from podqos.survival.node.usage import BeyondLimit, from_usage
 from podqos.survival.node.usage_file import usage_row
@@ -38,7 +41,41 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
         measured = {container.name: container for container in (stats.containers or ())} if stats is not None else {}
         containers = (_measured(container.name, measured.get(container.name)) for container in pod.running_containers)
         entries.append(PodUsage(pod, stats, tuple(_with_files(containers, pod, stats))))
-    return Snapshot(node, tuple(entries))
+    return Snapshot(replace(node, pods_other_bytes=_other_bytes(summary, entries)), tuple(entries))
+
+
+def _other_bytes(summary: Summary, entries: Iterable[PodUsage]) -> int:
+    """Return what pods hold outside the containers of these entries.
+
+    The figure of the cgroup of all pods counts unless it is older than those of containers: for its statistics, a
+    kubelet measures containers at once, but that cgroup only every ten seconds. Before it evicts, it measures both.
+    """
+    containers = [container.memory for stats in summary.pods or () for container in stats.containers or ()]
+    measured_at = [_utc(memory.time) for memory in containers if memory is not None and memory.time is not None]
+    whole = _all_pods(summary)
+    of_pods = None if whole is None else whole.working_set_bytes
+    is_old = whole is not None and whole.time is not None and any(time > _utc(whole.time) for time in measured_at)
+    if of_pods is None or is_old:
+        of_pods = sum(map(_working_set, summary.pods or ()))
+    return of_pods - sum(usage.working_set_bytes for entry in entries for usage in entry.containers)
+
+
+def _utc(time: datetime) -> datetime:
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def _working_set(stats: PodStats) -> int:
+    """Return the working set of a pod: of its containers, whose figures are the newest, or else its own."""
+    of_containers = [container.memory for container in stats.containers or () if container.memory is not None]
+    if of_containers:
+        return sum(memory.working_set_bytes or 0 for memory in of_containers)
+    return 0 if stats.memory is None else stats.memory.working_set_bytes or 0
+
+
+def _all_pods(summary: Summary) -> MemoryStats | None:
+    """Return the memory of the cgroup of all pods."""
+    containers = summary.node.system_containers
+    return next((container.memory for container in containers if container.name == SYSTEM_CONTAINER_PODS), None)
 
 
 def node_of(summary: Summary) -> NodeUsage | None:
@@ -46,12 +83,16 @@ def node_of(summary: Summary) -> NodeUsage | None:
     memory = summary.node.memory
     if memory is None or memory.available_bytes is None or memory.working_set_bytes is None:
         return None
-    of_pods = sum((stats.memory.working_set_bytes or 0) for stats in summary.pods or () if stats.memory is not None)
+    observed, whole = observe(summary).signals.get(Signal.ALLOCATABLE_MEMORY), _all_pods(summary)
+    of_pods = None if whole is None else whole.working_set_bytes
+    if of_pods is None:
+        of_pods = sum((stats.memory.working_set_bytes or 0) for stats in summary.pods or () if stats.memory is not None)
     return NodeUsage(
         memory_bytes=memory.available_bytes + memory.working_set_bytes,
         swap_bytes=swap_of(summary) or 0,
         name=summary.node.node_name,
         system_bytes=max(0, memory.working_set_bytes - of_pods),
+        pods_limit_bytes=None if observed is None else observed.capacity,
     )
 
 

@@ -42,7 +42,7 @@ def pods_limit_bytes(settings: CgroupSettings) -> int | None:
 
 def memory_signals(snapshot: Snapshot, limit_bytes: int | None, profile: Profile) -> dict[Signal, int]:
     """Return what is available by each signal of memory that the kubelet watches."""
-    used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
+    used_by_pods = snapshot.pods_working_set_bytes
     available = {Signal.MEMORY: snapshot.node.available_bytes(used_by_pods, profile)}
     if limit_bytes is not None:
         available[Signal.ALLOCATABLE_MEMORY] = limit_bytes - used_by_pods

@@ -46,6 +46,8 @@ class Outlook(Struct, frozen=True, gc=False):
     """What is left where memory runs out first if pods keep growing."""
     domain: OOMDomain
     """Where that is."""
+    pods_limit_bytes: int | None = None
+    """What all pods may use together; None where that is not enforced."""
 
     @property
     def available_bytes(self) -> int:
@@ -75,6 +77,7 @@ def outlook(
         pods=pods,
         first_oom=first,
         domain=OOMDomain(memory.oom_total_pages(first.path) * PAGE_BYTES, first.path),
+        pods_limit_bytes=pods_limit_bytes(settings),
     )
 
 

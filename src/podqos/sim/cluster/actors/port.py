@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from podqos.admission.refusal import Refusal
 from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
 from podqos.sim.cluster.controllers.controller import ControlledCluster
@@ -26,6 +27,9 @@ class ActedCluster(ControlledCluster, BudgetedCluster, Protocol):
 
     def remove(self, uid: str, why: str, grace_seconds: int | None = None) -> None:
         """Delete a pod, by default with its own grace period; a pending one is gone at once."""
+
+    def resize_refusal(self, uid: str, pod: Pod) -> Refusal | None:
+        """Return why the API server rejects a resize because of the pod's node; None if it does not."""
 
     def resize(self, uid: str, pod: Pod) -> None:
         """Change the resources of a pod in the API; its kubelet resizes it in place when it can."""

@@ -173,6 +173,8 @@ class VerticalActor:
         wanted = self._wanted(pod)
         if validate_resize(pod, wanted, self._cluster.scenario.profile):
             return False
+        if self._cluster.resize_refusal(update.uid, wanted) is not None:
+            return False
         self._note(Kind.SCALED, pod, wanted, update)
         self._asked_us[update.uid] = now_us
         self._cluster.resize(update.uid, wanted)
