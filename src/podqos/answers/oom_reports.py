@@ -163,9 +163,9 @@ class _LogReading:
 
     def _read_chunk(self) -> Iterator[OOMReport]:
         while self._position < len(self._chunk):
-            if self._is_passing:
+            if self._is_passing():
                 yield from self._take(self._unwrapper.flush())
-                if self._is_passing and not self._unwrapper.holds_report and not self._pass_over():
+                if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
                     return
             line = self._next_line()
             self._recent.append(line)
@@ -187,7 +187,6 @@ class _LogReading:
         reader = self._reader
         return reader.is_settled or (reader.is_long_quiet if self._unwrapper.looks_back else reader.is_quiet)
 
-    @property
     def _is_passing(self) -> bool:
         """Whether only lines with marks matter."""
         return self._beside <= 0 and not self._is_first and self._needs_no_more
@@ -295,6 +294,8 @@ class _LogReading:
         if is_near or not alike.begins(chunk, position):
             return
         mark = self._marks.line_from(position, looks_back=False)
+        if mark is not None and mark[0] == position:
+            return
         start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
         if lines := chunk.count(b"\n", position, start):
             self._position = start
@@ -309,12 +310,15 @@ class _Marks:
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
         self._next: dict[Mark, int] = {}
+        self._first: tuple[int, Mark | None] | None = None
+        """The first of them."""
 
     def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
                 self._next[mark] = next_mark(self._chunk, mark, position)
+                self._first = None
 
     def line_from(
         self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None
@@ -350,15 +354,19 @@ class _Marks:
 
     def _hit_from(self, position: int) -> tuple[int, Mark | None]:
         """Return where the next mark is, and which."""
-        for mark, place in self._next.items():
+        if self._first is None or self._first[0] < position:
+            self._first = self._first_from(position)
+        return self._first
+
+    def _first_from(self, position: int) -> tuple[int, Mark | None]:
+        first: tuple[int, Mark | None] = (len(self._chunk), None)
+        for mark, known in self._next.items():
+            place = known
             if 0 <= place < position:
-                self._next[mark] = next_mark(self._chunk, mark, position)
-        hits = [(place, mark) for mark, place in self._next.items() if place >= 0]
-        return min(hits, key=_place) if hits else (-1, None)
-
-
-def _place(hit: tuple[int, Mark]) -> int:
-    return hit[0]
+                place = self._next[mark] = next_mark(self._chunk, mark, position)
+            if 0 <= place < first[0]:
+                first = (place, mark)
+        return first
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:
