@@ -95,6 +95,13 @@ class TestAResizeThatIsDone:
         answer = run("explain", _pod(managedFields=[_resize()], annotations=_applied(), started=LATER))
         assert (_scores(answer)["web", "app"], _assumed(answer)) == (750, [])
 
+    def test_a_container_that_a_resize_restarts_has_the_new_score(self, run):
+        """Times have seconds: the restart can be in that of the resize."""
+        pod = _pod(managedFields=[_resize()], annotations=_applied(), started=RESIZED)
+        assert _scores(run("explain", pod))["web", "app"] == 938
+        pod["spec"]["containers"][0]["resizePolicy"] = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+        assert _scores(run("explain", pod))["web", "app"] == 750
+
     def test_without_the_earlier_request_the_score_is_an_assumption(self, run):
         answer = run("explain", _pod(managedFields=[_resize()]))
         assert (_scores(answer)["web", "app"], _assumed(answer)) == (750, ["oom_score_adj of app in shop/web"])
@@ -103,6 +110,25 @@ class TestAResizeThatIsDone:
     @pytest.mark.parametrize("entry", [_resize("f:cpu"), _resize(subresource=""), _resize(subresource="status")])
     def test_other_changes_than_a_resize_of_memory_change_no_score(self, run, entry):
         assert _assumed(run("explain", _pod(managedFields=[entry], annotations=_applied()))) == []
+
+    @pytest.mark.parametrize("managed", [[_resize()], []])
+    def test_the_status_of_a_pod_keeps_the_request_of_its_start(self, run, managed):
+        """Seen with a kubelet of 1.36: its allocatedResources are new, its resources are not."""
+        pod = _pod(managedFields=managed)
+        pod["status"] |= {"resources": {"requests": {"memory": "1Gi"}}, "allocatedResources": {"memory": "4Gi"}}
+        answer = run("explain", pod)
+        assert (_scores(answer)["web", "app"], _assumed(answer)) == (938, [])
+
+    def test_a_status_whose_requests_are_equal_shows_that_no_memory_was_resized(self, run):
+        pod = _pod()
+        pod["status"] |= {"resources": {"requests": {"memory": "4Gi"}}, "allocatedResources": {"memory": "4Gi"}}
+        assert _assumed(run("explain", pod)) == []
+
+    def test_a_container_that_restarted_may_have_either_score(self, run):
+        pod = _pod()
+        pod["status"] |= {"resources": {"requests": {"memory": "1Gi"}}, "allocatedResources": {"memory": "4Gi"}}
+        pod["status"]["containerStatuses"][0]["restartCount"] = 1
+        assert _assumed(run("explain", pod)) == ["oom_score_adj of app in shop/web"]
 
     def test_where_only_the_generation_shows_a_change_that_is_said(self, run):
         """The printing of kubectl leaves out managedFields."""

@@ -14,6 +14,10 @@ import time
 import pytest
 import yaml
 
+from podqos.answers.node_options import NodePodsOptions
+from podqos.answers.node_state import cluster_node_state
+from podqos.answers.watched_memory import watched_memory
+from podqos.cli.main import main
 from podqos.cluster.cluster import Cluster, connect
 from podqos.cluster.events import EventType
 from podqos.cluster.kubelets import Kubelets
@@ -24,6 +28,7 @@ from podqos.eviction.observation import decode_summary
 from podqos.manifest.edits.writing import BlockStyle, block_lines
 from podqos.manifest.encoding import manifest_yaml, yaml_text
 from podqos.manifest.reading import read
+from podqos.reading.live_cluster import take
 from real_api_server import ASSETS, ApiServer, writes
 from report.test_yaml_texts import TRICKY
 
@@ -167,3 +172,44 @@ def test_logs_of_nodes_are_not_refused_for_their_media_type(cluster):
             for assumption in read_log(cluster, node).assumptions
         )
         assert "406" not in said
+
+
+@pytest.mark.skipif(not KUBECONFIG, reason="no cluster with kubelets: set PODQOS_TEST_KUBECONFIG")
+def test_what_a_node_implies_is_what_its_kubelet_reports():
+    from msgspec.structs import replace
+
+    with connect(kubeconfig=KUBECONFIG) as live:
+        snapshot = take(live)
+    seen = 0
+    for name, node in snapshot.nodes.items():
+        found = snapshot.at(name, None)
+        if (
+            found.kubelet is None
+            or found.summary is None
+            or "pods" not in found.kubelet.config.enforce_node_allocatable
+        ):
+            continue
+        options = NodePodsOptions(profile=snapshot.profile)
+        own, implied = (cluster_node_state(each, options) for each in (found, replace(found, kubelet=None)))
+        stated, derived = (watched_memory(state, snapshot.profile) for state in (own, implied))
+        assert node.status.allocatable
+        assert abs(stated.limit_bytes - own.snapshot.node.pods_limit_bytes) < 4096
+        if any(threshold.amount and not threshold.is_hard for threshold in stated.exhaustion.thresholds):
+            continue  # soft thresholds are not implied
+        assert derived.headroom.signal is stated.headroom.signal
+        assert abs(derived.headroom_bytes - stated.headroom_bytes) < 4096
+        seen += 1
+    assert seen
+
+
+@pytest.mark.skipif(not KUBECONFIG, reason="no cluster with kubelets: set PODQOS_TEST_KUBECONFIG")
+def test_explained_cgroups_are_those_of_the_nodes_driver(capsys):
+    assert main(["explain", "--kubeconfig", KUBECONFIG, "-A", "-o", "json"]) in {0, 2}  # 2: there are no pods
+    report = json.loads(capsys.readouterr().out or '{"items": []}')
+    with connect(kubeconfig=KUBECONFIG) as live:
+        drivers = {
+            take(live).kubelet(node.name).config.cgroup_driver or "systemd" for node in take(live).nodes.values()
+        }
+    paths = [cgroup["path"] for item in report["items"] for cgroup in item["cgroups"] if cgroup["level"] == "pod"]
+    if len(drivers) == 1:
+        assert all(path.endswith(".slice") is (drivers == {"systemd"}) for path in paths)

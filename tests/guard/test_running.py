@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from msgspec.structs import replace
@@ -15,7 +16,7 @@ from podqos.agent.journal import By, Kind, decode
 from podqos.errors import HostError
 from podqos.eviction.signals import Signal
 from podqos.guard.acting import Did, Noted
-from podqos.guard.eviction import EvictionOutcome
+from podqos.guard.eviction import EvictionOutcome, GuardVictim
 from podqos.guard.known_pods import GuardedPod
 from podqos.guard.requests import ANNOTATION
 from podqos.guard.running import Guard
@@ -93,6 +94,29 @@ def two_pods(stage):
 
 def victims(stage):
     return [victim.name for victim, *_ in stage.acting.evicted]
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "seen", "is_hidden"),
+    [
+        pytest.param("0::/kubepods/besteffort/podguard/1\n", "0\n", True, id="in a container of its own"),
+        pytest.param("0::/kubepods/besteffort/podguard/1\n", "0\n7\n", False, id="in a container with hostPID"),
+        pytest.param("0::/system.slice/podqos-guard.service\n", "7\n", False, id="as a unit"),
+    ],
+)
+def test_where_the_kernel_cannot_kill_a_cgroup_pods_are_hidden_in_another_pid_namespace(
+    tmp_path, cgroup, seen, is_hidden
+):
+    node = FakeNode(tmp_path)
+    for pid, text in ((os.getpid(), cgroup), (7, "0::/kubepods/besteffort/podother/2\n")):
+        (node.proc / str(pid)).mkdir()
+        (node.proc / str(pid) / "cgroup").write_text(text)
+    (node.root / "kubepods" / "pids.current").write_text("5\n")
+    (node.root / "kubepods" / "cgroup.procs").write_text(seen)
+
+    assert not node.cgroups.hides_processes()
+    (node.root / "kubepods" / "cgroup.kill").unlink()
+    assert node.cgroups.hides_processes() == is_hidden
 
 
 def test_in_shadow_it_writes_down_what_it_would_have_done_and_why_it_did_not(make):
@@ -377,3 +401,27 @@ def test_the_time_of_an_answer_is_that_of_an_answer(make):
     told(victim, Noted(Did.OVER, 0.003, outcome=EvictionOutcome.GONE))
     (entry,) = stage.entries(Kind.REPORTED)
     assert (entry.because.outcome, entry.because.answered_us) == ("Gone", None)
+
+
+class TakesUp(Recorded):
+    """An earlier guard has left a victim."""
+
+    dying = frozenset({"uid-big"})
+    busy = dict.fromkeys(dying)
+
+    def take_up(self) -> None: ...
+
+
+def test_no_other_pod_is_evicted_for_what_the_victim_of_an_earlier_guard_still_holds(make):
+    stage = make(enforce=True)
+    stage.acting = TakesUp()
+    stage.guard.evictions.carry_out_with(stage.acting, stage.guard._crossed)
+    two_pods(stage)
+    stage.node.uses(750 * MIB)
+    stage.until(lambda: stage.entries(Kind.WOULD_EVICT), "it decides")
+    assert stage.entries(Kind.WOULD_EVICT)[0].because.held_back == "unfinished eviction"
+    assert not stage.acting.evicted
+    victim = GuardVictim("default", "big", "uid-big", "words", "2026-11-16T12:00:04.990753Z")
+    stage.guard.evictions.told(victim, Noted(Did.GONE, 0.1))
+    stage.until(lambda: stage.acting.evicted, "memory is still short when it is gone")
+    assert victims(stage) == ["small"]

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
@@ -78,6 +78,8 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
     cgroup_driver: CgroupDriver | None = None
     """None: the kubelet's."""
     runtime: Runtime = Runtime.CONTAINERD
+    own: Mapping[str, NodeSettings] = {}
+    """What nodes say of themselves, by name: applies to pods that are bound to them."""
     engine: Engine = "docker"
     """Whose run flags are shown."""
 
@@ -117,7 +119,8 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
         """Return what pods are explained for where these Nodes are known."""
         known = list(nodes)
         settings, assumptions = self.settings(known)
-        return ExplainedNodes(settings, self._settings_by_node(known), assumptions)
+        reported = frozenset(name for name, own in self.own.items() if own.kubelet is not None)
+        return ExplainedNodes(settings, self._settings_by_node(known), assumptions, reported)
 
     def _settings_by_node(self, nodes: Iterable[Node]) -> dict[str, ExplainSettings]:
         """Return the settings for pods that are bound to a node, by its name; none where its memory is stated."""
@@ -126,7 +129,32 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
         sizes = {node.name: node_memory(None, (node,)) for node in nodes}
         known = {name: memory_bytes for name, (memory_bytes, assumptions) in sizes.items() if not assumptions}
         made = {size: replace(self, node_memory_bytes=size).settings()[0] for size in set(known.values())}
-        return {name: made[size] for name, size in known.items()}
+        own = {
+            name: settings.applied(replace(self, node_memory_bytes=known[name])).settings()[0]
+            for name, settings in self.own.items()
+            if name in known
+        }
+        return {name: made[size] for name, size in known.items()} | own
+
+
+class NodeSettings(Struct, frozen=True):
+    """What a node says of itself; None where it does not, or where it is stated instead."""
+
+    kubelet: Kubelet | None = None
+    profile: Profile | None = None
+    """The rules of its kubelet's version."""
+    runtime: Runtime | None = None
+    cgroup_version: CgroupVersion | None = None
+
+    def applied(self, options: ExplainOptions) -> ExplainOptions:
+        """Return options for this node."""
+        return replace(
+            options,
+            kubelet=self.kubelet or options.kubelet,
+            profile=self.profile or options.profile,
+            runtime=self.runtime or options.runtime,
+            cgroup_version=self.cgroup_version or options.cgroup_version,
+        )
 
 
 class ExplainedNodes(Struct, frozen=True):
@@ -138,6 +166,19 @@ class ExplainedNodes(Struct, frozen=True):
     """Nodes that are known."""
     assumptions: tuple[Assumption, ...]
     """What was assumed about the node."""
+    reported: frozenset[str] = frozenset()
+    """The nodes whose kubelets report their settings."""
+
+    def about(self, names: Collection[str]) -> ExplainedNodes:
+        """Return the same for pods that are bound to nodes of these names only, of which one may be empty.
+
+        If these nodes are alike and their kubelets report their settings, so is the node that pods share.
+        """
+        first, *others = [self.by_name.get(name) for name in names] or [None]
+        if first is None or any(other != first for other in others) or not self.reported.issuperset(names):
+            return self
+        known = tuple(assumption for assumption in self.assumptions if assumption != KUBELET_SETTINGS)
+        return replace(self, settings=first, assumptions=known)
 
     def of(self, pod: Pod) -> ExplainSettings:
         """Return the node that a pod is bound to, else the one for all others."""

@@ -214,7 +214,8 @@ class KubeletSide:
         profile: Profile = LATEST,
     ) -> Autopsies:
         """Return what was found with the kubelet's side of it; ``pods`` are those of the objects or of the cluster."""
-        paste = without_known(joined(self._pastes), pods)
+        paste = self._pastes[0] if len(self._pastes) == 1 else joined(self._pastes)
+        paste = without_known(paste, pods)
         pods = [*pods, *paste.pods]
         nodes = (*(() if objects is None else objects.of(Node)), *paste.nodes)
         self._pods, self._nodes = pods, {node.name for node in nodes}
@@ -346,6 +347,8 @@ def _named_by_status(kills: Sequence[OOMAutopsy], pods: Sequence[PastedPod]) -> 
 
     A description of a container that runs again has neither the pod's uid nor the id of the one that was killed.
     """
+    if not kills:
+        return ()
     known = list(kills)
     classes = {pod.key: pod.status.qos_class for pod in pods}
     for ended in terminations(pods, Evidence(kills)) if pods else ():

@@ -152,6 +152,8 @@ class OtherKillers:
 
     def kills(self, pods: Iterable[FatedPod], by_kernel: Iterable[OOMAutopsy]) -> tuple[UserspaceKill, ...]:
         """Return the kills with their pods, without those that the kernel reports itself."""
+        if not self._kills.kills:
+            return ()
         names: dict[str, tuple[str, str]] = {}
         known = list(pods)
         for pod in known:

@@ -7,6 +7,7 @@ certificate that the cluster's authority signed: a token is shown to no one else
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from msgspec import Struct, field
@@ -24,6 +25,7 @@ from podqos.naming import stated_with
 
 _ENOUGH = 16
 _INTERNAL_ERROR = 500
+_CGROUP_VERSION = re.compile(rb"^kubelet_cgroup_version ([12])$", re.MULTILINE)
 _PATIENCE = replace(ONCE, connect_seconds=5.0)
 _ORDER = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")
 
@@ -96,6 +98,11 @@ class Kubelets:
         what = f"kubelet settings of node {node}"
         return _found(lambda: Found(self.ask(node, path, read)), path, what, stated_with("kubelet_config", "FILE"))
 
+    def cgroup_version(self, node: str) -> Found[int]:
+        """Return which cgroups a node has, 1 or 2: kubelets since 1.31 have a metric for it."""
+        path, what = "metrics", f"cgroup version of node {node}"
+        return _found(lambda: Found(self.ask(node, path, _cgroup_version)), path, what, stated_with("cgroup", "v1"))
+
     def ask(self, node: str, path: str, read: Callable[[bytes], Model], query: Query = ()) -> Model:
         """Return a kubelet's decoded response at a path; raise ClusterError if it does not answer."""
         data = self._get(node, path, query)
@@ -140,6 +147,13 @@ class Kubelets:
             return data
         finally:
             client.close()
+
+
+def _cgroup_version(data: bytes) -> int:
+    found = _CGROUP_VERSION.search(data)
+    if found is None:
+        raise InputError("the kubelet's metrics do not state it")
+    return int(found[1])
 
 
 def _found(asked: Callable[[], Found[Model]], path: str, what: str, option: str) -> Found[Model]:

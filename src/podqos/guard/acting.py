@@ -167,6 +167,16 @@ class Evictor:
         """The pods that are being evicted, by uid."""
         return {uid: running.victim for uid, running in self._running.items()}
 
+    @property
+    def dying(self) -> frozenset[str]:
+        """Those that are frozen or killed and may still hold memory."""
+        evictions = ((uid, running.eviction) for uid, running in self._running.items())
+        return frozenset(
+            uid
+            for uid, eviction in evictions
+            if not (eviction.is_soft or eviction.is_dropping or eviction.is_gone) and self._running[uid].intent.cgroup
+        )
+
     def evict(self, victim: GuardVictim, pod: PodCgroup, known_ids: Iterable[str]) -> None:
         """Evict a pod now; a pod that is already being evicted is killed again if it came back."""
         running = self._running.get(victim.uid)

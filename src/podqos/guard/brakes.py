@@ -1,4 +1,4 @@
-"""What keeps a guard from evicting: shadow mode, two switches, a rejection by the server, a rate limit, a cool-down.
+"""What keeps a guard from evicting: mode, switches, a rejection, an unfinished eviction, a rate limit, a cool-down.
 
 Decisions are still made and recorded, with the reason why they are not carried out. Evictions of earlier guards count:
 a guard that restarts repeatedly is held to the same rate.
@@ -27,6 +27,8 @@ class HeldBack(StrEnum):
     STOP_FILE = "stop file"
     NODE_ANNOTATION = "node annotation"
     REFUSED = "refused by the API server"
+    UNFINISHED = "unfinished eviction"
+    """An earlier guard's victim still holds memory: no other pod must be evicted for that."""
     RATE_LIMIT = "rate limit"
     COOL_DOWN = "cool-down"
 
@@ -42,6 +44,8 @@ class Brakes:
         self._evicted_us = deque(sorted(evicted_us))
         self.refused_until_us = 0
         """Until when the server is assumed to reject evictions."""
+        self.is_unfinished: Callable[[], bool] = lambda: False
+        """Whether an earlier guard's victim is still dying."""
 
     @property
     def has_stop_file(self) -> bool:
@@ -63,6 +67,8 @@ class Brakes:
             return HeldBack.NODE_ANNOTATION
         if now_us < self.refused_until_us:
             return HeldBack.REFUSED
+        if self.is_unfinished():
+            return HeldBack.UNFINISHED
         while self._evicted_us and self._evicted_us[0] <= now_us - settings.most_within_us:
             self._evicted_us.popleft()
         if len(self._evicted_us) >= settings.most:

@@ -23,6 +23,7 @@ from podqos.host.linux.loop import Loop
 from podqos.host.shell.agent_thread import AgentThread
 
 _REFUSED_US = 60_000_000
+_UNFINISHED_US = 10_000_000
 _REHEARSAL_SECONDS, _NO_POD_SECONDS = 300.0, 1.0
 _OK, _REFUSALS = 200, frozenset({401, 403})
 _REACTIONS_KEPT = 1000
@@ -45,14 +46,25 @@ class Evictions:
         self._note, self._now_us = thread.note, thread.now_us
         self._deliver, self._journal = deliver, journal
         self.acting: Evictor | None = None
+        self._unfinished: set[str] = set()
+        """The uids of an earlier guard's victims that are not gone yet."""
+        self._unfinished_until_us = 0
+        self._look_again: Callable[[], None] = lambda: None
         self.reactions_us: deque[int] = deque(maxlen=_REACTIONS_KEPT)
         """Reaction times of the latest evictions: from the kernel's notification to the kill."""
 
-    def carry_out_with(self, acting: Evictor) -> None:
-        """Continue an earlier guard's evictions, and carry out new ones."""
+    def carry_out_with(self, acting: Evictor, look_again: Callable[[], None]) -> None:
+        """Continue an earlier guard's evictions, and carry out new ones once its victims are gone.
+
+        The agent does not know these victims: it would evict the next pod for the memory that they still hold.
+        """
         self._world.acting = self.acting = acting
         acting.take_up()
         self._world.evicted |= acting.busy.keys()
+        self._unfinished = set(acting.dying)
+        self._unfinished_until_us = self._now_us() + _UNFINISHED_US
+        self._brakes.is_unfinished = lambda: bool(self._unfinished) and self._now_us() < self._unfinished_until_us
+        self._look_again = look_again
 
     def seen(self, known: Mapping[str, GuardedPod]) -> None:
         """Check victims as the server shows them: a kubelet may have overwritten the reason."""
@@ -79,6 +91,7 @@ class Evictions:
             case Did.GONE:
                 reaction.gone_us = at_us
                 self._deliver(PodStopped(victim.uid))
+                self._finished(victim.uid)
             case Did.FAILED:
                 self._note(f"{reaction.pod}: {noted.text}")
             case Did.OVER:
@@ -109,6 +122,14 @@ class Evictions:
             if noted.outcome is EvictionOutcome.REFUSED:
                 self._brakes.refused_until_us = self._now_us() + _REFUSED_US
         self._pods.refresh(anew=True)
+        self._finished(victim.uid)
+
+    def _finished(self, uid: str) -> None:
+        """Look again when the last victim of an earlier guard is gone."""
+        if uid in self._unfinished:
+            self._unfinished.discard(uid)
+            if not self._unfinished:
+                self._look_again()
 
     # ---- beforehand ----------------------------------------------------------------------------------------------
 

@@ -65,6 +65,7 @@ _STATUS_SECONDS = 5.0
 _SAVE_SECONDS = 5.0
 _SETTLE_SECONDS = 0.02
 _STALL_US, _WINDOW_US = 10_000, 500_000
+_FOR_A_MOMENT = {None, HeldBack.COOL_DOWN, HeldBack.UNFINISHED}
 
 
 class Guard(AgentShell):
@@ -177,9 +178,20 @@ class Guard(AgentShell):
         self._procfs, capabilities = procfs, detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(self.settings, capabilities.version, procfs), procfs)
         self.config = agent_config(self.settings, self.cgroups.version, procfs)
+        self._see_processes()
         self._protection = AgentProtection(self.settings, self.cgroups, capabilities, procfs, self._lacks)
         self._protection.begin()
         self._open.callback(self._protection.end)
+
+    def _see_processes(self) -> None:
+        """Refuse to enforce where no pod can be killed; in shadow mode, say so before somebody enforces."""
+        if not self.cgroups.hides_processes():
+            return
+        what = "the processes of pods cannot be seen and killed from this container (share the host's PID namespace:"
+        what += " hostPID: true, podqos guard manifests --host-pid)"
+        if self.settings.enforce:
+            raise HostError(what)
+        self._lacks(what)
 
     def _open_acting(self, cluster: Cluster | None) -> None:
         """Prepare evictions; an earlier guard's evictions are continued in any case."""
@@ -201,7 +213,7 @@ class Guard(AgentShell):
             tell=self.evictions.told,
             is_falling=self.world.is_falling,
         )
-        self.evictions.carry_out_with(self._keep(acting))
+        self.evictions.carry_out_with(self._keep(acting), self._crossed)
 
     def _listen(self) -> None:
         """Listen for the kernel's OOM kills and for pressure."""
@@ -261,7 +273,7 @@ class Guard(AgentShell):
     def _check_mode(self) -> None:
         """Record a change of mode; check again when evictions are no longer blocked."""
         held_back = self.brakes.held_back(self.now_us())
-        mode = GuardMode(self.settings.enforce, "" if held_back in {None, HeldBack.COOL_DOWN} else str(held_back))
+        mode = GuardMode(self.settings.enforce, "" if held_back in _FOR_A_MOMENT else str(held_back))
         if mode == self._mode:
             return
         self._mode = mode

@@ -88,7 +88,8 @@ def explain_files(
     if is_large and len(files) > 1:
         return _ManyFiles(inputs, options, request, detail, progress).explained_files()
     objects = load_all((inputs,), request, partial(one_by_one, progress=progress))
-    nodes = options.nodes(nodes_among(objects))
+    bound = {found.workload.pod.spec.node_name for found in objects.workloads if objects.takes(found)}
+    nodes = options.nodes(nodes_among(objects)).about(bound)
     objects.check_policies()
     objects.check_kubelets()
     assumptions = (*nodes.assumptions, *policy_scopes(objects))

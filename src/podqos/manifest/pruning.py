@@ -198,6 +198,8 @@ def _prune_metadata(metadata: Any) -> None:  # noqa: ANN401
     if not metadata.managed_fields:
         return
     metadata.managed_fields = [entry for entry in metadata.managed_fields if entry.subresource == "resize"] or UNSET
+    if not metadata.managed_fields:
+        metadata.generation = UNSET  # the changes that it counts were no resizes
     applied = (
         applied_pod(annotations[LAST_APPLIED]) if metadata.managed_fields and LAST_APPLIED in annotations else None
     )

@@ -55,8 +55,17 @@ class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
     """An image that a node has, under all its names."""
 
     names: tuple[str, ...] | None = ()
-    """Null of an image that lost its tags: a kubelet writes it so."""
+    """The kubelet sends null for an image without any."""
     size_bytes: int = 0
+
+
+class NodeSystemInfo(Struct, frozen=True, gc=False, rename="camel"):
+    """What runs on a node."""
+
+    kubelet_version: str = ""
+    """Such as ``v1.36.4``."""
+    container_runtime_version: str = ""
+    """Such as ``containerd://1.6.20``."""
 
 
 class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
@@ -69,6 +78,7 @@ class NodeStatus(Struct, frozen=True, gc=False, rename="camel"):
     images: tuple[ContainerImage, ...] = ()
     declared_features: tuple[str, ...] = ()
     """Features of its kubelet that a pod may need (1.36)."""
+    node_info: NodeSystemInfo = NodeSystemInfo()
 
 
 class Node(Struct, frozen=True, gc=False):

@@ -361,6 +361,7 @@ class RunStatus(Struct, frozen=True, gc=False, rename="camel"):
     """What its cgroup has, since 1.33; while a resize is not done, it differs from the spec."""
     allocated_resources: ResourceList = {}
     """The requests that its kubelet counts: those of the spec once the kubelet accepts a resize."""
+    restart_count: int = 0
 
 
 class PodCondition(Struct, frozen=True, gc=False, rename="camel"):

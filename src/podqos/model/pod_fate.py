@@ -43,7 +43,6 @@ class ContainerStatus(RunStatus, frozen=True, gc=False, rename="camel"):
 
     container_id: str = field(default="", name="containerID")
     """``containerd://`` and the id in the name of its cgroup."""
-    restart_count: int = 0
     state: ContainerState | None = None
     last_state: ContainerState | None = None
 

@@ -3,12 +3,13 @@
 The kubelet writes cgroups when it resizes a pod, and nothing else. The ``oom_score_adj`` of a process is set when its
 container starts, from the requests of that moment, and stays until the container starts again. That there were other
 requests shows in ``managedFields``, which say who resized what and when, and in ``generation``, which grows with every
-change of the spec (binding is none). What they were shows only where ``kubectl apply`` made the pod: its annotation has
-the manifest that the pod was made from.
+change of the spec (binding is none). What they were shows in the pod's own ``status.resources`` (1.36), which keep the
+memory request of the pod's start, and where ``kubectl apply`` made the pod: its annotation has the manifest.
 
 Source: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodResizeAction, doPodResizeAction,
 updatePodContainerResources), kuberuntime_container_linux.go (the score is part of what a container is created with),
-pkg/registry/core/pod/strategy.go (updatePodGeneration).
+pkg/kubelet/kubelet_pods.go (convertToAPIPodLevelResourcesStatus), pkg/registry/core/pod/strategy.go
+(updatePodGeneration).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from msgspec.structs import replace
 
 from podqos.model.effective import as_allocated
 from podqos.model.pod import POD_RESIZE_IN_PROGRESS, POD_RESIZE_PENDING, Container, Pod, QOSClass
-from podqos.model.quantity import Quantity
+from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import MEMORY, NO_RESOURCES
 
 _RESIZE = "resize"
@@ -157,41 +158,69 @@ def _unmet(pod: Pod, running: Pod) -> Iterator[UnmetAmount]:
 
 
 def older_scores(pod: Pod) -> tuple[OlderScore, ...]:
-    """Return the containers of a running pod whose score may be that of earlier requests.
+    """Return the containers of a running pod whose score is that of earlier requests, or may be.
 
     Only Burstable pods have scores that depend on requests. A resize that its kubelet has not allocated changed
-    nothing yet, and a container that started after the resize has the new score.
+    nothing yet, and a container that started after the resize, or that a resize restarts, has the new score.
     """
-    metadata = pod.metadata
-    if pod.status.qos_class is not QOSClass.BURSTABLE or pod.is_node_critical:
+    if pod.status.qos_class is not QOSClass.BURSTABLE or pod.is_node_critical or pod.metadata.generation == 1:
         return ()
-    if not metadata.managed_fields and metadata.generation <= 1:
-        return ()
-    return tuple(_older(pod))
+    return tuple(
+        OlderScore(container.name, resized_at, _first_request(pod, container, resized_at))
+        for container, resized_at in _resized(pod)
+    )
 
 
-def _older(pod: Pod) -> Iterator[OlderScore]:
-    statuses = {
-        run_status.name: run_status
-        for run_status in (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    }
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
+def _resized(pod: Pod) -> Iterator[tuple[Container, str]]:
+    """Yield the containers that run since before a resize of memory, and when that was; empty where it is not known."""
+    status = pod.status
+    statuses = {item.name: item for item in (*status.container_statuses, *status.init_container_statuses)}
+    first, now = _first_total(pod), status.allocated_resources.get(MEMORY)
+    for container in pod.running_containers:
         run_status = statuses.get(container.name)
         running = None if run_status is None or run_status.state is None else run_status.state.running
-        if run_status is None or running is None:
+        if run_status is None or running is None or container.restarts_for(MEMORY):
             continue
         stated = container.resources.requests.get(MEMORY)
         if run_status.allocated_resources and run_status.allocated_resources.get(MEMORY) != stated:
             continue
-        if not pod.metadata.managed_fields:
-            yield OlderScore(container.name)
-            continue
-        resized_at = _resized_at(pod, container)
-        if resized_at and (running.started_at or "") <= resized_at:
-            yield OlderScore(container.name, resized_at, _first_request(pod, container))
+        if pod.metadata.managed_fields:
+            resized_at = _resized_at(pod, container)
+            if resized_at and (running.started_at or "") <= resized_at:
+                yield container, resized_at
+        elif first != now if first is not None and now is not None else pod.metadata.generation > 1:
+            yield container, ""
 
 
-def _first_request(pod: Pod, container: Container) -> Quantity | None:
+def _first_request(pod: Pod, container: Container, resized_at: str) -> Quantity | None:
+    """Return the memory request that a container started with; None where neither status nor annotation shows it."""
+    others = [item for item in pod.running_containers if item.name != container.name]
+    if resized_at:
+        is_alone = not any(_resized_at(pod, item) for item in others)
+    else:
+        restarts = {item.name: item.restart_count for item in pod.status.container_statuses}
+        is_alone = not others and restarts.get(container.name) == 0
+    total = _first_total(pod)
+    if not is_alone or total is None:
+        return _request_applied(pod, container)
+    first = total - sum((item.resources.requests.get(MEMORY, ZERO) for item in others), ZERO)
+    is_telling = first >= ZERO and first != container.resources.requests.get(MEMORY)
+    return first if is_telling else _request_applied(pod, container)
+
+
+def _first_total(pod: Pod) -> Quantity | None:
+    """Return the memory request of the whole pod when it began to run; None where its status does not tell.
+
+    Kubelets of 1.36 mean to report what the cgroup has, which has no memory request, and so repeat the first one.
+    """
+    spec, resources = pod.spec, pod.status.resources
+    has_others = len(pod.running_containers) < len(spec.containers) + len(spec.init_containers)
+    if resources is None or spec.resources is not None or spec.overhead or has_others:
+        return None
+    return resources.requests.get(MEMORY)
+
+
+def _request_applied(pod: Pod, container: Container) -> Quantity | None:
     applied = _applied(pod)
     if applied is None:
         return None

@@ -250,6 +250,25 @@ def asked_kubelets(cluster: Cluster, nodes: list[str], progress: Progress | None
             progress(number, len(nodes))
 
 
+class ReportedSettings(Struct, frozen=True):
+    """How a node is set up, as its kubelet says."""
+
+    node: str
+    settings: Found[bytes]
+    """Pruned."""
+    cgroup_version: Found[int]
+
+
+def reported_settings(cluster: Cluster, nodes: list[str]) -> Iterator[ReportedSettings]:
+    """Yield what the kubelets of nodes report, in order."""
+    kubelets = Kubelets(cluster)
+
+    def ask(node: str) -> ReportedSettings:
+        return ReportedSettings(node, kubelets.settings(node, pruned_kubelet), kubelets.cgroup_version(node))
+
+    yield from _at_once(ask, nodes)
+
+
 def measured(cluster: Cluster, nodes: list[str], part: Part, progress: Progress | None) -> Iterator[bytes]:
     """Yield usage and settings from the kubelets, and usage from metrics.k8s.io for those that do not answer."""
     silent: list[str] = []

@@ -15,6 +15,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from msgspec.structs import replace
+
 from podqos.answers.explain import Detail, ExplainOptions
 from podqos.cli import options
 from podqos.cli.cluster import arguments_name_cluster, profile_of
@@ -28,10 +30,11 @@ from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_of
 from podqos.errors import InvalidOption
 from podqos.library.explain import ExplainedFiles, explain_files
+from podqos.model.assumption import Assumption
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.objects.assumptions import KUBELET_SETTINGS
 from podqos.objects.other_objects import not_judged
-from podqos.qos.cgroup_settings import CgroupDriver, Runtime
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime
 from podqos.reading.configured import configured_kinds
 from podqos.reading.loading import LoadRequest
 from podqos.wording import counted
@@ -70,10 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
     options.add_cgroup_option(parser)
-    about = "cgroup driver (default: from --kubelet-config, or systemd)"
+    about = "cgroup driver (default: from --kubelet-config, the node's own, or systemd)"
     options.add_choice_option(parser, "--driver", CgroupDriver, about)
     about = "container runtime"
     options.add_choice_option(parser, "--runtime", Runtime, about, Runtime.CONTAINERD)
+    # None: what the node of a pod says, if it does.
+    parser.set_defaults(cgroup=None, runtime=None)
     parser.add_argument(
         "--engine",
         choices=("docker", "podman"),
@@ -110,12 +115,24 @@ def run(arguments: argparse.Namespace) -> int:
         kinds=configured_kinds(inputs.places),
         selection=selection_of(arguments),
     )
-    files = explain_files(inputs, _options(arguments), request, _detail(arguments), progress_line("reading file"))
+    asked, further = _options(arguments), tuple[Assumption, ...]()
+    if _shows_cgroups(arguments):
+        from podqos.cli.own_settings import own_settings
+
+        found = own_settings(arguments, request.selection)
+        asked, further = replace(asked, own=found.by_node), found.assumptions
+    files = explain_files(inputs, asked, request, _detail(arguments), progress_line("reading file"))
+    files = replace(files, assumptions=(*files.assumptions, *further))
     problems = ProblemPrinter()
     for problem in files.explained.problems:
         problems.print(problem)
     _print(files, arguments)
     return _close(files, problems, arguments)
+
+
+def _shows_cgroups(arguments: argparse.Namespace) -> bool:
+    """Whether the output has more than classes and scores."""
+    return arguments.output in {"wide", "json", "yaml"} or (arguments.output == "text" and arguments.verbose)
 
 
 def _detail(arguments: argparse.Namespace) -> Detail:
@@ -168,9 +185,9 @@ def _options(arguments: argparse.Namespace) -> ExplainOptions:
         cores=arguments.cores,
         kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
         profile=profile_of(arguments),
-        cgroup_version=arguments.cgroup,
+        cgroup_version=arguments.cgroup or CgroupVersion.V2,
         cgroup_driver=arguments.driver,
-        runtime=arguments.runtime,
+        runtime=arguments.runtime or Runtime.CONTAINERD,
         engine=arguments.engine,
     )
 
@@ -221,8 +238,7 @@ def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.
 
 def _say_assumptions(files: ExplainedFiles, arguments: argparse.Namespace) -> None:
     """Print what was assumed; classes and scores alone do not depend on kubelet settings."""
-    output = arguments.output
-    shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
+    output, shows_cgroups = arguments.output, _shows_cgroups(arguments)
     say_assumptions([assumption for assumption in files.assumptions if shows_cgroups or assumption != KUBELET_SETTINGS])
     refused = files.explained.refused
     if refused and output != "text":

@@ -84,6 +84,8 @@ def _count(row: dict[str, str]) -> int:
 
 def _statuses(row: dict[str, str]) -> tuple[ContainerStatus, ...]:
     """Return how containers ended; of several the cells hold lists."""
+    if "reason" not in row and "exit" not in row:
+        return ()
     reasons = row.get("reason", "").split(",")
     codes = row.get("exit", "").split(",")
     names = row.get("container", "").split(",")

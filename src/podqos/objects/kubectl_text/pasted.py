@@ -79,7 +79,8 @@ def joined(pastes: Iterable[Pasted]) -> Pasted:
 
     quoted = quoted_in(events)
     known = [_completed(pod, quoted) for pod in _with_namespaces(pods)]
-    namespaces = {name: own.namespace for name, own in quoted.items() if own.namespace} | _namespaces(known)
+    namespaces = {name: own.namespace for name, own in quoted.items() if own.namespace}
+    namespaces |= _namespaces(known) if events else {}
     placed = [_placed(event, namespaces) for event in events]
     return Pasted((*known, *nameless), tuple(nodes.values()), tuple(placed), tuple(messages))
 
@@ -142,14 +143,18 @@ def _ended(state: ContainerState | None) -> ContainerState | None:
 
 def _namespaces(pods: Iterable[PastedPod]) -> dict[str, str]:
     """Return the namespace of each name that has only one."""
-    named: dict[str, set[str]] = {}
+    named: dict[str, str] = {}
     for pod in pods:
-        named.setdefault(pod.metadata.name, set()).add(pod.metadata.namespace)
-    return {name: min(found) for name, found in named.items() if len(found) == 1 and min(found)}
+        namespace = pod.metadata.namespace
+        if named.setdefault(pod.metadata.name, namespace) != namespace:
+            named[pod.metadata.name] = ""
+    return {name: namespace for name, namespace in named.items() if namespace}
 
 
 def _with_namespaces(pods: dict[tuple[str, str], PastedPod]) -> list[PastedPod]:
     """Return pods once each: one without a namespace is the one of its name, where there is only one."""
+    if all(namespace for namespace, _ in pods):
+        return list(pods.values())
     namespaces = _namespaces(pod for (namespace, _), pod in pods.items() if namespace)
     kept: dict[tuple[str, str], PastedPod] = {}
     for (namespace, name), pod in pods.items():

@@ -224,6 +224,9 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
         if event.reason in {"Killing", "ExceededGracePeriod"}:
             events.setdefault(event.about.uid or event.about.name, []).append(event)
     for pod in pods:
+        statuses = [status for status in _statuses(pod) if status.container_id or any(_terminated(status))]
+        if not statuses:
+            continue
         uid = pod.metadata.uid
         own = _Own(
             pod,
@@ -234,7 +237,7 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
             evidence.userspace_kills,
             by_programs,
         )
-        for status in _statuses(pod):
+        for status in statuses:
             yield own, status
 
 
