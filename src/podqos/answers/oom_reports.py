@@ -14,6 +14,7 @@ from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_lines import is_killers_own
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
@@ -100,6 +101,10 @@ _MOST_CARRIED = 16
 
 
 _MOST_RECENT = 4
+
+
+_LONGEST_END = 32
+"""Of a message: what tells which line it is of, also if that is JSON with escapes."""
 
 
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
@@ -194,7 +199,7 @@ class _LogReading:
     def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
         is_every = self._is_every
         for message in messages:
-            if self._side is not None:
+            if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
                 if self._side.repeatable is not None:
                     self._learn_repeated(message, self._side.repeatable)
@@ -202,8 +207,10 @@ class _LogReading:
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
-        for line in self._recent:
-            if line.endswith(message.text) and not has_hint(line):
+        end = message.text[-_LONGEST_END:]
+        for line in reversed(self._recent):
+            is_own = line.count(end) == 1 and topic.host in line and len(line) < _LINE_BYTES
+            if is_own and not has_hint(line):
                 self._repeated.learn(line.encode(), topic)
                 return
 
@@ -279,6 +286,8 @@ class _LogReading:
         reader, chunk, side = self._reader, self._chunk, self._side
         if not reader.takes_blocks or (side is not None and side.lines_after > 0):
             return
+        if self._is_first and side is not None and alike.width and not alike.is_kernels:
+            return  # lines of others may be carried so, too, and matter without a mark
         if alike.width:
             if not alike.begins(chunk, self._position):
                 return
