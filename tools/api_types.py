@@ -96,7 +96,7 @@ def main(*paths: str) -> None:
     print(_MODULE.format(version=VERSION, table="\n".join(lines)))
 
 
-_MODULE = '''"""Every field of pods and workloads, at every depth, with its type. ``tools/api_types.py`` wrote it: do not edit.
+_MODULE = '''"""Every field of pods and workloads, at every depth. Written by ``tools/api_types.py``; do not edit.
 
 Source: the OpenAPI documents of a Kubernetes {version} API server, k8s.io/api/{{core,apps,batch}}/v1/types.go,
 apimachinery's meta/v1.

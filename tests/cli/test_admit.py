@@ -202,7 +202,7 @@ def test_replicas_are_admitted_until_the_quota_is_used_up(capsys, file):
     assert (first["pods_admitted"], first["outcome"]) == ("2", "allowed")
     assert (second["pods_admitted"], second["outcome"]) == ("1", "partly allowed")
     assert second["message"] == (
-        'pods "more" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3'
+        'pods "more-xxxxxxxxxx-xxxxx" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3'
     )
 
 

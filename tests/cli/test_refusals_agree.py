@@ -154,15 +154,16 @@ def test_what_decides_the_answer_is_an_error_and_what_does_not_a_warning(bad, co
         assert code == 1
         assert field in out
         assert "rejected" in out
+    elif command == "check":
+        assert code == 1
+        assert ("error PQ11" if decides is Question.CLASS else "error PQ127") in out
+        assert field in out
     elif question is None or decides > question:
         assert code in {0, 1}, err
         assert len(said) == 1, err
         assert "warning: " in said[0]
         assert "the API server rejects it" in said[0]
         assert not [line for line in err.splitlines() if "error: " in line]
-    elif command == "check":
-        assert code == 1
-        assert "error PQ11" in out
     else:
         assert code == 2
         assert [line for line in said if "error: " in line], err

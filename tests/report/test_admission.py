@@ -222,7 +222,7 @@ class TestText:
         given = pod(container(limits="cpu=3"))
         lines = text(admitted(given, limit_ranges=(limit_range("lr", max="cpu=2"),)), PLAIN)
         assert lines[0] == "Deployment shop/web  Burstable → rejected"
-        message = 'pods "web" is forbidden: maximum cpu usage per Container is 2, but limit is 3'
+        message = 'pods "web-xxxxxxxxxx-xxxxx" is forbidden: maximum cpu usage per Container is 2, but limit is 3'
         stored = "the Deployment itself is stored; its controller keeps trying and reports FailedCreate"
         assert lines[-4:] == [
             f"! LimitRanger (validating)   rejected, 403 Forbidden: {message}",
@@ -234,7 +234,8 @@ class TestText:
     def test_replicas_until_the_quota_is_used_up(self):
         lines = text(admitted(pod(container()), replicas=3, resource_quotas=(quota(hard="pods=2"),)), PLAIN)
         assert lines[0] == "Deployment shop/web × 3  BestEffort"
-        message = 'pods "web" is forbidden: exceeded quota: quota, requested: pods=1, used: pods=2, limited: pods=2'
+        denied = "is forbidden: exceeded quota: quota, requested: pods=1, used: pods=2, limited: pods=2"
+        message = f'pods "web-xxxxxxxxxx-xxxxx" {denied}'
         quota_lines = [line for line in lines if "ResourceQuota" in line]
         assert quota_lines == [f"! ResourceQuota              rejected, 403 Forbidden: {message}"]
         assert "  outcome                    2 of 3 pods allowed" in lines
@@ -256,7 +257,8 @@ def test_the_table_has_a_line_per_workload():
     assert first.split() == ["shop", "Deployment/web", "BestEffort", "Burstable", "LimitRanger", "allowed"]
     assert second.split()[:5] == ["shop", "Deployment/web", "BestEffort", "–", "–"]
     assert second.endswith(
-        'rejected by Priority, 403 Forbidden: pods "web" is forbidden: no PriorityClass with name high was found'
+        'rejected by Priority, 403 Forbidden: pods "web-xxxxxxxxxx-" is forbidden: no PriorityClass with name high was '
+        "found"
     )
 
 

@@ -128,9 +128,10 @@ def rejected(workload: Workload, of_pod: Iterable[FieldError], written: Callable
     """Return the errors about a workload as written, and those about its pod that were found elsewhere."""
     if not _is_judged(workload):
         return ()
-    own = (replace(error, path=workload.at(error.path)) for error in of_pod)
-    around = rejections(workload, written) if workload.pod_path else ()
-    return tuple({str(error): error for error in (*around, *own)}.values())
+    # What the pods of an object are called follows from its own name.
+    named = {"metadata.name", "metadata.generateName"} if workload.pod_path else set()
+    own = (replace(error, path=workload.at(error.path)) for error in of_pod if error.path not in named)
+    return tuple({str(error): error for error in (*rejections(workload, written), *own)}.values())
 
 
 def with_names(pod: Pod) -> Pod:

@@ -72,7 +72,7 @@ def run_field_errors(container: Fields, path: str, volumes: Mapping[str, Fields]
 
 
 def with_host_ports(spec: Fields) -> Fields:
-    """Return the spec of a pod, not of a template, with the ports of the machine that containers in its network have."""
+    """Return the spec of a pod with what is filled in where it uses the machine's network: the ports of the machine."""
     if spec.get("hostNetwork") is not True:
         return spec
     filled: Fields = {

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.changes import Change, FieldChange, Why
+from podqos.admission.created import as_created, as_in_template
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, apply_priority, global_default, priority_of
 from podqos.admission.refusal import Denied, MissingObject, Refusal, forbidden_pod
 from podqos.admission.relevance import Question, judge
@@ -88,11 +89,12 @@ class PodStore:
             return Stored(pod)
         policies = None if self._policies is None else self._policies.of(pod.metadata.namespace)
         if policies is not None and _concerns(pod, policies):
-            return self._through_chain(pod, policies)
-        return self._with_priority(pod, () if policies is None else policies.runtime_classes)
+            return self._through_chain(workload, policies)
+        return self._with_priority(workload, () if policies is None else policies.runtime_classes)
 
-    def _with_priority(self, pod: Pod, runtime_classes: tuple[RuntimeClass, ...]) -> Stored:
+    def _with_priority(self, workload: Workload, runtime_classes: tuple[RuntimeClass, ...]) -> Stored:
         """Store a pod for which policies decide only the priority."""
+        pod = workload.pod
         assumed, unknown = _assumed_classes(pod, self._priority_classes, runtime_classes)
         if not pod.spec.priority_class_name and not self._has_default:
             return Stored(pod, unknown=unknown)
@@ -100,19 +102,21 @@ class PodStore:
         record: list[Change | FieldChange] = []
         after = apply_priority(pod, (*self._priority_classes, *classes), record)
         if isinstance(after, Denied):
-            return Stored(pod, unknown=unknown, refusal=forbidden_pod(pod, after, is_named=False))
+            refusal = forbidden_pod(as_created(workload), after, is_named=False)
+            return Stored(pod, unknown=unknown, refusal=refusal)
         return Stored(after, _of_policies(record, unknown), unknown=unknown)
 
-    def _through_chain(self, pod: Pod, given: Policies) -> Stored:
+    def _through_chain(self, workload: Workload, given: Policies) -> Stored:
         from podqos.admission.chain import admit
 
+        pod = as_created(workload)
         policies, unknown = with_assumed_classes(given, pod)
         admission = admit(pod, replace(policies, resource_quotas=()), self._profile, question=Question.CLASS)
         quotas = (
             Unapplied("ResourceQuota", quota.metadata.name, WhyNot.NOT_CHARGED) for quota in given.resource_quotas
         )
         return Stored(
-            admission.pod,
+            as_in_template(admission.pod, workload),
             _of_policies([change for result in admission.steps for change in result.changes], unknown),
             admission.drift,
             unknown,

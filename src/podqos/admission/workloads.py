@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from podqos.admission.as_written import Fields, fields_of
 from podqos.admission.chain import Admission, Step, StepResult, admit, in_namespace
 from podqos.admission.changes import Change, FieldChange, Why
+from podqos.admission.created import as_created, as_in_template
 from podqos.admission.defaulting import rounded
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.pod_validation import validate_pod
@@ -183,7 +184,8 @@ class Admissions:
             self._used[id(given)] = charged
         if decision.denied is None:
             return replace(outcome, admitted=pods)
-        refusal = forbidden_pod(first.pod, decision.denied)
+        made = first.pod if old is not None else as_created(outcome.workload, 1 + more)
+        refusal = forbidden_pod(made, decision.denied)
         return replace(outcome, admitted=1 + more, refused_by=Step.RESOURCE_QUOTA, refusal=refusal)
 
 
@@ -205,11 +207,14 @@ def _admit_first(
     workload: Workload, policies: Policies, profile: Profile, written: Plain, question: Question
 ) -> Admission:
     """Take one pod through what its controller does and then through the chain."""
-    pod = workload.pod
-    if workload.kind != "DaemonSet":
-        return admit(pod, policies, profile, written, question)
+    pod = as_created(workload)
     record: list[Change | FieldChange] = []
-    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile, written, question)
-    qos_class = classify(pod, profile).qos_class
+    if workload.kind == "DaemonSet":
+        pod = with_daemon_set_tolerations(pod, record)
+    admission = admit(pod, policies, profile, written, question)
+    admission = replace(admission, pod=as_in_template(admission.pod, workload))
+    if workload.kind != "DaemonSet":
+        return admission
+    qos_class = classify(workload.pod, profile).qos_class
     by_controller = StepResult(Step.DAEMON_SET_CONTROLLER, tuple(record), qos_class, qos_class)
     return replace(admission, steps=(by_controller, *admission.steps))

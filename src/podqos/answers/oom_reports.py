@@ -14,6 +14,7 @@ from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_lines import is_killers_own
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
@@ -102,6 +103,10 @@ _MOST_CARRIED = 16
 _MOST_RECENT = 4
 
 
+_LONGEST_END = 32
+"""Of a message: what tells which line it is of, also if that is JSON with escapes."""
+
+
 _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
@@ -163,9 +168,9 @@ class _LogReading:
 
     def _read_chunk(self) -> Iterator[OOMReport]:
         while self._position < len(self._chunk):
-            if self._is_passing:
+            if self._is_passing():
                 yield from self._take(self._unwrapper.flush())
-                if self._is_passing and not self._unwrapper.holds_report and not self._pass_over():
+                if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
                     return
             line = self._next_line()
             self._recent.append(line)
@@ -187,7 +192,6 @@ class _LogReading:
         reader = self._reader
         return reader.is_settled or (reader.is_long_quiet if self._unwrapper.looks_back else reader.is_quiet)
 
-    @property
     def _is_passing(self) -> bool:
         """Whether only lines with marks matter."""
         return self._beside <= 0 and not self._is_first and self._needs_no_more
@@ -195,7 +199,7 @@ class _LogReading:
     def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
         is_every = self._is_every
         for message in messages:
-            if self._side is not None:
+            if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
                 if self._side.repeatable is not None:
                     self._learn_repeated(message, self._side.repeatable)
@@ -203,8 +207,10 @@ class _LogReading:
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
-        for line in self._recent:
-            if line.endswith(message.text) and not has_hint(line):
+        end = message.text[-_LONGEST_END:]
+        for line in reversed(self._recent):
+            is_own = line.count(end) == 1 and topic.host in line and len(line) < _LINE_BYTES
+            if is_own and not has_hint(line):
                 self._repeated.learn(line.encode(), topic)
                 return
 
@@ -280,6 +286,8 @@ class _LogReading:
         reader, chunk, side = self._reader, self._chunk, self._side
         if not reader.takes_blocks or (side is not None and side.lines_after > 0):
             return
+        if self._is_first and side is not None and alike.width and not alike.is_kernels:
+            return  # lines of others may be carried so, too, and matter without a mark
         if alike.width:
             if not alike.begins(chunk, self._position):
                 return
@@ -295,6 +303,8 @@ class _LogReading:
         if is_near or not alike.begins(chunk, position):
             return
         mark = self._marks.line_from(position, looks_back=False)
+        if mark is not None and mark[0] == position:
+            return
         start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
         if lines := chunk.count(b"\n", position, start):
             self._position = start
@@ -309,12 +319,15 @@ class _Marks:
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
         self._next: dict[Mark, int] = {}
+        self._first: tuple[int, Mark | None] | None = None
+        """The first of them."""
 
     def look_for(self, marks: Iterable[Mark], position: int = 0) -> None:
         """Look for more of them from a position on."""
         for mark in marks:
             if mark not in self._next:
                 self._next[mark] = next_mark(self._chunk, mark, position)
+                self._first = None
 
     def line_from(
         self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None
@@ -350,15 +363,19 @@ class _Marks:
 
     def _hit_from(self, position: int) -> tuple[int, Mark | None]:
         """Return where the next mark is, and which."""
-        for mark, place in self._next.items():
+        if self._first is None or self._first[0] < position:
+            self._first = self._first_from(position)
+        return self._first
+
+    def _first_from(self, position: int) -> tuple[int, Mark | None]:
+        first: tuple[int, Mark | None] = (len(self._chunk), None)
+        for mark, known in self._next.items():
+            place = known
             if 0 <= place < position:
-                self._next[mark] = next_mark(self._chunk, mark, position)
-        hits = [(place, mark) for mark, place in self._next.items() if place >= 0]
-        return min(hits, key=_place) if hits else (-1, None)
-
-
-def _place(hit: tuple[int, Mark]) -> int:
-    return hit[0]
+                place = self._next[mark] = next_mark(self._chunk, mark, position)
+            if 0 <= place < first[0]:
+                first = (place, mark)
+        return first
 
 
 def _chunks(stream: LogStream) -> Iterator[bytes]:

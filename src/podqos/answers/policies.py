@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from enum import StrEnum
 from typing import TypedDict
 
 from msgspec import Struct
 
+from podqos.admission.field_errors import FieldError
+from podqos.admission.refusal import Refusal
 from podqos.admission.relevance import rejected
 from podqos.admission.validation import validate_resources
 from podqos.advice.checks.bundle import CheckOptions
@@ -28,8 +30,10 @@ from podqos.errors import InputError
 from podqos.manifest.fields import suggestion
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
+from podqos.model.pod import Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.naming import naming
+from podqos.objects.admitting import never_admitted
 from podqos.objects.assumptions import NODE_MEMORY
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.spreading import Spread, one_by_one
@@ -241,8 +245,11 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
     for found in objects.workloads:
         # What a policy says of a pod does not depend on what the API server says of it.
         if not found.workload.is_live:
-            errors = validate_resources(found.workload.pod)
-            objects.tolerate(found, rejected(found.workload, errors, objects.written(found)))
+            errors = rejected(found.workload, validate_resources(found.workload.pod), objects.written(found))
+            objects.tolerate(found, errors)
+            refusal = never_admitted(found, objects, request.profile) if found.workload.pod_path else None
+            if refusal is not None and not _is_said(refusal, found.workload, errors):
+                objects.warn(found, f"its pods can never be admitted: {refusal.message}")
     gate = Gate(show_suppressed=True)
     report = Checked(CheckRequest(objects=objects, options=options, gate=gate), spread).report
     violations: dict[tuple[str, str, str, str], list[ViolationReport]] = {}
@@ -266,6 +273,14 @@ def judge_policies(objects: Objects, request: PolicyRequest, spread: Spread = on
         fail_on=request.fail_on,
         notes=report.notes,
         assumptions=tuple(assumption for assumption in report.assumptions if assumption != NODE_MEMORY),
+    )
+
+
+def _is_said(refusal: Refusal, workload: Workload, errors: Sequence[FieldError]) -> bool:
+    """Whether what is wrong with the pods is wrong with the object as well."""
+    said = {(error.path, error.words) for error in errors}
+    return bool(refusal.field_errors) and all(
+        (workload.at(error.path), error.words) in said for error in refusal.field_errors
     )
 
 

@@ -6,9 +6,9 @@ Most of a report is its table, so rows that follow each other are read as one (`
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, repeat, takewhile
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -52,30 +52,36 @@ class Layout:
         parts = [places[name] for name in _RSS_PARTS if name in places]
         self._rss_parts = parts if len(parts) == len(_RSS_PARTS) else None
 
-    def task(self, pid: int, values: Sequence[int], name: str) -> Task | None:
-        """Return a row; None where a score is none that the kernel has."""
-        adj = values[self._adj]
-        if not -_MOST_ADJUSTMENT <= adj <= _MOST_ADJUSTMENT:
-            return None
-        tables = None if self._tables is None else values[self._tables]
-        if tables is not None and self._middle is not None:
-            tables += values[self._middle]
-        return Task(
-            pid,
-            values[self._uid],
-            values[self._rss],
-            adj,
-            name,
-            None if self._swap is None else values[self._swap],
-            tables,
-            None if self._table_bytes is None else values[self._table_bytes],
-            0 if self._total is None else values[self._total],
-            None if self._rss_parts is None else self._parts(values, *self._rss_parts),
-        )
+    def tasks(self, pids: Sequence[int], values: Sequence[int], names: Sequence[str]) -> list[Task]:
+        """Return rows, by all their figures in order, up to one with a score that the kernel does not have."""
+        columns = [values[place :: self.count] for place in range(self.count)]
+        scores = columns[self._adj]
+        if min(scores) < -_MOST_ADJUSTMENT or max(scores) > _MOST_ADJUSTMENT:
+            scores = [*takewhile(_is_score, scores)]
+        none = repeat(None)
+        tables: Iterable[int | None] = none if self._tables is None else columns[self._tables]
+        if self._tables is not None and self._middle is not None:
+            tables = map(int.__add__, columns[self._tables], columns[self._middle])
+        # As far as the shortest of them, which the scores are.
+        return [
+            *map(
+                Task,
+                pids,
+                columns[self._uid],
+                columns[self._rss],
+                scores,
+                names,
+                none if self._swap is None else columns[self._swap],
+                tables,
+                none if self._table_bytes is None else columns[self._table_bytes],
+                repeat(0) if self._total is None else columns[self._total],
+                none if self._rss_parts is None else zip(*(columns[place] for place in self._rss_parts), strict=True),
+            )
+        ]
 
-    @staticmethod
-    def _parts(values: Sequence[int], anon: int, file: int, shmem: int) -> tuple[int, int, int]:
-        return values[anon], values[file], values[shmem]
+
+def _is_score(value: int) -> bool:
+    return -_MOST_ADJUSTMENT <= value <= _MOST_ADJUSTMENT
 
 
 @lru_cache(maxsize=64)
@@ -91,7 +97,8 @@ def read_row(columns: tuple[str, ...], pid: int, rest: str) -> Task | None:
     values = fields[: layout.count]
     if not layout.is_whole or len(values) < layout.count or not all(map(_INTEGER.fullmatch, values)):
         return None
-    return layout.task(pid, [*map(int, values)], fields[-1].strip() if len(fields) > layout.count else "")
+    name = fields[-1].strip() if len(fields) > layout.count else ""
+    return next(iter(layout.tasks([pid], [*map(int, values)], [name])), None)
 
 
 class RowPatterns(NamedTuple):
@@ -114,20 +121,18 @@ def _row_patterns(columns: tuple[str, ...]) -> RowPatterns | None:
 def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, start: int, limit: int) -> int:
     """Add the tasks of the rows that follow each other from a position on; return where they end.
 
-    That is where they begin for a table without the columns that decide, and before a row that cannot be.
+    That is where they begin for a table without the columns that decide, and before one that cannot be.
     """
     patterns = _row_patterns(columns)
     whole = None if patterns is None else patterns.rows.match(lines, start, limit)
     if patterns is None or whole is None:
         return start
-    task = layout_of(columns).task
-    names: dict[bytes, str] = {}
-    for number, (pid, values, name) in enumerate(patterns.row.findall(lines, start, whole.end())):
-        text = names.get(name)
-        if text is None:
-            text = names[name] = name.decode(errors="replace").strip()
-        known = task(int(pid), [*map(int, values.split())], text)
-        if known is None or len(tasks) >= MOST_TASKS:
-            return next(islice(patterns.row.finditer(lines, start), number, None)).start()
-        tasks[known.pid] = known
+    pids, figures, names = zip(*patterns.row.findall(lines, start, whole.end()), strict=True)
+    texts = {name: name.decode(errors="replace").strip() for name in {*names}}
+    numbers, values = [*map(int, pids)], [*map(int, b"".join(figures).split())]
+    known = layout_of(columns).tasks(numbers, values, [*map(texts.__getitem__, names)])
+    known = known[: max(0, MOST_TASKS - len(tasks))]
+    tasks.update(zip(numbers, known, strict=False))
+    if len(known) < len(pids):
+        return next(islice(patterns.row.finditer(lines, start), len(known), None)).start()
     return whole.end()

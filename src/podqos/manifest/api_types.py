@@ -1,4 +1,4 @@
-"""Every field of pods and workloads, at every depth, with its type. ``tools/api_types.py`` wrote it: do not edit.
+"""Every field of pods and workloads, at every depth. Written by ``tools/api_types.py``; do not edit.
 
 Source: the OpenAPI documents of a Kubernetes 1.36 API server, k8s.io/api/{core,apps,batch}/v1/types.go,
 apimachinery's meta/v1.

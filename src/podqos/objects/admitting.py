@@ -8,13 +8,26 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.admission.chain import admit
+from podqos.admission.created import as_created, as_in_template
 from podqos.admission.policies import AdmissionPlugin
+from podqos.admission.refusal import Refusal
 from podqos.admission.relevance import Question, judge, rejected, with_names
+from podqos.admission.stored import with_assumed_classes
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.node_affinity import unmeetable_bounds
 from podqos.words.admission import exempt
+
+
+def never_admitted(found: FoundWorkload, objects: Objects, profile: Profile) -> Refusal | None:
+    """Return why no pod of a workload can ever be created; what a quota has no room for today it may have tomorrow.
+
+    Classes that are not in the files are assumed to exist.
+    """
+    pod = as_created(found.workload)
+    policies, _ = with_assumed_classes(objects.namespace_policies(found.source).of(pod.metadata.namespace), pod)
+    return admit(pod, replace(policies, resource_quotas=()), profile).refusal
 
 
 def admitted_pod(
@@ -33,7 +46,7 @@ def admitted_pod(
     errors = bounds.decisive
     policies = objects.namespace_policies(found.source).of(pod.metadata.namespace)
     enabled = replace(policies, enabled_plugins=plugins) if plugins else policies
-    admission = admit(pod, enabled, profile, question=question)
+    admission = admit(as_created(workload), enabled, profile, question=question)
     if admission.override is not None and admission.override.exempt is not None:
         objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")
     if admission.refusal is not None and admission.refusal.field_errors:
@@ -44,4 +57,4 @@ def admitted_pod(
     if errors or not admission.allowed:
         return None
     objects.tolerate(found, rejected(workload, (*bounds.tolerated, *admission.tolerated), objects.written(found)))
-    return with_names(admission.pod)
+    return with_names(as_in_template(admission.pod, workload))
