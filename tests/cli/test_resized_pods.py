@@ -95,6 +95,13 @@ class TestAResizeThatIsDone:
         answer = run("explain", _pod(managedFields=[_resize()], annotations=_applied(), started=LATER))
         assert (_scores(answer)["web", "app"], _assumed(answer)) == (750, [])
 
+    def test_a_container_that_a_resize_restarts_has_the_new_score(self, run):
+        """Times have seconds: the restart can be in that of the resize."""
+        pod = _pod(managedFields=[_resize()], annotations=_applied(), started=RESIZED)
+        assert _scores(run("explain", pod))["web", "app"] == 938
+        pod["spec"]["containers"][0]["resizePolicy"] = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+        assert _scores(run("explain", pod))["web", "app"] == 750
+
     def test_without_the_earlier_request_the_score_is_an_assumption(self, run):
         answer = run("explain", _pod(managedFields=[_resize()]))
         assert (_scores(answer)["web", "app"], _assumed(answer)) == (750, ["oom_score_adj of app in shop/web"])

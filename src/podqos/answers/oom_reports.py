@@ -15,6 +15,7 @@ from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_lines import is_killers_own
 from podqos.kernel.oom_marks import next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
@@ -202,7 +203,7 @@ class _LogReading:
     def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
         is_every = self._is_every
         for message in messages:
-            if self._side is not None:
+            if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
                 self._beside = max(self._beside, self._side.lines_after)
                 if self._side.repeatable is not None:
@@ -288,6 +289,8 @@ class _LogReading:
         reader, chunk, side = self._reader, self._chunk, self._side
         if not reader.takes_blocks or (side is not None and side.lines_after > 0):
             return
+        if self._is_first and side is not None and alike.width and not alike.is_kernels:
+            return  # lines of others may be carried so, too, and matter without a mark
         if alike.width:
             if not alike.begins(chunk, self._position):
                 return
