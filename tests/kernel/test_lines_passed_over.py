@@ -17,6 +17,7 @@ from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
 from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel import oom_reader
+from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import OOMReport
 from podqos.survival.autopsy.autopsy import Examiner
@@ -86,6 +87,55 @@ def test_rows_frames_and_figures_are_read_as_blocks_with_the_same_answer(monkeyp
     fed.clear()
     assert blocks == _read(text)
     assert in_blocks * 4 < sum("kernel:" in line for line in fed)
+
+
+def _read_singly(monkeypatch, text: str) -> list[OOMReport]:
+    """Return the reports of a log without blocks."""
+    with monkeypatch.context() as patched:
+        patched.setattr("podqos.answers.oom_reports.alike_lines", lambda *_: None)
+        return _read(text)
+
+
+@pytest.mark.parametrize("lines", [machine(ROWS, kill=killed(399, "worker 399")), cgroup(ROWS, 399, "worker 399")])
+def test_all_of_a_report_up_to_its_kill_is_read_as_one_block(monkeypatch, lines):
+    text = FIRST + "".join(_carried([*lines[:2], "Call Trace:", " <TASK>", *TRACE, " </TASK>", *lines[2:]])) * 20
+    singly = _read_singly(monkeypatch, text)
+    fed = []
+    feed = Unwrapper.feed
+    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
+    assert _read(text) == singly
+    assert sum("kernel:" in line for line in fed) < MOST_WAITING + 6 * len(singly)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[0;33m1000 pages RAM\x1b[0m",
+        "[T1234] 1000 pages RAM",
+        "kworker/0:1: page allocation failure: order:4, mode:0xcc0",
+        "sysrq: Show Memory",
+        "sysrq: Manual OOM execution",
+        "[  70000]  1000 70000     5000     1000    98304        0          5000 impossible",
+        "[  70000]  1000 70000",
+        "Out of memory: Kill process 399 (worker 399) score 900 or sacrifice child",
+        "other invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        "memory: usage 5000kB, limit 5000kB, failcnt 1",
+        "** 12 printk messages dropped **",
+        "",
+        "nichts davon zählt",
+    ],
+)
+def test_a_line_in_the_middle_of_a_block_means_what_it_means_by_itself(monkeypatch, line):
+    lines = machine(ROWS[:60], kill=killed(159, "worker 159"))
+    logs = [[*lines[:place], line, *lines[place:]] for place in (len(lines), 3, 12, 40)]
+    text = FIRST + "".join("".join(_carried(log)) for log in logs)
+    assert _read(text) == _read_singly(monkeypatch, text)
+
+
+def test_reports_of_one_kernel_that_are_mixed_are_told_apart_in_blocks_as_well(monkeypatch):
+    one, other = cgroup(ROWS, 399, "worker 399"), cgroup(ROWS[:50], 149, "worker 149")
+    text = FIRST + "".join(_carried([*one[:4], *other[:6], *one[4:-3], *other[6:], *one[-3:]])) * 3
+    assert _read(text) == _read_singly(monkeypatch, text)
 
 
 def test_rows_of_two_hosts_whose_names_differ_in_a_digit_stay_apart():
