@@ -359,7 +359,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
         ),
         (
             deployment("web", "1", priority=5),
-            'error: pods "web-xxxxxxxxxx-" is forbidden: the integer value of priority (5) must not be provided in pod spec',
+            'error: pods "web-xxxxxxxxxx-" is forbidden: the integer value of priority (5) must not be provided in pod',
         ),
         (
             node("x", spec={"taints": [{"key": 5}]}),

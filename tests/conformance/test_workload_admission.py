@@ -12,3 +12,13 @@ def test_every_vector_of_the_family_agrees():
         if (found := difference(line["expected"], evaluate(line["input"]), texts=True)) is not None
     }
     assert wrong == {}
+
+
+def test_every_rule_is_the_servers():
+    """About nine hundred hostile workloads, at least one for each message that a running v1.36.4 gave to thousands."""
+    wrong = {
+        line["id"]: found
+        for line in vectors("workload_admission_hostile")
+        if (found := difference(line["expected"], evaluate(line["input"]), texts=True)) is not None
+    }
+    assert wrong == {}

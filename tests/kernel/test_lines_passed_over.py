@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
-from podqos.answers import other_killers
+from podqos.answers import log_marks, other_killers
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
@@ -293,3 +293,29 @@ def test_kills_of_programs_beyond_the_most_are_counted_without_being_read(monkey
     found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
     assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 490)
     assert _lines_read(monkeypatch, text) < _lines_read(monkeypatch, FIRST) + 400
+
+
+JAVA = "Jan  5 15:19:27 node-7 app[1]: java.lang.OutOfMemoryError: Java heap space\n"
+LOW = (
+    "Jan  5 15:19:27 node-7 earlyoom[5]: mem avail:   374 of  7841 MiB ( 4.78%), swap free:    0 of    0 MiB ( 0.00%)\n"
+    "Jan  5 15:19:27 node-7 earlyoom[5]: low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%\n"
+    'Jan  5 15:19:27 node-7 earlyoom[5]: sending SIGTERM to process 4711 uid 0 "java": badness 900, VmRSS 4096 MiB\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "text", "failures"),
+    [
+        (_carried(["eth0: link is up"]), JAVA, 0),
+        (_carried(["eth0: link is up"]), "".join(_carried([KILL])) + FIRST[:60_000] + JAVA, 1),
+        ([], JAVA, 1),
+    ],
+)
+def test_far_into_a_log_of_the_kernel_programs_errors_are_read_after_kills_alone(monkeypatch, first, text, failures):
+    log = "".join(first) + FIRST + text + FIRST + LOW + FIRST
+    for largest, times in ((1 << 30, 1), (1 << 18, failures)):
+        monkeypatch.setattr(log_marks, "VERY_LARGE", largest)
+        found = autopsies([io.BytesIO(log.encode())], AutopsyRequest())
+        assert sum(failure.times for failure in found.program_failures) == times
+        (kill,) = found.userspace_kills
+        assert (kill.pid, kill.memory_available_bytes) == (4711, 374 << 20)

@@ -125,7 +125,7 @@ def success_policy_errors(spec: Fields, completions: int | None, path: str) -> E
     if len(items_of(rules)) > _MOST_RULES:
         yield too_many(f"{path}.rules", len(items_of(rules)), _MOST_RULES)
     for rule, at in objects_of(rules, f"{path}.rules"):
-        yield from _success_errors(rule, at, completions or 0)
+        yield from _success_errors(rule, at, completions)
 
 
 def _printed(rules: Plain) -> Plain:
@@ -136,11 +136,14 @@ def _printed(rules: Plain) -> Plain:
     return {"Rules": listed}
 
 
-def _success_errors(rule: Fields, path: str, completions: int) -> Errors:
+def _success_errors(rule: Fields, path: str, completions: int | None) -> Errors:
     indexes, count = rule.get("succeededIndexes"), number_of(rule, "succeededCount")
     has_count = rule.get("succeededCount") is not None
     if indexes is None and not has_count:
         yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
+    if completions is None:
+        # Which is an error of its own; upstream dereferences nil here, and the client gets no answer at all.
+        return
     total = 0
     if isinstance(indexes, str):
         if len(indexes.encode()) > _LONGEST_INDEXES:

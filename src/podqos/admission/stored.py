@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.created import as_created, as_in_template
 from podqos.admission.changes import Change, FieldChange, Why
+from podqos.admission.created import as_created, as_in_template
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, apply_priority, global_default, priority_of
 from podqos.admission.refusal import Denied, MissingObject, Refusal, forbidden_pod
 from podqos.admission.relevance import Question, judge

@@ -17,7 +17,7 @@ from podqos.admission.changes import container_names
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import BoundViolation, Fault, LimitRangeDenied
 from podqos.admission.quota import QuotaDenied
-from podqos.admission.refusal import Code, Refusal, Undecodable, joined
+from podqos.admission.refusal import Code, Refusal, joined
 from podqos.admission.workloads import Operation, WorkloadAdmission
 from podqos.answers.admission_changes import ChangeReport, change_report
 from podqos.answers.containers import ContainerAmounts, container_amounts
@@ -189,29 +189,29 @@ def report(
 
 def report_undecodable(workload: Workload, refusal: Refusal, source: str, locate: Locate) -> AdmissionReport:
     """Render a workload that podqos can read and the API server cannot."""
-    denied = refusal.denied
-    paths = denied.paths if isinstance(denied, Undecodable) else ()
-    message = refusal.message if denied is None else denied.message
-    fields = tuple(FieldReport(path, *locate(path), message) for path in paths)
     metadata = workload.metadata
-    return _unread(workload.kind, metadata, metadata.namespace, source, _undecoded(refusal, fields))
+    rejection = rejection_of_object(refusal, Step.DECODING, locate)
+    return _unread(workload.kind, metadata, metadata.namespace, source, rejection)
 
 
-def report_unread(refused: RefusedDocument, refusal: Refusal | None, namespace: str, source: str) -> AdmissionReport:
-    """Render an object that is not in order: one that cannot be decoded, or, without a refusal, an invalid one."""
-    errors = [problem for problem in refused.problems if problem.severity is Severity.ERROR]
-    if refusal is None:
+def report_unread(
+    refused: RefusedDocument, rejection: RefusalReport | None, namespace: str, source: str
+) -> AdmissionReport:
+    """Render an object that is not in order: with the API server's answer, or else with what is wrong with it."""
+    if rejection is None:
+        errors = [problem for problem in refused.problems if problem.severity is Severity.ERROR]
         name = refused.metadata.name or refused.metadata.generate_name
         group = group_of(refused.api_version)
         kind = f"{refused.kind}.{group}" if group else refused.kind
-        complaints = joined(f"{error.field}: {error.what}" for error in errors)
-        refusal = Refusal(Code.INVALID, f'{kind} "{name}" is invalid: {complaints}')
-    fields = tuple(FieldReport(error.field, error.line, error.column, error.what) for error in errors)
-    return _unread(refused.kind, refused.metadata, namespace, source, _undecoded(refusal, fields))
+        message = f'{kind} "{name}" is invalid: {joined(f"{error.field}: {error.what}" for error in errors)}'
+        fields = tuple(FieldReport(error.field, error.line, error.column, error.what) for error in errors)
+        rejection = RefusalReport(Step.VALIDATION, Code.INVALID, message, fields, holder_is_stored=False, hint="")
+    return _unread(refused.kind, refused.metadata, namespace, source, rejection)
 
 
-def _undecoded(refusal: Refusal, fields: tuple[FieldReport, ...]) -> RefusalReport:
-    step = Step.DECODING if refusal.code is Code.BAD_REQUEST else Step.VALIDATION
+def rejection_of_object(refusal: Refusal, step: Step, locate: Locate) -> RefusalReport:
+    """Render the API server's rejection of an object that is not stored; paths are those of the object."""
+    fields = tuple(FieldReport(error.path, *locate(error.path), error.words) for error in refusal.errors)
     return RefusalReport(step, refusal.code, refusal.message, fields, holder_is_stored=False, hint="")
 
 

@@ -9,16 +9,21 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.admission.as_written import fields_of
+from podqos.admission.chain import Step
+from podqos.admission.chain import admit as admit_pod
 from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import decoding_refusal, read_pod
 from podqos.admission.policies import NamespacePolicies, Policies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES, OverrideProfile
+from podqos.admission.workload_validation import workload_refusal
 from podqos.admission.workloads import Admissions, Operation, WorkloadAdmission
 from podqos.answers.admission import (
     AdmissionList,
     AdmissionReport,
     Locate,
+    rejection_of_object,
     report,
     report_undecodable,
     report_unread,
@@ -26,7 +31,7 @@ from podqos.answers.admission import (
 from podqos.answers.resize_surroundings import ROOM_FOR_RESIZE, ResizeSurroundings
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.contents import RefusedDocument
-from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
+from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group, is_served
 from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
@@ -144,7 +149,7 @@ class AdmissionRun:
                 progress(number, len(self._items))
             if isinstance(item.what, RefusedDocument):
                 value = item.source.lookup.plain(item.place)
-                yield item, self._noted(_unread(item, item.what, value), item, value)
+                yield item, self._noted(self._unread(item, item.what, value), item, value)
                 continue
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
@@ -180,6 +185,19 @@ class AdmissionRun:
     @cached_property
     def _nodes(self) -> ResizeSurroundings:
         return ResizeSurroundings(self._objects, self._profile)
+
+    def _unread(self, item: _Item, refused: RefusedDocument, value: Plain) -> AdmissionReport:
+        """Report an object that podqos cannot take, in the API server's words where it rejects it as well."""
+        read = read_pod(value, refused.kind, refused.api_version, item.pod_path)
+        refusal, step = (read, Step.DECODING) if isinstance(read, Refusal) else (None, Step.VALIDATION)
+        if isinstance(read, Pod) and is_served(refused.kind, value):
+            refusal = workload_refusal(value, refused.kind)
+        elif isinstance(read, Pod) and not item.pod_path:
+            policies = self._policies_of(item).of(item.namespace)
+            admission = admit_pod(read, policies, self._profile, fields_of(value).get("spec"))
+            refusal, step = admission.refusal, admission.refused_by or step
+        rejection = None if refusal is None else rejection_of_object(refusal, step, _locate(item))
+        return report_unread(refused, rejection, item.namespace, item.source.name)
 
     def _followed(
         self, item: _Item, workload: Workload, follow: Callable[[], WorkloadAdmission]
@@ -287,8 +305,3 @@ def _is_custom(value: Plain) -> bool:
 
 def _locate(item: _Item) -> Locate:
     return lambda path: item.source.locate(item.place, path)
-
-
-def _unread(item: _Item, refused: RefusedDocument, value: Plain) -> AdmissionReport:
-    read = read_pod(value, refused.kind, refused.api_version, item.pod_path)
-    return report_unread(refused, read if isinstance(read, Refusal) else None, item.namespace, item.source.name)
