@@ -337,7 +337,7 @@ def _grow(cast: Cast, targets: Mapping[str, int], mode: str) -> dict[str, float]
     for member in cast.members:
         if member.name in targets:
             member.memory[0].grow(targets[member.name])
-    end = time.monotonic() + (45 if mode == "kubelet" else 8)
+    end = time.monotonic() + (45 if mode == "kubelet" else 30)
     while watched and not _is_over(mode, died, cast.right) and time.monotonic() < end:
         for descriptor in select.select(list(watched), [], [], 0.2)[0]:
             died.setdefault(watched.pop(descriptor), time.monotonic())

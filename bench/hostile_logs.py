@@ -338,6 +338,7 @@ OOMS: dict[str, Kind] = {
     "quoted and wrapped OOM reports": wrapped_reports,
     "OOM reports that end lines with CR": carriage_returns,
     "pieces of OOM reports": spliced,
+    "unended reports of many hosts": unfinished_reports_of_hosts,
 }
 """Mostly OOM reports, whole or not: counted in reports a second."""
 OTHERS: dict[str, Kind] = {
@@ -345,7 +346,6 @@ OTHERS: dict[str, Kind] = {
     "random bytes after half a report": noise_after_a_report,
     "only prefixes": prefixes,
     "a report that never ends": unfinished_report,
-    "unended reports of many hosts": unfinished_reports_of_hosts,
     "lines of a megabyte": long_lines,
     "no newline": no_newlines,
     "empty lines": empty_lines,

@@ -96,3 +96,13 @@ def test_a_pod_that_only_the_log_saw_evicted_later_was_there_before(capsys, tmp_
     found = evictions(capsys, tmp_path, [WEB, OVER, leak], passes("web", "leak", "over") + later)
     assert [eviction["pod"] for eviction in found] == ["shop/web", "shop/leak"]
     assert found[0]["runnerUp"]["pod"] == "shop/leak"
+
+
+def test_a_pod_that_was_evicted_later_has_grown_since(capsys, tmp_path):
+    """It was not the first to be evicted, so it used less above its request than the pod that was."""
+    first, second = evictions(capsys, tmp_path, [WEB, OVER, evicted("leak", "9Gi", 59)])
+    assert [row["pod"] for row in first["ranking"]] == ["shop/web", "shop/leak", "shop/over"]
+    assert (first["runnerUp"]["usage"], first["runnerUp"]["usageFrom"]) == ((5 << 30) - 1, "assumed")
+    assert {saving["instead"] for saving in first["savedBy"] if "instead" in saving} == {"shop/leak"}
+    assert not {"request", "usage"} & {saving["change"] for saving in first["savedBy"]}, "1Mi more is no advice"
+    assert second["containers"][0]["used"] == 9 << 30

@@ -36,6 +36,7 @@ class FakeNode:
         (self.root / "cgroup.controllers").write_text("memory cpu pids\n")
         self.procfs = Procfs(self.proc)
         self.cgroup("/kubepods", 0, limit=1000 * MIB)
+        (self.root / "kubepods" / "cgroup.kill").touch()
         self.cgroup("/kubepods/besteffort", 0)
         self.cgroup("/kubepods/burstable", 0)
         self.cgroups = CgroupsV2(self.root, "/kubepods", self.procfs)

@@ -44,6 +44,9 @@ def limited(kubelet):
     return kubelet
 
 
+APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
 @pytest.fixture(params=[*CgroupDriver, "real"])
 def node(request):
     """Run a kubelet whose pods have a limit: the suite's own with either driver, and a real one where there is one."""
@@ -161,9 +164,24 @@ def test_on_cgroup_v2_it_needs_neither_the_hosts_pids_nor_its_cgroup_namespace(n
     """As in a container: it is process 1, and no process of any pod has a number there."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare")
-    apart = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--cgroup")
-    evicts_the_grower(node, tmp_path, within=apart)
+    evicts_the_grower(node, tmp_path, within=(*APART, "--cgroup"))
     assert json.loads((tmp_path / "run" / "status.json").read_bytes())["pid"] == 1
+
+
+@pytest.mark.skipif(detect().version is CgroupVersion.V2, reason="version 2 kills what it cannot see")
+@pytest.mark.parametrize("mode", ["--enforce", "--shadow"])
+def test_on_cgroup_v1_a_guard_without_the_hosts_pids_does_not_claim_to_evict(node, tmp_path, mode, capfd):
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare")
+    node.run("steady", SLEEP)
+    missing = "the processes of pods cannot be seen and killed from this container (give its pod hostPID: true)"
+    if mode == "--shadow":
+        with guard(node, tmp_path, mode, within=APART):
+            wait_until((tmp_path / "run" / "status.json").exists, "it watches all the same")
+    else:
+        with pytest.raises(AssertionError), guard(node, tmp_path, mode, within=APART) as _ended:
+            pass
+    assert missing in capfd.readouterr().err
 
 
 def links(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from msgspec.structs import replace
@@ -93,6 +94,29 @@ def two_pods(stage):
 
 def victims(stage):
     return [victim.name for victim, *_ in stage.acting.evicted]
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "seen", "is_hidden"),
+    [
+        pytest.param("0::/kubepods/besteffort/podguard/1\n", "0\n", True, id="in a container of its own"),
+        pytest.param("0::/kubepods/besteffort/podguard/1\n", "0\n7\n", False, id="in a container with hostPID"),
+        pytest.param("0::/system.slice/podqos-guard.service\n", "7\n", False, id="as a unit"),
+    ],
+)
+def test_where_the_kernel_cannot_kill_a_cgroup_pods_are_hidden_in_another_pid_namespace(
+    tmp_path, cgroup, seen, is_hidden
+):
+    node = FakeNode(tmp_path)
+    for pid, text in ((os.getpid(), cgroup), (7, "0::/kubepods/besteffort/podother/2\n")):
+        (node.proc / str(pid)).mkdir()
+        (node.proc / str(pid) / "cgroup").write_text(text)
+    (node.root / "kubepods" / "pids.current").write_text("5\n")
+    (node.root / "kubepods" / "cgroup.procs").write_text(seen)
+
+    assert not node.cgroups.hides_processes()
+    (node.root / "kubepods" / "cgroup.kill").unlink()
+    assert node.cgroups.hides_processes() == is_hidden
 
 
 def test_in_shadow_it_writes_down_what_it_would_have_done_and_why_it_did_not(make):

@@ -58,6 +58,17 @@ def test_containers_that_were_measured_later_count_more_than_the_cgroup_of_all_p
     }
 
 
+def test_memory_of_pods_outside_their_containers_counts_even_if_it_was_measured_earlier():
+    then, now = (datetime(2026, 11, 18, 11, 58, second, tzinfo=UTC) for second in (5, 15))
+    container = ContainerStats("main", MemoryStats(time=now, working_set_bytes=700))
+    whole = ContainerStats("pods", MemoryStats(time=then, available_bytes=300, working_set_bytes=1700))
+    memory = MemoryStats(time=then, available_bytes=9000, working_set_bytes=2000)
+    summary = Summary(NodeStats("n", (whole,), memory), (PodStats(PodReference("a", "default", "a"), (container,)),))
+    found = from_summary([pod("a")], summary, node_of(summary))
+    assert found.node.pods_other_bytes == 1000
+    assert memory_signals(found, 2000, LATEST) == {Signal.MEMORY: 8000 + 1000, Signal.ALLOCATABLE_MEMORY: 300}
+
+
 class TestAgainstARecordedKubelet:
     """A kubelet's own /stats/summary and /pods."""
 

@@ -23,6 +23,11 @@ export function about(count: number): string {
   return value === 0 ? "0" : `${count < 0 ? "−" : ""}${value}${name}`;
 }
 
+/** By which signal headroom is the least, unless it is memory.available. */
+export function bySignal(signal: string | null | undefined): string {
+  return signal === "allocatableMemory.available" ? " (allocatable)" : "";
+}
+
 export function cores(milli: number): string {
   return milli % 1000 === 0 || milli >= 10_000 ? String(Math.round(milli / 100) / 10) : (milli / 1000).toFixed(2).replace(/0$/, "");
 }

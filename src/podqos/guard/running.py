@@ -178,9 +178,19 @@ class Guard(AgentShell):
         self._procfs, capabilities = procfs, detect(procfs)
         self.cgroups = find_kubepods(cgroups_of(self.settings, capabilities.version, procfs), procfs)
         self.config = agent_config(self.settings, self.cgroups.version, procfs)
+        self._see_processes()
         self._protection = AgentProtection(self.settings, self.cgroups, capabilities, procfs, self._lacks)
         self._protection.begin()
         self._open.callback(self._protection.end)
+
+    def _see_processes(self) -> None:
+        """Refuse to enforce where no pod can be killed; in shadow mode, say so before somebody enforces."""
+        if not self.cgroups.hides_processes():
+            return
+        what = "the processes of pods cannot be seen and killed from this container (give its pod hostPID: true)"
+        if self.settings.enforce:
+            raise HostError(what)
+        self._lacks(what)
 
     def _open_acting(self, cluster: Cluster | None) -> None:
         """Prepare evictions; an earlier guard's evictions are continued in any case."""

@@ -25,6 +25,8 @@ class AlikeLines:
         self.width = len(form)
         """Of the head of each of them."""
         self.names_kernel = b"kernel" in form
+        self.is_kernels = self.names_kernel or form.lstrip(b"> ").startswith(b"[")
+        """Whether none but the kernel's lines are carried so."""
 
     def begins(self, chunk: bytes, position: int) -> bool:
         """Whether the line at a position begins as one that is carried so does, and continues none."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from podqos.kernel.carriers.text_lines import is_special
 from podqos.kernel.carriers.tokens import start_of
 from podqos.kernel.oom_circumstances import BY_HAND
+from podqos.kernel.oom_evidence import is_repeated
 from podqos.kernel.oom_reading import HEADER, ROW, read_figures, read_frames, read_line
 from podqos.kernel.oom_report import OOMReport
 from podqos.kernel.task_table import read_rows
@@ -29,6 +30,17 @@ _FIGURES = re.compile(rb"(?:[a-z_]{3,40}+ [0-9]{1,17}+\r?+\n)+")
 _JOINED = ("{", "', ", "=3D")
 
 
+class Reading(NamedTuple):
+    """What is known of lines before they are read."""
+
+    is_other: bool
+    """Whether the machine's memory may be shown for something else."""
+    names_kernel: bool
+    """Whether what carried them names the kernel: then they do not."""
+    has_another: bool
+    """Whether another report of the same kernel waits for its kill: their lines may be mixed."""
+
+
 class ReadLines(NamedTuple):
     """How far lines were read."""
 
@@ -37,13 +49,10 @@ class ReadLines(NamedTuple):
     """So many of the last ones tell nothing of an OOM."""
 
 
-def read_lines(report: OOMReport, lines: bytes, *, is_other: bool, names_kernel: bool) -> ReadLines:
-    """Read lines of a report before its kill, up to one that needs a closer look.
-
-    ``is_other``: the machine's memory may be shown for something else. ``names_kernel``: what carried the lines names
-    the kernel, so that they do not.
-    """
+def read_lines(report: OOMReport, lines: bytes, how: Reading) -> ReadLines:
+    """Read lines of a report before its kill, up to one that needs a closer look."""
     position = silent = 0
+    is_other = how.is_other
     while position < len(lines) and silent < _MOST_SILENT:
         end = _read_many(report, lines, position, is_other=is_other)
         if end > position:
@@ -51,7 +60,9 @@ def read_lines(report: OOMReport, lines: bytes, *, is_other: bool, names_kernel:
             continue
         end = lines.index(b"\n", position)
         text = lines[position:end].decode(errors="replace").rstrip()
-        if _is_alone(text) or ("kernel" in text and not names_kernel and "kernel_" not in text):
+        if _is_alone(text) or ("kernel" in text and not how.names_kernel and "kernel_" not in text):
+            break
+        if how.has_another and is_repeated(report, text):
             break
         if text and read_line(report, text, is_other=is_other):
             silent = 0

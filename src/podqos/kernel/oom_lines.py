@@ -30,6 +30,13 @@ _KILLED = re.compile(_MESSAGE + r"Killed process (\d{1,10})(?:, UID \d{1,10},)? 
 _NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
 _AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]{1,4}(?:tot|vsz|anon-|file-|UID|oom_)")
 _PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")
+_OWN = (
+    "oom-kill:constraint=",
+    "oom_reaper: ",
+    "Memory cgroup out of memory: Kill",
+    "Out of memory: Kill",
+    "Killed process ",
+)
 _OLD_CHOICE = ("or a child", "and children")
 
 
@@ -59,6 +66,11 @@ class KillLine(Struct, frozen=True, gc=False):
     rest: str
     is_old_rule: bool
     """Whether only kernels before 2.6.36 write it, which compare processes by another badness."""
+
+
+def is_killers_own(text: str) -> bool:
+    """Whether nothing but the kernel's OOM killer begins a line like this."""
+    return text.startswith(_OWN) or "invoked oom-killer: gfp_mask=0x" in text
 
 
 def invocation(text: str) -> Invocation | None:

@@ -48,9 +48,13 @@ def next_telling_line(chunk: bytes, position: int, limit: int) -> int:
     # Most often it is the very next one.
     end = chunk.find(b"\n", position, limit)
     end = limit if end < 0 else end
+    for pattern in _PATTERNS:
+        if pattern.search(chunk, position, end):
+            return position
     for mark in _MARKS:
         if chunk.find(mark, position, end) >= 0:
             return position
+    begin = min(limit, end + 1)
     while begin < limit:
         end = first = min(limit, begin + width)
         for mark in _MARKS:

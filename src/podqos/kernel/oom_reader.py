@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from podqos.kernel.alike_lines import AlikeLines
 from podqos.kernel.log_lines import Message
-from podqos.kernel.oom_blocks import ReadLines, read_lines, read_table
+from podqos.kernel.oom_blocks import Reading, ReadLines, read_lines, read_table
 from podqos.kernel.oom_circumstances import BY_HAND, Circumstances
 from podqos.kernel.oom_evidence import complete, fits, is_only_context, is_oom, is_repeated, mix
 from podqos.kernel.oom_lines import Invocation, KillLine, invocation, kill_line, panic
@@ -249,8 +249,6 @@ class _HostLog:
     @property
     def takes_blocks(self) -> bool:
         """Whether a report is open, or may open with the line that is held, and its kill is yet to come."""
-        if self._waiting is not None:
-            return False
         if self._held is not None and _INVOKED in self._held.text:
             return True
         return self._report is not None and not self._report.victims
@@ -269,7 +267,8 @@ class _HostLog:
         if not alike.width:
             return ReadLines(self._read_bare_rows(report, chunk, start, limit), 0)
         texts = alike.texts(chunk, start, limit)
-        read = read_lines(report, texts, is_other=self._is_other_dump, names_kernel=alike.names_kernel)
+        how = Reading(self._is_other_dump, alike.names_kernel, self._waiting is not None)
+        read = read_lines(report, texts, how)
         self.lines += read.silent
         return ReadLines(alike.position(start, texts, read.end), read.silent)
 

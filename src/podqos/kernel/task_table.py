@@ -127,12 +127,12 @@ def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, st
     whole = None if patterns is None else patterns.rows.match(lines, start, limit)
     if patterns is None or whole is None:
         return start
-    rows = patterns.row.findall(lines, start, whole.end())
-    pids = [int(pid) for pid, _, _ in rows]
-    names = [name.decode(errors="replace").strip() for _, _, name in rows]
-    values = [*map(int, b"".join([figures for _, figures, _ in rows]).split())]
-    known = layout_of(columns).tasks(pids, values, names)[: max(0, MOST_TASKS - len(tasks))]
-    tasks.update(zip(pids, known, strict=False))
-    if len(known) < len(rows):
+    pids, figures, names = zip(*patterns.row.findall(lines, start, whole.end()), strict=True)
+    texts = {name: name.decode(errors="replace").strip() for name in {*names}}
+    numbers, values = [*map(int, pids)], [*map(int, b"".join(figures).split())]
+    known = layout_of(columns).tasks(numbers, values, [*map(texts.__getitem__, names)])
+    known = known[: max(0, MOST_TASKS - len(tasks))]
+    tasks.update(zip(numbers, known, strict=False))
+    if len(known) < len(pids):
         return next(islice(patterns.row.finditer(lines, start), len(known), None)).start()
     return whole.end()

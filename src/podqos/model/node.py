@@ -54,7 +54,8 @@ class NodeSpec(Struct, frozen=True, gc=False):
 class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
     """An image that a node has, under all its names."""
 
-    names: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = ()
+    """The kubelet sends null for an image without any."""
     size_bytes: int = 0
 
 

@@ -161,7 +161,7 @@ def older_scores(pod: Pod) -> tuple[OlderScore, ...]:
     """Return the containers of a running pod whose score is that of earlier requests, or may be.
 
     Only Burstable pods have scores that depend on requests. A resize that its kubelet has not allocated changed
-    nothing yet, and a container that started after the resize has the new score.
+    nothing yet, and a container that started after the resize, or that a resize restarts, has the new score.
     """
     if pod.status.qos_class is not QOSClass.BURSTABLE or pod.is_node_critical or pod.metadata.generation == 1:
         return ()
@@ -179,7 +179,7 @@ def _resized(pod: Pod) -> Iterator[tuple[Container, str]]:
     for container in pod.running_containers:
         run_status = statuses.get(container.name)
         running = None if run_status is None or run_status.state is None else run_status.state.running
-        if run_status is None or running is None:
+        if run_status is None or running is None or container.restarts_for(MEMORY):
             continue
         stated = container.resources.requests.get(MEMORY)
         if run_status.allocated_resources and run_status.allocated_resources.get(MEMORY) != stated:

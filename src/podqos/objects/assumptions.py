@@ -119,10 +119,10 @@ def kept_scores(pods: Iterable[Pod]) -> tuple[Assumption, ...]:
                 continue
             (resized if older.resized_at else changed).append(f"{older.container} in {pod.key}")
     why = {
-        "their requests were resized after they started": resized,
-        "the specs of their pods changed, perhaps by a resize": changed,
+        "resized in place after the container started": resized,
+        "the spec of the pod changed, perhaps by a resize": changed,
     }
-    until = "/proc/PID/oom_score_adj keeps the one of its start until a container restarts"
+    until = "until a restart /proc/PID/oom_score_adj has the one of the earlier request"
     return tuple(
         Assumption(f"oom_score_adj of {_shown(names)}", "of current requests", f"{reason}; {until}")
         for reason, names in why.items()

@@ -37,7 +37,8 @@ def image_states(nodes: Iterable[Node]) -> ImageStates:
     """Return what is known of the images that any node has."""
     states: dict[str, tuple[int, int]] = {}
     for node in nodes:
-        for name, size in {name: image.size_bytes for image in node.status.images for name in image.names}.items():
+        sizes = {name: image.size_bytes for image in node.status.images for name in image.names or ()}
+        for name, size in sizes.items():
             known, number = states.get(name, (size, 0))
             states[name] = known, number + 1
     return states

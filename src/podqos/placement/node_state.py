@@ -50,7 +50,7 @@ class SchedulerNode:
         """Those with a required anti-affinity, which may keep any other pod away."""
         self.attracting: dict[str, PodView] = {}
         """Those with a preference about, or an affinity to, other pods, which may draw any of them here."""
-        self.images: frozenset[str] = frozenset(name for image in node.status.images for name in image.names)
+        self.images: frozenset[str] = frozenset(name for image in node.status.images for name in image.names or ())
         self.requested: Amounts = {}
         self.scored_cpu_milli = 0
         self.scored_memory_bytes = 0

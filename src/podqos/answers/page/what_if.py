@@ -12,6 +12,7 @@ from msgspec import Struct
 from podqos.answers.drift import ResizeVerdict
 from podqos.answers.forecast import CurvePoint
 from podqos.answers.page.pod import PatchText, PodStanding
+from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 
@@ -117,6 +118,8 @@ class ChangedNode(Struct, frozen=True, rename="camel"):
     headroom_after_bytes: int | None
     problem: str = ""
     """Why its pods are in no order then; empty where they are."""
+    headroom_signal: Signal | None = None
+    """The signal that ``headroomAfterBytes`` is about; null where there is none."""
 
 
 class ResizeWait(StrEnum):
@@ -187,5 +190,7 @@ class WhatIfView(Struct, frozen=True, rename="camel"):
     notes: tuple[str, ...]
     """What to know about the edits: a limit below what is used, a quota that then refuses another workload."""
     assumptions: tuple[Assumption, ...] = ()
+    headroom_signal: Signal | None = None
+    """The signal that ``headroomAfterBytes`` is about; null where the kubelet has no threshold of memory."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "WhatIfView"

@@ -141,6 +141,7 @@ class WhatIfEngine:
             threshold_after_bytes=then.threshold_bytes,
             headroom_before_bytes=was.headroom_bytes,
             headroom_after_bytes=then.headroom_bytes,
+            headroom_signal=None if then.headroom is None else then.headroom.signal,
             forecast=self._forecast_change(request.growing, node, state) if request.growing else None,
             notes=(*notes, *(note for state in states.values() for note in _notes(state, touched))),
             assumptions=report.assumptions,
@@ -284,14 +285,16 @@ class WhatIfEngine:
         turns = [] if before is None or after is None else [*_turns(before, after)]
         sooner = sum(min(each) < 0 and max(each) <= 0 for each in turns)
         later = sum(min(each) >= 0 and max(each) > 0 for each in turns)
+        was, then = (watched_memory(found, profile) for found in (self._page.state(node), state))
         return ChangedNode(
             node=name,
             edited=sum(entry.pod.key in touched for entry in state.snapshot.pods),
             safer=later,
             at_risk=sooner,
             mixed=sum(min(each) < 0 < max(each) for each in turns),
-            headroom_before_bytes=watched_memory(self._page.state(node), profile).headroom_bytes,
-            headroom_after_bytes=watched_memory(state, profile).headroom_bytes,
+            headroom_before_bytes=was.headroom_bytes,
+            headroom_after_bytes=then.headroom_bytes,
+            headroom_signal=None if then.headroom is None else then.headroom.signal,
             problem=problem,
         )
 

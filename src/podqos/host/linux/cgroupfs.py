@@ -200,6 +200,20 @@ class Cgroups(ABC):
         """Whether any process is charged to it or to a cgroup below it."""
         return bool(self.charged(path))
 
+    def hides_processes(self) -> bool:
+        """Whether the node's pods have processes, but none that this process could see and kill.
+
+        They are in another pid namespace then, as for a container without ``hostPID``. The pids controller counts them.
+        """
+        here = self.of_process(os.getpid())
+        if any(self.of_process(pid) != here for pid in self.charged(self.own) if pid):
+            return False
+        own_tasks = self._task_count(here) if here.startswith(f"{self.own}/") else 0
+        return self._task_count(self.own) > own_tasks
+
+    def _task_count(self, path: str) -> int:
+        return int(self.read(path, "pids.current") or 0)
+
     def of_process(self, pid: int) -> str:
         """Return the cgroup a process is charged to, according to the kernel; empty if it is gone."""
         return self._procfs.cgroups(pid).get(self._HIERARCHY, "")

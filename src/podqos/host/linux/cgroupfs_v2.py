@@ -81,6 +81,10 @@ class CgroupsV2(Cgroups):
             return 0
         return count
 
+    def hides_processes(self) -> bool:
+        """Whether this matters: the kernel kills a cgroup as a whole, since 5.14."""
+        return not (self._folder(self.own) / "cgroup.kill").exists() and super().hides_processes()
+
     def has_processes(self, path: str) -> bool:
         """Whether the kernel says so, also of processes in other pid namespaces."""
         return number_after((read_text(self._folder(path) / "cgroup.events") or "").encode(), b"populated") > 0

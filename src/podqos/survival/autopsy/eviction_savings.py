@@ -61,10 +61,16 @@ def savings(scene: Scene, threshold: int | None, available: int | None) -> tuple
     moment = _moment(scene, pods, met, left)
     surroundings = Surroundings(_room_for(pods, scene), alike)
     tried = kubelet_counterfactuals(moment, scene.pod.metadata.uid, surroundings)
-    found = [_saving(counterfactual, scene) for counterfactual in tried if counterfactual.saves]
+    found = [_saving(counterfactual, scene) for counterfactual in tried if _is_known(counterfactual, scene)]
     if tried and is_known:
         found += _of_node(scene, pods, met, left)
     return tuple(found)
+
+
+def _is_known(counterfactual: Counterfactual, scene: Scene) -> bool:
+    """Whether a change saves the pod, and how much is needed does not hang on what a pod used that grew later."""
+    is_amount = counterfactual.change in {PodChange.LESS, PodChange.REQUEST}
+    return counterfactual.saves and not (is_amount and counterfactual.decision.instead in scene.grown)
 
 
 def _deciding(scene: Scene, alike: frozenset[str]) -> tuple[Pod, ...]:

@@ -151,7 +151,11 @@ class Scene:
             {} if message is None else {container.name: container.used or 0 for container in message.containers}
         )
         self.own = _own_bounds(pod, message, ranking)
-        self.bounds = {other.metadata.uid: _bounds_of(other, known, ranking) for other in others}
+        self.grown: set[str] = set()
+        """Pods by key of which only the most that they can have used is known."""
+        self.bounds = {
+            other.metadata.uid: self._before_growth(other, _bounds_of(other, known, ranking)) for other in others
+        }
         # Where requests stand in for usage many rank the same: the log's order counts, then who may have used more.
         places = {name: place for place, name in enumerate(logged)}
         self.others = tuple(
@@ -171,6 +175,18 @@ class Scene:
             return ""
         spared = (other.key for other in self.others if other.is_critical)
         return first_in_log(self.logged, (self.pod.key, *spared)) or ""
+
+    def _before_growth(self, other: Pod, bounds: Bounds) -> Bounds:
+        """Return what a pod used that was evicted later: as it was not the first to be evicted, it has grown since."""
+        if self.own.source is not UsageSource.MESSAGE or _said_later(other, self.known, self.ranking) is None:
+            return bounds
+        resource, profile = SIGNALS[self.ranking.signal].resource, self.ranking.profile
+        own, request = (request_of(each, resource, profile).value for each in (self.pod, other))
+        most = max(0, request + self.own.likely - own - 1)
+        if bounds.likely <= most:
+            return bounds
+        self.grown.add(other.key)
+        return replace(bounds, likely=most, source=UsageSource.ASSUMED)
 
     def stats(self, pods: Iterable[Pod]) -> dict[str, PodStats]:
         """Return what pods used, as is likely, by uid."""
@@ -291,13 +307,20 @@ def _own_bounds(pod: Pod, message: EvictionMessage | None, ranking: Ranking) -> 
     return Bounds(least, least, least + within, UsageSource.MESSAGE)
 
 
+def _said_later(pod: Pod, known: SceneNode, ranking: Ranking) -> Bounds | None:
+    """Return what a pod used when it was evicted later; None: it was not, or nothing says what it used."""
+    message = known.messages.get(pod.metadata.uid) or known.messages.get(pod.key)
+    if message is None or message.resource != SIGNALS[ranking.signal].resource:
+        return None
+    said = _own_bounds(pod, message, ranking)
+    return said if said.source is UsageSource.MESSAGE else None
+
+
 def _bounds_of(pod: Pod, known: SceneNode, ranking: Ranking) -> Bounds:
     row = SIGNALS[ranking.signal]
-    message = known.messages.get(pod.metadata.uid) or known.messages.get(pod.key)
-    if message is not None and message.resource == row.resource:
-        said = _own_bounds(pod, message, ranking)
-        if said.source is UsageSource.MESSAGE:
-            return Bounds(0, said.likely, _most(pod, ranking), UsageSource.MEASURED)
+    said = _said_later(pod, known, ranking)
+    if said is not None:
+        return Bounds(0, said.likely, _most(pod, ranking), UsageSource.MEASURED)
     stats = known.stats.get(pod.metadata.uid)
     if stats is not None:
         used = usage_of(pod, stats, row.resource, row.disk_use[ranking.layout])

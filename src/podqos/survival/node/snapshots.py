@@ -47,8 +47,9 @@ def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snap
 def _other_bytes(summary: Summary, entries: Iterable[PodUsage]) -> int:
     """Return what pods hold outside the containers of these entries.
 
-    The figure of the cgroup of all pods counts unless it is older than those of containers: for its statistics, a
-    kubelet measures containers at once, but that cgroup only every ten seconds. Before it evicts, it measures both.
+    The figure of the cgroup of all pods counts, but if it is older than those of containers, not less than the sum of
+    all pods: for its statistics, a kubelet measures containers at once, but that cgroup, and those of pods, only every
+    ten seconds. Before it evicts, it measures anew.
     """
     containers = [container.memory for stats in summary.pods or () for container in stats.containers or ()]
     measured_at = [_utc(memory.time) for memory in containers if memory is not None and memory.time is not None]
@@ -56,7 +57,7 @@ def _other_bytes(summary: Summary, entries: Iterable[PodUsage]) -> int:
     of_pods = None if whole is None else whole.working_set_bytes
     is_old = whole is not None and whole.time is not None and any(time > _utc(whole.time) for time in measured_at)
     if of_pods is None or is_old:
-        of_pods = sum(map(_working_set, summary.pods or ()))
+        of_pods = max(of_pods or 0, sum(map(_working_set, summary.pods or ())))
     return of_pods - sum(usage.working_set_bytes for entry in entries for usage in entry.containers)
 
 
@@ -65,11 +66,10 @@ def _utc(time: datetime) -> datetime:
 
 
 def _working_set(stats: PodStats) -> int:
-    """Return the working set of a pod: of its containers, whose figures are the newest, or else its own."""
-    of_containers = [container.memory for container in stats.containers or () if container.memory is not None]
-    if of_containers:
-        return sum(memory.working_set_bytes or 0 for memory in of_containers)
-    return 0 if stats.memory is None else stats.memory.working_set_bytes or 0
+    """Return the working set of a pod: its own, with sandbox and files in memory, or that of its containers."""
+    containers = [container.memory for container in stats.containers or () if container.memory is not None]
+    of_containers = sum(memory.working_set_bytes or 0 for memory in containers)
+    return max(of_containers, 0 if stats.memory is None else stats.memory.working_set_bytes or 0)
 
 
 def _all_pods(summary: Summary) -> MemoryStats | None:

@@ -1,7 +1,7 @@
 // The cluster view: nodes as panels, pods as blocks in eviction or OOM kill order, and the same as a table.
 
 import { useMemo } from "preact/hooks";
-import { about, count, plural } from "../../format";
+import { about, bySignal, count, plural } from "../../format";
 import type { ClusterView } from "../../schema";
 import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
@@ -158,7 +158,7 @@ function headline(nodes: ClusterView["nodes"]): string {
   if (worst === undefined) return "";
   const name = worst.isAssumed && !worst.name ? "The node" : worst.name;
   const left = worst.headroomBytes as number;
-  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold` : `${name} has ${about(left)} headroom before eviction${nodes.length > 1 ? ", the least of all nodes" : ""}`;
+  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold${bySignal(worst.headroom?.signal)}` : `${name} has ${about(left)} headroom${bySignal(worst.headroom?.signal)} before eviction${nodes.length > 1 ? ", the least of all nodes" : ""}`;
   const [evicted, killed] = [worst.nextEvicted?.pod, worst.nextKilled?.pod];
   if (!evicted && !killed) return `${state}.`;
   if (evicted === killed) return `${state}. ${evicted} is evicted first and OOM-killed first.`;

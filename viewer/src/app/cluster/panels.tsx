@@ -3,7 +3,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { about, bytes, cores, count, ordinal, plural } from "../../format";
+import { about, bySignal, bytes, cores, count, ordinal, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { useTurns } from "../frames";
 import { change, go, href } from "../router";
@@ -95,7 +95,7 @@ function share(part: number, whole: number): string {
 function headroomOf(node: NodePanel): { left: number | null; name: string } {
   const { headroomBytes, kernelLeftBytes } = node;
   if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes) return { left: kernelLeftBytes, name: "OOM headroom" };
-  return { left: headroomBytes, name: node.headroom?.signal === "allocatableMemory.available" ? "headroom (allocatable)" : "headroom" };
+  return { left: headroomBytes, name: `headroom${bySignal(node.headroom?.signal)}` };
 }
 
 function Figures({ node }: { node: NodePanel }) {

@@ -2,7 +2,7 @@
 // on every node that an edit touches.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { about, bytes, count, ordinal, plural, signed } from "../../format";
+import { about, bySignal, bytes, count, ordinal, plural, signed } from "../../format";
 import type { ChangedNode, ClusterView, ComparedPod, ContainerExplanation, EditedPod, KubeletEdit, MovedPod, PodBlock, PodEdit, PodPage, PodStanding, WhatIf, WhatIfView } from "../../schema";
 import { podPath } from "../cluster/page";
 import { Amount, amountOf, sameAmount, useNewest } from "../controls";
@@ -146,7 +146,7 @@ function Editor({ app, route, cluster, block, isMissing }: { app: App; route: Ro
       title="What if"
       facts={[cluster.name, ...(block.node ? [block.node] : ["one assumed node"]), `Kubernetes ${cluster.kubernetesVersion}`]}
       headline={view === null ? asItIs(pod, now, isChanged) : headline(pod, own, view, isChanged)}
-      tiles={view === null ? <Tiles before={now} after={now} left={panel?.headroomBytes ?? null} /> : own === undefined ? null : <Tiles {...own} left={view.headroomAfterBytes} view={view} />}
+      tiles={view === null ? <Tiles before={now} after={now} left={panel?.headroomBytes ?? null} signal={panel?.headroom?.signal} /> : own === undefined ? null : <Tiles {...own} left={view.headroomAfterBytes} signal={view.headroomSignal} view={view} />}
     >
       <div class={`column ${answer.isLate && !isSaved ? "stale-answer" : ""}`} aria-busy={!answer.isCurrent && !isSaved} onPointerOver={reach} onFocusIn={reach} onPointerDown={reach} onClick={reach}>
         {details.failure !== null ? <Failed failure={details.failure} again={details.again} /> : null}
@@ -363,7 +363,7 @@ function Nodes({ view }: { view: WhatIfView }) {
           { name: "Changed pods", number: true, cell: (each) => (each.edited > 0 ? count(each.edited) : NONE) },
           { name: "Safer", number: true, cell: (each) => counted(each.safer) },
           { name: "At greater risk", number: true, cell: (each) => (each.problem ? <span class="problem">{each.problem}</span> : counted(each.atRisk)) },
-          { name: "Headroom before eviction", number: true, cell: (each) => (each.headroomBeforeBytes === null || each.headroomAfterBytes === null ? "…" : each.headroomBeforeBytes === each.headroomAfterBytes ? about(each.headroomAfterBytes) : <><del>{about(each.headroomBeforeBytes)}</del> → <b>{about(each.headroomAfterBytes)}</b></>) },
+          { name: "Headroom before eviction", number: true, cell: (each) => (each.headroomBeforeBytes === null || each.headroomAfterBytes === null ? "…" : each.headroomBeforeBytes === each.headroomAfterBytes ? `${about(each.headroomAfterBytes)}${bySignal(each.headroomSignal)}` : <><del>{about(each.headroomBeforeBytes)}</del> → <b>{about(each.headroomAfterBytes)}</b>{bySignal(each.headroomSignal)}</>) },
         ]}
       />
     </Card>
@@ -490,7 +490,7 @@ function place(at: number | null, of: number): string {
   return at === null ? "never" : at === 1 ? "first" : at === of ? "last" : ordinal(at);
 }
 
-function Tiles({ before, after, left, view }: Pick<ComparedPod, "before" | "after"> & { left: number | null; view?: WhatIfView }) {
+function Tiles({ before, after, left, signal, view }: Pick<ComparedPod, "before" | "after"> & { left: number | null; signal: string | null | undefined; view?: WhatIfView }) {
   const was = (one: string, other: string) => (one === other || before === null ? "" : `was ${one}`);
   const score = (of: PodStanding | null) => (of?.oomScoreAdj === null || of === null ? NONE : signed(of.oomScoreAdj));
   const at = (value: number | null | undefined, of: PodStanding | null) => (value === null || value === undefined || of === null ? NONE : `${count(value)}/${count(of.pods)}`);
@@ -501,7 +501,7 @@ function Tiles({ before, after, left, view }: Pick<ComparedPod, "before" | "afte
       <Tile value={score(after)} name="oom_score_adj" note={was(score(before), score(after))} />
       <Tile value={evicted(after)} name="evicted by the kubelet" note={was(evicted(before), evicted(after))} kind="kubelet" />
       <Tile value={at(after?.killPlace, after)} name="killed by the kernel" note={was(at(before?.killPlace, before), at(after?.killPlace, after))} kind="kernel" />
-      <Tile value={left === null ? NONE : about(left)} name="headroom before eviction" note={view === undefined || left === null ? "" : was(about(view.headroomBeforeBytes), about(left))} kind={left !== null && left < 0 ? "kernel" : ""} />
+      <Tile value={left === null ? NONE : about(left)} name={`headroom${bySignal(signal)} before eviction`} note={view === undefined || left === null ? "" : was(about(view.headroomBeforeBytes), about(left))} kind={left !== null && left < 0 ? "kernel" : ""} />
       <Tile value={view === undefined ? NONE : `${count(view.safer)} / ${count(view.atRisk)}`} name="pods safer / at greater risk" note={view === undefined || view.nodes.length < 2 ? "" : view.isWhole ? `on ${plural(view.nodes.length, "node")}` : `on ${view.node} only`} kind={view !== undefined && view.atRisk > view.safer ? "warned" : ""} />
     </>
   );
