@@ -435,9 +435,9 @@ class _Fetched:
         if admission.pods == 0:
             return None
         errors = rejected(admission.workload, admission.first.tolerated, partial(source.plain, place))
-        if admission.workload.job is not None:
-            errors = tuple(error for error in errors if not _is_of_job(error, admission.workload))
-        self.problems += source.tolerated(place, errors)
+        own = admission.workload
+        is_reported = _is_of_job if own.job is not None else _is_of_rollout
+        self.problems += source.tolerated(place, [error for error in errors if not is_reported(error, own)])
         return _scenario_workload(admission.workload, with_names(admission.first.pod), admission.pods)
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
@@ -521,6 +521,12 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
         findings.append(FieldProblem((*path, "managedBy"), what, severity=Severity.WARNING))
     for finding in findings:
         yield replace(source.problem(place, finding.path, finding.what, finding.fix), severity=finding.severity)
+
+
+def _is_of_rollout(error: FieldError, workload: Workload) -> bool:
+    """Whether an error is about how pods are replaced, of which reading that is the judge."""
+    path = error.path.encode()
+    return workload.kind in ROLLED_OUT and any(path.startswith(b"spec.") and mark in path for mark in TELLING)
 
 
 def _is_of_job(error: FieldError, workload: Workload) -> bool:
