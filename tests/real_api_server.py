@@ -76,7 +76,7 @@ class ApiServer:
     ) -> bytes:
         """Do what the reader cannot."""
         headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         trust = ssl.create_default_context()
         trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
         request = Request(self.url + path, data, headers, method=method)  # noqa: S310 - our own server

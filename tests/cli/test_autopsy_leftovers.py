@@ -183,3 +183,15 @@ def test_earlyoom_with_k_leaves_the_kill_to_the_kernel(capsys, tmp_path, said):
     value = found(capsys, tmp_path, f"{log}Nov 16 10:00:00 box kernel: {KILLED.removeprefix('Memory cgroup o')}\n")
     assert [sign["kind"] for sign in value["nodeEvents"]] == ["EarlyoomTriggered"]
     assert value["userspaceKills"] == []
+
+
+@pytest.mark.parametrize(
+    ("end", "request_bytes"),
+    [("request is 1Gi, has larger cons", 1 << 30), ("request is 1G", None), ("\nrequest is", None)],
+)
+def test_a_message_of_an_eviction_that_is_cut_says_what_the_container_used(capsys, tmp_path, end, request_bytes):
+    low = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "
+    (eviction,) = found(capsys, tmp_path, f"Message:  {low}Container app was using 3Gi, {end}\n")["evictions"]
+    assert eviction["threshold"] == 100 << 20
+    (container,) = eviction["containers"]
+    assert (container["name"], container["used"], container.get("request")) == ("app", 3 << 30, request_bytes)

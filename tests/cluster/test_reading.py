@@ -96,6 +96,14 @@ def test_a_list_without_items_is_empty():
         assert cluster.read(PODS) == []
 
 
+def test_a_node_with_an_image_that_lost_its_tags_is_read():
+    node = {"metadata": {"name": "a"}, "status": {"images": [{"names": None, "sizeBytes": 7}, {"names": ["x"]}]}}
+    answer = json.dumps({"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": [node]}).encode()
+    with Server(lambda _: answer) as server, Cluster(Access(server.url)) as cluster:
+        (read_node,) = cluster.read(NODES)
+    assert [image.names for image in read_node.status.images] == [None, ("x",)]
+
+
 def test_the_version(cluster):
     assert cluster.version().git_version == "v1.36.4"
 

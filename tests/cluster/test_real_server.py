@@ -21,12 +21,16 @@ from podqos.cli.main import main
 from podqos.cluster.cluster import Cluster, connect
 from podqos.cluster.events import EventType
 from podqos.cluster.kubelets import Kubelets
+from podqos.cluster.node_logs import kernel_log, kubelet_log
 from podqos.cluster.resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from podqos.errors import Forbidden, Unauthorized
 from podqos.eviction.observation import decode_summary
+from podqos.manifest.edits.writing import BlockStyle, block_lines
+from podqos.manifest.encoding import manifest_yaml, yaml_text
 from podqos.manifest.reading import read
 from podqos.reading.live_cluster import take
 from real_api_server import ASSETS, ApiServer, writes
+from report.test_yaml_texts import TRICKY
 
 KUBECONFIG = os.environ.get("PODQOS_TEST_KUBECONFIG")
 pytestmark = pytest.mark.slow
@@ -138,6 +142,36 @@ def test_the_rbac_in_the_error_grants_what_was_refused(server):
 def test_a_wrong_token_is_unauthorized(server):
     with Cluster(server.access("wrong")) as cluster, pytest.raises(Unauthorized, match="cannot list nodes: 401"):
         cluster.read(NODES)
+
+
+@pytest.mark.parametrize("write", [yaml_text, manifest_yaml, None], ids=["answers", "objects to apply", "patches"])
+@writes
+def test_the_server_reads_the_texts_that_were_written(server, write):
+    """Its strict decoder refuses a number or a boolean where a text belongs."""
+    texts = {f"text-{number}": text for number, text in enumerate(TRICKY)}
+    labels = {"y": "on", "1e3": "12e5", "0x1": "", "2026-01-01": "1_0", "null": "n"}
+    value = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"generateName": "t-", "labels": labels},
+        "data": texts,
+    }
+    text = write(value) if write else "".join(f"{line}\n" for line in block_lines(value, 0, BlockStyle()))
+    path = "/api/v1/namespaces/default/configmaps?fieldValidation=Strict"
+    stored = json.loads(server.call("POST", path, text.encode(), kind="application/yaml"))
+    assert (stored["metadata"]["labels"], stored["data"]) == (labels, texts)
+
+
+@reads
+def test_logs_of_nodes_are_not_refused_for_their_media_type(cluster):
+    nodes = [node.name for node in cluster.read(NODES)]
+    for node in nodes[:1]:
+        said = " ".join(
+            str(assumption)
+            for read_log in (kernel_log, kubelet_log)
+            for assumption in read_log(cluster, node).assumptions
+        )
+        assert "406" not in said
 
 
 @pytest.mark.skipif(not KUBECONFIG, reason="no cluster with kubelets: set PODQOS_TEST_KUBECONFIG")

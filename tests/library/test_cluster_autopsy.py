@@ -76,6 +76,7 @@ def test_logs_that_nodes_do_not_hand_out_are_said(served, capsys):
     found, assumed = autopsy(capsys, "-A")
     assert [each["foundIn"] for each in found["evictions"]] == [["event", "status"]]
     assert [each.partition(" of node")[0] for each in assumed] == ["kernel log", "kubelet log"]
+    assert "/var/log has no kern.log, messages or syslog" in assumed[0]
     assert "does not support log queries" in assumed[1]
 
 

@@ -12,7 +12,7 @@ from podqos.cluster.patience import ONCE
 from podqos.cluster.refusals import as_line, question
 from podqos.cluster.resources import NODES
 from podqos.cluster.sources import Found, missing
-from podqos.errors import BadAnswer, ClusterError, Unauthorized
+from podqos.errors import BadAnswer, ClusterError, NotFound, Unauthorized
 from podqos.model.assumption import Assumption
 
 _ANYTHING = "*/*"  # the kubelet answers 406 to a request that names a media type: its route declares none
@@ -24,15 +24,16 @@ _LISTING = (b"<pre>", b"<!doctype")  # of /var/log: the kubelet does not know th
 
 def kernel_log(cluster: Cluster, node: str) -> Found[bytes]:
     """Return the kernel log of a node."""
-    error: ClusterError | None = None
+    error: ClusterError = BadAnswer(f"/var/log has no {', '.join(_KERNEL_FILES[:-1])} or {_KERNEL_FILES[-1]}")
     for name in _KERNEL_FILES:
         try:
             return Found(_read(cluster, node, f"logs/{name}"))
         except Unauthorized:
             raise
+        except NotFound:
+            continue
         except ClusterError as refused:
-            error = error or refused
-    assert error is not None
+            error = refused
     return Found(assumptions=(_unread("kernel log", node, error, "the node's log as FILE"),))
 
 

@@ -101,6 +101,11 @@ _LOW = _pattern(messages.NODE_WAS_LOW)
 _MET = _pattern(messages.THRESHOLD_MET)
 _POD_USED = _pattern(messages.POD_USED)
 _CONTAINERS_USED = (_pattern(messages.CONTAINER_USED), _pattern(messages.CONTAINER_USED_OLD))
+_CUT = re.compile(
+    rf"Container (?P<container>{_FIELDS['container']}) was using (?P<used>{_AMOUNT}),(?:\s|$)"
+    rf"(?:request is (?P<request>{_AMOUNT}),)?"
+)
+"""A message whose end is missing, as where a table or a screen ends; an amount that a comma follows is whole."""
 _EXCEEDED = [
     *((kind, _pattern(template)) for kind, template in messages.STORAGE_EXCEEDED.items()),
     # Kubernetes 1.7 to 1.10, in events alone: the pod's status names "EmptyDir" or "ephemeral-storage" as what is low.
@@ -150,6 +155,8 @@ def _pressure(named: str, rest: str) -> EvictionMessage:
     met = _MET.match(rest.lstrip())
     pod = _POD_USED.search(rest)
     quoted = [found for pattern in _CONTAINERS_USED for found in pattern.finditer(rest)]
+    if not quoted:
+        quoted = list(_CUT.finditer(rest))
     return EvictionMessage(
         MessageKind.PRESSURE,
         resource,

@@ -195,8 +195,7 @@ def _probed(pods: Iterable[FatedPod], events: Iterable[Event]) -> Iterator[Conta
 def exits(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[ContainerTermination]:
     """Yield every container that nobody killed as far as anything says, and that did not end well or was restarted."""
     for own, status in _own(pods, evidence):
-        waiting = None if status.state is None else status.state.waiting
-        if waiting is not None and waiting.reason == _CRASH_LOOP and not any(_terminated(status)):
+        if _is_restarting(status) and not any(_terminated(status)):
             nothing = ContainerTerminated(reason=_CRASH_LOOP, exit_code=None)
             yield _termination(own, status, nothing, TerminationCause.UNKNOWN, is_previous=True)
         for is_previous, ended in _terminated(status):
@@ -224,7 +223,11 @@ def _own(pods: Iterable[FatedPod], evidence: Evidence) -> Iterator[tuple[_Own, C
         if event.reason in {"Killing", "ExceededGracePeriod"}:
             events.setdefault(event.about.uid or event.about.name, []).append(event)
     for pod in pods:
-        statuses = [status for status in _statuses(pod) if status.container_id or any(_terminated(status))]
+        statuses = [
+            status
+            for status in _statuses(pod)
+            if status.container_id or any(_terminated(status)) or _is_restarting(status)
+        ]
         if not statuses:
             continue
         uid = pod.metadata.uid
@@ -258,6 +261,11 @@ def _statuses(pod: FatedPod) -> Iterator[ContainerStatus]:
     yield from status.init_container_statuses
     yield from status.container_statuses
     yield from status.ephemeral_container_statuses
+
+
+def _is_restarting(status: ContainerStatus) -> bool:
+    waiting = None if status.state is None else status.state.waiting
+    return waiting is not None and waiting.reason == _CRASH_LOOP
 
 
 def _terminated(status: ContainerStatus) -> Iterator[tuple[bool, ContainerTerminated]]:
