@@ -292,8 +292,9 @@ def main() -> None:
             for number, (fault, cast) in itertools.islice(enumerate(rounds), arguments.skip, None):
                 problems = len(chaos.problems)
                 chaos.round(number, fault, cast, named[fault])
-                print("." if len(chaos.problems) == problems else "x", end="", flush=True)
-    print()
+                outcome = "as it should be" if len(chaos.problems) == problems else "WRONG"
+                again = f", {chaos.restarts[fault]} restarted once" if chaos.restarts[fault] else ""
+                print(f"{number}: {fault}: {outcome}{again}", flush=True)
     for name, count in chaos.outcomes.items():
         again = chaos.restarts[name.rpartition(":")[0]]
         print(f"  {name}: {count}" + (f", {again} restarted once" if again else ""))

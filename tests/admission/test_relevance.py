@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from conformance.compare import vectors
 from podqos.admission.field_errors import invalid, required
 from podqos.admission.pod_validation import validate_new_pod
-from podqos.admission.relevance import Question, decides, judge, tolerated, with_names
-from podqos.admission.workload_validation import holder_errors
+from podqos.admission.relevance import Question, decides, judge, rejections, tolerated, with_names
+from podqos.admission.workload_validation import holder_errors, workload_refusal
+from podqos.manifest.kinds import is_served
+from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.reading import read
 from podqos.model.pod import Container, EmptyDir, ObjectMeta, Pod, PodSpec, Volume, Workload
 from podqos.model.quantity import Quantity
@@ -191,3 +196,30 @@ def test_both_readings_know_the_selector():
     assert quick == replace(thorough, is_ordinary=True)
     assert quick.needs_selector
     assert quick.selector == LabelSelector({"app": "a"})
+
+
+@pytest.mark.parametrize("family", ["workload_admission", "workload_admission_hostile"])
+def test_nothing_around_a_template_is_missed_by_the_quick_look(family):
+    """What is missed is in fields of containers that are in no model, or among the resources, which others check."""
+    quick = 0
+    for line in vectors(family):
+        value = line["input"]
+        workload = interpret(next(objects_in(value))).workload if isinstance(value.get("spec"), dict) else None
+        if workload is None or workload.is_live or not is_served(workload.kind, value):
+            continue
+        refusal = workload_refusal(value, workload.kind)
+        if rejections(workload, lambda value=value: value):
+            assert refusal is not None
+            continue
+        quick += 1
+        errors = () if refusal is None else refusal.errors
+        missed = [error.path.removeprefix(f"{workload.pod_path}.spec.") for error in errors]
+        assert not [path for path in missed if not UNMODELLED.match(path)], line["id"]
+    assert quick > 20
+
+
+UNMODELLED = re.compile(
+    r"resources|((initC|c)ontainers\[\d+\]\.(resources|securityContext|ports|env|envFrom|lifecycle|imagePullPolicy|"
+    r"terminationMessagePolicy|volumeMounts|volumeDevices|\w+Probe))|volumes\[\d+\]\.\w+|overhead|securityContext|dns|"
+    r"host|readinessGates"
+)

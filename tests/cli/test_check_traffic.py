@@ -15,6 +15,7 @@ kind: Deployment
 metadata: {name: web, namespace: shop}
 spec:
   replicas: 2
+  selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: i}]}

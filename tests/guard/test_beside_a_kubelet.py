@@ -174,7 +174,7 @@ def test_on_cgroup_v1_a_guard_without_the_hosts_pids_does_not_claim_to_evict(nod
     if shutil.which("unshare") is None:
         pytest.skip("no unshare")
     node.run("steady", SLEEP)
-    missing = "the processes of pods cannot be seen and killed from this container (share the host's PID namespace"
+    missing = "the processes of pods cannot be seen and killed from this container (give its pod hostPID: true)"
     if mode == "--shadow":
         with guard(node, tmp_path, mode, within=APART):
             wait_until((tmp_path / "run" / "status.json").exists, "it watches all the same")

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from kernel.oom_logs import cgroup, killed, machine
-from podqos.answers import other_killers
+from podqos.answers import log_marks, other_killers
 from podqos.answers.autopsy import AutopsyRequest, autopsies
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.oom_reports import reports
 from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel import oom_reader
+from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.log_lines import Unwrapper
 from podqos.kernel.oom_report import OOMReport
 from podqos.survival.autopsy.autopsy import Examiner
@@ -86,6 +87,55 @@ def test_rows_frames_and_figures_are_read_as_blocks_with_the_same_answer(monkeyp
     fed.clear()
     assert blocks == _read(text)
     assert in_blocks * 4 < sum("kernel:" in line for line in fed)
+
+
+def _read_singly(monkeypatch, text: str) -> list[OOMReport]:
+    """Return the reports of a log without blocks."""
+    with monkeypatch.context() as patched:
+        patched.setattr("podqos.answers.oom_reports.alike_lines", lambda *_: None)
+        return _read(text)
+
+
+@pytest.mark.parametrize("lines", [machine(ROWS, kill=killed(399, "worker 399")), cgroup(ROWS, 399, "worker 399")])
+def test_all_of_a_report_up_to_its_kill_is_read_as_one_block(monkeypatch, lines):
+    text = FIRST + "".join(_carried([*lines[:2], "Call Trace:", " <TASK>", *TRACE, " </TASK>", *lines[2:]])) * 20
+    singly = _read_singly(monkeypatch, text)
+    fed = []
+    feed = Unwrapper.feed
+    monkeypatch.setattr(Unwrapper, "feed", lambda self, line: fed.append(line) or feed(self, line))
+    assert _read(text) == singly
+    assert sum("kernel:" in line for line in fed) < MOST_WAITING + 6 * len(singly)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[0;33m1000 pages RAM\x1b[0m",
+        "[T1234] 1000 pages RAM",
+        "kworker/0:1: page allocation failure: order:4, mode:0xcc0",
+        "sysrq: Show Memory",
+        "sysrq: Manual OOM execution",
+        "[  70000]  1000 70000     5000     1000    98304        0          5000 impossible",
+        "[  70000]  1000 70000",
+        "Out of memory: Kill process 399 (worker 399) score 900 or sacrifice child",
+        "other invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        "memory: usage 5000kB, limit 5000kB, failcnt 1",
+        "** 12 printk messages dropped **",
+        "",
+        "nichts davon zählt",
+    ],
+)
+def test_a_line_in_the_middle_of_a_block_means_what_it_means_by_itself(monkeypatch, line):
+    lines = machine(ROWS[:60], kill=killed(159, "worker 159"))
+    logs = [[*lines[:place], line, *lines[place:]] for place in (len(lines), 3, 12, 40)]
+    text = FIRST + "".join("".join(_carried(log)) for log in logs)
+    assert _read(text) == _read_singly(monkeypatch, text)
+
+
+def test_reports_of_one_kernel_that_are_mixed_are_told_apart_in_blocks_as_well(monkeypatch):
+    one, other = cgroup(ROWS, 399, "worker 399"), cgroup(ROWS[:50], 149, "worker 149")
+    text = FIRST + "".join(_carried([*one[:4], *other[:6], *one[4:-3], *other[6:], *one[-3:]])) * 3
+    assert _read(text) == _read_singly(monkeypatch, text)
 
 
 def test_rows_of_two_hosts_whose_names_differ_in_a_digit_stay_apart():
@@ -243,3 +293,29 @@ def test_kills_of_programs_beyond_the_most_are_counted_without_being_read(monkey
     found = autopsies([io.BytesIO(text.encode())], AutopsyRequest())
     assert (len(found.userspace_kills), found.userspace_kills_left_out) == (10, 490)
     assert _lines_read(monkeypatch, text) < _lines_read(monkeypatch, FIRST) + 400
+
+
+JAVA = "Jan  5 15:19:27 node-7 app[1]: java.lang.OutOfMemoryError: Java heap space\n"
+LOW = (
+    "Jan  5 15:19:27 node-7 earlyoom[5]: mem avail:   374 of  7841 MiB ( 4.78%), swap free:    0 of    0 MiB ( 0.00%)\n"
+    "Jan  5 15:19:27 node-7 earlyoom[5]: low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%\n"
+    'Jan  5 15:19:27 node-7 earlyoom[5]: sending SIGTERM to process 4711 uid 0 "java": badness 900, VmRSS 4096 MiB\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "text", "failures"),
+    [
+        (_carried(["eth0: link is up"]), JAVA, 0),
+        (_carried(["eth0: link is up"]), "".join(_carried([KILL])) + FIRST[:60_000] + JAVA, 1),
+        ([], JAVA, 1),
+    ],
+)
+def test_far_into_a_log_of_the_kernel_programs_errors_are_read_after_kills_alone(monkeypatch, first, text, failures):
+    log = "".join(first) + FIRST + text + FIRST + LOW + FIRST
+    for largest, times in ((1 << 30, 1), (1 << 18, failures)):
+        monkeypatch.setattr(log_marks, "VERY_LARGE", largest)
+        found = autopsies([io.BytesIO(log.encode())], AutopsyRequest())
+        assert sum(failure.times for failure in found.program_failures) == times
+        (kill,) = found.userspace_kills
+        assert (kill.pid, kill.memory_available_bytes) == (4711, 374 << 20)

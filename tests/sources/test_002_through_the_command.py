@@ -294,7 +294,6 @@ spec:
 NODE = ("--nodes", "1", "--node-capacity", "cpu=16,memory=64Gi")
 OF_COMMAND = {
     "explain": (),
-    "check": ("--fail-on", "never"),
     "rank": (),
     "place": NODE,
     "cpu": ("--cores", "4"),
@@ -321,6 +320,23 @@ def test_a_manifest_without_images_is_answered_and_warned_about_once_in_every_co
     (warning,) = [line for line in err.splitlines() if line.startswith("example.yaml:")]
     assert warning.startswith(f"example.yaml:{place}")
     assert warning.endswith("(the API server rejects it, see `podqos admit`; this answer doesn't depend on it)")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "place"),
+    [
+        (SLOW_INDENTED, ("example.yaml:7:5", "spec.containers[0].image: Required value")),
+        (DEPLOYMENT_INDENTED, ("example.yaml:5:1", "spec.selector: Required value")),
+    ],
+    ids=["Pod", "Deployment"],
+)
+def test_check_reports_it_as_an_error(command, manifest, place):
+    code, out, err = command("check", manifest)
+
+    assert code == 1
+    assert "error PQ127 rejected-object" in out
+    assert all(part in out for part in place)
+    assert "example.yaml:" not in err
 
 
 @pytest.mark.parametrize("manifest", [SLOW_INDENTED, DEPLOYMENT_INDENTED], ids=["Pod", "Deployment"])

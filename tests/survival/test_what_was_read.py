@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from podqos.answers import log_tally
+from podqos.answers import log_marks
 from podqos.answers.log_tally import LogTally
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 from podqos.words.next_steps import read_words
@@ -26,7 +26,7 @@ def test_the_lines_of_a_log_are_counted_and_those_of_a_very_large_one_estimated(
     read = _read(log, 1 << 10)
     assert (read.lines, read.is_line_count_estimated) == (20_000 if end else 20_001, False)
     assert read_words(read).startswith(f"Read {read.lines:,} lines")
-    monkeypatch.setattr(log_tally, "_COUNTED_BYTES", 1 << 16)
+    monkeypatch.setattr(log_marks, "VERY_LARGE", 1 << 16)
     large = _read(log, 1 << 10)
     assert large.is_line_count_estimated
     assert abs(large.lines - read.lines) < 200
@@ -34,6 +34,6 @@ def test_the_lines_of_a_log_are_counted_and_those_of_a_very_large_one_estimated(
 
 
 def test_a_log_that_is_just_too_large_to_be_counted_is_still_counted(monkeypatch):
-    monkeypatch.setattr(log_tally, "_COUNTED_BYTES", 1 << 16)
+    monkeypatch.setattr(log_marks, "VERY_LARGE", 1 << 16)
     read = _read(b"a line\n" * ((1 << 16) // 7 + 100), 1 << 10)
     assert (read.lines, read.is_line_count_estimated) == ((1 << 16) // 7 + 100, False)

@@ -33,7 +33,7 @@ _CONCURRENCIES = ("Allow", "Forbid", "Replace")
 _MANY, _FEWER = 100_000, 10_000
 _LONGEST_MANAGER = 63
 _LONGEST_CRON_JOB_NAME = 52
-_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_PATH = r"[A-Za-z0-9/\-._~%!$&'()" + "*+,;=:]+"
 _ZONE_PART = re.compile(r"[A-Za-z.\-_0-9+]{1,14}")
 
 UID = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"

@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
-from podqos.manifest.kinds import POD_HOLDERS, is_served
+from podqos.manifest.kinds import BATCH, POD_HOLDERS, is_served
 from podqos.manifest.plain import Plain
-from podqos.model.pod import MIRROR_ANNOTATION, Container, Pod, Workload
+from podqos.model.pod import MIRROR_ANNOTATION, Container, ObjectMeta, Pod, Workload
 
 
 class Question(IntEnum):
@@ -166,6 +166,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _WORD = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _KEY = re.compile(r"([a-z0-9][-a-z0-9]{0,61}[a-z0-9](\.[a-z0-9][-a-z0-9]{0,61}[a-z0-9]){0,3}/)?" + _WORD.pattern)
 _SHORT = 4096
+_RUNNING, _ENDING = ("", "Always"), ("OnFailure", "Never")
 _JUDGED_ANNOTATIONS = frozenset((MIRROR_ANNOTATION, "controller.kubernetes.io/pod-deletion-cost"))
 
 
@@ -186,15 +187,23 @@ def _is_ordinary(workload: Workload) -> bool:
         and not any(volume.empty_dir is not None and volume.empty_dir.size_limit is not None for volume in spec.volumes)
         and not metadata.generate_name
         and (not metadata.namespace or _LABEL.fullmatch(metadata.namespace) is not None)
-        and _are_labels(metadata.labels)
+        and _is_annotated(metadata)
         and metadata.annotations.keys().isdisjoint(_JUDGED_ANNOTATIONS)
-        and all(_KEY.fullmatch(key) and len(value) < _SHORT for key, value in metadata.annotations.items())
+        and (not workload.pod_path or _is_annotated(workload.metadata))
         and all(map(_is_plain, spec.containers))
-        and spec.restart_policy in {"", "Always"}
+        and spec.restart_policy in (_ENDING if workload.kind in BATCH else _RUNNING)
         and not (spec.init_containers or spec.ephemeral_containers or spec.resource_claims)
         and not (spec.node_name or spec.node_selector or spec.affinity or spec.topology_spread_constraints)
         and not (spec.scheduling_gates or spec.tolerations or spec.os or spec.preemption_policy)
         and not (spec.priority_class_name or spec.runtime_class_name or spec.active_deadline_seconds is not None)
+    )
+
+
+def _is_annotated(metadata: ObjectMeta) -> bool:
+    """Whether labels and annotations are spelled as most are."""
+    annotations = metadata.annotations
+    return _are_labels(metadata.labels) and all(
+        _KEY.fullmatch(key) and len(value) < _SHORT for key, value in annotations.items()
     )
 
 

@@ -97,6 +97,8 @@ class KubeletSide:
     def __init__(self) -> None:
         self.marks: tuple[Mark, ...] = ()
         """What a fast reader of the log at hand looks for."""
+        self.far_marks: tuple[Mark, ...] = ()
+        """The same beyond what is ``VERY_LARGE``."""
         self._words: tuple[str, ...] = ()
         self._others = OtherKillers()
         self._log = KubeletLog()
@@ -130,7 +132,9 @@ class KubeletSide:
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
         is_new = _QUOTED.search(head) is not None and _UNQUOTED.search(head) is None
         kubelets = (_EVICTION,) if is_new else (_EVICTION, _OLD_EVICTION)
-        self.marks = (*kubelets, *(_IN_JOURNALS if is_journal else ()), *self._others.marks(head))
+        marks = (*kubelets, *(_IN_JOURNALS if is_journal else ()))
+        near, far = self._others.marks(head)
+        self.marks, self.far_marks = (*marks, *near), (*marks, *far)
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0

@@ -6,6 +6,8 @@ import re
 
 from msgspec import Struct
 
+VERY_LARGE = 1 << 26
+"""Bytes of a log after which it is searched for less, and its lines are no longer all counted."""
 _MOST_AROUND = 1 << 13
 _LONGEST_BROKEN = 160
 """No mail program, terminal or printer that breaks lines leaves longer ones."""

@@ -6,13 +6,13 @@ import re
 
 from msgspec.structs import replace
 
+from podqos.answers import log_marks
 from podqos.kernel.log_lines import LogStream
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _SAMPLED_BYTES = 1 << 19
-_COUNTED_BYTES = 1 << 26
-"""So much of a log has its lines counted; of what follows, those in every eighth part."""
 _EVERY = 8
+"""Of a very large log the lines of every eighth part are counted."""
 _LINE_BYTES = 1 << 12
 _MOST_DEBUG_PODS = 20
 _KERNELS = re.compile(
@@ -131,7 +131,7 @@ class _Counted:
         """Count the lines, of a large log only some of them: to count all takes as long as to look for a word."""
         self._tally.bytes += len(text)
         self._bytes += len(text)
-        if self._bytes <= _COUNTED_BYTES:
+        if self._bytes <= log_marks.VERY_LARGE:
             self._tally.lines += text.count(b"\n")
             return
         self._bytes_beyond += len(text)

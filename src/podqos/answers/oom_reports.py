@@ -6,9 +6,10 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from podqos.answers import log_marks
 from podqos.answers.kubelet_side import KubeletSide
 from podqos.answers.log_marks import Mark, Needle, has_plain_spaces, next_mark
-from podqos.answers.other_killers import NOTICE_MARKS, Topic
+from podqos.answers.other_killers import MARKS, NOTICE_MARKS, Topic
 from podqos.answers.repeated_lines import RepeatedLines
 from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
@@ -79,8 +80,9 @@ _FOLLOWING = (
     Needle(b"oom_reaper", re.compile(rb"oom_reaper(?::|" + _LINE_ENDS + rb")")),
     *(mark for mark in FOLLOWING if mark != b"oom_reaper"),
     *NOTICE_MARKS,
+    *MARKS,
 )
-_OF_KERNEL = frozenset({*_BEGINNINGS, _WITHOUT_SPACES, *_FOLLOWING}) - frozenset(NOTICE_MARKS)
+_OF_KERNEL = frozenset({*_BEGINNINGS, _WITHOUT_SPACES, *_FOLLOWING}) - frozenset({*NOTICE_MARKS, *MARKS})
 
 
 _BYTES = re.compile(rb'"MESSAGE"\s{0,2}:\s{0,2}\[\s{0,2}\d')
@@ -127,7 +129,7 @@ class _LogReading:
         self._marks = _Marks(b"")
         self._is_first = True
         """A log may begin, or be, in the middle of a report: of its first chunk everything is read."""
-        self._position = 0
+        self._position = self._bytes = 0
         self._beside = 0
         """So many lines matter, whatever they hold."""
         self._following = 0
@@ -159,9 +161,11 @@ class _LogReading:
             if _BYTES.search(chunk):
                 self._beside = max(self._beside, _EVERY)
         self._chunk, self._position = chunk, 0
+        self._bytes += len(chunk)
         self._marks = _Marks(chunk)
         self._marks.look_for(self._beginnings)
-        self._marks.look_for(() if side is None else side.marks)
+        if side is not None:
+            self._marks.look_for(side.marks if self._bytes <= log_marks.VERY_LARGE else side.far_marks)
         if self._following > 0:
             self._marks.look_for(_FOLLOWING)
         self._following -= len(chunk)
@@ -201,6 +205,7 @@ class _LogReading:
         for message in messages:
             if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
+                self._beside = max(self._beside, self._side.lines_after)
                 if self._side.repeatable is not None:
                     self._learn_repeated(message, self._side.repeatable)
             yield from self._reader.feed(message)
@@ -261,8 +266,6 @@ class _LogReading:
 
     def _mind_what_follows(self) -> None:
         """Know how many lines matter after the last one."""
-        if self._side is not None:
-            self._beside = max(self._beside, self._side.lines_after)
         if self._is_first or not self._needs_no_more:
             self._beside = max(self._beside, _LINES_OF_OTHERS)  # what was read last may go on in the next chunk
 

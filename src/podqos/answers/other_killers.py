@@ -44,6 +44,11 @@ MARKS: tuple[Mark, ...] = (
     ),
 )
 """What lines hold that matter in a long log, or the lines just before them; of a short one every line is read."""
+FEW_MARKS: tuple[Mark, ...] = (
+    Needle(b"due to memory ", re.compile(rb"due to memory (?:used \(|pressure for /)")),
+    Needle(b"ow memory! at", re.compile(rb"ow memory! at")),
+)
+"""The same in a very large log with the kernel's messages: systemd-oomd and earlyoom; all others only after a kill."""
 NOTICE_MARKS: tuple[Mark, ...] = (
     Needle(
         b"OOM",
@@ -79,9 +84,11 @@ class OtherKillers:
         """What the last line was about, if lines like it need only be counted."""
 
     @staticmethod
-    def marks(head: bytes) -> tuple[Mark, ...]:
-        """Return what to look for in a log that begins like this."""
-        return MARKS if _OF_KERNEL in head else (*MARKS, *NOTICE_MARKS)
+    def marks(head: bytes) -> tuple[tuple[Mark, ...], tuple[Mark, ...]]:
+        """Return what to look for in a log that begins like this, and where it is very large."""
+        if _OF_KERNEL in head:
+            return MARKS, FEW_MARKS
+        return (*MARKS, *NOTICE_MARKS), (*MARKS, *NOTICE_MARKS)
 
     def begin(self, head: bytes) -> bool:
         """Begin another log, and return whether all of its lines matter."""

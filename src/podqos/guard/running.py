@@ -187,8 +187,7 @@ class Guard(AgentShell):
         """Refuse to enforce where no pod can be killed; in shadow mode, say so before somebody enforces."""
         if not self.cgroups.hides_processes():
             return
-        what = "the processes of pods cannot be seen and killed from this container (share the host's PID namespace:"
-        what += " hostPID: true, podqos guard manifests --host-pid)"
+        what = "the processes of pods cannot be seen and killed from this container (give its pod hostPID: true)"
         if self.settings.enforce:
             raise HostError(what)
         self._lacks(what)

@@ -31,6 +31,8 @@ class ContainerUsage(Struct, frozen=True, gc=False):
     """Over how many processes its memory is spread evenly; 0 where it has not started."""
     is_measured: bool = True
     """False if nothing is known about it; its figures are then zero."""
+    oom_score_adj: int | None = None
+    """What its processes have, which a resize in place leaves as it was; None: what follows from its pod."""
 
     @property
     def working_set_bytes(self) -> int:

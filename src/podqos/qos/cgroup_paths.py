@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -128,6 +129,7 @@ class CgroupPlace(Struct, frozen=True, gc=False):
     container_id: str = ""
 
 
+@lru_cache(maxsize=256)
 def place_of(path: str) -> CgroupPlace:
     """Return what the cgroup at a path holds; what a container makes below its own is the container's."""
     place = CgroupPlace(CgroupLevel.MACHINE if path in {"", "/"} else CgroupLevel.SYSTEM)

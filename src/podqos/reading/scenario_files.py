@@ -14,7 +14,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.field_errors import ErrorType, Undecoded
+from podqos.admission.field_errors import ErrorType, FieldError, Undecoded
 from podqos.admission.relevance import Question, rejected, rejections, with_names
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.controllers.rollout_spec import TELLING, RolloutReader, RolloutSpec
@@ -435,6 +435,8 @@ class _Fetched:
         if admission.pods == 0:
             return None
         errors = rejected(admission.workload, admission.first.tolerated, partial(source.plain, place))
+        if admission.workload.job is not None:
+            errors = tuple(error for error in errors if not _is_of_job(error, admission.workload))
         self.problems += source.tolerated(place, errors)
         return _scenario_workload(admission.workload, with_names(admission.first.pod), admission.pods)
 
@@ -497,12 +499,13 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
 
     *path, _ = workload.pod_path.split(".")
     findings = []
-    restart_policy, template = f"{workload.pod_path}.spec.restartPolicy", f"{workload.pod_path}."
     for error in rejections(workload, partial(source.plain, place)):
-        if error.path == restart_policy and error.type is ErrorType.REQUIRED:
+        if not _is_of_job(error, workload):
+            continue
+        if error.path == f"{workload.pod_path}.spec.restartPolicy" and error.type is ErrorType.REQUIRED:
             fix = "the API server rejects this Job; until then its containers restart for ever"
             findings.append(FieldProblem(parse_path(error.path), error.words, fix, Severity.WARNING))
-        elif error.path == restart_policy or not (error.path.startswith(template) or isinstance(error, Undecoded)):
+        else:
             findings.append(FieldProblem(parse_path(error.path), error.words))
     cron = workload.cron
     if cron is not None and not findings:
@@ -518,6 +521,13 @@ def _batch_problems(workload: Workload, source: Source, place: Place) -> Iterato
         findings.append(FieldProblem((*path, "managedBy"), what, severity=Severity.WARNING))
     for finding in findings:
         yield replace(source.problem(place, finding.path, finding.what, finding.fix), severity=finding.severity)
+
+
+def _is_of_job(error: FieldError, workload: Workload) -> bool:
+    """Whether an error is about a Job or CronJob itself, and not about its pods."""
+    if error.path == f"{workload.pod_path}.spec.restartPolicy":
+        return True
+    return not (error.path.startswith(f"{workload.pod_path}.") or isinstance(error, Undecoded))
 
 
 def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioWorkload:

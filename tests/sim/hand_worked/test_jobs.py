@@ -463,7 +463,10 @@ def test_replicas_of_the_scenario_are_the_parallelism_of_a_job(tmp_path):
     ("spec", "what"),
     [
         (("backoffLimit: -1",), "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0"),
-        (("completionMode: Indexed",), "spec.completions: Required value: when completion mode is Indexed"),
+        (
+            ("completionMode: Indexed", "parallelism: 2"),
+            "spec.completions: Required value: when completion mode is Indexed",
+        ),
         (("maxFailedIndexes: 1",), "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"),
         (("completionMode: indexed",), "spec.completionMode: must be one of NonIndexed, Indexed"),
         (("podFailurePolicy: {rules: [{action: FailJob}]}",), "specifying one of OnExitCodes and OnPodConditions"),

@@ -14,6 +14,7 @@ from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
 
+_LABELS = "spec.template.metadata.labels"
 _WORKLOADS = "Kubernetes: pkg/apis/apps/validation/validation.go"
 _JOBS = "Kubernetes: pkg/apis/batch/validation/validation.go"
 
@@ -21,7 +22,10 @@ _JOBS = "Kubernetes: pkg/apis/batch/validation/validation.go"
 def rejections(view: View) -> None:
     """Find what the API server rejects; of resources, ``amounts`` says more."""
     inside = f"{view.workload.pod_path}." if view.workload.pod_path else ""
+    has_selector = all(error.path != "spec.selector" for error in view.rejections)
     for error in view.rejections:
+        if error.path == _LABELS and not has_selector:
+            continue  # which then match nothing
         if error.path.startswith(inside) and decides(error.path.removeprefix(inside)) is Question.CLASS:
             continue
         field = format_path(parse_path(error.path))

@@ -96,4 +96,5 @@ def container_usage(container: SimContainer, now_us: int, cut_bytes: int = 0) ->
         swap_bytes=container.swap_bytes(),
         tmpfs_bytes=container.tmpfs_bytes(now_us),
         processes=container.process_count(now_us),
+        oom_score_adj=container.plan.oom_score_adj,
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.signals import Signal
-from podqos.eviction.thresholds import parse_thresholds
+from podqos.eviction.thresholds import Threshold, parse_thresholds
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.oom_circumstances import Origin
 from podqos.kernel.oom_report import Constraint, OOMReport
@@ -125,8 +126,8 @@ class KilledNode(Struct, frozen=True):
     @property
     def threshold_bytes(self) -> int | None:
         """The kubelet's hard threshold of free memory, its default where nothing is stated; None: it has none."""
-        config = self.kubelet or KubeletConfiguration()
-        for threshold in parse_thresholds(config, self.facts.profile):
+        config, profile = self.kubelet, self.facts.profile
+        for threshold in _default_thresholds(profile) if config is None else parse_thresholds(config, profile):
             if threshold.signal is Signal.MEMORY and threshold.is_hard:
                 return threshold.amount(self.capacity_bytes or 0).value
         return None
@@ -139,6 +140,11 @@ class KilledNode(Struct, frozen=True):
             return None
         amounts = (config.reserved_for_kube, config.reserved_for_system)
         return tuple(amount[MEMORY].value for amount in amounts if MEMORY in amount)
+
+
+@lru_cache(maxsize=8)
+def _default_thresholds(profile: Profile) -> tuple[Threshold, ...]:
+    return parse_thresholds(KubeletConfiguration(), profile)
 
 
 def killed_node(report: OOMReport, page_kb: int, facts: NodeFacts) -> KilledNode:

@@ -259,13 +259,9 @@ def _lone(victim: Victim, depth: int) -> MemoryBar:
 
 def _others(tasks: Collection[Task], shown: Sequence[Task], page_bytes: int, depth: int) -> MemoryBar:
     """Return those that are not shown, together."""
-    pids = {task.pid for task in shown}
-    resident = swapped = tables = 0
-    for task in tasks:
-        if task.pid not in pids:
-            resident += task.rss_pages
-            swapped += task.swap_pages or 0
-            tables += _tables(task, page_bytes)
+    resident = sum([task.rss_pages for task in tasks]) - sum([task.rss_pages for task in shown])
+    swapped = sum([task.swap_pages or 0 for task in tasks]) - sum([task.swap_pages or 0 for task in shown])
+    tables = sum([_tables(task, page_bytes) for task in tasks]) - sum([_tables(task, page_bytes) for task in shown])
     return MemoryBar(
         kind=BarKind.OTHERS,
         depth=depth,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
@@ -51,6 +52,8 @@ def container_processes(
             score.container: score
             for score in running_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
         }
+        if entry.pod.status.qos_class is not None:  # else it is tried with other resources, as a new pod
+            scores |= {usage.name: _kept(scores[usage.name], usage) for usage in entry.containers}
         paths = container_paths(entry, qos_class, settings)
         started: dict[str, tuple[Process, ...]] = {}
         sidecars = {container.name for container in entry.pod.spec.init_containers}
@@ -63,6 +66,12 @@ def container_processes(
             for usage in entry.containers
         ]
     return tuple(found)
+
+
+def _kept(score: OOMScore, usage: ContainerUsage) -> OOMScore:
+    """Return the score that processes have, where that is known."""
+    value = usage.oom_score_adj
+    return score if value is None or value == score.value else replace(score, value=value, after_restart=score.value)
 
 
 def container_ids(entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, str]:
