@@ -633,17 +633,8 @@ def test_how_much_less_to_use_is_not_said_of_a_pod_whose_usage_is_assumed(capsys
 
 def test_a_wide_table_has_words_and_csv_has_values(capsys, tmp_path):
     pods = tmp_path / "pods.yaml"
-<<<<<<< HEAD
-    pods.write_text(
-        "---\n".join(
-            f"apiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec: {{containers: [{{name: a}}]}}\n"
-            for name in "ab"
-        )
-    )
-=======
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a}]}\n"
     pods.write_text("---\n".join(pod % name for name in "ab"))
->>>>>>> yaml35
     usage = tmp_path / "usage.csv"
     usage.write_text("namespace,pod,container,memory\ndefault,a,a,2Gi\ndefault,b,a,1Gi\n")
     given = ("-f", str(pods), "--usage", str(usage), "-o")
