@@ -252,9 +252,13 @@ def test_a_kill_that_a_mail_program_broke_is_found_late_in_a_log():
         "eviction_manager.go:329] eviction manager: attempting to reclaim memory",
     ],
 )
-def test_a_kubelet_is_heard_late_in_a_log_whether_it_quotes_its_messages_or_not(monkeypatch, said):
+@pytest.mark.parametrize("far", [False, True], ids=["late", "far into a log of the kernel"])
+def test_a_kubelet_is_heard_late_in_a_log_whether_it_quotes_its_messages_or_not(monkeypatch, said, far):
     head = "Jan  5 15:19:27 node-7 kubelet[3]: I0105 15:19:27.5  3 "
     first = head + ('kubelet.go:1] "Starting"\n' if '"' in said else "kubelet.go:1] Starting\n") + FIRST
+    if far:
+        first = "".join(_carried(["eth0: link is up"])) + first
+        monkeypatch.setattr(log_marks, "VERY_LARGE", 1 << 17)
     heard = []
     monkeypatch.setattr(KubeletSide, "feed", lambda _, message: heard.append(message.text))
     list(reports(io.BytesIO(f"{first}{head}{said}\n{FIRST}".encode()), KubeletSide()))

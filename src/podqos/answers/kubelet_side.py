@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMKill
 from podqos.answers.log_marks import Mark, Needle
-from podqos.answers.other_killers import OtherKillers, Topic, without_echoes, without_repeats
+from podqos.answers.other_killers import FEW_MARKS, OtherKillers, Topic, without_echoes, without_repeats
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.log_lines import Message
@@ -70,6 +70,8 @@ _EVICTION = Needle(
 """What is said of evictions, by klog or in fields; a verbose kubelet says of every check that there is none."""
 _OLD_EVICTION = Needle(b"eviction manager:", re.compile(rb"e" + _SAYS))
 """The same up to 1.20, whose messages are not quoted."""
+_FAR_EVICTION = Needle(b"viction manager:", re.compile(_SAYS))
+"""Both, in a very large log with the kernel's messages: a long word is found faster."""
 _QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
@@ -132,9 +134,10 @@ class KubeletSide:
         own = (*MARKS, *_IN_JOURNALS) if is_journal else MARKS
         is_new = _QUOTED.search(head) is not None and _UNQUOTED.search(head) is None
         kubelets = (_EVICTION,) if is_new else (_EVICTION, _OLD_EVICTION)
-        marks = (*kubelets, *(_IN_JOURNALS if is_journal else ()))
+        in_journals = _IN_JOURNALS if is_journal else ()
         near, far = self._others.marks(head)
-        self.marks, self.far_marks = (*marks, *near), (*marks, *far)
+        self.marks = (*kubelets, *in_journals, *near)
+        self.far_marks = (*((_FAR_EVICTION,) if far is FEW_MARKS else kubelets), *in_journals, *far)
         self._words = tuple(mark.decode() for mark in own)
         is_whole = self._others.begin(head) or (first.startswith(b"{") and any(field in first for field in _EVENTS))
         return _MOST_ROWS if is_whole else 0
