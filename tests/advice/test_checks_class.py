@@ -21,10 +21,10 @@ def pod(*containers: str, kind="Pod", extra="", init=()) -> str:
     if kind == "Pod":
         indented = spec.replace("\n", "\n  ")
         return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p, labels: {{app: p}}}}\nspec:\n  {indented}\n"
-    version = "batch/v1" if kind == "Job" else "apps/v1"
+    version, selector = ("batch/v1", "") if kind == "Job" else ("apps/v1", "  selector: {matchLabels: {app: p}}\n")
     indented = spec.replace("\n", "\n      ")
     return (
-        f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: p}}\nspec:\n  template:\n"
+        f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: p}}\nspec:\n{selector}  template:\n"
         f"    metadata: {{labels: {{app: p}}}}\n    spec:\n      {indented}\n"
     )
 

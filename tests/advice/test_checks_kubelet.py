@@ -188,8 +188,10 @@ NODE = (
 
 def deployment(kind: str, replicas: int, requests: str, limits: str) -> str:
     """Return a workload with one container."""
+    how_many = "" if kind == "DaemonSet" else f"  replicas: {replicas}\n"
     return (
-        f"---\napiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: w}}\nspec:\n  replicas: {replicas}\n  template:\n"
+        f"---\napiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: w}}\nspec:\n{how_many}"
+        "  selector: {matchLabels: {app: w}}\n  template:\n    metadata: {labels: {app: w}}\n"
         "    spec:\n      containers:\n        - name: c\n          image: x\n          resources:\n"
         f"            requests: {{{requests}}}\n            limits: {{{limits}, ephemeral-storage: 1Gi}}\n"
     )

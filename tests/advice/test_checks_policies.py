@@ -177,7 +177,7 @@ def test_the_container_that_does_not_state_what_a_quota_counts_is_named():
 
 
 def test_how_many_pods_a_quota_lets_in():
-    text = pod(BURST, kind="Deployment").replace("spec:\n  template", "spec:\n  replicas: 5\n  template", 1)
+    text = pod(BURST, kind="Deployment").replace("spec:\n", "spec:\n  replicas: 5\n", 1)
     (finding,) = found(text + quota("requests.memory: 3Gi"))
 
     assert (finding.facts.pods, finding.facts.admitted) == (5, 3)

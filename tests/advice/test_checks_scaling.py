@@ -33,6 +33,7 @@ kind: Deployment
 metadata: {{name: d}}
 spec:
   replicas: {replicas}
+  selector: {{matchLabels: {{app: d}}}}
   template:
     metadata: {{labels: {{app: d}}}}
     spec:

@@ -34,6 +34,19 @@ def test_the_table_says_who_acts_first_how_likely_and_what_would_be_needed(capsy
     assert "1Mi/s    100 %" in out
 
 
+def test_a_threshold_that_is_high_enough_is_not_advised_to_be_lowered(capsys, tmp_path):
+    config = tmp_path / "kubelet.yaml"
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {memory.available: 4Gi}\n"
+    )
+    _, out, _ = _forecast(
+        capsys, "--kubelet-config", str(config), "--growing", "log-collector", "--rate", "2Mi/s", "-o", "json"
+    )
+    said = json.loads(out)["growths"][0]["needed"]["text"]
+    assert "set evictionHard" not in said
+    assert " would be enough for the kubelet to act first 99 % of the time." in said
+
+
 def test_thresholds_that_would_be_met_after_memory_ran_out_are_not_listed(capsys, tmp_path):
     config = tmp_path / "kubelet.yaml"
     config.write_text(

@@ -138,10 +138,12 @@ spec: {{nodeName: "{bound}", containers: [{{name: c, image: i, resources: {{requ
 
 @pytest.mark.parametrize(("left", "displaced"), [(12, ["default/grower"]), (50, ["default/grower"]), (51, [])])
 def test_what_a_node_states_as_allocatable_counts_in_forecast_as_in_place(tmp_path, capsys, left, displaced):
-    """1036Mi are left of 8Gi: with 151Mi the kubelet wins 99 % at 5Mi/s, which takes 51Mi from allocatable.
+    """With 151Mi the kubelet acts first in 99 % at 15.2Mi/s, which takes 51Mi from allocatable.
 
     The Node keeps 8192Mi − 7156Mi − 100Mi − ``left`` for its system, whatever the kubelet's defaults would.
     """
+    usage = tmp_path / "usage.csv"
+    usage.write_text("namespace,pod,container,memory\ndefault,grower,c,6500Mi\n")
 
     def asked(command: str, memory: int, *words: str, bound: str = "") -> dict:
         path = tmp_path / "all.yaml"
@@ -152,7 +154,7 @@ def test_what_a_node_states_as_allocatable_counts_in_forecast_as_in_place(tmp_pa
     stated = 7156 + left
     (there,) = asked("place", stated)["nodes"]
     assert there["remaining"]["memory"] == f"{left}Mi"
-    growth = ("--growing", "grower", "--rate", "5Mi/s")
+    growth = ("--growing", "grower", "--rate", "15.2Mi/s", "--usage", str(usage))
     needed = asked("forecast", stated, *growth, bound="worker")["growths"][0]["needed"]
     assert needed["takesBytes"] == 51 << 20
     assert needed["allocatableBytes"] == (stated - 51) << 20

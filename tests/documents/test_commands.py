@@ -150,7 +150,6 @@ def test_nothing_is_installed_that_is_not_published():
 
 # Options of kubectl, docker, pip, uv, the kubelet and of what runs in containers that pages speak of.
 FOREIGN = {
-    "--build-arg",
     "--cgroups-per-qos",
     "--config-dir",
     "--containers",
@@ -161,6 +160,8 @@ FOREIGN = {
     "--cpuset-cpus",
     "--cpuset-mems",
     "--force-reinstall",
+    "--hostname-override",
+    "--ignore-not-found",
     "--kernel-memory",
     "--max-old-space-size",
     "--maxmemory",

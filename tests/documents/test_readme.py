@@ -54,7 +54,9 @@ def test_the_three_commands_are_shown_with_what_they_print():
 
 
 def test_the_count_of_recorded_answers_is_that_of_the_files():
-    files = [path for path in (ROOT / "tests/conformance").glob("*.jsonl.gz") if path.name != "scheduling.jsonl.gz"]
+    # Of hostile workloads only those were kept to which podqos gave the same answer: they prove nothing.
+    others = {"scheduling.jsonl.gz", "workload_admission_hostile.jsonl.gz"}
+    files = [path for path in (ROOT / "tests/conformance").glob("*.jsonl.gz") if path.name not in others]
     lines = sum(len(gzip.decompress(path.read_bytes()).splitlines()) for path in files)
     assert _numbers(r"(\d+) answers in (\d+) families", TEXT) == [(lines, len(files))]
 

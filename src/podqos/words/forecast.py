@@ -28,7 +28,9 @@ def outcome_text(outcome: RaceEnd) -> str:
 def needed_text(needed: NeededSettings) -> str:
     """Return with which settings the kubelet would be first, and what to do where they are impractical."""
     chance = percent(needed.probability)
-    if needed.impractical is None:
+    if needed.impractical is None and not needed.takes_bytes:  # it has no less now
+        text = f"evictionHard {_threshold(needed)} would be enough for the kubelet to act first {chance} of the time."
+    elif needed.impractical is None:
         text = f"For the kubelet to act first {chance} of the time, set evictionHard {_threshold(needed)}."
     elif needed.eviction_hard_bytes is None:
         text = f"No evictionHard lets the kubelet act first {chance} of the time: {_IMPRACTICAL[needed.impractical]}."
