@@ -55,7 +55,6 @@ def test_every_command_that_answers_a_question_gives_the_same_answer(seed):
 @pytest.mark.slow
 def test_every_reader_finds_an_answer_to_read():
     """A reader whose command prints something else now would find nothing to disagree with."""
-    said = frozenset[tuple[str, str, str]]().union(*(_asked(seed)[1] for seed in range(FAST)))
     expected = {
         (question.name, reader.command, how)
         for question in QUESTIONS
@@ -63,6 +62,11 @@ def test_every_reader_finds_an_answer_to_read():
         for how, read in (("json", reader.answer), ("text", reader.printed))
         if read is not None
     }
+    said: set[tuple[str, str, str]] = set()
+    for seed in range(ALL):  # some apply to few settings
+        said |= _asked(seed)[1]
+        if seed >= FAST and said == expected:
+            break
     assert said == expected
 
 
