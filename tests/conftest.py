@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from podqos.cli import spelling
 from podqos.naming import Field
@@ -40,6 +41,9 @@ settings.register_profile(
     max_examples=_MOST_EXAMPLES or 50,
 )
 settings.load_profile("podqos")
+if "PODQOS_DRAW" not in os.environ:
+    # Constants of the modules that happen to be loaded are drawn, too: the examples would follow from the tests before.
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 def _has_slow_tests(path: Path) -> bool:
