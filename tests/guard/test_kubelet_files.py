@@ -178,7 +178,7 @@ def test_the_node_has_the_name_that_the_running_kubelet_uses(machine, monkeypatc
 @pytest.mark.parametrize("kind", ["pipe", "large"])
 def test_a_file_that_never_ends_or_never_begins_is_not_read(machine, kind):
     machine.run(812, "kubelet", "--config=/a.yaml")
-    file = machine.proc / "812/root/a.yaml"
+    file = machine.proc.joinpath("812", "root", "a.yaml")
     if kind == "pipe":
         os.mkfifo(file)
     else:
