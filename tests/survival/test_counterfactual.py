@@ -83,6 +83,11 @@ def test_nobody_else_could_have_been_killed_in_a_cgroup_of_its_own():
     assert _kernel(node, "alone").counterfactuals == ()
 
 
+def test_no_limit_of_its_own_saves_the_last_pod_of_a_machine_that_is_out_of_memory():
+    node = snapshot(using(guaranteed("alone", "1Gi"), "1Gi"))
+    assert _kernel(node, "alone", lacking_bytes=MI).counterfactuals == ()
+
+
 def test_a_container_that_does_not_run_has_no_place():
     node = snapshot(using(pod("alone"), "2Gi"))
     assert kernel_counterfactuals(KernelMoment(node, settings(node), MACHINE), ("nobody", "main")) is None

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podqos.eviction.usage import memory_bytes
 from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.cgroup import is_within, parent_path
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
@@ -210,9 +211,12 @@ def _used(entry: PodUsage) -> dict[str, int]:
 def _own_limit(trial: _Trial) -> Iterator[Counterfactual]:
     """Yield the memory limit that leaves room for what was asked for.
 
-    The pod is alone in what ran out, so that nobody else can go instead.
+    The pod is alone in what ran out, so that nobody else can go instead. If that is more than the pod's own cgroup,
+    such as the machine, no limit of the pod was reached, and none helps.
     """
     victim, moment = trial.container, trial.moment
+    if not is_within(moment.domain.path, parent_path(victim.processes[0].cgroup)):
+        return
     name = holder_of(trial.pod, victim.usage.name, MEMORY, trial.profile)
     limit = resources_of(trial.pod, name).limits.get(MEMORY)
     if limit is None:
