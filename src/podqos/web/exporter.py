@@ -11,11 +11,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from podqos.answers.overview import Overview
-from podqos.errors import ClusterError, HostError, InputError
-from podqos.exposition import CONTENT_TYPE
 from podqos.library.overview import overview
 from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import Sample, gauge, overview_metrics
@@ -23,7 +20,6 @@ from podqos.report.cluster.metrics import Sample, gauge, overview_metrics
 _WINDOW_SECONDS = 900.0
 """Growth is measured over this time."""
 _LEAST_SECONDS = 60.0
-_REQUEST_SECONDS = 10.0
 
 
 class Exporter:
@@ -122,52 +118,3 @@ class HeadroomGrowth:
                 found[node.name] = node.headroom_bytes * (at - first_at) / (first - node.headroom_bytes)
         self._seen = kept
         return found
-
-
-def serve(exporter: Exporter, host: str, port: int) -> ThreadingHTTPServer:
-    """Return a listening server of ``/metrics``, ``/healthz`` and ``/readyz``; ``serve_forever`` runs it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        timeout = _REQUEST_SECONDS
-        server_version = "podqos"
-        sys_version = ""
-
-        def do_GET(self) -> None:
-            match self.path.partition("?")[0]:
-                case "/metrics" if exporter.is_ready:
-                    try:
-                        self._answer(200, exporter.metrics(), CONTENT_TYPE)
-                    except (ClusterError, InputError) as error:
-                        self._answer(500, f"{error}\n")
-                case "/metrics" | "/readyz" if not exporter.is_ready:
-                    self._answer(503, exporter.unready())
-                case "/healthz" if exporter.mirror.fatal is not None:
-                    self._answer(500, f"{exporter.mirror.fatal}\n")
-                case "/healthz" | "/readyz":
-                    self._answer(200, "ok\n")
-                case "/":
-                    self._answer(200, '<a href="/metrics">/metrics</a>\n', "text/html; charset=utf-8")
-                case _:
-                    self._answer(404, "no such path: only /metrics, /healthz and /readyz exist\n")
-
-        def _answer(self, status: int, text: str, content_type: str = "text/plain; charset=utf-8") -> None:
-            body = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", content_type)
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Do not log every scrape."""
-
-    try:
-        return _Server((host, port), Handler)
-    except OSError as error:
-        raise HostError(f"{host}:{port}: {error.strerror or error}") from error
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True

@@ -27,16 +27,20 @@ AUTHORITY_FILE = "ca.crt"
 
 
 class Limits(Struct, frozen=True):
-    """The limits of a server."""
+    """The limits of a server. The defaults are the webhook's: all of them together fit its memory limit of 256Mi."""
 
     body_bytes: int = 3 << 20
     """The same limit as an API server's own."""
     head_bytes: int = 64 << 10
     """Request line and headers."""
-    buffered_bytes: int = 128 << 20
-    """All incomplete request bodies together."""
-    connections: int = 4096
-    """Beyond this, the connection that has been idle the longest is closed."""
+    buffered_bytes: int = 48 << 20
+    """All request bodies together, until their requests are answered."""
+    unsent_bytes: int = 16 << 20
+    """All answers together that clients have not read; beyond this, the slowest readers are disconnected."""
+    connections: int = 2048
+    """Beyond this, the least useful connection is closed: refused, incomplete, idle or slow ones."""
+    handshakes: int = 256
+    """TLS handshakes at once; beyond this, the oldest is closed."""
     handshake_seconds: float = 10.0
     receive_seconds: float = 10.0
     """From the first to the last byte of a request, and for a client to read its answer."""

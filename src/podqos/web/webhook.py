@@ -171,6 +171,10 @@ class Webhook:
         yield from family("podqos_webhook_http_errors_total", "counter", about, refused)
         about = "Connections closed because the client was too slow."
         yield from single("podqos_webhook_connection_timeouts_total", "counter", about, counts.timed_out)
+        about = "Connections closed to make room for others."
+        yield from single("podqos_webhook_connections_displaced_total", "counter", about, counts.pushed_out)
+        about = "Connections that did not speak TLS, or none that is accepted."
+        yield from single("podqos_webhook_tls_handshake_errors_total", "counter", about, counts.failed_handshakes)
         about = "Audit lines dropped because they could not be written fast enough."
         yield from single("podqos_webhook_audit_lines_dropped_total", "counter", about, self.audit.dropped)
         current = (({"what": source.what}, 0 if source.error else 1) for source in self.sources)

@@ -297,9 +297,7 @@ def nodes(count, parts=1):
     ("scenario", "pods", "what"),
     [
         pytest.param(nodes(100_000), POD, "100,000 nodes; a page shows at most 5,000", id="nodes"),
-        pytest.param(
-            nodes(100_000, 1000), POD, "100,000,000 nodes (at most 100,000 are simulated)", id="nodes by parts"
-        ),
+        pytest.param(nodes(100_000, 1000), POD, "100,000,000 nodes; a page shows at most 5,000", id="nodes by parts"),
         pytest.param(nodes(4_000), DAEMON_SETS, "80,000 pods; a page shows at most 50,000", id="pods of DaemonSets"),
         pytest.param(nodes(500), DEPLOYMENT, "2,000 of 2,000 pods to be scheduled on 500 nodes", id="placements"),
     ],

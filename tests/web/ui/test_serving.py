@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -188,8 +189,11 @@ def test_a_file_that_changes_is_shown_as_it_is_now_and_a_broken_one_as_it_was(fo
             assert (pod["name"], value["since"]) == ("other", 1)
             assert first != second
             folder.rename(folder.parent / "away")
-            trouble = next(each for each in events if each[0] == "age" and each[2]["trouble"])
-            assert "manifests" in trouble[2]["trouble"]
+            until = time.monotonic() + 60
+            while not (broken := visitor.value("/api/sources/start")["broken"]):
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            assert broken
         assert visitor.value("/api/sources/start/cluster")["pods"][0]["name"] == "other"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.web.ui.sessions import NoRoom, SessionSource, TooLarge, Visitors, file_name
+from podqos.answers.page.session import SourceInfo
+from podqos.web.ui.sessions import NoRoom, TooLarge, Upload, Visitors, file_name
 from podqos.web.ui.settings import UiLimits
-from podqos.web.ui.source_files import read_given
-from web.ui.running import POD
+from podqos.web.ui.tasks import Given, ReadSource
 
 LIMITS = UiLimits(sources=3, visitor_bytes=1000, total_bytes=1500, visitors=4, expires_seconds=60)
 
@@ -23,8 +23,8 @@ class Hall:
         return self.visitors.welcome(is_let_in=True)
 
     def leave(self, visitor, key, size=100):
-        source = read_given({f"{key}.yaml": POD + b"#" * (size - len(POD))})
-        self.visitors.keep(visitor, SessionSource(key, source, {}))
+        info = SourceInfo("", "manifests", key, (), (), (), 1, is_live=False)
+        self.visitors.keep(visitor, Upload(ReadSource(info, size), Given(key, {}), key))
 
 
 @pytest.fixture
@@ -138,3 +138,21 @@ def test_a_source_that_grows_past_what_a_visitor_may_leave_stays_as_it_was(hall)
 )
 def test_names_are_names(given, name):
     assert file_name(given) == name
+
+
+def test_who_closed_the_page_makes_room_for_others_who_stays_does_not():
+    hall = Hall(UiLimits(visitors=2, visitor_bytes=1000, total_bytes=1500, expires_seconds=1800))
+    away, here = hall.come(), hall.come()
+    hall.leave(away[1], "a", 900)
+    hall.leave(here[1], "b", 300)
+    here[1].streams = 1
+    hall.now += 600
+    new = hall.come()
+    assert hall.visitors.known(away[0]) is None
+    assert hall.visitors.known(here[0]) is here[1]
+    hall.leave(new[1], "c", 1000)
+    with pytest.raises(NoRoom, match="storage for visitors is full"):
+        hall.leave(here[1], "d", 700)
+    new[1].seen_at -= 600
+    hall.leave(here[1], "d", 700)
+    assert hall.visitors.known(new[0]) is None

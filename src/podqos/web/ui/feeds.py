@@ -1,4 +1,4 @@
-"""Data that changes while a page shows it: files, a live cluster, a running node or guard.
+"""Data that changes while a page shows it: a live cluster, a running node or guard; files: ``files_feed``.
 
 A feed is polled in a thread. It raises an error if it cannot get the current state.
 """
@@ -20,18 +20,16 @@ from msgspec.structs import replace
 from podqos.agent.guard_status import FILE, GuardStatus
 from podqos.agent.journal import Entry, decode
 from podqos.answers.page.guard import guard_panel
-from podqos.answers.page.source import LogFile, PageSource, SourceKind
-from podqos.errors import HostError, InputError, InvalidArgument
+from podqos.answers.page.source import Follows, LogFile, PageSource, SourceKind
+from podqos.errors import HostError, InputError
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.signals import Signal
 from podqos.host.storage.journal_file import journal_files
 from podqos.model.time_units import SECOND_US
 from podqos.naming import naming
 from podqos.objects.cluster_snapshot import ClusterSnapshot, End, Header, NodeKubelet, NodeSummary
-from podqos.reading.changes import signature
 from podqos.reading.guard_journal import JOURNAL, KNOWN_PODS, read_status
 from podqos.survival.node.snapshots import node_of
-from podqos.web.ui.source_files import read_paths
 
 if TYPE_CHECKING:
     from podqos.reading.mirror import Mirror
@@ -49,38 +47,6 @@ class Feed(Protocol):
 
     def look(self) -> PageSource | None:
         """Return the current source, None if it is unchanged."""
-
-
-class FilesFeed:
-    """Files and directories on this machine; a scenario is reloaded when its manifests change, too."""
-
-    pause_seconds = 0.5
-
-    def __init__(self, paths: Sequence[str], node_memory_bytes: int | None = None) -> None:
-        self._paths = tuple(paths)
-        self._node_memory_bytes = node_memory_bytes
-        self._seen = signature(paths)
-        self.first = self._read()
-        self._watched = (*self._paths, *self.first.looked_at)
-        self._seen = signature(self._watched)
-
-    def look(self) -> PageSource | None:
-        """Reload what has changed."""
-        now = signature(self._watched)
-        if now == self._seen:
-            return None
-        self._seen = now
-        source = self._read()
-        self._watched = (*self._paths, *source.looked_at)
-        self._seen = signature(self._watched)
-        return source
-
-    def _read(self) -> PageSource:
-        source, memory_bytes = read_paths(self._paths), self._node_memory_bytes
-        if memory_bytes is not None and source.kind is not SourceKind.MANIFESTS:
-            what = f"a {source.kind} defines its own nodes"
-            raise InvalidArgument(what, where=naming("node_memory"), fix="use it with manifests")
-        return replace(source, node_memory_bytes=memory_bytes)
 
 
 class ClusterFeed:
@@ -108,7 +74,7 @@ class ClusterFeed:
             return None
         self._known, self._taken_at = mirror.changes, now
         self._last = mirror.snapshot(self._last)
-        return replace(of_cluster(self._last), known_by=self._known_by)
+        return replace(of_cluster(self._last), known_by=self._known_by, follows=Follows.CLUSTER)
 
 
 class NodeFeed:
@@ -127,7 +93,8 @@ class NodeFeed:
         if (pods, summary) == self._known:
             return None
         self._known = pods, summary
-        return of_cluster(ClusterSnapshot(_lines(pods, summary, configz), self._name))
+        cluster = ClusterSnapshot(_lines(pods, summary, configz), self._name)
+        return replace(of_cluster(cluster), follows=Follows.NODE)
 
 
 class GuardFeed:
@@ -155,7 +122,8 @@ class GuardFeed:
         memory = next((signal.capacity for signal in status.signals if signal.signal == Signal.MEMORY), 0)
         cluster = ClusterSnapshot(_node_lines(status.node, items, memory), f"guard of {status.node}")
         logs = tuple(LogFile(str(path)) for path in journal if path.exists())
-        return replace(of_cluster(cluster), logs=logs, guard=guard_panel(status, _last_entries(journal)))
+        panel = guard_panel(status, _last_entries(journal))
+        return replace(of_cluster(cluster), logs=logs, guard=panel, follows=Follows.GUARD)
 
     def _status(self) -> GuardStatus:
         file = self._run / FILE

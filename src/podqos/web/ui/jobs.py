@@ -13,29 +13,28 @@ import pickle
 import secrets
 import struct
 import sys
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.page.job import JobInfo, JobKind, JobState
-from podqos.answers.page.source import PageSource
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.errors import HostError, InputError
 from podqos.library.engines.fan_out import usable_cores
-from podqos.web.ui.source_files import varied
-
-T = TypeVar("T")
+from podqos.web.ui.memory import resident_bytes
+from podqos.web.ui.settings import UI_LIMITS
+from podqos.web.ui.worker_process import kill
 
 HEAD = struct.Struct(">cI")
 PROGRESS, RESULT, FAILURE = b"p", b"r", b"f"
 _MOST_BYTES = 1 << 28
-_READING_SECONDS = 60.0
-
 
 _MOST_EDITS = 64
 _Edit = Annotated[str, msgspec.Meta(max_length=500)]
@@ -57,34 +56,31 @@ class JobTask(Struct, frozen=True):
     """The task of a worker."""
 
     kind: JobKind
-    source: PageSource
+    source: PageSource | None
+    """None: the files are read first."""
     node: str
     edits: tuple[str, ...]
+    files: Mapping[str, bytes] = {}
     cores: int = 1
-
-
-class ReadingJob(Struct, frozen=True):
-    """The task of a worker that only reads files."""
-
-    files: Mapping[str, bytes]
-
-
-class PasteJob(Struct, frozen=True):
-    """The task of a worker that examines a pasted text; its result is JSON."""
-
-    text: bytes
-    source: PageSource | None
 
 
 class Job:
     """A queued, running or finished run."""
 
     def __init__(
-        self, request: JobRequest, task: JobTask, generation: int = 1, tell: Callable[[], None] = lambda: None
+        self,
+        request: JobRequest,
+        task: JobTask,
+        generation: int = 1,
+        tell: Callable[[], None] = lambda: None,
+        visitor: Hashable = None,
     ) -> None:
         """``tell`` is called on every progress."""
         self.id = new_id()
         self.request = request
+        self.visitor = visitor
+        self.place = 0
+        """In the queue: 1 is next; 0 if it does not wait."""
         self._generation = generation
         self._tell = tell
         self.task: JobTask | None = task
@@ -117,13 +113,20 @@ class Job:
             self._generation,
             self.request.node,
             self.request.edits,
+            self.place,
         )
+
+    def wait(self, place: int) -> None:
+        """Set its place in the queue."""
+        if self.place != place:
+            self.place = place
+            self._tell()
 
     def begin(self) -> bool:
         """Mark it as started; False if it was cancelled before."""
         if self.is_over:
             return False
-        self.state, self._began = JobState.RUNNING, asyncio.get_running_loop().time()
+        self.place, self.state, self._began = 0, JobState.RUNNING, asyncio.get_running_loop().time()
         self._tell()
         return True
 
@@ -142,7 +145,7 @@ class Job:
         """Set its outcome, once."""
         if self.is_over:
             return
-        self.state, self.error, self.task = state, error, None
+        self.place, self.state, self.error, self.task = 0, state, error, None
         self._ended = asyncio.get_running_loop().time()
         if state is JobState.DONE:
             self.progress = 1.0
@@ -153,17 +156,38 @@ class Job:
         self.end(JobState.CANCELLED)
         self._end_process()
 
+    def fail(self, error: str) -> None:
+        """Stop it now because it exceeds a limit."""
+        self.end(JobState.FAILED, error)
+        self._end_process()
+
+    @property
+    def resident_bytes(self) -> int:
+        """The memory of its process, and of those that this has started."""
+        if self.process is None or self.process.returncode is not None:
+            return 0
+        pid = self.process.pid
+        try:
+            started = Path(f"/proc/{pid}/task/{pid}/children").read_bytes().split()
+        except OSError:
+            started = []
+        return sum(map(resident_bytes, (pid, *map(int, started))))
+
     def _end_process(self) -> None:
-        if self.process is not None and self.process.returncode is None:
+        if self.process is not None:
             kill(self.process)
 
 
 class Jobs:
-    """Runs jobs in order of arrival, as many at a time as leave one core for the server."""
+    """Runs as many jobs at a time as leave one core for the server; visitors take turns."""
 
-    def __init__(self, at_once: int | None = None) -> None:
+    def __init__(
+        self, at_once: int | None = None, process_bytes: int = 8 << 30, seconds: float = UI_LIMITS.job_seconds
+    ) -> None:
         self.at_once = at_once or max(1, usable_cores() - 1)
-        self._waiting: deque[Job] = deque()
+        self._process_bytes = process_bytes
+        self._seconds = seconds
+        self._waiting: list[Job] = []
         self._running: dict[Job, asyncio.Task[None]] = {}
 
     @property
@@ -174,18 +198,31 @@ class Jobs:
     def add(self, job: Job) -> None:
         """Queue a job."""
         self._waiting.append(job)
-        self._go_on()
+        self.go_on()
 
-    def _go_on(self) -> None:
-        self._waiting = deque(job for job in self._waiting if not job.is_over)
+    def go_on(self) -> None:
+        """Begin what can begin; the others move up."""
+        self._waiting = [job for job in self._waiting if not job.is_over]
         while self._waiting and len(self._running) < self.at_once:
-            job = self._waiting.popleft()
+            job = self._in_turn()[0]
+            self._waiting.remove(job)
             task = self._running[job] = asyncio.ensure_future(self._run(job))
             task.add_done_callback(partial(self._over, job))
+        for place, job in enumerate(self._in_turn(), 1):
+            job.wait(place)
+
+    def _in_turn(self) -> list[Job]:
+        """Return the queue: first the first job of each visitor who has none running, in order of arrival."""
+        before = Counter(job.visitor for job in self._running)
+        turns: dict[Job, int] = {}
+        for job in self._waiting:
+            turns[job] = before[job.visitor]
+            before[job.visitor] += 1
+        return sorted(self._waiting, key=lambda job: turns[job])
 
     def _over(self, job: Job, _: asyncio.Task[None]) -> None:
         del self._running[job]
-        self._go_on()
+        self.go_on()
 
     async def _run(self, job: Job) -> None:
         """Run a job to its end unless it is cancelled before; any exception becomes its error."""
@@ -193,10 +230,10 @@ class Jobs:
             return
         assert job.task is not None
         task = replace(job.task, cores=max(1, self.at_once + 1 - len(self._running)))  # idle slots
-        data = await asyncio.to_thread(pickle.dumps, task, pickle.HIGHEST_PROTOCOL)
+        data = await asyncio.to_thread(pickled, task)
         job.task = None
         try:
-            async with worker(data) as process:
+            async with asyncio.timeout(self._seconds), worker(data, self._process_bytes // task.cores) as process:
                 job.runs_in(process)
                 async for kind, body in messages(process):
                     if job.is_over:  # cancelled meanwhile
@@ -208,8 +245,25 @@ class Jobs:
                         job.end(JobState.DONE)
                     else:
                         job.end(JobState.FAILED, body.decode())
+        except TimeoutError:
+            what = f"it takes more than {self._seconds / 60:g} minutes: shorten the scenario"
+            job.end(JobState.FAILED, f"{what}, or run it in a terminal with `podqos simulate` or `podqos blast`")
         except (OSError, HostError) as error:
             job.end(JobState.FAILED, str(error))
+
+    def largest(self) -> int:
+        """Return the memory of the largest running job."""
+        return max((job.resident_bytes for job in self._running), default=0)
+
+    def total(self) -> int:
+        """Return the memory of all running jobs."""
+        return sum(job.resident_bytes for job in self._running)
+
+    def end_largest(self) -> None:
+        """End the running job that uses most memory."""
+        job = max(self._running, key=lambda job: job.resident_bytes, default=None)
+        if job is not None:
+            job.fail("the run needs more memory than is available here; use a smaller scenario")
 
     async def stop(self) -> None:
         """Stop everything, and wait for it."""
@@ -220,48 +274,11 @@ class Jobs:
             await asyncio.wait(list(self._running.values()))
 
 
-async def read_apart(files: Mapping[str, bytes]) -> PageSource:
-    """Read files in a separate process with a time limit; raise their errors."""
-    return await _apart(ReadingJob(files), PageSource, ", ".join(files), "open a smaller part")
-
-
-async def autopsy_apart(text: bytes, source: PageSource | None) -> bytes:
-    """Examine a pasted text in a separate process with a time limit; return JSON, or raise its error."""
-    return await _apart(PasteJob(text, source), bytes, "pasted", "paste the lines around one OOM kill")
-
-
-async def _apart(task: ReadingJob | PasteJob, _: type[T], where: str, fix: str) -> T:
-    data = await asyncio.to_thread(pickle.dumps, task, pickle.HIGHEST_PROTOCOL)
-    try:
-        async with asyncio.timeout(_READING_SECONDS), worker(data) as process:
-            async for kind, body in messages(process):
-                if kind == FAILURE:
-                    raise InputError(body.decode(), where=where)
-                found: T | InputError = await asyncio.to_thread(pickle.loads, body)
-                if isinstance(found, InputError):
-                    raise found
-                return found
-    except TimeoutError:
-        raise InputError("reading it takes too long", where=where, fix=fix) from None
-    raise AssertionError("a worker answers, or is ended")
-
-
-def kill(process: asyncio.subprocess.Process) -> None:
-    """End a worker with all that it started; on Windows it starts nothing."""
-    with suppress(ProcessLookupError):
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            from signal import SIGKILL
-
-            os.killpg(process.pid, SIGKILL)
-
-
 @asynccontextmanager
-async def worker(data: bytes) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker(data: bytes, most_bytes: int) -> AsyncIterator[asyncio.subprocess.Process]:
     """Start a worker with its task; afterwards it is gone, with all its children."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-m", "podqos.web.ui.worker", str(os.getpid()),
+        sys.executable, "-P", "-m", "podqos.web.ui.worker", str(os.getpid()), str(most_bytes),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
@@ -300,9 +317,30 @@ def encoded(job: Job) -> bytes:
     return msgspec.json.encode(job.info())
 
 
-def check_request(request: JobRequest, source: PageSource) -> None:
-    """Raise ``InputError`` for what cannot be computed."""
-    if request.kind is JobKind.RUN or request.edits:
-        varied(source, ())
-    if source.scenario is None and source.objects is None and source.cluster is None:
-        raise InputError("it contains no pods", where=source.name, fix="open manifests, a snapshot or a scenario")
+def check_request(request: JobRequest, kind: str, name: str) -> None:
+    """Raise ``InputError`` for what cannot be computed for a source of this kind."""
+    if (request.kind is JobKind.RUN or request.edits) and kind != SourceKind.SCENARIO:
+        raise InputError("only a scenario can be run", where=name, fix="open a scenario and its manifests")
+    if kind in {SourceKind.LOG, SourceKind.RUN}:
+        raise InputError("it contains no pods", where=name, fix="open manifests, a snapshot or a scenario")
+
+
+class _Sink:
+    """Collects what is written in parts, so that pickling a large value lets other threads run in between."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def write(self, part: bytes) -> int:
+        self._parts.append(bytes(part))
+        return len(part)
+
+    def data(self) -> bytes:
+        return b"".join(self._parts)
+
+
+def pickled(value: object) -> bytes:
+    """Return a value pickled, without holding up other threads for long."""
+    sink = _Sink()
+    pickle.Pickler(sink, pickle.HIGHEST_PROTOCOL).dump(value)
+    return sink.data()

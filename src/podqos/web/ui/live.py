@@ -25,6 +25,7 @@ from podqos.version import __version__
 from podqos.web.ui.feeds import Feed
 from podqos.web.ui.sessions import Bell, SessionSource, Visitor
 from podqos.web.ui.sharing import START
+from podqos.web.ui.shown_paths import without_directories
 
 T = TypeVar("T")
 
@@ -81,8 +82,9 @@ class Live:
                 trouble = str(error)
             except Exception as error:  # noqa: BLE001 - a bug of ours must not end what follows
                 trouble = f"podqos failed: {type(error).__name__}: {error}"
-            if trouble != self._trouble:
-                self._trouble = trouble
+            shown = without_directories(trouble)
+            if shown != self._trouble:
+                self._trouble = shown
                 self.bell.ring()
                 if trouble:
                     self._say(f"out of date: {trouble}")
@@ -130,8 +132,8 @@ class Live:
     def age(self) -> Age:
         """Return the age of the shown state."""
         now = asyncio.get_running_loop().time()
-        taken = self._taken_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        return Age(taken, round(now - self._known_at, 1) if self.is_live else 0.0, self._trouble)
+        age_seconds = round(now - self._known_at, 1) if self.is_live else 0.0
+        return Age(_rfc_3339(self._taken_at), age_seconds, self._trouble, _rfc_3339(datetime.now(UTC)))
 
     async def news(self, last: str) -> tuple[str, bytes]:
         """Return the key of the latest state, and the event that takes a page there from its last one, if any."""
@@ -173,7 +175,7 @@ async def told(
         while True:
             woken.clear()
             began = loop.time()
-            known = [(job.id, job.state, job.progress) for job in visitor.jobs.values()]
+            known = [(job.id, job.state, job.progress, job.place) for job in visitor.jobs.values()]
             if known != jobs:
                 jobs = known
                 yield _event("jobs", [job.info() for job in visitor.jobs.values()])
@@ -186,6 +188,10 @@ async def told(
             with suppress(TimeoutError):
                 await asyncio.wait_for(woken.wait(), _AGE_SECONDS)
             await asyncio.sleep(began + _SOONEST_SECONDS / 2 - loop.time())
+
+
+def _rfc_3339(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _event(kind: str, value: object, key: str = "") -> bytes:

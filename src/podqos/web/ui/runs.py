@@ -8,6 +8,7 @@ from podqos.answers.cluster_state import cluster_state
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.shown import ShownSource
 from podqos.answers.page.source import PageSource
+from podqos.answers.picture.layout import with_pictures
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.library.blast_radius import blast
@@ -24,7 +25,7 @@ def run_of(source: PageSource, edits: Sequence[str], told: Told) -> RunView:
     """Run a scenario with changed values, and return its view."""
     scenario = varied(source, edits)
     end_us = max(scenario.duration_us, 1)
-    return simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report
+    return with_pictures(simulate(scenario, progress=lambda now_us, _: told(now_us / end_us)).report)
 
 
 def blast_of(source: PageSource, edits: Sequence[str], node: str, told: Told, cores: int = 1) -> BlastRadius:

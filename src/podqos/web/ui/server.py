@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import re
 import secrets
 import socket
@@ -17,33 +16,38 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import TypeVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podqos.answers.page.check import FixRequest
-from podqos.answers.page.compare import compare
-from podqos.answers.page.forecast import ForecastRequest
 from podqos.answers.page.job import JobKind
-from podqos.answers.page.page import Page
 from podqos.answers.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
 from podqos.answers.page.source import PageSource
-from podqos.answers.page.what_if import WhatIf
-from podqos.answers.run_view import RunView
 from podqos.errors import InputError, PodqosError
 from podqos.manifest.encoding import json_line
 from podqos.naming import stated_with
+from podqos.request_origin import is_from_elsewhere, is_loopback, is_own_name
 from podqos.version import __version__
 from podqos.web.http import JSON, Answer, EventStream, Request, Response, Server
 from podqos.web.settings import Limits
-from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask, autopsy_apart, check_request, encoded, new_id, read_apart
+from podqos.web.ui.demo import demo_files
+from podqos.web.ui.inquiry import Busy, Inquiry
+from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask, check_request, encoded, new_id, pickled
 from podqos.web.ui.live import Live, told
-from podqos.web.ui.pasting import pasted_autopsy
-from podqos.web.ui.sessions import NoRoom, SessionSource, TooLarge, Visitor, Visitors, file_name
-from podqos.web.ui.settings import HTTP_LIMITS, PASTE_PATH, UI_LIMITS, UPLOAD_PATH, UiLimits
+from podqos.web.ui.memory import usable_bytes
+from podqos.web.ui.pasting import PASTED
+from podqos.web.ui.refusal import RequestRefusal, decoded
+from podqos.web.ui.sessions import NoRoom, SessionSource, TooLarge, Upload, Visitor, Visitors, file_name, source_key
+from podqos.web.ui.settings import PASTE_PATH, UPLOAD_PATH, UiLimits, http_limits_within, limits_within
 from podqos.web.ui.sharing import START
-from podqos.web.ui.source_files import read_given
+from podqos.web.ui.shown_paths import ShownPaths, without_directories
+from podqos.web.ui.tasks import Comparison, Given, Paste, Reading, ReadSource
+from podqos.web.ui.views import CLUSTER, SLOW, Question, answer, question_of
+from podqos.web.ui.worker_process import WorkerFailed
+from podqos.web.ui.workers import Workers
 
 T = TypeVar("T")
 
@@ -69,10 +73,9 @@ _ASK_AGAIN = (
     b"<!doctype html><title>podqos</title><p>Open the address that podqos ui printed: this token is not the one."
 )
 _SWEEP_SECONDS = 10.0
-_SMALL_BYTES = 1 << 18
-"""Up to this size, reading a file is faster than starting a process for it."""
+_ABANDONED_SWEEP_SECONDS = 2.0
 _VIEWS = 2
-"""Number of answers computed in parallel."""
+"""Number of answers about the start source that are computed in parallel."""
 
 
 class UploadedFile(Struct, frozen=True):
@@ -89,14 +92,6 @@ class UploadedFiles(Struct, frozen=True):
     files: tuple[UploadedFile, ...]
 
 
-class RequestRefusal(Exception):
-    """A request that is answered with an error."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
 class PageAccess(Struct, frozen=True):
     """Who may use the page."""
 
@@ -106,21 +101,16 @@ class PageAccess(Struct, frozen=True):
     """The token that a visitor must present first; empty: none."""
     is_encrypted: bool = False
 
+    @property
+    def scheme(self) -> str:
+        """Of the page's address."""
+        return "https" if self.is_encrypted else "http"
+
     @classmethod
     def to(cls, host: str, names: tuple[str, ...] = (), *, token: str = "", is_encrypted: bool = False) -> PageAccess:
         """Return the access rules for an address."""
         own = {"localhost", host.lower(), *(name.lower() for name in names)}
         return cls(frozenset(own if is_loopback(host) else {*own, socket.gethostname().lower()}), token, is_encrypted)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 class Ui:
@@ -131,34 +121,45 @@ class Ui:
         viewer: str,
         access: PageAccess,
         *,
-        limits: UiLimits = UI_LIMITS,
-        http_limits: Limits = HTTP_LIMITS,
+        limits: UiLimits | None = None,
+        http_limits: Limits | None = None,
         jobs: Jobs | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.page, self._csp = served_page(viewer)
         self._page_etag = f'"{sha256(self.page).hexdigest()[:24]}"'
         self.access = access
-        self.limits = limits
+        self.limits = limits = limits or limits_within(usable_bytes())
         self.say = say
-        self.server = Server(self.handle, http_limits, kept_headers=_KEPT_HEADERS, body_bytes=self._body_bytes)
+        http_limits = http_limits or http_limits_within(usable_bytes())
+        self.server = Server(
+            self.handle, http_limits, kept_headers=_KEPT_HEADERS, body_bytes=self._body_bytes, compresses=True
+        )
         self.visitors = Visitors(lambda: asyncio.get_running_loop().time(), limits)
-        self.jobs = jobs or Jobs()
+        processes = limits.workers
+        self.jobs = jobs or Jobs(process_bytes=processes.run_bytes, seconds=limits.job_seconds)
+        self.workers = Workers(processes, self.jobs, say)
         self.live: Live | None = None
         self.pool = ThreadPoolExecutor(_VIEWS, "view")
+        """For what follows the start source; visitors' questions about it have threads of their own."""
+        self._quick = ThreadPoolExecutor(_VIEWS, "quick")
         self._slow = ThreadPoolExecutor(1, "slow")
-        self._first = ThreadPoolExecutor(1, "first")
-        self._reading = asyncio.Semaphore(1)
+        self._asking: WeakKeyDictionary[Visitor, tuple[asyncio.Lock, asyncio.Lock]] = WeakKeyDictionary()
+        """A visitor asks one quick and one slow thing at a time about the start source, so that visitors take turns."""
+        self._uploading_bytes = 0
+        self._start_pickled: tuple[int, bytes] = (0, b"")
         self._cookie = "podqos"
         self.instance = secrets.token_hex(4)
         """Identifies this server: a restarted one differs."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._paths: tuple[PageSource | None, ShownPaths] = (None, ShownPaths())
 
     def begin(self, live: Live | None, port: int) -> None:
         """Start with a source, if any. The cookie is named after the port, because ports share cookies."""
         self._cookie = f"podqos-{port}"
         self.live = live
         self._tasks.append(asyncio.ensure_future(self._sweep()))
+        self._tasks.append(asyncio.ensure_future(self._sweep_jobs()))
         if live is not None:
             self._tasks.append(asyncio.ensure_future(live.follow()))
 
@@ -168,7 +169,8 @@ class Ui:
             task.cancel()
         await self.jobs.stop()
         was_clean = await self.server.stop(seconds)
-        for pool in (self.pool, self._slow, self._first):
+        await self.workers.stop()
+        for pool in (self.pool, self._quick, self._slow):
             pool.shutdown(wait=False, cancel_futures=True)
         return was_clean
 
@@ -176,6 +178,13 @@ class Ui:
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self.limits.expires_seconds / 4))
             self.visitors.forget_old()
+
+    async def _sweep_jobs(self) -> None:
+        while True:
+            await asyncio.sleep(min(_ABANDONED_SWEEP_SECONDS, self.limits.abandoned_seconds / 4))
+            self.visitors.end_abandoned()
+            self.visitors.drop_results()
+            self.jobs.go_on()
 
     def _body_bytes(self, target: bytes) -> int:
         match target.partition(b"?")[0].decode(errors="replace"):
@@ -206,16 +215,13 @@ class Ui:
         """Reject requests that another page makes a browser send: from another site, or through DNS rebinding."""
         headers = request.headers
         host = headers.get("host", "")
-        name = urlsplit(f"//{host}").hostname if _is_host(host) else None
-        if name is None or not (name in self.access.names or _is_address(name)):
+        if not is_own_name(host, self.access.names):
             raise RequestRefusal(421, f"unknown host name {host[:100]!r}; allow it with {stated_with('name')}")
         is_read = request.method in {"GET", "HEAD"}
         if is_read and request.path == "/":
             return
-        site, origin = headers.get("sec-fetch-site", "same-origin"), headers.get("origin")
-        if site not in {"same-origin", *(("none",) if is_read else ())}:
-            raise RequestRefusal(403, "requests from other sites are not allowed")
-        if origin is not None and origin != f"http{'s' if self.access.is_encrypted else ''}://{host}":
+        origin, site, scheme = headers.get("origin"), headers.get("sec-fetch-site"), self.access.scheme
+        if is_from_elsewhere(host, origin, site, is_read=is_read, scheme=scheme):
             raise RequestRefusal(403, "requests from other sites are not allowed")
 
     def _visitor(self, request: Request) -> tuple[str, Visitor]:
@@ -272,10 +278,13 @@ class Ui:
             answer = await self._route(request, visitor)
         except RequestRefusal as refusal:
             answer = _refused(refusal.status, str(refusal))
-        except NoRoom as error:
+        except (NoRoom, Busy) as error:
             answer = _refused(error.status, str(error))
         except PodqosError as error:
             answer = _failed(error)
+        except WorkerFailed as error:
+            self.say(f"{request.method} {request.path}: {error}")
+            answer = _refused(500, f"podqos failed: {str(error).partition(':')[0]}")
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours must not take the server down
@@ -283,13 +292,29 @@ class Ui:
             answer = _refused(500, f"podqos failed: {type(error).__name__}")
         extra = self._setting_cookie(key)
         if isinstance(answer, EventStream):
-            return EventStream(answer.parts, answer.content_type, (*answer.headers, *_SECURITY, *extra))
-        return Response(answer.body, answer.status, answer.content_type, (*answer.headers, *_SECURITY, *extra))
+            return EventStream(self._hidden(answer.parts), answer.content_type, (*answer.headers, *_SECURITY, *extra))
+        body = self._shown_paths().hide(answer.body)
+        return Response(body, answer.status, answer.content_type, (*answer.headers, *_SECURITY, *extra))
+
+    def _shown_paths(self) -> ShownPaths:
+        """Return what visitors see instead of the paths of the current source."""
+        source = None if self.live is None else self.live.shown.source
+        if self._paths[0] is not source:
+            self._paths = (source, ShownPaths(source))
+        return self._paths[1]
+
+    async def _hidden(self, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        try:
+            async for part in parts:
+                yield self._shown_paths().hide(part)
+        finally:
+            await parts.aclose()
 
     async def _route(self, request: Request, visitor: Visitor) -> Answer:
         query = {name: values[0] for name, values in parse_qs(request.query).items()} if request.query else {}
         match request.method, request.path.removeprefix("/api/").split("/"):
             case "GET" | "HEAD", ["session"]:
+                self.workers.prepare()
                 return _json(self._session(visitor))
             case "GET", ["live"]:
                 last = request.headers.get("last-event-id", "") or query.get("since", "")
@@ -298,16 +323,19 @@ class Ui:
                 return await _at_once(parts) if is_once else self._stream(visitor, parts)
             case "POST", ["sources"]:
                 return await self._upload(request, query, visitor)
+            case "POST", ["demo"]:
+                return await self._opened(await self._in(self._slow, demo_files), None, visitor)
             case "GET" | "HEAD", ["sources", key]:
                 return _json(self._info(self._shown(visitor, key)))
             case "DELETE", ["sources", key]:
-                if visitor.sources.pop(key, None) is None:
-                    raise RequestRefusal(404, "no such source")
+                self.workers.forget(_known(visitor.sources, key, "source").given.key)
+                del visitor.sources[key]
                 return Response(b"", 204)
             case "GET" | "HEAD", ["sources", key, "cluster"]:
-                return await self._cluster(request, self._shown(visitor, key))
+                return await self._cluster(request, self._shown(visitor, key), visitor)
             case method, ["sources", key, view]:
-                return await self._view(method, view, request, query, self._shown(visitor, key))
+                question = question_of(method, view, query, request.body)
+                return Response(await self._asked(visitor, self._shown(visitor, key), question))
             case "POST", ["jobs"]:
                 return self._begin_job(request, visitor)
             case "GET" | "HEAD", ["jobs"]:
@@ -338,10 +366,12 @@ class Ui:
             self.live is not None and self.live.is_live,
         )
 
-    def _info(self, shown: SessionSource) -> SourceInfo:
-        return shown.info(is_live=shown.id == START and self.live is not None and self.live.is_live)
+    def _info(self, shown: SessionSource | Upload) -> SourceInfo:
+        if isinstance(shown, Upload):
+            return shown.info()
+        return shown.info(is_live=self.live is not None and self.live.is_live)
 
-    def _shown(self, visitor: Visitor, key: str) -> SessionSource:
+    def _shown(self, visitor: Visitor, key: str) -> SessionSource | Upload:
         if key == START and self.live is not None:
             return self.live.shown
         return self.visitors.used(_known(visitor.sources, key, "source"))
@@ -357,8 +387,18 @@ class Ui:
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         """Store files as a new source, or add them to an existing one."""
+        size = len(request.body)
+        if self._uploading_bytes and self._uploading_bytes + size > self.limits.uploading_bytes:
+            raise NoRoom("others are uploading large files", fix="try again in a minute")
+        self._uploading_bytes += size
+        try:
+            return await self._kept(request, query, visitor)
+        finally:
+            self._uploading_bytes -= size
+
+    async def _kept(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         if request.content_type == FILES_TYPE:
-            given = {file_name(file.name): file.data for file in _decoded(request.body, UploadedFiles).files}
+            given = {file_name(file.name): file.data for file in decoded(request.body, UploadedFiles).files}
         else:
             given = {file_name(query.get("name", "")): request.body}
         if not any(data.strip() for data in given.values()):
@@ -367,83 +407,59 @@ class Ui:
         files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
             raise TooLarge(f"more than {self.limits.files} files", fix="open one directory at a time")
-        is_small = sum(map(len, files.values())) <= _SMALL_BYTES
-        source = await (self._in(self._slow, lambda: read_given(files)) if is_small else self._read_large(files))
+        return await self._opened(files, before, visitor)
+
+    async def _opened(self, files: Mapping[str, bytes], before: Upload | None, visitor: Visitor) -> Response:
+        """Store files as a visitor's source, or instead of one."""
+        key, generation = (new_id(), 1) if before is None else (before.id, before.generation + 1)
+        # Two additions at the same time have the same generation, but not the same files.
+        attempt = source_key(key, generation) if before is None else f"{source_key(key, generation)}-{new_id()}"
+        inquiry = Inquiry(Reading(), Given(attempt, files), next(iter(files)))
+        read = msgspec.json.decode(await self.workers.ask(visitor, inquiry), type=ReadSource)
         if before is not None and visitor.sources.get(before.id) is not before:
             raise RequestRefusal(409, "the source was changed or removed while these files were read: add them again")
-        generation = 1 if before is None else before.generation + 1
-        shown = SessionSource(new_id() if before is None else before.id, source, files, generation)
+        shown = Upload(read, Given(attempt, files), key, generation)
         self.visitors.keep(visitor, shown)
         return _json(self._info(shown), 201)
 
-    async def _read_large(self, files: Mapping[str, bytes]) -> PageSource:
-        """Read what may take long, one after the other, where it can be stopped."""
-        async with self._reading:
-            return await read_apart(files)
-
     async def _pasted(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         """Answer with the autopsy of a text, which is not kept; the named source may know its pods."""
-        source = self._shown(visitor, query["source"]).source if "source" in query else None
-        text = request.body
-        if len(text) <= _SMALL_BYTES:
-            return Response(await self._in(self._slow, lambda: json_line(pasted_autopsy(text, source))))
-        async with self._reading:
-            return Response(await autopsy_apart(text, source))
+        shown = self._shown(visitor, query["source"]) if "source" in query else None
+        given = shown.given if isinstance(shown, Upload) else None if shown is None else await self._start_given(shown)
+        inquiry = Inquiry(Paste(request.body), given, PASTED, "paste the lines around one OOM kill")
+        return Response(await self.workers.ask(visitor, inquiry))
 
-    async def _cluster(self, request: Request, shown: SessionSource) -> Response:
-        if self.live is not None and shown is self.live.shown:
-            etag = f'"{self.live.etag(shown.generation)}"'
-        else:
-            etag = f'"{shown.id}-{shown.generation}"'
+    async def _start_given(self, shown: SessionSource) -> Given:
+        """Return the start source for a worker; each state of it is pickled once."""
+        generation, data = self._start_pickled
+        if generation != shown.generation:
+            self.workers.forget(source_key(START, generation))
+            data = await self._in(self._slow, lambda: pickled(shown.source))
+            self._start_pickled = shown.generation, data
+        return Given(source_key(START, shown.generation), pickled=data)
+
+    async def _cluster(self, request: Request, shown: SessionSource | Upload, visitor: Visitor) -> Response:
+        live = self.live if isinstance(shown, SessionSource) else None
+        etag = f'"{source_key(shown.id, shown.generation) if live is None else live.etag(shown.generation)}"'
         if request.headers.get("if-none-match") == etag:
             return Response(b"", 304, headers=(("etag", etag),))
-        if self.live is not None and shown is self.live.shown:
-            newest, data = await self.live.whole()
+        if live is not None:
+            newest, data = await live.whole()
             etag = f'"{newest}"'
         else:
-            data = await self._asked(shown, shown.page.cluster)
+            data = await self._asked(visitor, shown, Question(CLUSTER))
         return Response(data, headers=(("etag", etag),))
 
-    async def _view(
-        self, method: str, view: str, request: Request, query: Mapping[str, str], shown: SessionSource
-    ) -> Response:
-        """Answer a request for a view of a source."""
-        page = shown.page
-        match "GET" if method == "HEAD" else method, view:
-            case "GET", "pods":
-                pod, node = query.get("pod", ""), query.get("node", "")
-                return Response(await self._asked(shown, lambda: page.pod(pod, node)))
-            case "GET", "check":
-                return Response(await self._asked_apart(shown, Page.check))
-            case "GET", "autopsy":
-                return Response(await self._asked_apart(shown, Page.autopsy))
-            case "POST", "what-if":
-                what_if = _decoded(request.body, WhatIf)
-                return Response(await self._asked(shown, lambda: page.what_if(what_if)))
-            case "POST", "forecast":
-                forecast = _decoded(request.body, ForecastRequest)
-                return Response(await self._asked(shown, lambda: page.forecast(forecast)))
-            case "POST", "fix":
-                fix = _decoded(request.body, FixRequest)
-                return Response(await self._asked_apart(shown, lambda apart: apart.fix(fix)))
-            case "GET", "run" if shown.source.run is not None:
-                return _json(shown.source.run)
-        raise RequestRefusal(404, "no such view")
-
-    async def _asked(self, shown: SessionSource, ask: Callable[[], Struct]) -> bytes:
-        """Return the encoded answer to a question about a source, computed in a thread.
-
-        The first answer takes longest: seconds, with thousands of nodes. It does not block others.
-        """
-        async with shown.lock:
-            if not shown.is_begun:
-                await self._in(self._first, shown.begin)
-            return await self._in(self.pool, lambda: json_line(ask()))
-
-    async def _asked_apart(self, shown: SessionSource, ask: Callable[[Page], Struct]) -> bytes:
-        """Return the answer to a slow question: computed on a copy, so that quick ones need not wait."""
-        async with shown.lock_apart:
-            return await self._in(self._slow, lambda: json_line(ask(shown.page_apart)))
+    async def _asked(self, visitor: Visitor, shown: SessionSource | Upload, question: Question) -> bytes:
+        """Return the encoded answer to a question about a source: in a worker if a visitor has uploaded it."""
+        if isinstance(shown, Upload):
+            return await self.workers.ask(visitor, Inquiry(question, shown.given, shown.info().name))
+        quick, slow = self._asking.setdefault(visitor, (asyncio.Lock(), asyncio.Lock()))
+        if question.view in SLOW:  # on a copy, so that quick ones need not wait
+            async with slow, shown.lock_apart:
+                return await self._in(self._slow, lambda: json_line(answer(shown.page_apart, question)))
+        async with quick, shown.lock:
+            return await self._in(self._quick, lambda: json_line(answer(shown.page, question)))
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -451,17 +467,21 @@ class Ui:
     # ---- long runs ---------------------------------------------------------------------------------------------------
 
     def _begin_job(self, request: Request, visitor: Visitor) -> Response:
-        asked = _decoded(request.body, JobRequest)
+        asked = decoded(request.body, JobRequest)
         shown = self._shown(visitor, asked.source)
-        source = shown.source
-        check_request(asked, source)
+        info = self._info(shown)
+        check_request(asked, info.kind, info.name)
         limits = self.limits
         if sum(not job.is_over for job in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
             raise NoRoom("too many runs at once", fix="wait for one to finish, or cancel it")
         over = [key for key, job in visitor.jobs.items() if job.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
-        job = Job(asked, JobTask(asked.kind, source, asked.node, asked.edits), shown.generation, visitor.bell.ring)
+        task = JobTask(asked.kind, None, asked.node, asked.edits)
+        task = (
+            replace(task, files=shown.given.files) if isinstance(shown, Upload) else replace(task, source=shown.source)
+        )
+        job = Job(asked, task, shown.generation, visitor.bell.ring, visitor)
         visitor.jobs[job.id] = job
         visitor.bell.ring()
         self.jobs.add(job)
@@ -478,6 +498,7 @@ class Ui:
                 return Response(job.result)
             case "DELETE", []:
                 job.cancel()
+                self.jobs.go_on()
                 return Response(encoded(job))
         raise RequestRefusal(404, "no such path")
 
@@ -487,11 +508,8 @@ class Ui:
             if job.request.kind is not JobKind.RUN or job.result is None:
                 raise RequestRefusal(409, "only finished runs can be compared")
 
-        def compared() -> bytes:
-            one, other = (msgspec.json.decode(job.result or b"", type=RunView) for job in (before, after))
-            return json_line(compare(one, other))
-
-        return Response(await self._in(self.pool, compared))
+        inquiry = Inquiry(Comparison(before.result or b"", after.result or b""), where="compare", fix="run less of it")
+        return Response(await self.workers.ask(visitor, inquiry))
 
 
 async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -518,13 +536,6 @@ def _known(kept: Mapping[str, T], key: str, what: str) -> T:
     return found
 
 
-def _decoded(body: bytes, model: type[T]) -> T:
-    try:
-        return msgspec.json.decode(body, type=model)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise RequestRefusal(400, f"not a valid request: {error}") from None
-
-
 def _json(value: object, status: int = 200) -> Response:
     return Response(json_line(value), status, JSON)
 
@@ -538,24 +549,11 @@ def _failed(error: PodqosError) -> Response:
     where = str(error.where) if isinstance(error, InputError) else ""
     place = _PLACE.match(where)
     found = (
-        ErrorInfo(str(error), where)
+        ErrorInfo(without_directories(str(error)), where)
         if place is None
-        else ErrorInfo(str(error), place["file"], int(place["line"]), int(place["column"]))
+        else ErrorInfo(without_directories(str(error)), place["file"], int(place["line"]), int(place["column"]))
     )
     return Response(msgspec.json.encode(ErrorAnswer(found)), 422, JSON, _SECURITY)
-
-
-def _is_host(text: str) -> bool:
-    return bool(re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", text))
-
-
-def _is_address(name: str) -> bool:
-    """Whether a name is an IP address, which cannot be rebound."""
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def served_page(viewer: str) -> tuple[bytes, str]:

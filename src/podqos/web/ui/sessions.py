@@ -9,8 +9,10 @@ import asyncio
 import pickle
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from podqos.answers.page.page import Page
 from podqos.answers.page.session import SourceInfo, source_info
@@ -19,8 +21,11 @@ from podqos.errors import InputError
 from podqos.web.ui.jobs import Job
 from podqos.web.ui.pages import page_about
 from podqos.web.ui.settings import UI_LIMITS, UiLimits
+from podqos.web.ui.tasks import Given, ReadSource
 
 _NAME_CHARACTERS = 200
+_AWAY_SECONDS = 120.0
+"""After this time without an open page, a visitor's data is deleted if others need the storage."""
 
 
 class NoRoom(InputError):
@@ -72,8 +77,6 @@ class SessionSource:
         self.files = files
         self.generation = generation
         self.page = page_about(source, before)
-        self.is_begun = False
-        """Whether its nodes have been computed: from then on, a view only costs what it needs itself."""
         self.lock = asyncio.Lock()
         self.lock_apart = asyncio.Lock()
         self.used_at = 0.0
@@ -83,15 +86,36 @@ class SessionSource:
         """An independent copy, for long computations in another thread."""
         return page_about(pickle.loads(pickle.dumps(self.source)))  # noqa: S301 - our own
 
-    def begin(self) -> None:
-        """Compute all nodes; errors are reported by the view that needs them."""
-        with suppress(InputError):
-            self.page.cluster()
-        self.is_begun = True
-
     def info(self, *, is_live: bool = False) -> SourceInfo:
         """Return its description for the page."""
         return source_info(self.id, self.source, self.files, self.generation, is_live=is_live)
+
+
+class Upload:
+    """A visitor's source: its files, and what the page has to know of it. Workers read it, and answer questions."""
+
+    def __init__(self, read: ReadSource, given: Given, key: str, generation: int = 1) -> None:
+        self.id = key
+        self.generation = generation
+        self.given = given
+        """How a worker gets it."""
+        self.size_bytes = read.size_bytes
+        self._info = replace(read.info, id=key, generation=generation)
+        self.used_at = 0.0
+
+    @property
+    def files(self) -> Mapping[str, bytes]:
+        """What was uploaded."""
+        return self.given.files
+
+    def info(self) -> SourceInfo:
+        """Return its description for the page."""
+        return self._info
+
+
+def source_key(key: str, generation: int) -> str:
+    """Return what identifies one state of a source."""
+    return f"{key}-{generation}"
 
 
 class Visitor:
@@ -101,7 +125,7 @@ class Visitor:
         self.is_let_in = is_let_in
         """Whether the token was presented, if one is required."""
         self.seen_at = now
-        self.sources: dict[str, SessionSource] = {}
+        self.sources: dict[str, Upload] = {}
         self.jobs: dict[str, Job] = {}
         self.streams = 0
         self.bell = Bell()
@@ -110,7 +134,12 @@ class Visitor:
     @property
     def size_bytes(self) -> int:
         """Bytes uploaded."""
-        return sum(source.source.size_bytes for source in self.sources.values())
+        return sum(source.size_bytes for source in self.sources.values())
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of the results of finished runs."""
+        return sum(len(job.result or b"") for job in self.jobs.values())
 
     @property
     def is_empty(self) -> bool:
@@ -142,29 +171,34 @@ class Visitors:
         self.forget_old()
         if len(self._known) >= self._limits.visitors:
             empty = [key for key, visitor in self._known.items() if visitor.is_empty]
-            if not empty:
-                raise NoRoom("too many visitors store data here", fix="try again later")
-            del self._known[min(empty, key=lambda key: self._known[key].seen_at)]
+            away = empty or [key for key, visitor in self._known.items() if self._is_away(visitor)]
+            if not away:
+                raise NoRoom("too many visitors store data here", fix="try again in a few minutes")
+            self._forget(min(away, key=lambda key: self._known[key].seen_at))
         key = secrets.token_urlsafe(24)
         visitor = self._known[key] = Visitor(self._clock(), is_let_in=is_let_in)
         return key, visitor
 
-    def keep(self, visitor: Visitor, shown: SessionSource) -> None:
+    def keep(self, visitor: Visitor, shown: Upload) -> None:
         """Store a visitor's source; raise ``NoRoom`` if it is too large."""
         limits = self._limits
         before = visitor.sources.get(shown.id)
-        if shown.source.size_bytes > limits.visitor_bytes:
+        if shown.size_bytes > limits.visitor_bytes:
             raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="open a smaller part")
-        size = shown.source.size_bytes - (0 if before is None else before.source.size_bytes)
-        if sum(visitor.size_bytes for visitor in self._known.values()) + size > limits.total_bytes:
-            raise NoRoom("the storage for visitors is full", fix="try again later")
+        size = shown.size_bytes - (0 if before is None else before.size_bytes)
+        while sum(known.size_bytes for known in self._known.values()) + size > limits.total_bytes:
+            away = [key for key, known in self._known.items() if known is not visitor and self._is_away(known)]
+            away = [key for key in away if self._known[key].sources]
+            if not away:
+                raise NoRoom("the storage for visitors is full", fix="try again in a few minutes")
+            self._forget(min(away, key=lambda key: self._known[key].seen_at))
         shown.used_at = self._clock()
         visitor.sources[shown.id] = shown
         while len(visitor.sources) > limits.sources or visitor.size_bytes > limits.visitor_bytes:
             others = [source for source in visitor.sources.values() if source is not shown]
             del visitor.sources[min(others, key=lambda other: other.used_at).id]
 
-    def used(self, shown: SessionSource) -> SessionSource:
+    def used(self, shown: Upload) -> Upload:
         """Mark a source as used."""
         shown.used_at = self._clock()
         return shown
@@ -174,9 +208,30 @@ class Visitors:
         until = self._clock() - self._limits.expires_seconds
         for key, visitor in list(self._known.items()):
             if visitor.seen_at < until and not visitor.streams:
-                del self._known[key]
+                self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        for job in self._known.pop(key).jobs.values():
+            job.cancel()
+
+    def _is_away(self, visitor: Visitor) -> bool:
+        """Whether a visitor has closed all pages a while ago: others may need the place."""
+        return not visitor.streams and visitor.seen_at < self._clock() - _AWAY_SECONDS
+
+    def end_abandoned(self) -> None:
+        """Cancel the runs of visitors who have closed their last page."""
+        until = self._clock() - self._limits.abandoned_seconds
+        for visitor in self._known.values():
+            if not visitor.streams and visitor.seen_at < until:
                 for job in visitor.jobs.values():
                     job.cancel()
+
+    def drop_results(self) -> None:
+        """Delete the results of the oldest runs, of the visitor with most of them, if all together are too large."""
+        while sum(visitor.result_bytes for visitor in self._known.values()) > self._limits.result_bytes:
+            visitor = max(self._known.values(), key=lambda visitor: visitor.result_bytes)
+            del visitor.jobs[next(key for key, job in visitor.jobs.items() if job.result)]
+            visitor.bell.ring()
 
     def all(self) -> list[Visitor]:
         """Return all visitors."""

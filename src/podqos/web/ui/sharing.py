@@ -11,11 +11,13 @@ from msgspec import Struct
 
 from podqos.answers.page.page import Page
 from podqos.answers.page.session import Session, source_info
+from podqos.answers.picture.layout import with_pictures
 from podqos.errors import PodqosError
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
 from podqos.report.simulation.html import embedded
 from podqos.version import __version__
+from podqos.web.ui.shown_paths import ShownPaths
 
 START = "start"
 """The id of the source that a command was started with."""
@@ -31,6 +33,8 @@ def shared_page(viewer: str, page: Page) -> bytes:
     if "cluster" in info.views:
         view = page.cluster()
         answers[_path("cluster")] = msgspec.Raw(json_line(view))
+        if view.next_deaths:
+            answers[_path("answer")] = msgspec.Raw(json_line(page.answer()))
         room = _MOST_POD_BYTES
         for block in view.pods:
             data = json_line(page.pod(f"{block.namespace}/{block.name}", block.node))
@@ -49,12 +53,12 @@ def shared_page(viewer: str, page: Page) -> bytes:
     if source.run is not None:
         answers[_path("run")] = msgspec.Raw(json_line(source.run))
     elif source.scenario is not None:
-        answers["/api/jobs/run/result"] = msgspec.Raw(json_line(simulate(source.scenario).report))
+        answers["/api/jobs/run/result"] = msgspec.Raw(json_line(with_pictures(simulate(source.scenario).report)))
         route = "#/run/run"
     saved_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     session = Session(__version__, (info,), None, live=False)
     app = {"session": session, "answers": answers, "route": route, "savedAt": saved_at}
-    return embedded(viewer, {"app": app}).encode()
+    return embedded(viewer, {"app": msgspec.Raw(ShownPaths(source).hide(json_line(app)))}).encode()
 
 
 def _path(view: str, pod: str = "") -> str:

@@ -15,12 +15,15 @@ import msgspec
 from msgspec.structs import replace
 
 from podqos.answers.page.source import LogFile, PageSource, SourceKind
+from podqos.answers.picture.layout import with_pictures
 from podqos.answers.run_view import RunView
 from podqos.errors import InputError
 from podqos.kernel.oom_reader import BEGINNINGS
+from podqos.manifest.binary_formats import BZIP2, GZIP, JOURNAL, TAR, XZ, ZIP, ZSTD, binary_format
 from podqos.manifest.problems import Severity
 from podqos.manifest.text import as_utf_8
 from podqos.manifest.usage_tables import is_usage_table, table_text
+from podqos.model.node import Node
 from podqos.objects.cluster_snapshot import ClusterSnapshot, is_cluster_snapshot
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
@@ -32,7 +35,7 @@ from podqos.reading.scenario_files import ScenarioReading, read_given_scenario, 
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation, parse_assignment
 from podqos.survival.autopsy.kubelet_log import MARKS
-from podqos.survival.node.usage_file import read_usage
+from podqos.web.ui.usage_tables import read_samples_of, read_usage_tables
 
 MOST_PODS = 50_000
 """Larger inputs are not shown: every view would take seconds."""
@@ -44,6 +47,11 @@ MOST_UNPACKED_BYTES = 1 << 26
 _HEAD_BYTES = 1 << 16
 _GZIP = b"\x1f\x8b"
 _GZIP_FORMAT = 31  # zlib: with gzip header and checksum
+OPENED = "open manifests, a snapshot, a scenario, a log or a run"
+_INSTEAD = {
+    **dict.fromkeys((BZIP2, GZIP, TAR, XZ, ZIP, ZSTD), f"unpack it, then {OPENED}"),
+    JOURNAL: "open the output of journalctl --file FILE -o json",
+}
 _JOURNAL_MARK = b'"time_us":'
 _OF_RUNS = (b'"seed":', b'"endUs":', b'"kubernetesVersion":')
 _OF_MANIFESTS = (b"apiVersion", b"containers:", b'"containers"', b"kind:")
@@ -57,7 +65,8 @@ def varied(source: PageSource, assignments: Sequence[str]) -> Scenario:
         return source.scenario
     variation = Variation([parse_assignment(assignment) for assignment in assignments])
     # A visitor may change any line, also those that name files: only files that are already known are read.
-    return _checked(read_given_scenario(next(iter(source.given)), source.given, variation))
+    name, most_nodes = next(iter(source.given)), None if source.looked_at else MOST_NODES
+    return _checked(read_given_scenario(name, source.given, variation, most_nodes), is_capped=not source.looked_at)
 
 
 def read_given(files: Mapping[str, bytes]) -> PageSource:
@@ -66,27 +75,33 @@ def read_given(files: Mapping[str, bytes]) -> PageSource:
     kinds = {name: _recognised(name, data) for name, data in unpacked.items()}
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
     _one("scenario", scenarios)
-    source = (
-        _of_scenario(read_given_scenario(scenarios[0], unpacked), {scenarios[0]: b"", **unpacked})
-        if scenarios
-        else _put_together([InputFile(name, data=data) for name, data in unpacked.items()], kinds)
-    )
+    if scenarios:
+        reading = read_given_scenario(scenarios[0], unpacked, most_nodes=MOST_NODES)
+        source = _of_scenario(reading, {scenarios[0]: b"", **unpacked})
+    else:
+        source = _put_together([InputFile(name, data=data) for name, data in unpacked.items()], kinds)
     return replace(source, size_bytes=sum(map(len, unpacked.values())))
 
 
-def read_paths(paths: Sequence[str]) -> PageSource:
-    """Return the source in files and directories on this machine, or the scenario of that name."""
-    missing = next((path for path in paths if not os.path.exists(scenario_path(path))), None)
+def read_paths(paths: Sequence[str], instead: Mapping[str, bytes] | None = None) -> PageSource:
+    """Return the source in files and directories on this machine, or the scenario of that name.
+
+    ``instead`` has other content of some files, which may be gone.
+    """
+    held = instead or {}
+    missing = next((path for path in paths if path not in held and not os.path.exists(scenario_path(path))), None)
     if missing is not None:
-        _checked(read_scenario(missing))  # raises, with suggestions for a misspelt name
+        _checked(read_scenario(missing), is_capped=False)  # raises, with suggestions for a misspelt name
     if len(paths) == 1:
         path = scenario_path(paths[0])
         if os.path.isfile(path) and _recognised(path, _head(path)) is _What.SCENARIO:
             reading = read_scenario(path)
             return _of_scenario(reading, _held(reading.looked_at))
     found = existing_files(list(paths))
+    if held:
+        found = replace(found, files=_with_held(found.files, held))
     kinds = {
-        file.path: _What.MANIFESTS if file.scope is not None else _recognised(file.path, _head(file.path))
+        file.path: _What.MANIFESTS if file.scope is not None else _recognised(file.path, file.data or _head(file.path))
         for file in found.files
     }
     scenarios = [name for name, kind in kinds.items() if kind is _What.SCENARIO]
@@ -96,9 +111,22 @@ def read_paths(paths: Sequence[str]) -> PageSource:
             where=scenarios[0],
             fix="list its manifests in the scenario",
         )
-    files = [file if kinds[file.path] is _What.LOG else _opened(file) for file in found.files]
+    files = [file if file.path in held or kinds[file.path] is _What.LOG else _opened(file) for file in found.files]
     source = _put_together(files, kinds, found, configured_kinds(found.places))
     return replace(source, name=", ".join(paths), looked_at=tuple(paths))
+
+
+def read_held_scenario(path: str, looked_at: tuple[str, ...], instead: Mapping[str, bytes]) -> PageSource:
+    """Return the scenario of a file, made of what it was made of before; ``instead`` has other content of some."""
+    given = {path: b"", **_held(looked_at), **instead}
+    return _of_scenario(replace(read_given_scenario(path, given), looked_at=looked_at), given)
+
+
+def _with_held(files: Sequence[InputFile], held: Mapping[str, bytes]) -> list[InputFile]:
+    """Return files with other content, also those that are gone."""
+    there = [replace(file, data=held[file.path]) if file.path in held else file for file in files]
+    known = {file.path for file in files}
+    return [*there, *(InputFile(path, data=data) for path, data in held.items() if path not in known)]
 
 
 class _What(StrEnum):
@@ -115,6 +143,8 @@ class _What(StrEnum):
 def _recognised(name: str, data: bytes) -> _What:
     """Return the kind of a file by its beginning; text of no other kind is a log."""
     head = data[:_HEAD_BYTES]
+    if binary := binary_format(head):
+        raise InputError(f"{binary}, which podqos cannot open", where=name, fix=_INSTEAD.get(binary, OPENED))
     if is_cluster_snapshot(head):
         return _What.SNAPSHOT
     if b"podqos.dev/" in head and b"Scenario" in head:
@@ -132,10 +162,6 @@ def _recognised(name: str, data: bytes) -> _What:
         return _What.MANIFESTS
     if name.endswith(".csv") and not any(mark in head for mark in (*BEGINNINGS, *MARKS)):
         return _What.USAGE
-    # A log with zeros left by a crash is still a log; an image or an archive is not valid UTF-8, either.
-    if b"\0" in head and "\ufffd" in head[:-4].decode(errors="replace"):
-        fix = "unpack it, or open manifests, a snapshot, a scenario, a log or a run"
-        raise InputError("a binary file that podqos cannot read", where=name, fix=fix)
     return _What.LOG
 
 
@@ -148,26 +174,33 @@ def _put_together(
     by_kind: dict[_What, list[InputFile]] = {}
     for file in files:
         by_kind.setdefault(kinds[file.path], []).append(file)
-    for what in (_What.SNAPSHOT, _What.RUN, _What.USAGE):
+    for what in (_What.SNAPSHOT, _What.RUN):
         _one(what.value, [input_file.path for input_file in by_kind.get(what, ())])
     logs = tuple(LogFile(input_file.path, input_file.data) for input_file in by_kind.get(_What.LOG, ()))
+    tables = {table.path: _content(table) for table in by_kind.get(_What.USAGE, ())}
     name = _named(files)
     if _What.RUN in by_kind:
         if len(files) > 1:
             raise InputError("a run cannot be combined with other files", where=name, fix="open it on its own")
         return PageSource(SourceKind.RUN, name, run=_run(by_kind[_What.RUN][0]))
     if _What.SNAPSHOT in by_kind:
-        if by_kind.keys() - {_What.SNAPSHOT, _What.LOG}:
+        if by_kind.keys() - {_What.SNAPSHOT, _What.LOG, _What.USAGE}:
             raise InputError(
                 "a snapshot cannot be combined with manifests",
                 where=name,
-                fix="open it on its own, or together with logs",
+                fix="open it on its own, or together with logs and usage over time",
             )
         snapshot = by_kind[_What.SNAPSHOT][0]
         cluster = ClusterSnapshot(_content(snapshot).splitlines(), snapshot.path)
-        _check_size(cluster.objects, cluster.nodes)
+        if found is None:
+            _check_size(cluster.objects, snapshot.path, cluster.nodes)
         return PageSource(
-            SourceKind.SNAPSHOT, name, problems=tuple(cluster.objects.problems), cluster=cluster, logs=logs
+            SourceKind.SNAPSHOT,
+            name,
+            problems=tuple(cluster.objects.problems),
+            cluster=cluster,
+            samples=read_samples_of(tables),
+            logs=logs,
         )
     manifests = by_kind.get(_What.MANIFESTS, [])
     if not manifests and _What.USAGE in by_kind:
@@ -177,10 +210,9 @@ def _put_together(
         return PageSource(SourceKind.LOG, name, logs=logs)
     problems = () if found is None else tuple(found.problems)
     objects = load(Inputs(manifests, list(problems)), kinds=custom)
-    _check_size(objects)
-    usage = next(
-        (read_usage(input_file.path, _content(input_file)) for input_file in by_kind.get(_What.USAGE, ())), None
-    )
+    if found is None:
+        _check_size(objects, name)
+    usage, samples = read_usage_tables(tables)
     return PageSource(
         SourceKind.MANIFESTS,
         name,
@@ -188,32 +220,35 @@ def _put_together(
         problems=tuple(objects.problems),
         objects=objects,
         usage=usage,
+        samples=samples,
         logs=logs,
     )
 
 
 def _of_scenario(reading: ScenarioReading, given: Mapping[str, bytes]) -> PageSource:
+    is_capped = not reading.looked_at
     return PageSource(
         SourceKind.SCENARIO,
         os.path.basename(reading.path),
         problems=reading.problems,
-        scenario=_checked(reading),
+        scenario=_checked(reading, is_capped=is_capped),
         given=given,
         looked_at=reading.looked_at,
     )
 
 
-def _checked(reading: ScenarioReading) -> Scenario:
-    """Return the scenario; raise its first error, or that it is too large to show."""
+def _checked(reading: ScenarioReading, *, is_capped: bool) -> Scenario:
+    """Return the scenario; raise its first error, or that it is too large to show: uploads are capped."""
     if reading.scenario is None:
         first = next(problem for problem in reading.problems if problem.severity is Severity.ERROR)
         where = f"{first.source}:{first.line}:{first.column}" if first.line else first.source
         raise InputError(first.what, where=where, fix=first.fix)
     scenario, where = reading.scenario, reading.path
     nodes = sum(node.count for node in scenario.nodes)
-    _check_nodes(nodes, where)
     pods = [nodes if workload.kind == "DaemonSet" else workload.replicas for workload in scenario.workloads]
-    _check_pods(sum(pods), where)
+    if is_capped:
+        _check_nodes(nodes, where)
+        _check_pods(sum(pods), where)
     # Bound to a node, or one per node: these need no scheduler.
     is_bound = [
         bool(workload.nodes or workload.spread or workload.kind == "DaemonSet") for workload in scenario.workloads
@@ -233,16 +268,26 @@ def _held(paths: Iterable[str]) -> dict[str, bytes]:
 
 def _run(file: InputFile) -> RunView:
     try:
-        return msgspec.json.decode(_content(file), type=RunView)
+        run = msgspec.json.decode(_content(file), type=RunView)
     except (msgspec.DecodeError, RecursionError) as error:
-        fix = "write it with this version: podqos simulate SCENARIO -o json"
-        raise InputError(f"not a run that this version can show: {error}", where=file.path, fix=fix) from None
+        raise _not_shown(str(error), file) from None
+    try:
+        return with_pictures(run)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        raise _not_shown("the series of a node do not belong together", file) from None
 
 
-def _check_size(objects: Objects, nodes: Iterable[str] = ()) -> None:
-    pods = sum(1 if (each := found.workload.replicas) is None else max(0, each) for found in objects.workloads)
-    _check_pods(pods, "")
-    _check_nodes(len({*nodes, *(found.workload.pod.spec.node_name for found in objects.workloads)} - {""}), "")
+def _not_shown(reason: str, file: InputFile) -> InputError:
+    fix = "write it with this version: podqos simulate SCENARIO -o json"
+    return InputError(f"not a run that this version can show: {reason}", where=file.path, fix=fix)
+
+
+def _check_size(objects: Objects, where: str, nodes: Iterable[str] = ()) -> None:
+    replicas = (workload.workload.replicas for workload in objects.workloads)
+    _check_pods(sum(1 if count is None else max(0, count) for count in replicas), where)
+    named = {workload.workload.pod.spec.node_name for workload in objects.workloads}
+    listed = {node.metadata.name for node in objects.of(Node)}
+    _check_nodes(len({*nodes, *named, *listed} - {""}), where)
 
 
 def _check_nodes(nodes: int, where: str) -> None:
