@@ -15,6 +15,7 @@ _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF
 """Bytes of a file name that are not UTF-8, as Python keeps them."""
 _CONTROL = "\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _LOUD = re.compile(f"[{_CONTROL}\ud800-\udfff]")
+_LOUD_ASCII = bytes(code for code in range(0x80) if _LOUD.match(chr(code)))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OWNED = re.compile("[\x00-\x1f:]")
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)", re.MULTILINE)
@@ -57,6 +58,9 @@ def harmless(text: str) -> str:
     """Return text with what could steer a terminal or a GitHub log made visible; line ends and tabs stay."""
     if "::" in text:
         text = _COMMAND.sub(r"\1\\u003a", text)
+    # Nearly all text is ASCII, and that is looked through ten times as fast.
+    if text.isascii() and len(text.encode().translate(None, _LOUD_ASCII)) == len(text):
+        return text
     return _LOUD.sub(_shown, text) if _LOUD.search(text) else text
 
 

@@ -34,12 +34,14 @@ from podqos.sim.blast import (
     leaks,
     radius_of,
     system_leak,
+    victims_of,
 )
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
 from podqos.survival.forecast.forecast import SYSTEM
 from podqos.wording import listed
+from podqos.words.blast import headline
 
 # A node of which nothing is known but its memory: enough of everything else.
 _PLENTY_CPU_MILLI = 1_000_000
@@ -130,7 +132,8 @@ def blast(ground: Ground, request: BlastRequest, workers: Workers) -> BlastRadiu
         assumptions=ground.assumptions,
         evicted_before=evicted_before,
     )
-    return replace(radius, leaks=tuple(leak for leak in radius.leaks if leak.pod not in ground.neighbours))
+    own = replace(radius, leaks=tuple(leak for leak in radius.leaks if leak.pod not in ground.neighbours))
+    return replace(own, headline=headline(own), victims=victims_of(own.leaks))
 
 
 def _rates(request: BlastRequest) -> tuple[int, ...]:

@@ -33,7 +33,8 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.forecast.forecast import SYSTEM, GrowthCourse, GrowthForecast, Impractical, Instead
 from podqos.survival.forecast.forecast import forecast as forecast_growth
 from podqos.survival.forecast.growing import OF_SYSTEM, GrowingNode, Growth, KubeletWatch
-from podqos.words.forecast import needed_text, outcome_text
+from podqos.survival.forecast.turning import TurningRates, turning_rates
+from podqos.words.forecast import growth_text, needed_text, outcome_text
 
 DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
 """Bytes per second."""
@@ -136,6 +137,8 @@ class Forecast(GrowthCourse, frozen=True, gc=False):
     """By time; the probabilities add up to one."""
     needed: Needed | None
     """Null where a limit of its own ends the growth."""
+    text: str = ""
+    """How it ends, as one sentence."""
 
 
 class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):
@@ -157,6 +160,8 @@ class ForecastReport(Listing[Forecast], Struct, frozen=True, rename="camel"):
     kind: str = "Forecast"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    turning: TurningRates | None = None
+    """Up to which growth the kubelet always acts first, and from which the kernel always does."""
 
     def _listed(self) -> tuple[Forecast, ...]:
         return self.growths
@@ -164,8 +169,22 @@ class ForecastReport(Listing[Forecast], Struct, frozen=True, rename="camel"):
 
 def forecast(objects: Objects | NodeState, request: GrowthRequest) -> ForecastReport:
     """Forecast what becomes of a container that grows."""
-    profile = request.profile
     state = node_state(objects, request)
+    node = growing_node(state, request)
+    return ForecastReport(
+        kubernetes_version=request.profile.version_text,
+        node_memory_bytes=state.snapshot.node.memory_bytes,
+        interval_seconds=request.interval_us / SECOND_US,
+        growths=tuple(_published(forecast_growth(node, rate, wanted=request.wanted)) for rate in request.rates),
+        curve=tuple(CurvePoint(rate, node.kubelet_first(rate)) for rate in _CURVE_RATES),
+        assumptions=state.growing_on(request.kubelet or state.kubelet or DEFAULT_KUBELET, request.profile),
+        turning=turning_rates(node),
+    )
+
+
+def growing_node(state: NodeState, request: GrowthRequest) -> GrowingNode:
+    """Return a node while what is asked about grows."""
+    profile = request.profile
     kubelet = request.kubelet or state.kubelet or DEFAULT_KUBELET
     check_fits(state, profile)
     snapshot = state.snapshot
@@ -182,22 +201,14 @@ def forecast(objects: Objects | NodeState, request: GrowthRequest) -> ForecastRe
         policy=request.policy,
     )
     chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]
-    node = GrowingNode(snapshot, watched.settings, _growing(request.growing, chosen), watch, profile)
-    return ForecastReport(
-        kubernetes_version=profile.version_text,
-        node_memory_bytes=snapshot.node.memory_bytes,
-        interval_seconds=request.interval_us / SECOND_US,
-        growths=tuple(_published(forecast_growth(node, rate, wanted=request.wanted)) for rate in request.rates),
-        curve=tuple(CurvePoint(rate, node.kubelet_first(rate)) for rate in _CURVE_RATES),
-        assumptions=state.growing_on(kubelet, profile),
-    )
+    return GrowingNode(snapshot, watched.settings, _growing(request.growing, chosen), watch, profile)
 
 
 def _published(growth: GrowthForecast) -> Forecast:
     needed = growth.needed
     outcomes = tuple(ForecastOutcome(**asdict(outcome), text=outcome_text(outcome)) for outcome in growth.outcomes)
     settings = None if needed is None else Needed(**asdict(needed), text=needed_text(needed))
-    return Forecast(**{**asdict(growth), "outcomes": outcomes, "needed": settings})
+    return Forecast(**{**asdict(growth), "outcomes": outcomes, "needed": settings, "text": growth_text(growth)})
 
 
 def _growing(text: str, pods: Sequence[PodUsage]) -> Growth:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 
 from msgspec import Struct
 
 VERY_LARGE = 1 << 26
 """Bytes of a log after which it is searched for less, and its lines are no longer all counted."""
 _MOST_AROUND = 1 << 13
+_MANY_BYTES = 1 << 16
 _LONGEST_BROKEN = 160
 """No mail program, terminal or printer that breaks lines leaves longer ones."""
 _FEWEST_SPACES = 1 / 32
@@ -28,7 +31,7 @@ class Needle(Struct, frozen=True, eq=False):
     def find(self, chunk: bytes, position: int) -> int:
         """Return where the next one begins; -1: there is none."""
         find, match, text, length = chunk.find, self.pattern.match, self.text, len(self.text)
-        place = find(text, position)
+        place = -1 if _lacks(chunk, text, position) else find(text, position)
         while place >= 0 and not (match(chunk, place) and self._is_beside(chunk, place)):
             place = find(text, place + length)
         return place
@@ -50,7 +53,30 @@ Mark = bytes | Needle
 
 def next_mark(chunk: bytes, mark: Mark, position: int) -> int:
     """Return where a mark is found next; -1: nowhere."""
-    return chunk.find(mark, position) if isinstance(mark, bytes) else mark.find(chunk, position)
+    if isinstance(mark, Needle):
+        return mark.find(chunk, position)
+    return -1 if _lacks(chunk, mark, position) else chunk.find(mark, position)
+
+
+def _lacks(chunk: bytes, text: bytes, position: int) -> bool:
+    """Whether a chunk is known not to have a text: C's own search takes half as long as Python's, or less."""
+    if position or len(chunk) < _MANY_BYTES:
+        return False
+    search = _memmem()
+    return search is not None and search(chunk, len(chunk), text, len(text)) is None
+
+
+@cache
+def _memmem() -> Callable[[bytes, int, bytes, int], int | None] | None:
+    """Return ``memmem`` of the C library; Windows has none."""
+    from ctypes import CDLL, c_char_p, c_size_t, c_void_p
+
+    try:
+        search = CDLL(None).memmem
+    except (AttributeError, OSError, TypeError):
+        return None
+    search.restype, search.argtypes = c_void_p, (c_char_p, c_size_t, c_char_p, c_size_t)
+    return search
 
 
 def has_plain_spaces(head: bytes) -> bool:

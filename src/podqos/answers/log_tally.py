@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from podqos.answers import log_marks
 from podqos.kernel.log_lines import LogStream
+from podqos.manifest.binary_formats import is_binary
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
 _SAMPLED_BYTES = 1 << 19
@@ -152,7 +153,5 @@ class _Counted:
 
 
 def _is_binary(head: bytes) -> bool:
-    """Whether a beginning is not text: a text has no other control characters than white space and escapes."""
-    sample = head[:_LINE_BYTES]
-    odd = len(sample) - len(sample.translate(None, bytes(code for code in range(32) if code not in b"\t\n\r\f\x1b")))
-    return odd * 10 > len(sample)
+    """Whether a beginning is not text, or is not known to be."""
+    return is_binary(head) or not head.strip(b"\0")

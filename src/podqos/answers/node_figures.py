@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from podqos.agent.journal import By
 from podqos.answers.node_state import NodeState, used_bytes
 from podqos.answers.places import EvictionPlace, KillPlace, RankReport
 from podqos.answers.watched_memory import WatchedMemory
@@ -14,6 +15,7 @@ from podqos.model.node import PODS, Node
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.resources import CPU, MEMORY, ResourceList, sum_of
 from podqos.survival.orders.headroom import Headroom
+from podqos.words.first_deaths import FirstEvicted, FirstKilled, why_first_evicted, why_first_killed
 
 
 class Share(Struct, frozen=True, rename="camel"):
@@ -35,6 +37,10 @@ class NextVictim(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     reason: str
     """Why it and not the next."""
+    explanation: str = ""
+    """The same in plain words: a clause that follows "is evicted first:" or "is OOM-killed first:"."""
+    is_assumed: bool = False
+    """Whether what it uses is assumed."""
 
 
 class NodeOverview(Struct, frozen=True, rename="camel"):
@@ -61,6 +67,9 @@ class NodeOverview(Struct, frozen=True, rename="camel"):
     kernel_left_bytes: int | None = None
     """What the kernel can still allocate before it kills; null where pods were not ranked. Not more than
     ``headroomBytes``: the kernel kills before the kubelet evicts."""
+    first_by: By | None = None
+    """Which of the two acts first however slowly memory grows; null where pods were not ranked. A faster growth can
+    turn that around: ``podqos forecast``."""
 
 
 def node_overview(
@@ -72,7 +81,8 @@ def node_overview(
 ) -> NodeOverview:
     """Return a node with its pods; ``watched`` is the memory of ``state``, and ``report`` ranks its pods."""
     evicted = [] if report is None else [place for place in report.eviction_order if place.spared is None]
-    killed = [] if report is None else report.kill_order
+    killed = () if report is None else report.kill_order
+    unmeasured = frozenset() if state is None else state.unmeasured
     return NodeOverview(
         name=node.name,
         pods=len(pods),
@@ -84,14 +94,52 @@ def node_overview(
         headroom=None if watched is None else watched.headroom,
         kernel_left_bytes=None if report is None else report.node.kernel_left_bytes,
         is_measured=state is not None and state.is_kubelets,
-        next_evicted=_victim(next(iter(evicted), None)),
-        next_killed=_victim(next(iter(killed), None)),
+        next_evicted=_evicted(evicted[:2], unmeasured),
+        next_killed=_killed(killed, unmeasured),
+        first_by=None if report is None else By.KERNEL if report.node.kernel_first else By.KUBELET,
         problem="" if report is None else report.problem,
     )
 
 
-def _victim(place: EvictionPlace | KillPlace | None) -> NextVictim | None:
-    return None if place is None else NextVictim(place.pod, place.qos_class, place.reason)
+def _evicted(places: Sequence[EvictionPlace], unmeasured: Collection[str]) -> NextVictim | None:
+    """Return the pod that is evicted first; the one after it says why."""
+    if not places:
+        return None
+    first, *rest = places
+    following = next(iter(rest), None)
+    is_assumed = first.pod in unmeasured
+    explanation = why_first_evicted(
+        FirstEvicted(
+            priority=first.priority,
+            usage=first.usage,
+            request=first.request,
+            before_next_by=None if following is None else first.before_next_by,
+            next_priority=None if following is None else following.priority,
+            is_assumed=is_assumed,
+        )
+    )
+    return NextVictim(first.pod, first.qos_class, first.reason, explanation, is_assumed)
+
+
+def _killed(places: Sequence[KillPlace], unmeasured: Collection[str]) -> NextVictim | None:
+    """Return the pod of the container that is OOM-killed first; the one after it says why."""
+    if not places:
+        return None
+    first, following = places[0], places[1] if len(places) > 1 else None
+    is_assumed = first.pod in unmeasured
+    explanation = why_first_killed(
+        FirstKilled(
+            container=first.container if any(place.pod == first.pod for place in places[1:]) else "",
+            qos_class=first.qos_class,
+            used_bytes=first.used_bytes,
+            oom_score_adj=first.oom_score_adj,
+            before_next_by=first.before_next_by,
+            next_used_bytes=None if following is None else following.used_bytes,
+            next_oom_score_adj=None if following is None else following.oom_score_adj,
+            is_assumed=is_assumed,
+        )
+    )
+    return NextVictim(first.pod, first.qos_class, first.reason, explanation, is_assumed)
 
 
 def _share(node: Node, pods: Iterable[Pod], resource: str, state: NodeState | None) -> Share:

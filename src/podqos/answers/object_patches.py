@@ -40,4 +40,7 @@ def _command(subject: CheckedObject, patch: ObjectPatch) -> str:
     command = kubectl_patch(patch, subject.namespace)
     if command is not None:
         return command
-    return f"# {one_line(f'{subject.kind} {subject.key}')}: this field is immutable; replace the object"
+    what = one_line(f"{subject.kind} {subject.key}")
+    if patch.made_by:
+        return f"# {what}: it is managed by {one_line(patch.made_by)}; change that instead"
+    return f"# {what}: this field is immutable; replace the object"

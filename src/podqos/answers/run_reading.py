@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -45,7 +44,7 @@ from podqos.survival.orders.orders import both_orders
 from podqos.survival.orders.outlook import outlook
 from podqos.words.counterfactual import Telling, kubelet_in_time, saving
 from podqos.words.journal import cause, line, reasons, subject, verb
-from podqos.words.outcome import headline
+from podqos.words.outcome import affected_words, headline
 from podqos.words.qos import oom_rule
 from podqos.words.ranking import amount
 
@@ -104,6 +103,7 @@ def _outcome(run: FinishedRun, summary: RunSummary) -> RunView:
         events=(),
         assumptions=of_run(run),
         headline=headline(summary),
+        affected=affected_words(summary),
         changes=scenario.changes,
     )
 
@@ -287,11 +287,9 @@ def _pods(node: RecordedNode) -> Iterator[PodView]:
     def stacking(pod: Pod) -> tuple[int, int, str]:
         return _CLASSES.index(node.qos_class(pod.key)), -(pod.spec.priority or 0), pod.key
 
-    counts: Counter[QOSClass] = Counter()
     for pod in sorted(node.record.pods.values(), key=stacking):
         qos_class = node.qos_class(pod.key)
-        yield _pod(pod, qos_class, shade(qos_class, counts[qos_class]), node)
-        counts[qos_class] += 1
+        yield _pod(pod, qos_class, shade(qos_class, pod.key), node)
 
 
 def _pod(pod: Pod, qos_class: QOSClass, colour: str, node: RecordedNode) -> PodView:

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because
+from podqos.answers.run_picture import NodePicture
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import LookSpan, ThresholdLine
@@ -167,3 +168,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     kind: str = "SimulationReport"
     closest: ClosestCall | None = None
     """The near miss, where no node ran out of memory."""
+    affected: str = ""
+    """How pods were affected, where kills and evictions do not tell: a part of the headline; empty if none was."""
+    pictures: tuple[NodePicture, ...] = ()
+    """How the nodes are drawn, in their order: in pages only."""

@@ -16,7 +16,7 @@ from podqos.model.time_units import SECOND_US
 
 if TYPE_CHECKING:
     from podqos.cluster.prometheus import PrometheusAccess
-    from podqos.reading.queried_usage import LabelMatcher, QueriedUsage
+    from podqos.reading.queried_usage import LabelMatcher, QueriedUsage, UsageQuery
 
 TOKEN_VARIABLE = "PODQOS_PROMETHEUS_TOKEN"  # noqa: S105 - the name of a variable
 PASSWORD_VARIABLE = "PODQOS_PROMETHEUS_PASSWORD"  # noqa: S105 - likewise
@@ -59,11 +59,26 @@ def queried(
     arguments: argparse.Namespace, namespaces: Sequence[str] = (), *, with_kills: bool = False
 ) -> QueriedUsage | None:
     """Return Prometheus' samples of that time range; None if no Prometheus is given."""
+    query = usage_query(arguments, namespaces, with_kills=with_kills)
+    return None if query is None else answer_of(query)
+
+
+def answer_of(query: UsageQuery) -> QueriedUsage:
+    """Query, and show the progress."""
+    from podqos.cli.progress import progress_line
+    from podqos.reading.queried_usage import queried_usage
+
+    return queried_usage(query, progress_line("querying Prometheus, points"))
+
+
+def usage_query(
+    arguments: argparse.Namespace, namespaces: Sequence[str] = (), *, with_kills: bool = False
+) -> UsageQuery | None:
+    """Return what to query, with a time range that ends now unless it is given; None if no Prometheus is given."""
     if arguments.prometheus is None:
         _refuse_alone(arguments)
         return None
-    from podqos.cli.progress import progress_line
-    from podqos.reading.queried_usage import UsageQuery, queried_usage
+    from podqos.reading.queried_usage import UsageQuery
 
     end = time.time() if arguments.end is None else _moment(arguments.end, "--to", time.time())
     query = UsageQuery(
@@ -77,7 +92,7 @@ def queried(
     )
     if arguments.prometheus_insecure:
         print("podqos: warning: --prometheus-insecure: the server's certificate is not verified", file=sys.stderr)
-    return queried_usage(query, progress_line("querying Prometheus, points"))
+    return query
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:

@@ -137,6 +137,18 @@ def candidate_in(
     return OOMCandidate(process, used, max(adjustment, 1 - used))
 
 
+def candidates_in(
+    release: tuple[int, int] | None, processes: Sequence[Process], total_pages: int, privileged: Iterable[bool]
+) -> list[OOMCandidate]:
+    """Return what ``candidate_in`` does of each of many processes."""
+    if release is not None and release < _SIGNED_SINCE:
+        pairs = zip(processes, privileged, strict=True)
+        return [candidate_in(release, process, total_pages, is_privileged=is_it) for process, is_it in pairs]
+    step = total_pages // 1000
+    used = [process.rss_pages + process.swap_pages + process.page_table_pages for process in processes]
+    return [*map(OOMCandidate, processes, used, [process.oom_score_adj * step for process in processes])]
+
+
 def old_rules(release: tuple[int, int] | None) -> tuple[OldRule, ...]:
     """Return in what the rule of a kernel's release differs from today's."""
     if release is None or release >= _SIGNED_SINCE:

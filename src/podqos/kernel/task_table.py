@@ -11,14 +11,16 @@ from functools import lru_cache
 from itertools import islice, repeat, takewhile
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import Decoder
 
 MOST_TASKS = 100_000
 _MOST_ADJUSTMENT = 1000
 _RSS_PARTS = ("rss_anon", "rss_file", "rss_shmem")
 _NEEDED = {"uid", "rss", "oom_score_adj"}
 _INTEGER = re.compile(r"-?[0-9]{1,12}")
-_ROW = rb"\[ {0,12}+([0-9]{1,10}+)\] {1,16}+(?=[0-9])((?:-?[0-9]{1,12}+ {1,60}+){%d})(?=[!-~])([^\r\n]{1,200}+)\r?+\n"
+_LIST = Decoder(list[int])
+_ROW = rb"\[ {0,12}+[0-9]{1,10}+\] {1,16}+(?=[0-9])(?:-?[0-9]{1,12}+ {1,60}+){%d}(?=[!-~])[^\r\n]{1,200}+\r?+\n"
 
 
 class Task(Struct, frozen=True, gc=False):
@@ -52,9 +54,8 @@ class Layout:
         parts = [places[name] for name in _RSS_PARTS if name in places]
         self._rss_parts = parts if len(parts) == len(_RSS_PARTS) else None
 
-    def tasks(self, pids: Sequence[int], values: Sequence[int], names: Sequence[str]) -> list[Task]:
-        """Return rows, by all their figures in order, up to one with a score that the kernel does not have."""
-        columns = [values[place :: self.count] for place in range(self.count)]
+    def tasks(self, pids: Sequence[int], columns: Sequence[Sequence[int]], names: Sequence[str]) -> list[Task]:
+        """Return rows, by the figures of their columns, up to one with a score that the kernel does not have."""
         scores = columns[self._adj]
         if min(scores) < -_MOST_ADJUSTMENT or max(scores) > _MOST_ADJUSTMENT:
             scores = [*takewhile(_is_score, scores)]
@@ -98,11 +99,11 @@ def read_row(columns: tuple[str, ...], pid: int, rest: str) -> Task | None:
     if not layout.is_whole or len(values) < layout.count or not all(map(_INTEGER.fullmatch, values)):
         return None
     name = fields[-1].strip() if len(fields) > layout.count else ""
-    return next(iter(layout.tasks([pid], [*map(int, values)], [name])), None)
+    return next(iter(layout.tasks([pid], [[int(value)] for value in values], [name])), None)
 
 
 class RowPatterns(NamedTuple):
-    """What matches the rows of a table, with their names."""
+    """What matches the rows of a table."""
 
     row: re.Pattern[bytes]
     rows: re.Pattern[bytes]
@@ -127,12 +128,23 @@ def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, st
     whole = None if patterns is None else patterns.rows.match(lines, start, limit)
     if patterns is None or whole is None:
         return start
-    pids, figures, names = zip(*patterns.row.findall(lines, start, whole.end()), strict=True)
+    layout = layout_of(columns)
+    # What matched has its figures apart by spaces; only a name may hold more of them.
+    rows = [line[1:].split(None, layout.count + 1) for line in whole[0].splitlines()]
+    pids, *figures, names = zip(*rows, strict=True)
     texts = {name: name.decode(errors="replace").strip() for name in {*names}}
-    numbers, values = [*map(int, pids)], [*map(int, b"".join(figures).split())]
-    known = layout_of(columns).tasks(numbers, values, [*map(texts.__getitem__, names)])
+    numbers = _numbers([pid[:-1] for pid in pids])
+    known = layout.tasks(numbers, [*map(_numbers, figures)], [*map(texts.__getitem__, names)])
     known = known[: max(0, MOST_TASKS - len(tasks))]
     tasks.update(zip(numbers, known, strict=False))
     if len(known) < len(pids):
         return next(islice(patterns.row.finditer(lines, start), len(known), None)).start()
     return whole.end()
+
+
+def _numbers(texts: Sequence[bytes]) -> list[int]:
+    """Return many integers: a decoder of JSON reads them at once, unless one has zeros in front."""
+    try:
+        return _LIST.decode(b"[" + b",".join(texts) + b"]")
+    except DecodeError:
+        return [*map(int, texts)]

@@ -12,10 +12,13 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.manifest.binary_formats import BZIP2, GZIP, TAR, XZ, ZIP, ZSTD, binary_format
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Position, SyntaxProblem, position_at
 
 _UTF8_MARK = b"\xef\xbb\xbf"
+_MANIFEST = "give YAML or JSON"
+_INSTEAD = dict.fromkeys((BZIP2, GZIP, TAR, XZ, ZIP, ZSTD), "unpack it first")
 _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 # A separator (or the end of a document), together with the blank, comment and further separator lines after it.
@@ -105,6 +108,8 @@ def decode(text: bytes, origin: Position) -> str:
         return text.decode()
     except UnicodeDecodeError as error:
         before = text[: error.start].decode()
+        if origin == (1, 1) and (name := binary_format(text)):
+            raise SyntaxProblem(origin, f"{name}, not a manifest", _INSTEAD.get(name, _MANIFEST)) from None
         raise SyntaxProblem(
             position_at(before, len(before), origin),
             f"byte 0x{text[error.start]:02x} is not UTF-8",

@@ -57,13 +57,14 @@ class OneByOne:
 
     def _feasible(self, view: PodView) -> list[SchedulerNode]:
         filters = Filters(view, self._cluster)
-        if not filters.is_local:
-            return [state for state in self._cluster.states if not filters.first_reasons(state)]
+        candidates = self._cluster.candidates(view)
+        if not filters.is_local or candidates is not self._cluster.states:
+            return [state for state in candidates if not filters.first_reasons(state)]
         if self._alike is None or self._alike.likeness != view.likeness:
             self._alike, self._refused = view, {}
         refused, own = self._refused, self._cluster.nominations.node_of(view)
         feasible = []
-        for state in self._cluster.states:
+        for state in candidates:
             # The room that is kept on a node for the pod itself is not available to the others of its workload.
             if refused.get(state.name) == state.version and state.name != own:
                 continue

@@ -54,6 +54,20 @@ class SchedulerCluster:
         self.nominations = Nominations() if nominations is None else nominations
 
     @cached_property
+    def _by_name(self) -> dict[str, SchedulerNode]:
+        return {state.name: state for state in self.states}
+
+    def candidates(self, view: PodView) -> list[SchedulerNode]:
+        """Return the nodes that the filters are asked about: only those that the pod names, if it names any.
+
+        So does the scheduler (``PreFilterResult.NodeNames``): the pods of a DaemonSet cost as much as their number.
+        """
+        named = view.shape.named_nodes
+        if named is None:
+            return self.states
+        return [self._by_name[name] for name in sorted(named) if name in self._by_name]
+
+    @cached_property
     def image_states(self) -> ImageStates:
         """What is known of the images that any node has."""
         return image_states(state.node for state in self.states)

@@ -32,16 +32,20 @@ MOST_PODS = 1_000_000
 """Replicas of one workload: several times what the largest cluster runs. A typo comes further."""
 POD = "Pod"
 DAEMON_SET = "DaemonSet"
-# The controllers of pods whose like the scheduler spreads, by the workload that a manifest has.
+# The controllers of pods, by the workload that a manifest has.
 _REPLICA_SET = ("apps/v1", "ReplicaSet")
 _REPLICATION_CONTROLLER = ("v1", "ReplicationController")
-_SPREAD_OWNERS = {
+_JOB = ("batch/v1", "Job")
+_CONTROLLERS = {
     "Deployment": _REPLICA_SET,
     "ReplicaSet": _REPLICA_SET,
     "Rollout": _REPLICA_SET,
     "ReplicationController": _REPLICATION_CONTROLLER,
     "DeploymentConfig": _REPLICATION_CONTROLLER,
     "StatefulSet": ("apps/v1", "StatefulSet"),
+    DAEMON_SET: ("apps/v1", DAEMON_SET),
+    "Job": _JOB,
+    "CronJob": _JOB,
 }
 # It only keeps a template for others.
 POD_TEMPLATE = "PodTemplate"
@@ -62,8 +66,8 @@ def pods_of(workload: Workload, nodes: Iterable[Node] = (), *, profile: Profile 
 
 
 def made_by(kind: str, name: str) -> tuple[OwnerReference, ...]:
-    """Return what the pods of a workload say of their controller, if it is one that the scheduler spreads pods of."""
-    owner = _SPREAD_OWNERS.get(kind)
+    """Return what the pods of a workload say of their controller."""
+    owner = _CONTROLLERS.get(kind)
     return () if owner is None else (OwnerReference(*owner, name, controller=True),)
 
 
@@ -83,7 +87,8 @@ def _daemon_pods(pod: Pod, nodes: Iterable[Node], profile: Profile) -> Iterator[
         taint = first_untolerated(taints_of(node, profile), tolerant.spec.tolerations)
         if matches(pod.spec, node) and taint is None:
             pinned = replace(tolerant.spec, affinity=_pinned(tolerant, node.name))
-            yield _named(replace(tolerant, spec=pinned), f"{pod.metadata.name}-{node.name}")
+            named = f"{pod.metadata.name}-{node.name}"
+            yield _named(replace(tolerant, spec=pinned), named, made_by(DAEMON_SET, pod.metadata.name))
 
 
 def _pinned(pod: Pod, node_name: str) -> Affinity:

@@ -13,6 +13,8 @@ from typing import Self
 
 from podqos.errors import InputError
 from podqos.kernel.log_lines import LogStream
+from podqos.manifest import binary_formats
+from podqos.manifest.binary_formats import HEAD_BYTES, binary_format, is_picture
 from podqos.manifest.text import is_utf_16
 from podqos.objects.files import STDIN
 from podqos.reading.files import read_bytes
@@ -31,33 +33,26 @@ _MOST_PACKED = 500
 """Logs compress to a tenth or, if repetitive, a hundredth; zlib could compress zeros to a thousandth."""
 
 
-_MAGIC_BYTES = 16
-
-
 _KMSG = os.makedev(1, 11) if sys.platform == "linux" else -1
 """The device number of /dev/kmsg."""
 
 
-_AS_TEXT = "copy the log as text and paste it: podqos autopsy -"
-_KERNEL_LOG = "give the kernel log: dmesg | podqos autopsy -"
-_NO_LOGS = {
-    b"LPKSHHRH": ("a journald file", "journalctl --file {path} -o json | podqos autopsy -"),
-    b"\xfd7zXZ\0": ("compressed with xz", "xz -dc {path} | podqos autopsy -"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "zstd -dc {path} | podqos autopsy -"),
-    b"BZh": ("compressed with bzip2", "bzip2 -dc {path} | podqos autopsy -"),
-    b"PK\x03\x04": ("a zip archive", "unzip -p {path} | podqos autopsy -"),
-    b"\x89PNG": ("a picture", _AS_TEXT),
-    b"\xff\xd8\xff": ("a picture", _AS_TEXT),
-    b"GIF8": ("a picture", _AS_TEXT),
-    b"%PDF-": ("a PDF", "pdftotext -layout {path} - | podqos autopsy -"),
-    b"\x7fELF": ("a program or a core dump, not a log", _KERNEL_LOG),
-    b"KDUMP  ": (
-        "a kernel crash dump, not a log",
-        "makedumpfile --dump-dmesg {path} kern.log && podqos autopsy kern.log",
-    ),
-    b"JAVA PROFILE": ("a Java heap dump, not a log", _KERNEL_LOG),
-    b"SQLite format 3": ("a SQLite database, not a log", _KERNEL_LOG),
+_CONVERSIONS = {
+    binary_formats.JOURNAL: "journalctl --file {path} -o json | podqos autopsy -",
+    binary_formats.XZ: "xz -dc {path} | podqos autopsy -",
+    binary_formats.ZSTD: "zstd -dc {path} | podqos autopsy -",
+    binary_formats.BZIP2: "bzip2 -dc {path} | podqos autopsy -",
+    binary_formats.ZIP: "unzip -p {path} | podqos autopsy -",
+    binary_formats.TAR: "tar -xOf {path} | podqos autopsy -",
+    binary_formats.PDF: "pdftotext -layout {path} - | podqos autopsy -",
+    binary_formats.CRASH_DUMP: "makedumpfile --dump-dmesg {path} kern.log && podqos autopsy kern.log",
+    binary_formats.WORKBOOK: "copy the log as text and paste it: podqos autopsy -",
 }
+"""How to get a log out of a file that is none itself."""
+
+
+_OF_LOGS = (b"oom", b"Out of memory", b"Killed process", b"Evict", b"evict", b"kernel", b"kubelet")
+"""A damaged log is explained as far as it can be read."""
 
 
 class Log:
@@ -126,10 +121,14 @@ class _InUtf8:
         return b""
 
 
-def _plain(head: bytes, stream: LogStream) -> LogStream:
-    """Return a log as text in UTF-8, by its beginning."""
+def _plain(head: bytes, stream: LogStream, path: str) -> LogStream:
+    """Return a log as text in UTF-8, by its beginning; raise for one that is not text."""
     if head[:2] == _GZIP:
-        return _Unpacked(stream)
+        unpacked = _Unpacked(stream)
+        first = unpacked.read(HEAD_BYTES)
+        _refuse(first, path)
+        return Log(path, first, unpacked)
+    _refuse(head, path)
     if head.startswith(BOM_UTF8):
         stream.read(len(BOM_UTF8))
     return _InUtf8(stream) if is_utf_16(head) else stream
@@ -142,8 +141,7 @@ def opened(path: str | Log) -> Iterator[LogStream]:
     try:
         if isinstance(path, Log):
             with closing(path):
-                _refuse(path.head, path.name)
-                yield _plain(path.head, path)
+                yield _plain(path.head, path, path.name)
         elif path == STDIN:
             yield sys.stdin.buffer
         elif (there := os.stat(path)).st_rdev == _KMSG:
@@ -153,8 +151,7 @@ def opened(path: str | Log) -> Iterator[LogStream]:
             yield Log(path, read_bytes(path))
         else:
             with open(path, "rb") as file:
-                _refuse(file.peek(_MAGIC_BYTES), path)
-                yield _plain(file.peek(_MAGIC_BYTES), file)
+                yield _plain(file.peek(HEAD_BYTES), file, path)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         fix = (
@@ -167,9 +164,12 @@ def opened(path: str | Log) -> Iterator[LogStream]:
 
 def _refuse(head: bytes, path: str) -> None:
     """Raise for input that is not text, and would look like a log without kills."""
-    for magic, (what, fix) in _NO_LOGS.items():
-        if head.startswith(magic):
-            raise InputError(what, where=path, fix=fix.format(path="FILE" if path == STDIN else path))
+    name = binary_format(head)
+    if not name or (name == binary_formats.OTHER and any(word in head for word in _OF_LOGS)):
+        return
+    as_text = "copy the log as text and paste it: podqos autopsy -"
+    fix = _CONVERSIONS.get(name, as_text if is_picture(name) else "give the kernel log: dmesg | podqos autopsy -")
+    raise InputError(f"{name}, not a log", where=path, fix=fix.format(path="FILE" if path == STDIN else path))
 
 
 class _Records:

@@ -65,6 +65,9 @@ class UsageQuery(Struct, frozen=True, kw_only=True):
     matchers: Sequence[LabelMatcher] = ()
     with_kills: bool = False
     """Whether to query OOM kills and restarts as well."""
+    with_cpu: bool = True
+    most_samples: int = _MOST_SAMPLES
+    """Of a series, approximately."""
     timeout_seconds: float | None = None
     """How long to wait for one response."""
 
@@ -136,13 +139,13 @@ def queried_usage(query: UsageQuery, progress: Progress | None = None) -> Querie
         for number, (measure, text) in enumerate(queries.items()):
             report = None if progress is None else _Report(progress, number * asked.points, len(queries) * asked.points)
             results[measure] = prometheus.range(text, asked, report)
-    if not (results["memory"].series or results["cpu"].series):
+    nothing = RangeAnswer(())
+    if not (results["memory"].series or results.get("cpu", nothing).series):
         raise _no_samples(query)
     _check_clusters(query, results.values())
-    nothing = RangeAnswer(())
     return QueriedUsage(
         memory=results["memory"].series,
-        cpu=results["cpu"].series,
+        cpu=results.get("cpu", nothing).series,
         oom_events=results.get("oomKills", nothing).series,
         oom_reasons=results.get("oomReason", nothing).series,
         restarts=results.get("restarts", nothing).series,
@@ -176,7 +179,7 @@ def _time_range(query: UsageQuery) -> TimeRange:
     seconds = query.end_seconds - query.start_seconds
     if seconds <= 0:
         raise InputError("the time range is empty", where=naming("prometheus"), fix="start earlier")
-    minutes = -(-seconds // (_MOST_SAMPLES * 60))
+    minutes = -(-seconds // (query.most_samples * 60))
     step = max(_LEAST_STEP_SECONDS, int(minutes) * 60)
     start, end = query.start_seconds // step * step, -(-query.end_seconds // step) * step
     return TimeRange(start, end, step, max(1, _PART_SECONDS // step))
@@ -193,9 +196,10 @@ def _queries(query: UsageQuery, step: int) -> dict[Measure, str]:
     window = max(_LEAST_WINDOW_SECONDS, step)
     by = f"max by (namespace, pod, container, node, {CLUSTER_LABEL})"
     queries: dict[Measure, str] = {
-        "memory": f"{by} (max_over_time(container_memory_working_set_bytes{{{chosen}}}[{step}s]))",
-        "cpu": f"{by} (rate(container_cpu_usage_seconds_total{{{chosen}}}[{window}s]))",
+        "memory": f"{by} (max_over_time(container_memory_working_set_bytes{{{chosen}}}[{step}s]))"
     }
+    if query.with_cpu:
+        queries["cpu"] = f"{by} (rate(container_cpu_usage_seconds_total{{{chosen}}}[{window}s]))"
     if query.with_kills:
         by = f"max by (namespace, pod, container, {CLUSTER_LABEL})"
         reason = f'reason="OOMKilled",{chosen}'

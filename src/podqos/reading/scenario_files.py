@@ -105,21 +105,53 @@ def read_scenario(path: str, variation: Variation | None = None) -> ScenarioRead
     return replace(_read(path, data, disk, variation or Variation()), looked_at=(path, *disk.looked_at))
 
 
-def read_given_scenario(name: str, given: Mapping[str, bytes], variation: Variation | None = None) -> ScenarioReading:
-    """Read one of the given files; files it refers to are looked up among these only."""
-    return _read(name, given[name], _Given(given), variation or Variation())
+def read_given_scenario(
+    name: str, given: Mapping[str, bytes], variation: Variation | None = None, most_nodes: int | None = None
+) -> ScenarioReading:
+    """Read one of the given files; files it refers to are looked up among these only.
+
+    With more than ``most_nodes`` nodes, nothing is made of it.
+    """
+    return _read(name, given[name], _Given(given), variation or Variation(), most_nodes)
 
 
-def _read(path: str, data: bytes, files: _Disk | _Given, variation: Variation) -> ScenarioReading:
+def _read(
+    path: str, data: bytes, files: _Disk | _Given, variation: Variation, most_nodes: int | None = None
+) -> ScenarioReading:
     file = read_file(path, data, variation.document)
     if file.document is None:
         return ScenarioReading(path, None, tuple(sorted(file.problems)))
+    if most_nodes is not None and (nodes := stated_nodes(file.document)) > most_nodes:
+        what, fix = f"{nodes:,} nodes; a page shows at most {most_nodes:,}", "lower count, or list fewer nodes"
+        return ScenarioReading(path, None, (file.problem(FieldProblem(_largest(file.document), what, fix)),))
     fetched = _Fetched(file, file.document, files, variation)
     scenario, findings = resolve(file.document, fetched.materials)
     problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
     if scenario is None or any(problem.severity is Severity.ERROR for problem in problems):
         return ScenarioReading(path, None, tuple(problems))
     return ScenarioReading(path, variation.scenario(scenario), tuple(problems))
+
+
+def stated_nodes(document: ScenarioDocument) -> int:
+    """Return how many nodes a scenario has, with those that its autoscaler may add."""
+    return sum(_most_of(document).values())
+
+
+def _most_of(document: ScenarioDocument) -> dict[int, int]:
+    """Return the most nodes of each entry of spec.nodes, by its index."""
+    scaling = document.spec.cluster_autoscaler
+    groups = {} if scaling is None else {group.nodes: group.max or 0 for group in scaling.node_groups}
+    return {
+        index: max(1, part.count, groups.get(part.name, 0) if part.name else 0)
+        for index, part in enumerate(document.spec.nodes)
+    }
+
+
+def _largest(document: ScenarioDocument) -> FieldPath:
+    """Return the field that states most nodes; the list itself if no entry stands out."""
+    most = _most_of(document)
+    index = max(most, key=lambda index: most[index])
+    return ("spec", "nodes", index, "count") if document.spec.nodes[index].count > 1 else ("spec", "nodes")
 
 
 def place_of(path: str, pod: str | None) -> str:

@@ -12,6 +12,7 @@ Where it does not, it is simulated from there, and then the node is put back (``
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -108,6 +109,11 @@ class Blast(Struct, frozen=True, gc=False, rename="camel"):
     """Of the leaking pod; null where nothing stops it."""
 
     @property
+    def is_of_system(self) -> bool:
+        """Whether no pod leaks, but what runs besides pods."""
+        return not self.container
+
+    @property
     def pods_taken(self) -> int:
         """How many other pods it takes down."""
         return len({death.pod for death in self.others})
@@ -140,11 +146,21 @@ class BlastRadius(Listing[Blast], Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
     evicted_before: tuple[EvictedBefore, ...] = ()
     """Leaks begin when these are gone."""
+    headline: str = ""
+    """Which pods take others down, and what the most dangerous leak does; empty where nobody worded it."""
+    victims: tuple[str, ...] = ()
+    """The pods that leaks of others take down, most often first: the columns of the impact matrix."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "BlastRadius"
 
     def _listed(self) -> tuple[Blast, ...]:
         return self.leaks
+
+
+def victims_of(leaks: Iterable[Blast]) -> tuple[str, ...]:
+    """Return the pods that leaks of others take down: most often first, then by name."""
+    times = Counter(pod for leak in leaks for pod in {death.pod for death in leak.others})
+    return tuple(sorted(times, key=lambda pod: (-times[pod], pod)))
 
 
 class BlastPods(Struct, frozen=True):

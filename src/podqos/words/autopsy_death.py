@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+NEXT = "next in line"
+FIRST = "ranked higher"
+NOT_RANKED = "not decided by ranking"
+"""The verdict on what no ranking decides, such as a drain."""
+
 
 class Fact(Struct, frozen=True, gc=False):
     """Something about a death, after its label."""
@@ -12,8 +17,8 @@ class Fact(Struct, frozen=True, gc=False):
     words: str
 
 
-class RankedRow(Struct, frozen=True, gc=False):
-    """A candidate, the first to go first."""
+class RankedRow(Struct, frozen=True, gc=False, rename="camel"):
+    """A candidate, the first victim first."""
 
     name: str
     cells: tuple[str, ...]
@@ -23,6 +28,10 @@ class RankedRow(Struct, frozen=True, gc=False):
     used: int | None = None
     """What decides, to be drawn: what is used, and what is added to it or taken off."""
     added: int = 0
+    standing: str = ""
+    """``next in line`` for who would have been the next victim, ``ranked higher`` for who ranks before the victim."""
+    behind: str = ""
+    """How far its score is behind that of the victim, as an amount of memory; empty where that is not known."""
 
 
 class MemoryPart(Struct, frozen=True, gc=False):
@@ -88,3 +97,7 @@ class AutopsyDeath(Struct, frozen=True, rename="camel"):
     """How much that is in all; 0: not known."""
     tree: tuple[TreeRow, ...] = ()
     """Who held the memory at that moment."""
+    pod: str = ""
+    """``namespace/name`` of the victim, where it is known."""
+    qos_class: str = ""
+    """Its class, where it is known."""

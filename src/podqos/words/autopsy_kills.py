@@ -13,7 +13,7 @@ from podqos.survival.autopsy.inside import OwnScore
 from podqos.survival.autopsy.shortage import OF_NO_USE, ShortageKind
 from podqos.wording import listed, mebibytes, verb
 from podqos.words.autopsy import amount, cause_words, process, savings_words, short_path, shortage_words
-from podqos.words.autopsy_death import AutopsyDeath, Fact, MemoryPart, RankedRow
+from podqos.words.autopsy_death import FIRST, NEXT, AutopsyDeath, Fact, MemoryPart, RankedRow
 from podqos.words.autopsy_tree import tree_rows
 
 _MOST_NAMED = 3
@@ -34,7 +34,7 @@ _CONSTRAINED = {
     Constraint.MEMORY_POLICY: "The NUMA nodes of a memory policy ran out of memory",
 }
 _WHY = {
-    Reason.HIGHEST: "it has the highest badness",
+    Reason.HIGHEST: "the highest badness",
     Reason.HIGHEST_WITH_SWAP: "it has the highest badness if the machine has {swap} of swap; the report does not say",
     Reason.HIGHEST_BY_PRIVILEGE: "it has the highest badness if it lacks CAP_SYS_ADMIN, which this kernel treats "
     "preferentially",
@@ -54,7 +54,14 @@ _WHY = {
     Reason.OLD_RULE: "kernels before 2.6.36 chose by another rule, whose figures the report doesn't show",
     Reason.PANIC: "vm.panic_on_oom is set, so the kernel panics instead of killing a process",
 }
-_FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
+_NAMED = {
+    True: "the kernel {killed} the process its rule names",
+    False: "the kernel {killed} another process than its rule names",
+    None: "cannot be verified",
+}
+"""Whether the victim is the one that the rule names."""
+_AS_THE_RULE_SAYS = "as the kernel's rule says"
+"""Where it chose none."""
 _CAUSES = {
     Cause.OWN_LIMIT: "its own limit",
     Cause.OWN_USE: "its own usage",
@@ -110,7 +117,7 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         host=kill.host,
         who=_who(kill),
         what=f"{_what_ran_out(kill)}: {died}.",
-        verdict=f"{_FOLLOWS[kill.follows_rule]}: {_WHY[kill.reason].format(first=first, swap=swap)}",
+        verdict=f"{_named(kill)}: {_WHY[kill.reason].format(first=first, swap=swap)}",
         follows_rule=kill.follows_rule,
         cause=_main_cause(kill),
         causes=tuple(filter(None, (cause_words(cause, kill) for cause in kill.causes))),
@@ -124,7 +131,16 @@ def of_kill(kill: OOMAutopsy) -> AutopsyDeath:
         memory=tuple(_parts(kill)),
         memory_bytes=0 if shortage is None or shortage.counter == "free" else shortage.limit_bytes,
         tree=tuple(tree_rows(kill)),
+        pod=kill.pod,
+        qos_class=str(kill.qos_class or ""),
     )
+
+
+def _named(kill: OOMAutopsy) -> str:
+    """Return whether the victim is the one that the kernel's rule names."""
+    if kill.chosen_pid is None and not kill.victims and kill.follows_rule:
+        return _AS_THE_RULE_SAYS
+    return _NAMED[kill.follows_rule].format(killed="killed" if kill.victims else "chose")
 
 
 def _main_cause(kill: OOMAutopsy) -> str:
@@ -279,7 +295,30 @@ def _rank(each: AutopsyTask, kill: OOMAutopsy) -> RankedRow:
         mark="killed" if is_dead else "chosen" if each.pid == kill.chosen_pid else "",
         used=None if each.badness is None else used,
         added=(each.adjustment_pages or 0) * kill.page_bytes,
+        standing="" if is_dead else _standing(each, kill),
+        behind="" if is_dead else _behind(each, kill),
     )
+
+
+def _standing(each: AutopsyTask, kill: OOMAutopsy) -> str:
+    """Return whether a process would have been the next victim, or should have been the first."""
+    is_runner_up = kill.runner_up is not None and each.pid == kill.runner_up.pid
+    if not is_runner_up or kill.margin_pages is None or kill.reason is Reason.ORIGIN:
+        return ""
+    if kill.margin_pages >= 0:
+        return NEXT
+    return FIRST if kill.follows_rule is False else ""
+
+
+def _behind(each: AutopsyTask, kill: OOMAutopsy) -> str:
+    """Return by how much memory a process is behind the chosen one."""
+    chosen = next((task for task in kill.ranking if task.pid == kill.chosen_pid), None)
+    if chosen is None or chosen is each or chosen.badness is None or each.badness is None:
+        return ""
+    pages = chosen.badness - each.badness
+    if pages == 0:
+        return "same score"
+    return f"{amount(abs(pages) * kill.page_bytes)}{' ahead' if pages < 0 else ''}"
 
 
 def _parts(kill: OOMAutopsy) -> Iterable[MemoryPart]:

@@ -12,6 +12,7 @@ from podqos.survival.autopsy.eviction_traces import seconds_of
 from podqos.words.autopsy_death import AutopsyDeath
 from podqos.words.autopsy_headline import headline, speaks_for_itself
 from podqos.words.autopsy_kills import of_kill
+from podqos.words.autopsy_tiles import TileWords, tiles
 from podqos.words.evictions import of_eviction, sign_words, termination_words
 from podqos.words.next_steps import StepWords, read_words, steps_words
 from podqos.words.other_killers import failure_words, of_userspace_kill
@@ -49,6 +50,8 @@ class AutopsyPage(Struct, frozen=True, rename="camel"):
     """What the page says first: what the only death is, where there is nothing else, or the headline."""
     exits: tuple[str, ...] = ()
     """Containers not known to have been killed."""
+    tiles: tuple[TileWords, ...] = ()
+    """The figures at a glance."""
     kind: str = "AutopsyPage"
 
 
@@ -67,6 +70,7 @@ def page_of(found: Autopsies) -> AutopsyPage:
         steps_words(found.next_steps),
         told[0].what if speaks_for_itself(found) else headline(found),
         tuple(map(termination_words, found.exits)),
+        tiles(told),
     )
 
 

@@ -204,6 +204,19 @@ def _effect(counterfactual: Counterfactual, telling: Telling) -> str:
     return f"{told}; {decision.instead} {would} instead"
 
 
+def tried_effect(by: By, place: tuple[int | None, int], instead: str | None, score: int | None, *, spared: str) -> str:
+    """Return what follows from an edit that was tried: the place among so many pods, and who has the old one."""
+    at, pods = place
+    order, fate = ("OOM kill", "OOM-killed") if by is By.KERNEL else ("eviction", "evicted")
+    parts = [] if score is None else [f"oom_score_adj {signed(score)}"]
+    if by is By.KUBELET and spared:
+        parts.append("the kubelet no longer evicts it")
+    elif at is not None:
+        parts.append(f"{ordinal(at)} of {pods} in the {order} order")
+    told = ", ".join(parts)
+    return told if instead is None else f"{told}; {instead} is {fate} instead"
+
+
 def _named(pods: Sequence[str]) -> str:
     more = [f"{len(pods) - _MOST_NAMED} more"] if len(pods) > _MOST_NAMED else []
     return listed([*pods[:_MOST_NAMED], *more])

@@ -16,12 +16,17 @@ from podqos.survival.autopsy.savings import SavedBy
 from podqos.survival.autopsy.terminations import EXIT_BY_SIGKILL, ContainerTermination, TerminationCause
 from podqos.wording import counted, listed
 from podqos.words import ranking
-from podqos.words.autopsy_death import AutopsyDeath, Fact, RankedRow
+from podqos.words.autopsy_death import NEXT, NOT_RANKED, AutopsyDeath, Fact, RankedRow
 
 _MOST_NAMED = 5
 _ID_CHARACTERS = 12
 _COLUMNS = ("POD", "CLASS", "PRIORITY", "USED", "REQUEST", "FIGURE")
-_FOLLOWS = {True: "follows from the rule", False: "does not follow from the rule", None: "cannot be verified"}
+_NAMED = {
+    True: "{by} evicted the pod {its} rule names",
+    False: "{by} evicted another pod than {its} rule names",
+    None: "cannot be verified",
+}
+"""Whether the victim is the one that the rule names."""
 _PODS = f"give {stated_with('files')}, {stated_with('snapshot')} or {stated_with('context')}"
 _WHY = {
     EvictionReason.FIRST: "it ranks first, no matter what the others used",
@@ -163,14 +168,18 @@ def of_eviction(eviction: PodEviction) -> AutopsyDeath:
         ranking=tuple(_row(autopsy_pod, eviction) for autopsy_pod in ranked),
         candidates=eviction.candidates,
         unit="pod",
+        pod=eviction.pod,
+        qos_class=str(eviction.qos_class or ""),
     )
 
 
 def _verdict(eviction: PodEviction) -> str:
     if eviction.reason is EvictionReason.NOT_RANKED:
-        return "not decided by ranking"
+        return NOT_RANKED
     rivals = _named(eviction.rivals)
-    return f"{_FOLLOWS[eviction.follows_rule]}: {_WHY[eviction.reason].format(rivals=rivals)}"
+    by, its = ("podqos guard", "the kubelet's") if eviction.is_by_guard else ("the kubelet", "its")
+    named = _NAMED[eviction.follows_rule].format(by=by, its=its)
+    return f"{named}: {_WHY[eviction.reason].format(rivals=rivals)}"
 
 
 def _next(eviction: PodEviction) -> str:
@@ -248,6 +257,7 @@ def _row(each: AutopsyPod, eviction: PodEviction) -> RankedRow:
         ),
         mark=", ".join(marks),
         used=each.usage,
+        standing=NEXT if eviction.runner_up is not None and each.pod == eviction.runner_up.pod else "",
     )
 
 

@@ -7,12 +7,62 @@ from fractions import Fraction
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
-from podqos.survival.forecast.forecast import GrowthCourse, Impractical, Instead, NeededSettings, RaceEnd
+from podqos.survival.forecast.forecast import (
+    SYSTEM,
+    GrowthCourse,
+    GrowthForecast,
+    Impractical,
+    Instead,
+    NeededSettings,
+    RaceEnd,
+)
 from podqos.wording import counted, listed
 from podqos.words.durations import duration, percent, rounded
 from podqos.words.ranking import amount
 
 _DISPLACED_SHOWN = 3
+_TENTH_OF_A_MEBIBYTE = 2**20 // 10
+_OWN = frozenset({OOMLevel.CONTAINER, OOMLevel.POD})
+
+
+def rate_text(bytes_per_second: int) -> str:
+    """Return a growth rate; below a tenth of a MiB in KiB, which a slow leak has."""
+    if 0 < bytes_per_second < _TENTH_OF_A_MEBIBYTE:
+        return f"{bytes_per_second / 2**10:.3g}Ki/s"
+    return f"{amount(bytes_per_second, MEMORY)}/s"
+
+
+def growth_text(growth: GrowthForecast) -> str:
+    """Return how a growth ends, as one sentence: who acts first, on which pod, and when."""
+    rate = rate_text(growth.rate_bytes_per_second)
+    subject = "the system daemons grow" if growth.pod == SYSTEM else f"{growth.pod} grows"
+    ends = [_end_text(outcome, growth) for outcome in growth.outcomes]
+    if not ends:
+        return f"If {subject} by {rate}, nothing is evicted or killed."
+    if len(ends) == 1:
+        return f"If {subject} by {rate}, {ends[0]}."
+    shares = (
+        f"{_share(outcome.probability)} of the time {end}" for outcome, end in zip(growth.outcomes, ends, strict=True)
+    )
+    return f"If {subject} by {rate}: {', '.join(shares)}."
+
+
+def _share(share: Fraction) -> str:
+    """Return a share of the time for reading at a glance: neither 0 % nor 100 % unless it is."""
+    value = round(share * 100)
+    if value in {0, 100} and share not in {0, 1}:
+        return "less than 1 %" if value == 0 else "more than 99 %"
+    return f"{value} %"
+
+
+def _end_text(outcome: RaceEnd, growth: GrowthForecast) -> str:
+    who = "it" if outcome.pod == growth.pod else outcome.pod
+    when = _span(outcome.earliest_seconds, outcome.latest_seconds)
+    act = "the kubelet evicts" if outcome.by is By.KUBELET else "the kernel kills"
+    if growth.out_of_memory in _OWN and outcome.ends_growth and outcome.by is By.KERNEL:
+        return f"{act} {who} {when}, at its own memory limit"
+    instead = "" if outcome.ends_growth else " instead, and the growth continues"
+    return f"{act} {who} {when}{instead}"
 
 
 def outcome_text(outcome: RaceEnd) -> str:
@@ -100,18 +150,19 @@ _WHERE = {
 
 
 def race_text(growth: GrowthCourse) -> str:
-    """Return when memory runs out, and when thresholds are met."""
-    text = f"{_reclaim_text(growth)}{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
+    """Return when thresholds are crossed, and when memory runs out."""
+    end = f"{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if not growth.thresholds:
-        return f"{text}; no memory threshold is set."
+        return f"{_reclaim_text(growth)}{end}. No memory threshold is set."
     crossed = [
-        f"{one.signal} ({one.type}) falls below {amount(one.amount, MEMORY)} after {rounded(one.crossed_after_seconds)}"
+        f"{one.signal} crosses its {one.type} threshold of {amount(one.amount, MEMORY)} "
+        f"after {rounded(one.crossed_after_seconds)}. "
         for one in growth.thresholds
         if one.crossed_after_seconds <= growth.out_of_memory_after_seconds
     ]
     if not crossed:
-        return f"{text}, before any threshold is crossed."
-    return f"{text}; {'; '.join(crossed)}."
+        return f"{_reclaim_text(growth)}{end}, before any threshold is crossed."
+    return f"{_reclaim_text(growth)}{''.join(crossed)}{end}."
 
 
 def _reclaim_text(growth: GrowthCourse) -> str:
@@ -125,4 +176,6 @@ def _reclaim_text(growth: GrowthCourse) -> str:
 
 def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:
     first, last = rounded(first_seconds), rounded(last_seconds)
+    if not last_seconds:
+        return "immediately"
     return f"after {first}" if first == last else f"after {first} to {last}"

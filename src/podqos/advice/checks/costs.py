@@ -7,15 +7,20 @@ from collections.abc import Iterator
 from podqos.advice.checks.finding import CostKind, FixCost
 from podqos.advice.checks.view import View
 from podqos.model.effective import pod_requests
-from podqos.model.pod import Container
+from podqos.model.pod import Container, Pod
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
 from podqos.wording import counted
 
 
 def costs_between(before: View, after: View) -> Iterator[FixCost]:
-    """Yield what the pods of a workload pay for becoming others: limits where there were none, larger requests."""
-    for old, new in zip(containers_of(before), containers_of(after), strict=True):
+    """Yield what the pods of a workload pay for becoming others."""
+    return pod_costs(before.stored, after.stored, before.workload.replicas or 1)
+
+
+def pod_costs(before: Pod, after: Pod, replicas: int = 1) -> Iterator[FixCost]:
+    """Yield what pods, as stored, pay for becoming others: limits where there were none, larger requests."""
+    for old, new in zip(_containers(before), _containers(after), strict=True):
         limits = new.resources.limits
         cpu, memory = limits.get(CPU), limits.get(MEMORY)
         old_cpu = old.resources.limits.get(CPU)
@@ -25,8 +30,7 @@ def costs_between(before: View, after: View) -> Iterator[FixCost]:
         if memory and not old.resources.limits.get(MEMORY):
             text = f"{new.name} is OOM-killed at its memory limit of {memory}"
             yield FixCost(CostKind.MEMORY_LIMIT, new.name, MEMORY, str(memory), text)
-    was, becomes = pod_requests(before.stored), pod_requests(after.stored)
-    replicas = before.workload.replicas or 1
+    was, becomes = pod_requests(before), pod_requests(after)
     for name in (CPU, MEMORY):
         more = becomes.get(name, ZERO) - was.get(name, ZERO)
         if more.sign > 0:
@@ -37,4 +41,8 @@ def costs_between(before: View, after: View) -> Iterator[FixCost]:
 
 def containers_of(view: View) -> tuple[Container, ...]:
     """Return the containers as stored, with what policies fill in."""
-    return (*view.stored.spec.containers, *view.stored.spec.init_containers)
+    return _containers(view.stored)
+
+
+def _containers(pod: Pod) -> tuple[Container, ...]:
+    return (*pod.spec.containers, *pod.spec.init_containers)

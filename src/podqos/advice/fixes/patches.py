@@ -12,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, ValidationError, convert
 
 from podqos.advice.checks.finding import FieldEdit, plain_value
 from podqos.manifest.edits.refusal import EditRefusal
 from podqos.manifest.edits.values import same, with_field
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import FieldPath, Plain, parse_path
+from podqos.model.owners import controllers
+from podqos.model.pod import ObjectMeta
 
 _MERGE_KEYS = {
     "containers": "name",
@@ -68,6 +70,8 @@ class ObjectPatch(Struct, frozen=True):
     """Whether the object is one of a custom resource, which cannot be merged strategically."""
     can_be_applied: bool
     """Whether an API server would accept it for an existing object."""
+    made_by: str = ""
+    """What made the object, and would undo the patch, as ``Deployment web``; empty for an object of its own."""
 
 
 def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None:
@@ -97,7 +101,20 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
         operations=tuple(_operations(value, new, ())),
         is_custom=group_of(api_version) not in _BUILT_IN_GROUPS,
         can_be_applied=kind not in FILE_KINDS and not _is_fixed(kind, value, new),
+        made_by=_maker(metadata),
     )
+
+
+def _maker(metadata: Plain) -> str:
+    """Return what made an object, as far as it says: rather the Deployment than its ReplicaSet."""
+    if not isinstance(metadata, dict) or not metadata.get("ownerReferences"):
+        return ""
+    said = {key: metadata[key] for key in ("ownerReferences", "labels") if metadata.get(key)}
+    try:
+        makers = [*controllers(convert(said, ObjectMeta))]
+    except ValidationError:
+        return ""
+    return " ".join(makers[-1]) if makers else ""
 
 
 def _text(value: Plain, key: str) -> str:

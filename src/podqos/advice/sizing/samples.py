@@ -77,6 +77,8 @@ class ContainerSamples(Struct, frozen=True):
     """The most memory within ``STARTUP_SECONDS`` of a start that was measured; None where none was."""
     oom_limit_bytes: int | None = None
     """The highest limit under which it was OOM-killed; None where that is unknown, which means the limit of today."""
+    oom_kill_times_us: tuple[int, ...] = ()
+    """When it was OOM-killed, as far as that is known: between this sample and the one before or after it."""
 
 
 _Point = tuple[int | None, int]
@@ -93,6 +95,8 @@ class _Bag(Struct):
     cpu: list[_Point] = []
     """In thousandths of a core."""
     oom_kills: int = 0
+    oom_times_us: list[int] = []
+    """Of these, those that have a time."""
     oom_reason: list[_Point] = []
     """1 while the last container ended in an OOM kill."""
     restarts: list[_Point] = []
@@ -152,6 +156,8 @@ class _Bags:
         memory, cpu, restarts = _in_order(bag.memory), _in_order(bag.cpu), _in_order(bag.restarts)
         kills = _kills_by_reason(_in_order(bag.oom_reason), restarts)
         oom_kills = max(bag.oom_kills, sum(kills.values()))
+        by_reason = [time_us for time_us in kills if time_us is not None]
+        killed_us = by_reason if sum(kills.values()) > bag.oom_kills else bag.oom_times_us
         return ContainerSamples(
             pod=pod,
             container=container,
@@ -166,6 +172,7 @@ class _Bags:
             restarts=_increase([amount for _, amount in restarts]),
             startup_peak_bytes=_startup_peak(memory, restarts, begin_us),
             oom_limit_bytes=_limit_at(kills, _in_order(bag.limit)) if oom_kills else None,
+            oom_kill_times_us=tuple(sorted(set(killed_us))),
         )
 
     def _times_of(self, points: list[_Point]) -> tuple[int, ...]:
@@ -217,6 +224,8 @@ def _take_row(row: SampleRow, bags: _Bags) -> None:
         bag.cpu.append((time_us, amounts["cpu"].milli_value))
     if "oomKills" in amounts:
         bag.oom_kills += amounts["oomKills"].value
+        if time_us is not None and amounts["oomKills"].value:
+            bag.oom_times_us.append(time_us)
     if "restarts" in amounts:
         bag.restarts.append((time_us, amounts["restarts"].value))
 
@@ -258,6 +267,7 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
         bag.cpu += [(time_us, amount * 1000 // NANOS) for time_us, amount in cores]
     elif measure == "oomKills":
         bag.oom_kills += _increase([amount for _, amount in nanos]) // NANOS
+        bag.oom_times_us += (after_us for (_, before), (after_us, after) in pairwise(nanos) if after > before)
     else:
         points = {"memory": bag.memory, "restarts": bag.restarts, "oomReason": bag.oom_reason, "limit": bag.limit}
         points[measure] += [(time_us, amount // NANOS) for time_us, amount in nanos]

@@ -7,38 +7,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import FindingSeverity
+from podqos.advice.checks.finding import Patch
 from podqos.advice.checks.gate import CheckSummary
 from podqos.advice.fixes.fixing import Fixes
 from podqos.answers.findings import CheckReport
+from podqos.answers.page.check_groups import CheckGroup, check_groups
+from podqos.answers.page.check_item import CheckItem
 from podqos.answers.replacements import unified
 from podqos.model.assumption import Assumption
 from podqos.words.edits import reason_words
 from podqos.words.fixes import patch_lines
 
-
-class CheckItem(Struct, frozen=True, rename="camel"):
-    """One finding."""
-
-    check: str
-    check_name: str
-    severity: FindingSeverity
-    title: str
-    subject: str
-    """``Deployment shop/web``."""
-    namespace: str
-    container: str | None
-    place: str
-    """File, line and column, or the field of an object of a cluster."""
-    reason: str
-    consequence: str
-    patch: str
-    """What to write, a line for each edit."""
-    is_fixed: bool
-    """Whether applying all fixes writes it."""
-    on_request: bool
-    """Whether it is written only where its check is chosen."""
-    fingerprint: str
+_NOT_TRIED = "With this many objects, a fix is tried only when you ask for it."
 
 
 class CheckView(Struct, frozen=True, rename="camel"):
@@ -52,6 +32,8 @@ class CheckView(Struct, frozen=True, rename="camel"):
     """Whether there are files to fix; of a cluster there are patches."""
     notes: tuple[str, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
+    groups: tuple[CheckGroup, ...] = ()
+    """The same by check: errors first."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CheckView"
 
@@ -103,15 +85,22 @@ def check_view(report: CheckReport, *, can_fix: bool) -> CheckView:
             place=item.place,
             reason=item.reason,
             consequence=item.consequence,
-            patch="\n".join(patch_lines(item.patch)).removeprefix("fix: "),
+            patch=_patch_text(item.patch),
             is_fixed=item.patch.is_applied,
             on_request=item.patch.on_request,
             fingerprint=item.fingerprint,
+            can_be_fixed=item.patch.is_complete,
         )
         for item in report.items
     )
     verdict = "" if report.verdict is None else report.verdict.text
-    return CheckView(items, report.summary, verdict, can_fix, report.notes, report.assumptions)
+    return CheckView(items, report.summary, verdict, can_fix, report.notes, report.assumptions, check_groups(items))
+
+
+def _patch_text(patch: Patch) -> str:
+    if patch.is_complete and not patch.is_tried:
+        return _NOT_TRIED
+    return "\n".join(patch_lines(patch)).removeprefix("fix: ")
 
 
 def fix_view(fixes: Fixes, remaining: int) -> FixView:

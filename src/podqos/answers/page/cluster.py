@@ -6,11 +6,13 @@ The shape is stable: fields are added, never renamed or removed; ``docs/schema/p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 from operator import attrgetter
 from typing import TypeVar
 
 from msgspec import Struct
 
+from podqos.agent.journal import By
 from podqos.answers.node_figures import NodeOverview
 from podqos.answers.page.guard import GuardPanel
 from podqos.model.assumption import Assumption
@@ -56,6 +58,44 @@ class PodBlock(Struct, frozen=True, gc=False, rename="camel"):
     """Among the pods of its node, by its first container."""
     spared: str | None
     """Why the kubelet does not evict it."""
+    active_cache_bytes: int = 0
+    """Page cache that counts as used, although the kernel can reclaim it."""
+    inactive_cache_bytes: int = 0
+    """Page cache that does not count as used."""
+
+
+class TileKind(StrEnum):
+    """How a figure is to be taken."""
+
+    CALM = ""
+    WARNED = "warned"
+    ALARM = "alarm"
+
+
+class ClusterTile(Struct, frozen=True):
+    """A figure on top of the view."""
+
+    value: str
+    name: str
+    """What it counts."""
+    note: str
+    """What it leaves out or means."""
+    kind: TileKind
+
+
+class NextDeath(Struct, frozen=True, gc=False, rename="camel"):
+    """The next pod to die on a node, as far as slow growth decides who acts first."""
+
+    node: str
+    pod: str
+    by: By
+    headroom_bytes: int
+    """Until the kubelet evicts, or the kernel kills; negative where that is due."""
+    explanation: str
+    """Why it: a clause that follows "is evicted first:" or "is OOM-killed first:"."""
+    is_assumed: bool = False
+    """Whether what it uses is assumed."""
+    qos_class: QOSClass | None = None
 
 
 class ClusterView(Struct, frozen=True, rename="camel"):
@@ -72,12 +112,16 @@ class ClusterView(Struct, frozen=True, rename="camel"):
     """Node by node, in the kubelet's order; those without a node last."""
     classes: dict[str, int]
     """Pods by class."""
+    tiles: tuple[ClusterTile, ...] = ()
+    """The figures of the whole cluster."""
     notes: tuple[str, ...] = ()
     """What is wrong with the source."""
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
     guard: GuardPanel | None = None
     """The guard that this is seen through."""
+    next_deaths: tuple[NextDeath, ...] = ()
+    """The next to die, on the ten nodes with the least headroom; the first is on the node that the answer is about."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ClusterView"
 
@@ -95,9 +139,11 @@ class ClusterChange(Struct, frozen=True, rename="camel"):
     nodes: tuple[NodePanel | Run, ...]
     pods: tuple[PodBlock | Run, ...]
     classes: dict[str, int]
+    tiles: tuple[ClusterTile, ...]
     notes: tuple[str, ...]
     assumptions: tuple[Assumption, ...]
     guard: GuardPanel | None
+    next_deaths: tuple[NextDeath, ...] = ()
 
 
 Item = TypeVar("Item", NodePanel, PodBlock)
@@ -112,9 +158,11 @@ def change(before: ClusterView, after: ClusterView) -> ClusterChange:
         tuple(_parts(before.nodes, after.nodes, attrgetter("name"))),
         tuple(_parts(before.pods, after.pods, attrgetter("node", "namespace", "name"))),
         after.classes,
+        after.tiles,
         after.notes,
         after.assumptions,
         after.guard,
+        after.next_deaths,
     )
 
 

@@ -14,6 +14,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.survival.comparison import Verdict, Victim, matched
 from podqos.wording import counted, listed
+from podqos.words.outcome import fatal_words, share_words, short_of_cpu
 
 _MOST_NAMED = 3
 
@@ -99,19 +100,38 @@ def _victim(kill: Kill) -> Victim:
 
 
 def _headline(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath, ...]) -> str:
+    """Return what differs: OOM kills and evictions first, then pods that were affected otherwise."""
+    sentences = [_fatal(before, after, deaths)]
+    if _unaffected(before) != _unaffected(after):
+        sentences.append(f"{_unaffected(after)} pods unaffected instead of {_unaffected(before)}.")
+    return " ".join(filter(None, (*sentences, _short_of_cpu(before, after))))
+
+
+def _fatal(before: RunSummary, after: RunSummary, deaths: tuple[ComparedDeath, ...]) -> str:
     old, new = _deaths(before), _deaths(after)
+    was, now_is = fatal_words(before, " and "), fatal_words(after, " and ")
     if all(death.verdict is Verdict.SAME for death in deaths) and old == new:
-        same = f"The same in both: {counted(old, 'death')}"
-        if before.untouched == after.untouched and before.pods == after.pods:
-            return f"{same}."
-        return f"{same}, but {_unaffected(after)} instead of {_unaffected(before)} pods unaffected."
+        return f"Both runs: {now_is}."
     fared = [{workload.workload: _deaths(workload) for workload in run.workloads} for run in (before, after)]
     turned = [(fared[0].get(name, 0), fared[1].get(name, 0), name) for name in {**fared[0], **fared[1]}]
     turned = sorted((each for each in turned if each[0] != each[1]), key=lambda each: -abs(each[0] - each[1]))
     others = [f"{name} {then} instead of {now}" for now, then, name in turned[:_MOST_NAMED]]
     more = [f"{counted(len(turned) - _MOST_NAMED, 'more workload')}"] if len(turned) > _MOST_NAMED else []
-    words = f": {listed([*others, *more])}" if others else ", at other times or from another cause"
-    return f"{counted(new, 'death')} {'in both' if old == new else f'instead of {old}'}{words}."
+    words = listed([*others, *more])
+    if was == now_is:
+        return f"Both runs: {now_is}, but {words or 'at other times or from another cause'}."
+    return f"{now_is[:1].upper()}{now_is[1:]} instead of {was}{f': {words}' if words else ''}."
+
+
+def _short_of_cpu(before: RunSummary, after: RunSummary) -> str:
+    """Return how the shortage of CPU differs; empty where it does not."""
+    old, new = short_of_cpu(before), short_of_cpu(after)
+    was, now_is = (share_words(1.0 if run.cpu is None else run.cpu.least_share) for run in (before, after))
+    if old != new:
+        return f"{f'{new:,}' if new else 'No'} {'pod' if new == 1 else 'pods'} short of CPU instead of {old:,}."
+    if was == now_is:
+        return ""
+    return f"{counted(new, 'pod')} short of CPU in both, down to {now_is} instead of {was} of the CPU wanted."
 
 
 def _fewer(workloads: list[ComparedWorkload]) -> str:

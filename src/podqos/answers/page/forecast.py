@@ -15,12 +15,12 @@ class ForecastRequest(Struct, frozen=True, rename="camel", forbid_unknown_fields
     """What is asked."""
 
     growing: str = ""
-    """``namespace/name:container``; empty: the first of the choices."""
+    """``namespace/name:container``; empty: the one whose growth does most harm."""
     node: str = ""
     """Empty: that of the pod, or the node with least headroom."""
     kubelet: KubeletEdit = KubeletEdit()
     interval_seconds: float = 10
-    """Between two looks of the kubelet."""
+    """Between two eviction checks."""
     rate_bytes_per_second: int = 128 << 20
     fast_path: bool = False
     """Whether the agent is told as soon as a threshold is met, as ``podqos node`` is."""
@@ -42,5 +42,13 @@ class ForecastView(Struct, frozen=True, rename="camel"):
     """The curve with the node's own settings."""
     choices: tuple[str, ...]
     """What can grow, as ``namespace/name:container``: first what no limit of its own ends, most memory first."""
+    verdict: str = ""
+    """How the growth ends, as one sentence."""
+    by_rate: str = ""
+    """Who acts first at which growth rates."""
+    chosen: str = ""
+    """Why this container is shown where none was named, or that no growth can use up the node."""
+    classes: dict[str, str] = {}
+    """Of the pods that may die, by ``namespace/name``."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ForecastView"

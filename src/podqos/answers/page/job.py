@@ -43,6 +43,8 @@ class JobInfo(Struct, frozen=True, rename="camel"):
     """Of a blast in a cluster."""
     edits: tuple[str, ...]
     """What was changed for it."""
+    place: int
+    """In the queue: 1 is next; 0 if it does not wait."""
 
 
 class Hello(Struct, frozen=True, rename="camel"):
@@ -61,3 +63,5 @@ class Age(Struct, frozen=True, rename="camel"):
     """Since it was last known to be so."""
     trouble: str
     """Why it is not kept up to date; empty where it is."""
+    now: str = ""
+    """The time on the server, in RFC 3339: that of the page may be another."""

@@ -20,15 +20,20 @@ from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.node_figures import node_overview
 from podqos.answers.node_state import USAGE, used_bytes
 from podqos.answers.object_patches import patch_lines
+from podqos.answers.page.answer import AnswerView, next_deaths
+from podqos.answers.page.answering import answer_about
 from podqos.answers.page.check import CheckView, FixRequest, FixView, check_view, fix_view
 from podqos.answers.page.cluster import ClusterView, NodePanel, PodBlock
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.neighbours import neighbours_of
 from podqos.answers.page.nodes import PageNode, ShownNode
 from podqos.answers.page.places import Places, before
 from podqos.answers.page.pod import PodPage, SaferEdit
 from podqos.answers.page.saving import PodToSave, ways_to_save
 from podqos.answers.page.shown import ShownSource, controller, owner, workload_of
 from podqos.answers.page.source import PageSource
+from podqos.answers.page.tiles import cluster_tiles
+from podqos.answers.page.usage_history import SampleIndex, UsageHistory, usage_history
 from podqos.answers.page.what_if import WhatIf, WhatIfView
 from podqos.answers.page.what_if_engine import WhatIfEngine
 from podqos.manifest.problems import Problem
@@ -44,8 +49,11 @@ from podqos.objects.selection import Selection
 from podqos.objects.spreading import Spread, one_by_one
 from podqos.qos.classes import qos_class_of
 from podqos.survival.autopsy.autopsy import Autopsies
+from podqos.survival.drift.drift import Identity
 from podqos.survival.node.pods import NodePod
 from podqos.words.autopsy_story import AutopsyPage, page_of
+from podqos.words.unknowns import unknown_usage
+from podqos.words.usage_history import how_to_get_samples
 
 _MOST_NOTES = 100
 
@@ -64,6 +72,7 @@ class Page(ShownSource):
     ) -> None:
         super().__init__(source, before)
         self._autopsied = autopsied
+        self._answers: dict[str, AnswerView] = {}
         self._spread = spread
 
     # ---- the cluster -------------------------------------------------------------------------------------------------
@@ -81,19 +90,31 @@ class Page(ShownSource):
         )
         pods = [block for shown_node in made for block in shown_node.blocks]
         pods += [self._unranked(node_pod, "") for node_pod in nodes.waiting]
+        panels = tuple(shown_node.panel for shown_node in made)
         return ClusterView(
             name=self.source.name,
             kubernetes_version=nodes.profile.version_text,
             taken_at="" if self.source.cluster is None else self.source.cluster.header.taken_at,
-            nodes=tuple(shown_node.panel for shown_node in made),
+            nodes=panels,
             pods=tuple(pods),
+            tiles=cluster_tiles(panels, pods),
             classes={
                 str(qos_class): count for qos_class, count in sorted(Counter(pod.qos_class for pod in pods).items())
             },
             notes=tuple(self._notes()),
             guard=self.source.guard,
             assumptions=tuple(dict.fromkeys(assumed for shown_node in made for assumed in shown_node.assumptions)),
+            next_deaths=next_deaths(shown_node.panel for shown_node in made),
         )
+
+    def answer(self, node: str = "") -> AnswerView:
+        """Return who acts first on a node, and the safest fix; without a name, on the one whose pod is next to die."""
+        if not node:
+            deaths = next_deaths(self._shown(page_node).panel for page_node in self.nodes.nodes.values())
+            node = deaths[0].node if deaths else ""
+        if node not in self._answers:
+            self._answers[node] = answer_about(self, self.node(node))
+        return self._answers[node]
 
     def _shown(self, node: PageNode) -> ShownNode:
         if node.shown is None:
@@ -184,6 +205,8 @@ class Page(ShownSource):
             eviction_place=None if standing is None else standing.eviction_place,
             kill_place=None if standing is None else standing.kill_place,
             spared=None if standing is None else standing.spared,
+            active_cache_bytes=sum(container.active_file_bytes for container in entry.containers),
+            inactive_cache_bytes=sum(container.inactive_file_bytes for container in entry.containers),
         )
 
     # ---- a pod -------------------------------------------------------------------------------------------------------
@@ -213,13 +236,39 @@ class Page(ShownSource):
             killed_before=before(next(iter(kills), None), () if report is None else report.kill_order),
             problem="" if at is None else at.problem,
             safer=() if at is None or places is None else self._safer(at, entry, found, places),
+            unknown=self._unknown(at, entry),
             deaths=deaths.deaths,
             endings=deaths.containers,
             idle=()
             if report is None
             else tuple(container for container in report.without_process if container.pod == pod),
+            neighbours=() if report is None else neighbours_of(pod, report),
+            usage=self._usage(entry, found),
             assumptions=tuple(dict.fromkeys((*explained.assumptions, *(() if at is None else self._assumptions(at))))),
         )
+
+    def _unknown(self, at: PageNode | None, entry: PodUsage) -> str:
+        """Return why no amount can be computed for a pod; empty where it can."""
+        is_measured = at is None or at.state is None or entry.pod.key not in at.state.unmeasured
+        return "" if is_measured else unknown_usage(entry.pod.key)
+
+    def _usage(self, entry: PodUsage, found: FoundWorkload) -> UsageHistory:
+        """Return what the pod used over time, or how to get to know it."""
+        source, pod = self.source, entry.pod
+        kind, _, key = (owner(found.workload.kind, found.workload.pod.key) or controller(pod)).partition(" ")
+        namespace, _, name = key.partition("/")
+        samples, whose = self._samples.of(pod, Identity(namespace, kind, name) if kind else None)
+        history = usage_history(samples, pod, self._autopsies)
+        if history.charts:
+            return replace(history, whose=whose)
+        how = how_to_get_samples(is_cluster=source.cluster is not None, is_scenario=source.scenario is not None)
+        return UsageHistory(how=how)
+
+    @cached_property
+    def _samples(self) -> SampleIndex:
+        samples = self.source.samples
+        identities = (Identity(*_split(key, kind)) for kind, key in self.makers) if samples else ()
+        return SampleIndex(samples, identities)
 
     def _admission(self, found: FoundWorkload) -> AdmissionReport | None:
         metadata = found.workload.metadata
@@ -233,7 +282,7 @@ class Page(ShownSource):
         now = places.standing(entry.pod.key)
         if now is None or entry.pod.is_windows:
             return ()
-        return tuple(ways_to_save(PodToSave(node, entry.pod, found, now, self.nodes.objects, self.nodes.profile)))
+        return tuple(ways_to_save(PodToSave(self, node, entry, found, now)))
 
     # ---- what if -----------------------------------------------------------------------------------------------------
 
@@ -251,8 +300,8 @@ class Page(ShownSource):
     def _checked(self) -> Checked:
         return self._check(CheckOptions(profile=self.nodes.profile, node_memory_bytes=self.source.node_memory_bytes))
 
-    def _check(self, options: CheckOptions) -> Checked:
-        return Checked(CheckRequest(objects=self.declared, options=options), self._spread)
+    def _check(self, options: CheckOptions, *, tries_all: bool = False) -> Checked:
+        return Checked(CheckRequest(objects=self.declared, options=options, tries_all=tries_all), self._spread)
 
     def check(self) -> CheckView:
         """Return what ``podqos check`` finds."""
@@ -260,12 +309,11 @@ class Page(ShownSource):
 
     def fix(self, request: FixRequest) -> FixView:
         """Return what the fixes of checks change: the files as a diff and as they are then; of a cluster, patches."""
-        checked = self._checked
+        options = self._checked.options
         if request.checks:
-            options = CheckOptions(
-                profile=self.nodes.profile, only=frozenset(check_named(check, "checks").id for check in request.checks)
-            )
-            checked = self._check(options)
+            only = frozenset(check_named(check, "checks").id for check in request.checks)
+            options = replace(options, only=only)
+        checked = self._check(options, tries_all=True)
         if self.source.cluster is not None:
             patches = tuple(patch_lines(checked.patches(), "kubectl"))
             return FixView((), (), patches, len(checked.open) - len(patches))
@@ -292,6 +340,11 @@ class Page(ShownSource):
                 terminations=tuple(termination for termination in found.terminations if termination.pod == pod),
             )
         )
+
+
+def _split(key: str, kind: str) -> tuple[str, str, str]:
+    namespace, _, name = key.partition("/")
+    return namespace, kind, name
 
 
 def _bytes(amount: Quantity | None) -> int:

@@ -10,6 +10,9 @@ from msgspec import Struct
 from podqos.agent.journal import By
 from podqos.answers.admission import AdmissionReport
 from podqos.answers.explanation import Explanation
+from podqos.answers.page.edits import PodEdit
+from podqos.answers.page.neighbours import PlaceNeighbour
+from podqos.answers.page.usage_history import UsageHistory
 from podqos.answers.places import EvictionPlace, IdleContainer, KillPlace
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
@@ -42,7 +45,7 @@ class PatchText(Struct, frozen=True):
     kustomize: str
     """The contents of a patch file."""
     json: str
-    """As RFC 6902."""
+    """As RFC 6902; empty where the object is not known here, and so not where its containers stand."""
 
 
 class SaferEdit(Struct, frozen=True, rename="camel"):
@@ -58,6 +61,16 @@ class SaferEdit(Struct, frozen=True, rename="camel"):
     """Whom it was tried against."""
     remedy: Saving | None = None
     """In words: what to change, what follows, who goes instead, what it costs and rests on."""
+    target: str = ""
+    """The object to edit, as ``Deployment shop/web``: what made the pod; empty where it has to use less."""
+    lines: str = ""
+    """The edit as YAML of that object, also where it is not known here and there is no patch."""
+    tries: tuple[PodEdit, ...] = ()
+    """The same as a what-if, which was computed: the pod is safer with it."""
+    then: str = ""
+    """Who is first in both orders with it."""
+    first_in_both: str = ""
+    """The pod that is then evicted and OOM-killed first; empty where these are two."""
 
 
 class PodPage(Struct, frozen=True, rename="camel"):
@@ -92,6 +105,12 @@ class PodPage(Struct, frozen=True, rename="camel"):
     """How its containers were killed, by its status."""
     idle: tuple[IdleContainer, ...] = ()
     """Its containers without a process, and why: they are in no order of the kernel's."""
+    neighbours: tuple[PlaceNeighbour, ...] = ()
+    """Whom it comes just after and just before in both orders, with the reason."""
+    usage: UsageHistory = UsageHistory()
+    """What its containers used over time, with the moments at which they were killed or evicted."""
     assumptions: tuple[Assumption, ...] = ()
+    unknown: str = ""
+    """Why no amount can be computed for it: what it uses is not known; empty where it is."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "PodPage"

@@ -1,39 +1,69 @@
-"""What saves a pod, on its page: each way is tried on its node, and again as an edit of its object, admitted anew."""
+"""What saves a pod: each way is found by deciding again on its node, and tried as the what-if that a visitor can open.
+
+The rules are those of ``check --fix`` and ``advise``: amounts have headroom above what is in use, no CPU limit is
+added, what is edited is the object that made the pod, and what it costs is said. Where it is not known what a pod uses,
+no amount is offered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import inf
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.finding import FieldEdit
+from podqos.advice.sizing.matrix import BurstPattern
+from podqos.advice.sizing.sizing import UsageHistory, size
 from podqos.agent.journal import By
-from podqos.answers.page.editing import edited, patch_of, with_workloads
+from podqos.answers.page.edits import PodEdit
+from podqos.answers.page.fix_target import fix_target, written_fields
 from podqos.answers.page.nodes import PageNode
-from podqos.answers.page.places import Places, is_safer
+from podqos.answers.page.places import is_safer
 from podqos.answers.page.pod import PodStanding, SaferEdit
+from podqos.answers.page.shown import ShownSource
+from podqos.answers.page.what_if import ComparedPod, WhatIf, WhatIfView
+from podqos.answers.page.what_if_engine import WhatIfEngine
 from podqos.answers.remedies import ranked_now, turns, worded
 from podqos.errors import InputError
-from podqos.model.pod import Pod
-from podqos.model.profile import Profile
-from podqos.objects.objects import FoundWorkload, Objects
+from podqos.manifest.plain import parse_path
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.resources import CPU, MEMORY
+from podqos.model.snapshot import PodUsage
+from podqos.objects.objects import FoundWorkload
 from podqos.qos.edits import Edit
 from podqos.survival.counterfactual.counterfactual import Counterfactual, PodChange
-from podqos.survival.counterfactual.pod_changes import SOME_CPU
-from podqos.survival.counterfactual.turn import NodeNow
-from podqos.survival.orders.orders import both_orders
+from podqos.survival.counterfactual.pod_changes import resources_of
+from podqos.words.counterfactual import Saving, tried_effect
+from podqos.words.first_deaths import first_then
 
 
 class PodToSave(Struct, frozen=True):
     """A pod of a node, and what it comes from."""
 
+    page: ShownSource
     node: PageNode
-    pod: Pod
+    entry: PodUsage
     found: FoundWorkload
     now: PodStanding
-    objects: Objects
-    profile: Profile
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+        return self.entry.pod
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is known what it uses."""
+        return self.node.state is not None and self.pod.key not in self.node.state.unmeasured
+
+
+class _Tried(Struct, frozen=True):
+    """Edits of a pod, and what becomes of its node with them."""
+
+    edits: tuple[PodEdit, ...]
+    view: WhatIfView
+    after: PodStanding
 
 
 def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
@@ -41,19 +71,22 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
     state = pod.node.state
     if state is None:
         return
-    now = ranked_now(state, pod.profile)
+    profile = pod.page.nodes.profile
     ways = []
-    for by, turn in turns(now, state, pod.pod.metadata.uid):
+    for by, turn in turns(ranked_now(state, profile), state, pod.pod.metadata.uid):
         for counterfactual in turn.counterfactuals:
-            if not counterfactual.saves:
+            if not counterfactual.saves or _adds_cpu_limit(counterfactual):
                 continue
             if counterfactual.change is PodChange.LESS:
                 later = _later(pod.now, counterfactual.decision.place - 1 - turn.ahead, by)
-                way: SaferEdit | None = SaferEdit(PodChange.LESS, (), None, later)
-            else:
-                way = _tried(pod, counterfactual, now)
-            if way is not None:
-                ways.append(replace(way, by=by, remedy=worded(counterfactual, by, turn, state)))
+                less = worded(counterfactual, by, turn, state)
+                ways.append(SaferEdit(PodChange.LESS, (), None, later, by, less))
+                continue
+            for amended in _with_headroom(pod, counterfactual):
+                tried = _tried(pod, amended)
+                if tried is not None:
+                    ways.append(_way(pod, amended, tried, worded(amended, by, turn, state), by))
+                    break
     offered: list[tuple[PodChange, tuple[Edit, ...]]] = []
     for way in sorted(ways, key=lambda way: way.change is PodChange.LESS):
         # What saves it from both is offered once.
@@ -62,29 +95,170 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
         offered.append((way.change, way.edits))
 
 
-def _tried(pod: PodToSave, counterfactual: Counterfactual, now: NodeNow) -> SaferEdit | None:
-    """Return a way to save a pod; None where its object, with those lines and admitted anew, does not make it safer."""
-    found, change = pod.found, counterfactual.change
-    lines = tuple(
-        replace(edit, path=found.workload.at(edit.path), value=SOME_CPU if edit.value is None else edit.value)
-        for edit in counterfactual.edits
-    )
-    fields = [
-        FieldEdit(edit.path, str(edit.value), None if edit.replaces is None else str(edit.replaces)) for edit in lines
+def why_not_saved(pod: PodToSave, by: By) -> str:
+    """Return what would save a pod from kubelet or kernel, and why it cannot be had; empty where nothing would."""
+    state = pod.node.state
+    if state is None:
+        return ""
+    for whose, turn in turns(ranked_now(state, pod.page.nodes.profile), state, pod.pod.metadata.uid):
+        for counterfactual in turn.counterfactuals if whose is by else ():
+            remedy = worded(counterfactual, by, turn, state)
+            if _adds_cpu_limit(counterfactual):
+                if counterfactual.saves:
+                    return f"{remedy.change}: that protects it, but adds a CPU limit, which can throttle it."
+            elif counterfactual.decision.spared and not counterfactual.saves:
+                return f"{remedy.change}: {remedy.effect}."
+    return ""
+
+
+def _adds_cpu_limit(counterfactual: Counterfactual) -> bool:
+    """Whether a change limits CPU where nothing does: that throttles for as long as the pod runs."""
+    return any(edit.replaces is None and edit.path.endswith(f".limits.{CPU}") for edit in counterfactual.edits)
+
+
+def _with_headroom(pod: PodToSave, counterfactual: Counterfactual) -> Iterator[Counterfactual]:
+    """Yield a change with what ``advise`` reserves for what is in use, and then as little as is enough.
+
+    Nothing where it has amounts and it is not known what the pod uses.
+    """
+    if counterfactual.change is PodChange.PRIORITY:
+        yield counterfactual
+        return
+    if not pod.is_measured:
+        return
+    if counterfactual.change is PodChange.REQUEST:
+        raised = tuple(_raised(pod, edit) for edit in counterfactual.edits)
+        if raised != counterfactual.edits:
+            amount = next((edit.value.value for edit in raised if edit.value is not None), counterfactual.amount)
+            yield replace(counterfactual, amount=amount, edits=raised)
+    yield counterfactual
+
+
+def _raised(pod: PodToSave, edit: Edit) -> Edit:
+    """Return a line with the request that ``advise`` would write for what the replicas use now, if that is more."""
+    name = _container(pod.pod, edit)
+    used = [
+        sum(usage.working_set_bytes for usage in entry.containers if name in {"", usage.name})
+        for _, entry in pod.page.alike(pod.node, pod.entry)
     ]
-    workload = f"{found.workload.kind} {found.workload.pod.key}"
-    priorities = {workload: counterfactual.amount or 0} if change is PodChange.PRIORITY else {}
+    stated = pod.pod.spec.resources if not name else resources_of(pod.pod, name)
+    if edit.value is None or stated is None or not any(used):
+        return edit
+    sized = size(UsageHistory(tuple(used)), QOSClass.BURSTABLE, BurstPattern.STEADY, stated)
+    wanted = sized.resources.requests[MEMORY]
+    limit = stated.limits.get(MEMORY, wanted)
+    return replace(edit, value=max(edit.value, min(wanted, limit)))
+
+
+def _container(pod: Pod, edit: Edit) -> str:
+    """Return the container that a line is about; empty for the pod's own."""
+    _, where, *rest = parse_path(edit.path)
+    if where == "resources":
+        return ""
+    containers = pod.spec.init_containers if where == "initContainers" else pod.spec.containers
+    return containers[int(rest[0])].name
+
+
+def _pod_edits(pod: PodToSave, counterfactual: Counterfactual) -> tuple[PodEdit, ...]:
+    """Return a change as the edits of a what-if."""
+    if counterfactual.change is PodChange.PRIORITY:
+        return (PodEdit(pod.pod.key, priority=counterfactual.amount),)
+    made: dict[str, tuple[dict[str, str | None], dict[str, str | None]]] = {}
+    for edit in counterfactual.edits:
+        *_, side, resource = parse_path(edit.path)
+        if edit.value is None or side not in {"requests", "limits"}:
+            return ()
+        amounts = made.setdefault(_container(pod.pod, edit), ({}, {}))
+        amounts[side == "limits"][str(resource)] = str(edit.value)
+    return tuple(PodEdit(pod.pod.key, name, requests, limits) for name, (requests, limits) in made.items())
+
+
+def _tried(pod: PodToSave, counterfactual: Counterfactual) -> _Tried | None:
+    """Return what becomes of the node; None where the pod is not safer, does not fit, or is refused."""
+    edits = _pod_edits(pod, counterfactual)
+    if not edits:
+        return None
     try:
-        made = edited(pod.objects, found, fields) if fields else found
-        state = with_workloads(pod.node, [made], priorities, pod.profile)
+        view = WhatIfEngine(pod.page).answer(WhatIf(node=pod.node.name, edits=edits))
     except InputError:
         return None
-    # What is edited changes places, and not where memory runs out.
-    orders = both_orders(state.snapshot, now.orders.ranking, now.settings, now.orders.domain)
-    after = Places.of_orders(orders, state.snapshot.node).standing(pod.pod.key)
-    if after is None or not is_safer(pod.now, after):
+    own = next((compared for compared in view.pods if compared.pod == pod.pod.key), None)
+    if own is None or own.after is None or view.moved or view.notes or not is_safer(pod.now, own.after):
         return None
-    return SaferEdit(change, lines, patch_of(pod.objects, found, fields) if fields else None, after)
+    return _Tried(edits, view, own.after)
+
+
+def _way(pod: PodToSave, counterfactual: Counterfactual, tried: _Tried, remedy: Saving, by: By) -> SaferEdit:
+    target = fix_target(pod.page, pod.node, pod.entry, pod.found)
+    (edited,) = tried.view.edited
+    instead = _instead(tried.view.pods, pod.pod.key, by)
+    place = tried.after.eviction_place if by is By.KUBELET else tried.after.kill_place
+    score = tried.after.oom_score_adj if by is By.KERNEL else None
+    evicted, killed = _firsts(tried.view.pods)
+    told = replace(
+        remedy,
+        effect=tried_effect(by, (place, tried.after.pods), instead, score, spared=tried.after.spared or ""),
+        instead=() if instead is None else (instead,),
+        costs=edited.costs,
+    )
+    return SaferEdit(
+        change=counterfactual.change,
+        edits=_lines_of(pod, target.found or pod.found, counterfactual),
+        patch=edited.patch,
+        after=tried.after,
+        by=by,
+        remedy=told,
+        target=target.name,
+        lines=edited.lines,
+        tries=tried.edits,
+        then=first_then(evicted, killed),
+        first_in_both=evicted if evicted is not None and evicted == killed else "",
+    )
+
+
+def _firsts(pods: Sequence[ComparedPod]) -> tuple[str | None, str | None]:
+    """Return who is first in both orders after an edit."""
+    standing = [(compared.pod, compared.after) for compared in pods if compared.after is not None]
+    evicted = [(after.eviction_place, pod) for pod, after in standing if after.eviction_place and not after.spared]
+    killed = [(after.kill_place, pod) for pod, after in standing if after.kill_place]
+    return (min(evicted)[1] if evicted else None), (min(killed)[1] if killed else None)
+
+
+def _lines_of(pod: PodToSave, found: FoundWorkload, counterfactual: Counterfactual) -> tuple[Edit, ...]:
+    """Return the lines from the root of the object that is edited, whose containers may stand elsewhere."""
+    lines = []
+    for edit in counterfactual.edits:
+        *_, side, resource = parse_path(edit.path)
+        written = {str(side): {str(resource): str(edit.value)}}
+        own = PodEdit(pod.pod.key, _container(pod.pod, edit), **written)  # type: ignore[arg-type] # requests or limits
+        try:
+            path = next(iter(written_fields((own,), found))).path
+        except InputError:
+            path = found.workload.at(edit.path)
+        lines.append(replace(edit, path=path))
+    return tuple(lines)
+
+
+def _instead(pods: Sequence[ComparedPod], pod: str, by: By) -> str | None:
+    """Return the first pod that goes before another with an edit, and did not before; edited pods do not count."""
+    own = next(compared for compared in pods if compared.pod == pod)
+    was, becomes = _place(own.before, by), _place(own.after, by)
+    overtaken = [
+        (after, compared.pod)
+        for compared in pods
+        if not compared.is_edited
+        and _place(compared.before, by) > was
+        and (after := _place(compared.after, by)) < becomes
+    ]
+    return min(overtaken, default=(0, None))[1]
+
+
+def _place(standing: PodStanding | None, by: By) -> float:
+    """Return a place in an order; what is never evicted or killed is behind all others."""
+    if standing is None or (by is By.KUBELET and standing.spared):
+        return inf
+    place = standing.eviction_place if by is By.KUBELET else standing.kill_place
+    return inf if place is None else place
 
 
 def _later(now: PodStanding, places: int, by: By) -> PodStanding:

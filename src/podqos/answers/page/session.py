@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from podqos.answers.page.source import PageSource, SourceKind
+from podqos.answers.page.source import Follows, PageSource, SourceKind
 from podqos.manifest.problems import Problem, Severity
 from podqos.naming import published
 
@@ -39,6 +39,19 @@ class SourceInfo(Struct, frozen=True, rename="camel"):
     generation: int
     """Another one each time it changes."""
     is_live: bool
+    """Whether there is news of it."""
+    follows: Follows = Follows.NOTHING
+    """What it is kept up to date with; only a cluster, a node and a guard are live."""
+    broken: tuple[ProblemInfo, ...] = ()
+    """What is wrong with files that are therefore shown as they were before."""
+    changed_file: str = ""
+    """The file that was changed last."""
+    changed_at: str = ""
+    """When, in RFC 3339; empty where that is not known."""
+    changed_files: int = 0
+    """How many files there are."""
+    taken_at: str = ""
+    """When a snapshot was taken, in RFC 3339."""
 
 
 class SessionLimits(Struct, frozen=True, rename="camel"):
@@ -89,7 +102,23 @@ def source_info(
     named = tuple(files) or tuple(file.path for file in source.files)
     problems = problem_infos(source.problems)
     views = views_of(source)
-    return SourceInfo(key, source.kind, source.name, named[:_MOST_PROBLEMS], views, problems, generation, is_live)
+    changed = source.changed
+    return SourceInfo(
+        key,
+        source.kind,
+        source.name,
+        named[:_MOST_PROBLEMS],
+        views,
+        problems,
+        generation,
+        is_live,
+        follows=source.follows,
+        broken=problem_infos(source.broken),
+        changed_file="" if changed is None else changed.file,
+        changed_at="" if changed is None else changed.at,
+        changed_files=0 if changed is None else changed.files,
+        taken_at="" if source.cluster is None else source.cluster.header.taken_at,
+    )
 
 
 def problem_infos(problems: Iterable[Problem], only: str = "") -> tuple[ProblemInfo, ...]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.answers.explain import ExplainOptions, explain
@@ -28,6 +30,16 @@ from podqos.placement.demand import Amounts, demand_of
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.workloads import POD
 
+if TYPE_CHECKING:
+    from podqos.answers.page.harm import Riskiest
+
+
+class ByRate(Struct, frozen=True):
+    """Who acts first while a container grows, by its rate."""
+
+    curve: tuple[CurvePoint, ...]
+    text: str
+
 
 class ShownSource:
     """A source that is looked at; ``before`` is an earlier state of it, of which is taken what has not changed."""
@@ -36,8 +48,10 @@ class ShownSource:
         self.source = source
         self._before = before
         self._requested: dict[str, Amounts] = {}
-        self.curves: dict[tuple[str, str], tuple[CurvePoint, ...]] = {}
+        self.curves: dict[tuple[str, str], ByRate] = {}
         """Of growing containers, by node and container, with the settings that the node has."""
+        self.riskiest: dict[str, Riskiest | None] = {}
+        """The container whose growth is worst, by node; by an empty name, of all nodes."""
 
     @cached_property
     def nodes(self) -> PageNodes:
@@ -71,11 +85,16 @@ class ShownSource:
             return nodes[name]
         if name:
             raise InputError(f"no such node: {name}", fix="it may be gone: see the Cluster view")
-        ranked = [(node.watched.headroom_bytes, node) for node in nodes.values() if node.watched is not None]
+        ranked = self.nodes_by_headroom()
         if not ranked:
             problem = next((node.problem for node in nodes.values() if node.problem), "")
             raise InputError(problem or "no pods to show", fix="" if problem else "give manifests with pods")
-        return min(ranked, key=itemgetter(0))[1]
+        return ranked[0]
+
+    def nodes_by_headroom(self) -> list[PageNode]:
+        """Return the nodes with pods, that with the least headroom first."""
+        ranked = [(node.watched.headroom_bytes, node) for node in self.nodes.nodes.values() if node.watched is not None]
+        return [node for _, node in sorted(ranked, key=itemgetter(0))]
 
     def state(self, node: PageNode) -> NodeState:
         """Return a node's pods; that of a node without any is empty."""

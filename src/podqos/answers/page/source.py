@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.advice.sizing.samples import ContainerSamples
 from podqos.answers.page.guard import GuardPanel
 from podqos.answers.run_view import RunView
 from podqos.manifest.problems import Problem
@@ -25,6 +26,27 @@ class SourceKind(StrEnum):
     SCENARIO = "scenario"
     LOG = "log"
     RUN = "run"
+
+
+class Follows(StrEnum):
+    """What a source is kept up to date with."""
+
+    NOTHING = ""
+    FILES = "files"
+    CLUSTER = "cluster"
+    NODE = "node"
+    GUARD = "guard"
+
+
+class Changed(Struct, frozen=True):
+    """The last change of files."""
+
+    file: str
+    """The one that was changed last, without its directory."""
+    at: str
+    """In RFC 3339."""
+    files: int
+    """How many there are."""
 
 
 class LogFile(Struct, frozen=True):
@@ -52,6 +74,8 @@ class PageSource(Struct, frozen=True):
     """The scenario's file, which is the first, and those that it refers to."""
     usage: tuple[UsageRow, ...] | None = None
     """What the pods of manifests use, where that was given."""
+    samples: tuple[ContainerSamples, ...] = ()
+    """What containers used over time, where that was given."""
     node_memory_bytes: int | None = None
     """The memory of their nodes, where a command states it; None: that of Nodes among them, or assumed."""
     logs: tuple[LogFile, ...] = ()
@@ -64,3 +88,8 @@ class PageSource(Struct, frozen=True):
     """Of the files given, unpacked."""
     known_by: tuple[str, ...] = ()
     """Of a live cluster: the options by which a command names it."""
+    follows: Follows = Follows.NOTHING
+    broken: tuple[Problem, ...] = ()
+    """What is wrong with files that are shown as they were before."""
+    changed: Changed | None = None
+    """Of files: when what is shown was changed last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.answers.page.answer import AnswerView
 from podqos.answers.page.check import CheckView, FixRequest, FixView
 from podqos.answers.page.cluster import ClusterChange, ClusterView
 from podqos.answers.page.compare import CompareView
@@ -20,6 +21,7 @@ class PageValues(Struct, frozen=True, rename="camel"):
 
     cluster: ClusterView
     change: ClusterChange
+    answer: AnswerView
     pod: PodPage
     what_if_request: WhatIf
     what_if: WhatIfView

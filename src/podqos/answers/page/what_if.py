@@ -11,26 +11,11 @@ from msgspec import Struct
 
 from podqos.answers.drift import ResizeVerdict
 from podqos.answers.forecast import CurvePoint
+from podqos.answers.page.edits import PodEdit
 from podqos.answers.page.pod import PatchText, PodStanding
 from podqos.eviction.signals import Signal
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
-
-
-class PodEdit(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What is written into the manifest of a pod; all pods of its workload change with it, on all nodes."""
-
-    pod: str
-    """``namespace/name``."""
-    container: str = ""
-    """Whose amounts; empty: the pod's own."""
-    requests: dict[str, str | None] = {}
-    """By resource; null removes it."""
-    limits: dict[str, str | None] = {}
-    priority: int | None = None
-    """That of the class to give it."""
-    alone: bool = False
-    """Whether only this pod changes: one that runs, resized or made anew by itself."""
 
 
 class KubeletEdit(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -86,9 +71,14 @@ class EditedPod(Struct, frozen=True, rename="camel"):
     reason_after: str
     scores: tuple[ScoreChange, ...]
     patch: PatchText | None
-    """The edit, to be copied; null where nothing but the priority changes, or a container that something injected."""
+    """The edit, to be copied; null where nothing but the priority changes, where a container was injected, and where
+    the object is not known here."""
     resize: ResizeVerdict | None
     """Whether running pods can have it in place; null where no amount changes."""
+    lines: str = ""
+    """The edit as YAML of the object that a user edits, also where that object is not known here."""
+    costs: tuple[str, ...] = ()
+    """What it costs: what is reserved, how many such pods a node holds, new limits, class and priority."""
 
 
 class ComparedPod(Struct, frozen=True, rename="camel"):
@@ -161,6 +151,9 @@ class ForecastChange(Struct, frozen=True, rename="camel"):
     growing: str
     before: tuple[CurvePoint, ...]
     after: tuple[CurvePoint, ...]
+    text_before: str = ""
+    """Who acts first at which growth rates."""
+    text_after: str = ""
 
 
 class WhatIfView(Struct, frozen=True, rename="camel"):

@@ -5,30 +5,32 @@ Only the edited workloads are read and admitted again, and only the nodes of the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.finding import FieldEdit
 from podqos.answers.drift import resize_verdict
-from podqos.answers.forecast import CurvePoint, GrowthRequest, forecast
+from podqos.answers.forecast import ForecastReport, GrowthRequest, forecast
 from podqos.answers.node_state import NodeState, available_bytes
-from podqos.answers.page.editing import edited, edited_alike, patch_of, with_workloads
+from podqos.answers.page.edit_costs import edit_costs
+from podqos.answers.page.editing import edited, edited_alike, with_workloads
+from podqos.answers.page.edits import PodEdit
+from podqos.answers.page.fix_target import FixTarget, fix_target, target_lines, target_patch, written_fields
 from podqos.answers.page.forecast import ForecastRequest, ForecastView
+from podqos.answers.page.harm import Riskiest
 from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.places import Places, turn
-from podqos.answers.page.pod import PatchText
 from podqos.answers.page.quotas import Charged
 from podqos.answers.page.rehoming import rehomed
-from podqos.answers.page.shown import ShownSource, workload_of
+from podqos.answers.page.riskiest import growable, riskiest
+from podqos.answers.page.shown import ByRate, ShownSource
 from podqos.answers.page.what_if import (
     ChangedNode,
     ComparedPod,
     EditedPod,
     ForecastChange,
     KubeletEdit,
-    PodEdit,
     ScoreChange,
     WhatIf,
     WhatIfView,
@@ -38,8 +40,6 @@ from podqos.answers.watched_memory import watched_memory
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard, parse_thresholds
-from podqos.manifest.plain import format_path
-from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
@@ -49,11 +49,11 @@ from podqos.naming import published
 from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.objects.objects import FoundWorkload
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.survival.drift.resizing import ResizeCost, Resizing, resizing
+from podqos.survival.drift.resizing import Resizing, resizing
 from podqos.wording import mebibytes
+from podqos.words.first_actor import first_actor_text
 from podqos.words.forecast import race_text
 
-_MOST_CHOICES = 500
 _LONGEST_INTERVAL_SECONDS = 3600
 _FASTEST_BYTES_PER_SECOND = 1 << 40
 
@@ -68,7 +68,7 @@ class _Edited(Struct):
     """What it is read from."""
     pods: Sequence[tuple[PageNode, PodUsage]]
     """All that change."""
-    maker: FoundWorkload
+    target: FixTarget
     """What is to be patched."""
     fields: list[PodEdit] = []
     priority: int | None = None
@@ -76,8 +76,7 @@ class _Edited(Struct):
     @property
     def name(self) -> str:
         """Of the workload."""
-        of = self.maker.workload
-        return f"{of.kind} {of.pod.key}"
+        return self.target.text
 
 
 class WhatIfEngine:
@@ -125,7 +124,7 @@ class WhatIfEngine:
         then = was if state is now else watched_memory(state, profile)
         return WhatIfView(
             node=node.name,
-            edited=tuple(self._edited_pod(change, node, before, after) for change in changes),
+            edited=tuple(self._edited_pod(change, node, (before, after), written) for change in changes),
             pods=tuple(
                 ComparedPod(pod, pod in touched, before.standing(pod), after.standing(pod))
                 for pod in dict.fromkeys((*after.evicted, *before.evicted))
@@ -153,15 +152,12 @@ class WhatIfEngine:
             raise InputError(f"{request.interval_seconds} s is not a valid interval", fix="from 1 s to an hour")
         if not 0 < request.rate_bytes_per_second <= _FASTEST_BYTES_PER_SECOND:
             raise InputError("growth rate missing", where="rateBytesPerSecond", fix="for example 128Mi per second")
-        pod = request.growing.partition(":")[0]
-        node = self._page.found(pod, request.node)[0] if pod else self._page.node(request.node)
-        if node is None:
-            raise InputError(f"{pod} is not on a node", fix="choose one that does")
+        node, chosen = self._grower(request)
         now = self._page.state(node)
-        choices = _choices(now)
+        choices = growable(now)
         if not choices:
             raise InputError("it has no pods", where=node.name, fix="choose another node")
-        growing = request.growing or choices[0]
+        growing = request.growing or (choices[0] if chosen is None else chosen.growing)
         kubelet = edited_kubelet(now, request.kubelet, self._profile)
         state = now if kubelet is None else replace(now, kubelet=kubelet)
         interval_us = round(request.interval_seconds * SECOND_US)
@@ -175,16 +171,40 @@ class WhatIfEngine:
                 profile=self._profile,
             ),
         )
+        growth = report.growths[0]
         return ForecastView(
             node=node.name,
-            growing=f"{report.growths[0].pod}:{report.growths[0].container}",
+            growing=f"{growth.pod}:{growth.container}",
             threshold_bytes=watched_memory(state, self._profile).threshold_bytes,
             available_bytes=available_bytes(state, self._profile),
             report=report,
-            race=race_text(report.growths[0]),
-            as_it_is=self._curve(growing, node),
+            race=race_text(growth),
+            as_it_is=self._by_rate(growing, node).curve,
             choices=choices,
+            verdict=growth.text,
+            by_rate=_by_rate_text(report),
+            chosen="" if chosen is None else chosen.text,
+            classes={
+                outcome.pod: str(standing.qos_class)
+                for outcome in growth.outcomes
+                if node.places is not None and (standing := node.places.standing(outcome.pod)) is not None
+            },
         )
+
+    def _grower(self, request: ForecastRequest) -> tuple[PageNode, Riskiest | None]:
+        """Return the node that is asked about, and the container to look at where none is named."""
+        page = self._page
+        pod = request.growing.partition(":")[0]
+        if pod:
+            node = page.found(pod, request.node)[0]
+            if node is None:
+                raise InputError(f"{pod} is not on a node", fix="choose one that is")
+            return node, None
+        if request.node not in page.riskiest:
+            nodes = [page.node(request.node)] if request.node else page.nodes_by_headroom()
+            page.riskiest[request.node] = riskiest(page, nodes, self._profile)
+        chosen = page.riskiest[request.node]
+        return page.node(request.node if chosen is None else chosen.node), chosen
 
     # ---- what is asked -----------------------------------------------------------------------------------------------
 
@@ -202,19 +222,14 @@ class WhatIfEngine:
             first = pods[0][1].pod.metadata.uid
             key = first, edit.pod if edit.alone else ""
             if key not in changes:
-                changes[key] = _Edited(edit.pod, at, found, pods, self._maker(at, entry, found, edit))
+                alone = FixTarget(found.workload.kind, found.workload.pod.key, found)
+                target = alone if edit.alone else fix_target(page, at, entry, found)
+                changes[key] = _Edited(edit.pod, at, found, pods, target)
             if edit.container or edit.requests or edit.limits:
                 changes[key].fields.append(edit)
             if edit.priority is not None:
                 changes[key].priority = edit.priority
         return list(changes.values())
-
-    def _maker(self, at: PageNode, entry: PodUsage, found: FoundWorkload, edit: PodEdit) -> FoundWorkload:
-        """Return what is patched so that the pods change: of pods that run, what made them, if that is known."""
-        if edit.alone or not found.workload.is_stored or at.state is None:
-            return found
-        kind, _, key = workload_of(at.state, entry.pod).partition(" ")
-        return self._page.makers.get((kind, key), found) if kind else found
 
     # ---- what follows ------------------------------------------------------------------------------------------------
 
@@ -242,7 +257,7 @@ class WhatIfEngine:
         for example, made, same in self._examples:
             if same == edits and (alike := edited_alike(example, made, found)) is not None:
                 return alike
-        made = edited(self._page.nodes.objects, found, _fields(edits, found))
+        made = edited(self._page.nodes.objects, found, written_fields(edits, found))
         self._examples.append((found, made, edits))
         return made
 
@@ -251,7 +266,7 @@ class WhatIfEngine:
         after = {entry.pod.metadata.uid: entry.pod for state in written.values() for entry in state.snapshot.pods}
         return [
             Charged(
-                edited(self._page.nodes.objects, change.found, _fields(change.fields, change.found)),
+                edited(self._page.nodes.objects, change.found, written_fields(change.fields, change.found)),
                 [(entry.pod, after[entry.pod.metadata.uid]) for _, entry in change.pods],
             )
             for change in changes
@@ -306,9 +321,11 @@ class WhatIfEngine:
         one, other = (now.cgroups(kubelet, CgroupVersion.V2, self._profile) for kubelet in kubelets)
         return one == other
 
-    def _edited_pod(self, change: _Edited, node: PageNode, before: Places, after: Places) -> EditedPod:
-        page = self._page
-        fields = list(_fields(change.fields, change.found))
+    def _edited_pod(
+        self, change: _Edited, node: PageNode, places: tuple[Places, Places], written: Mapping[str, NodeState]
+    ) -> EditedPod:
+        page, (before, after) = self._page, places
+        fields = list(written_fields(change.fields, change.found))
         old = page.explained(change.found, change.node).items[0]
         changed = edited(page.nodes.objects, change.found, fields) if fields else change.found
         new = page.explained(changed, change.node).items[0] if fields else old
@@ -316,6 +333,7 @@ class WhatIfEngine:
         shown = next((entry.pod.key for at, entry in change.pods if at is node), change.pod)
         scores = {kill_place.container: kill_place for kill_place in after.kills.get(shown, ())}
         verdict = resizing(change.found.workload.pod, changed.workload.pod, self._profile) if fields else None
+        resizes = verdict is not None and verdict.outcome is not Resizing.REFUSED
         return EditedPod(
             workload=change.name,
             pods=len(change.pods),
@@ -334,42 +352,51 @@ class WhatIfEngine:
                 for kill_place in before.kills.get(shown, ())
                 if kill_place.container in scores
             ),
-            patch=self._patch(change.maker, change.fields, verdict),
+            patch=target_patch(page, change.target, change.fields, resizes=resizes),
             resize=None if verdict is None else resize_verdict(verdict),
+            lines=target_lines(change.target, change.fields),
+            costs=tuple(self._costs(change, written)),
         )
 
-    def _patch(self, maker: FoundWorkload, edits: Sequence[PodEdit], verdict: ResizeCost | None) -> PatchText | None:
-        try:
-            fields = list(_fields(edits, maker))
-        except InputError:
-            return None  # a container that something injected
-        objects = self._page.nodes.objects if maker.workload.is_stored else self._page.declared
-        resizes = verdict is not None and verdict.outcome is not Resizing.REFUSED
-        return patch_of(objects, maker, fields, resizes=resizes)
+    def _costs(self, change: _Edited, written: Mapping[str, NodeState]) -> Iterator[str]:
+        """Yield what the edit costs: one of its pods as it is stored, before and after."""
+        at, entry = change.pods[0]
+        uid = entry.pod.metadata.uid
+        after = next(own.pod for own in written[at.name].snapshot.pods if own.pod.metadata.uid == uid)
+        room = at.node.status.allocatable.get(MEMORY)
+        room_bytes = None if room is None or at.is_assumed else room.value
+        return edit_costs(entry.pod, after, len(change.pods), room_bytes, self._profile)
 
     def _forecast_change(self, growing: str, node: PageNode, state: NodeState) -> ForecastChange | None:
         """Return how a container's growth ends, if its pod stays on the node; unless one is named, the pod's first."""
         pod, _, container = growing.partition(":")
-        was, entry = (
+        earlier, entry = (
             next((pod_usage for pod_usage in own.snapshot.pods if pod_usage.pod.key == pod), None)
             for own in (self._page.state(node), state)
         )
-        if was is None or entry is None or not entry.containers:
+        if earlier is None or entry is None or not entry.containers:
             return None
         growing = f"{pod}:{container or entry.containers[0].name}"
-        before = self._curve(growing, node)
-        return ForecastChange(growing, before, before if state is node.state else self._curve_of(growing, state))
+        was = self._by_rate(growing, node)
+        then = was if state is node.state else self._by_rate_of(growing, state)
+        return ForecastChange(growing, was.curve, then.curve, was.text, then.text)
 
-    def _curve(self, growing: str, node: PageNode) -> tuple[CurvePoint, ...]:
-        """Return the curve as it is, which is computed once."""
+    def _by_rate(self, growing: str, node: PageNode) -> ByRate:
+        """Return who acts first as it is, which is computed once."""
         known = self._page.curves
         key = node.name, growing
         if key not in known:
-            known[key] = self._curve_of(growing, self._page.state(node))
+            known[key] = self._by_rate_of(growing, self._page.state(node))
         return known[key]
 
-    def _curve_of(self, growing: str, state: NodeState) -> tuple[CurvePoint, ...]:
-        return forecast(state, GrowthRequest(growing=growing, rates=(), profile=self._profile)).curve
+    def _by_rate_of(self, growing: str, state: NodeState) -> ByRate:
+        report = forecast(state, GrowthRequest(growing=growing, rates=(1,), profile=self._profile))
+        return ByRate(report.curve, _by_rate_text(report))
+
+
+def _by_rate_text(report: ForecastReport) -> str:
+    assert report.turning is not None
+    return first_actor_text(report.turning, report.growths[0], report.interval_seconds)
 
 
 def edited_kubelet(state: NodeState, edit: KubeletEdit, profile: Profile) -> Kubelet | None:
@@ -400,21 +427,6 @@ def edited_kubelet(state: NodeState, edit: KubeletEdit, profile: Profile) -> Kub
     except InvalidConfiguration as error:
         raise InputError(error.what, where=error.where, fix=error.fix) from None
     return replace(own, config=config)
-
-
-def _fields(edits: Iterable[PodEdit], found: FoundWorkload) -> Iterator[FieldEdit]:
-    """Yield the fields of an object that edits write."""
-    spec = found.workload.pod.spec
-    lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
-    places = {container.name: f"spec.{field}[{number}]" for field, of in lists for number, container in enumerate(of)}
-    for edit in edits:
-        if edit.container and edit.container not in places:
-            raise InputError(f"{edit.pod} has no container {edit.container}", fix=f"one of {', '.join(places)}")
-        path = places[edit.container] if edit.container else "spec"
-        for side, amounts in (("requests", edit.requests), ("limits", edit.limits)):
-            for resource, amount in amounts.items():
-                key = format_path(("resources", side, resource))
-                yield FieldEdit(found.workload.at(f"{path}.{key}"), amount)
 
 
 def _turns(before: Places, after: Places) -> Iterator[tuple[int, int]]:
@@ -450,20 +462,3 @@ def _notes(state: NodeState, touched: Collection[str]) -> Iterator[str]:
                 if limit is not None and usage.working_set_bytes > limit.value:
                     used = mebibytes(usage.working_set_bytes)
                     yield f"{entry.pod.key} {usage.name} uses {used}: it is killed at its limit of {limit}"
-
-
-def _choices(state: NodeState) -> tuple[str, ...]:
-    """Return what can grow: first what no limit of its own ends, most memory first."""
-    found = [
-        (_is_limited(entry.pod, usage.name), -usage.working_set_bytes, f"{entry.pod.key}:{usage.name}")
-        for entry in state.snapshot.pods
-        for usage in entry.containers
-    ]
-    return tuple(name for _, _, name in sorted(found)[:_MOST_CHOICES])
-
-
-def _is_limited(pod: Pod, container: str) -> bool:
-    return any(
-        running_container.name == container and MEMORY in running_container.resources.limits
-        for running_container in pod.running_containers
-    )

@@ -40,13 +40,11 @@ from podqos.cli.parser import LOGS
 from podqos.cli.problems import print_problems
 from podqos.errors import InvalidOption
 from podqos.library.autopsy import autopsy
-from podqos.library.simulation import built_viewer
 from podqos.manifest.encoding import json_line
 from podqos.objects.files import STDIN, Inputs
 from podqos.objects.objects import Objects
 from podqos.reading.autopsy_inputs import is_text, told_apart
 from podqos.reading.written_files import write_file
-from podqos.report.simulation.html import page
 from podqos.report.survival.autopsy import csv_rows, text
 from podqos.report.text.style import Style
 from podqos.survival.autopsy.autopsy import MOST_SHOWN, Autopsies
@@ -110,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("no log and no pod given", fix="- reads standard input; " + fix if is_piped else fix)
     if STDIN in arguments.files and sys.stdin.isatty():
         print("podqos: paste a log or the output of kubectl, then press Ctrl-D", file=sys.stderr)
-    viewer = "" if arguments.html is None else built_viewer()
+    viewer = "" if arguments.html is None else _viewer()
     found, logs = told_apart(arguments.logs)
     cluster, of_nodes = scene_of(arguments, pod)
     files = object_files(arguments, Inputs(found))
@@ -134,7 +132,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption(f"no such file or pod: {pod!r}", fix=fix)
     report = of_pod(report, namespace, pod)
     if arguments.html is not None:
-        write_file(arguments.html, page(viewer, page_of(report)).encode())
+        from podqos.report.simulation.html import page
+        from podqos.web.ui.shown_paths import ShownPaths
+
+        given = filter(None, (*arguments.files, arguments.snapshot, arguments.kubelet_config))
+        write_file(arguments.html, ShownPaths(given=given).hide(page(viewer, page_of(report)).encode()))
     if arguments.output == "jsonl":
         print_file(json_line(autopsies).decode().rstrip() for autopsies in one_by_one(report))
     else:
@@ -189,3 +191,9 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 8):
         raise InvalidOption(f"{text!r} is not a number of tasks", where="--top", fix="a whole number, for example 20")
     return int(text)
+
+
+def _viewer() -> str:
+    from podqos.library.simulation import built_viewer
+
+    return built_viewer()

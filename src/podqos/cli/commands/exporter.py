@@ -14,7 +14,6 @@ import argparse
 import gc
 import signal
 import sys
-import threading
 import time
 from contextlib import suppress
 
@@ -27,7 +26,8 @@ from podqos.cluster.cluster import connect
 from podqos.errors import Unreachable
 from podqos.model.time_units import SECOND_US
 from podqos.reading.mirror import Mirror
-from podqos.web.exporter import Exporter, serve
+from podqos.web.exporter import Exporter
+from podqos.web.exporter_endpoint import serve
 from podqos.web.installation import EXPORTER_PORT, exporter_objects
 
 _RETRY_SECONDS = 5.0
@@ -59,16 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
     with suppress(KeyboardInterrupt), connect(arguments.context, kubeconfig=arguments.kubeconfig) as cluster:
         mirror = Mirror(cluster, usage_seconds=arguments.usage_interval / SECOND_US, say=_say)
         exporter = Exporter(mirror, every_seconds=arguments.interval / SECOND_US)
-        with serve(exporter, host, port) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            try:
-                _say(f"http://{host}:{server.server_address[1]}/metrics, of {cluster.where}")
-                mirror.measure_in_background()
-                _start(mirror)
-                while mirror.fatal is None:
-                    time.sleep(0.5)
-            finally:
-                server.shutdown()
+        with serve(exporter, host, port, say=_say) as server:
+            _say(f"http://{host}:{server.address[1]}/metrics, of {cluster.where}")
+            mirror.measure_in_background()
+            _start(mirror)
+            while mirror.fatal is None:
+                time.sleep(0.5)
         return EXIT_HOST
     return EXIT_OK
 

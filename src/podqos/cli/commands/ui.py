@@ -7,6 +7,7 @@ read again when they change. Without SOURCE the page starts empty: drop files on
   podqos ui manifests/ usage.csv
   podqos ui race
   podqos ui --context production            the live cluster, as it changes (read only)
+  podqos ui -A --prometheus http://HOST:9090     with memory over time on the page of each pod
   podqos ui manifests/ --html page.html     a single file that opens without a server
 
 The server listens on this machine only. With another --listen address, it prints a URL with a token, and answers
@@ -19,17 +20,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from podqos.cli import options
 from podqos.cli.cluster import add_live_options
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.cli.node.client import STATE_DIR
+from podqos.cli.prometheus import add_prometheus_options
 from podqos.errors import InvalidOption
 from podqos.model.time_units import SECOND_US
 from podqos.web.ui.settings import HOST, LISTEN
 
 if TYPE_CHECKING:
+    from podqos.advice.sizing.samples import ContainerSamples
+    from podqos.answers.page.source import PageSource
     from podqos.web.tls import Certificate
     from podqos.web.ui.serving import Started
 
@@ -55,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     live.add_argument("--guard-run", metavar="DIR", default="/run/podqos/guard", help=about)
     about = "how often to query usage"
     options.add_value_option(live, "--interval", _interval, about, "TIME", default="15s")
+    add_prometheus_options(parser, "1d")
+    parser.set_defaults(namespace="")
     server = parser.add_argument_group("the server")
     about = f"address to listen on (default: {LISTEN}, or another port if that is taken)"
     server.add_argument("--listen", metavar="ADDRESS:PORT", help=about)
@@ -83,7 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         return _write(arguments, viewer)
     host, port = _address(arguments)
-    from podqos.web.ui.server import PageAccess, Ui, is_loopback
+    from podqos.request_origin import is_loopback
+    from podqos.web.ui.server import PageAccess, Ui
     from podqos.web.ui.serving import ListenAddress, serve_page
 
     certificate = _certificate(arguments)
@@ -122,8 +132,43 @@ def _ready(arguments: argparse.Namespace, address: str) -> None:
 
 
 def _started(arguments: argparse.Namespace) -> Started:
-    """Return what the page shows at first."""
-    from podqos.web.ui.feeds import ClusterFeed, FilesFeed, GuardFeed, NodeFeed
+    """Return what the page shows at first, with usage over time if a Prometheus is given."""
+    from podqos.cli.prometheus import answer_of, usage_query
+
+    query = usage_query(arguments, with_kills=True)
+    started = _without_history(arguments)
+    if query is None:
+        return started
+    from podqos.answers.page.source import SourceKind
+    from podqos.answers.page.usage_history import MOST_POINTS
+    from podqos.web.ui.history_feed import HistoryFeed
+    from podqos.web.ui.serving import Started
+
+    source, feed = started.source, started.feed
+    if source is None or feed is None or source.kind not in {SourceKind.MANIFESTS, SourceKind.SNAPSHOT}:
+        what = "only pods of manifests, of a snapshot or of something live have usage over time"
+        raise InvalidOption(what, where="--prometheus", fix="give such a SOURCE, or a live cluster")
+    asked = replace(query, namespaces=_namespaces(source), with_cpu=False, most_samples=MOST_POINTS)
+    ends_now = arguments.end is None
+
+    def history() -> tuple[ContainerSamples, ...]:
+        past = time.time() - asked.end_seconds if ends_now else 0.0
+        times = {"start_seconds": asked.start_seconds + past, "end_seconds": asked.end_seconds + past}
+        return answer_of(replace(asked, **times)).samples()
+
+    sampled = HistoryFeed(feed, source, history, _say)
+    return Started(sampled.first, sampled)
+
+
+def _namespaces(source: PageSource) -> tuple[str, ...]:
+    """Return the namespaces of manifests; none for a cluster, where all are queried."""
+    workloads = () if source.objects is None else source.objects.workloads
+    return tuple(sorted({found.workload.metadata.namespace_or_default for found in workloads}))
+
+
+def _without_history(arguments: argparse.Namespace) -> Started:
+    from podqos.web.ui.feeds import ClusterFeed, GuardFeed, NodeFeed
+    from podqos.web.ui.files_feed import FilesFeed
     from podqos.web.ui.serving import Started
 
     is_cluster = bool(arguments.context or arguments.kubeconfig or arguments.all_namespaces)

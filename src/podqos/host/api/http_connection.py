@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
-from ipaddress import ip_address
 
 from podqos.host.api.http_request import HttpRefusal, HttpResponse, KubeletRequest, Pieces, chunk, head, parse_request
 from podqos.host.linux.loop import Loop
+from podqos.request_origin import host_name, is_from_elsewhere, is_loopback, is_own_name
 
 Handler = Callable[[KubeletRequest], HttpResponse]
 MOST_FOLLOWERS = 12
@@ -26,6 +26,7 @@ _OUTBOX_BYTES = 256 << 10
 _DISCARDED_BYTES = 1 << 20
 _PATIENCE_SECONDS = 10.0
 _LINGER_SECONDS = 2.0
+_STALLED_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
 # epoll always reports hang-ups.
 _ONLY_HANGING_UP = 0
@@ -78,22 +79,49 @@ class Endpoint:
         name: str,
         *,
         is_local: bool,
-        any_host: bool = False,
+        any_address: bool = False,
     ) -> None:
         self.turns, self.name, self.is_local = turns, name, is_local
-        self.connections: set[ServerConnection] = set()
-        self._handler, self._note, self._any_host = handler, note, is_local or any_host
+        self.connections: dict[ServerConnection, None] = {}
+        """The oldest first."""
+        self._handler, self._note, self._any_address = handler, note, any_address
+        self._names = frozenset({"localhost", *_own_names()}) if any_address else frozenset({"localhost"})
+
+    def _refused(self, request: KubeletRequest) -> str:
+        """Return why a request to the port is refused; empty: it is not."""
+        is_read = request.method in {"GET", "HEAD"}
+        if is_from_elsewhere(request.host, request.origin, request.site, is_read=is_read):
+            return "requests from other sites are not allowed"
+        if not request.host or (is_own_name(request.host, self._names) and self._is_reachable(request.host)):
+            return ""
+        return "the Host header must name this machine, by its name or address"
+
+    def _is_reachable(self, host: str) -> bool:
+        """Whether a client can have reached the port by this name: that of a loopback address, by loopback ones."""
+        return self._any_address or is_loopback(host_name(host) or "")
 
     def answer(self, request: KubeletRequest) -> HttpResponse:
         """Return the answer to a request, even if the handler fails."""
-        if not self._any_host and not _names_this_machine(request.host):
-            return HttpRefusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
+        if not self.is_local:
+            refusal = self._refused(request)
+            if refusal:
+                return HttpRefusal(HTTPStatus.FORBIDDEN, refusal).answer
         try:
             return self._handler(request)
         except HttpRefusal as refusal:
             return refusal.answer
         except Exception as error:  # noqa: BLE001 - the node outlives whatever is wrong with an answer
             return self.broken(error)
+
+    def make_room(self, most: int) -> bool:
+        """Close the least useful connection if there are too many; whether there is room for a new one."""
+        if len(self.connections) < most:
+            return True
+        least = max(self.connections, key=lambda connection: connection.uselessness)
+        if not least.uselessness:
+            return False
+        least.close()
+        return True
 
     def broken(self, error: Exception) -> HttpResponse:
         """Return the answer for a failed handler."""
@@ -120,6 +148,16 @@ class ServerConnection:
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._events = select.EPOLLIN
         self._turns.loop.watch(accepted.fileno(), self._on_ready, self._events)
+
+    @property
+    def uselessness(self) -> int:
+        """How little is lost if it is closed for another one; 0: too much."""
+        if self._stage is _Stage.LINGERING:
+            return 3
+        if self._stage is _Stage.READING:
+            return 2
+        stalled = time.monotonic() - (self._deadline - _PATIENCE_SECONDS)
+        return int(bool(self._outbox) and stalled > _STALLED_SECONDS)
 
     # ---- reading -------------------------------------------------------------------------------------------------
 
@@ -274,7 +312,7 @@ class ServerConnection:
         """Close the connection."""
         if self._socket.fileno() < 0:
             return
-        self._endpoint.connections.discard(self)
+        self._endpoint.connections.pop(self, None)
         self._turns.followers -= self._follows
         self._turns.loop.unwatch(self._socket.fileno())
         self._socket.close()
@@ -283,12 +321,7 @@ class ServerConnection:
             self._body = None
 
 
-def _names_this_machine(host: str) -> bool:
-    """Whether a request names this machine; that of a browser page after DNS rebinding does not."""
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
-    if name in {"", "localhost"}:
-        return True
-    try:
-        return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return False
+def _own_names() -> set[str]:
+    """Return what this machine is called, with and without its domain."""
+    name = socket.gethostname().lower()
+    return {name, name.partition(".")[0]}

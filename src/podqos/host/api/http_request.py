@@ -35,6 +35,10 @@ class KubeletRequest(Struct, frozen=True):
     """The path, split at slashes."""
     query: Mapping[str, str] = {}
     host: str = ""
+    origin: str | None = None
+    """The site whose page sends it, if a browser says so."""
+    site: str | None = None
+    """How that site is related to this server: the header Sec-Fetch-Site."""
     body_bytes: int = 0
     is_local: bool = False
     """Whether it came through the unix socket, whose mode controls access."""
@@ -96,6 +100,8 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[KubeletRequest, int] 
         segments=tuple(unquote(part) for part in path.strip("/").split("/")),
         query=dict(parse_qsl(query, keep_blank_values=True)),
         host=headers.get("host", ""),
+        origin=headers.get("origin"),
+        site=headers.get("sec-fetch-site"),
         body_bytes=_body_bytes(headers),
         is_local=is_local,
     )
@@ -129,7 +135,7 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
         if field is None:
             raise HttpRefusal(HTTPStatus.BAD_REQUEST, "malformed header")
         name = field[1].decode().lower()
-        if name in headers and name in {"host", "content-length"}:
+        if name in headers and name in {"host", "content-length", "origin", "sec-fetch-site"}:
             raise HttpRefusal(HTTPStatus.BAD_REQUEST, f"duplicate header {name}")
         headers[name] = field[2].decode("latin-1").strip()
     return headers

@@ -61,7 +61,7 @@ class HttpServer:
         except OSError as error:
             listener.close()
             raise HostError(naming("listen", f"{host}:{port}") + f": {error.strerror}") from error
-        self._listen(listener, is_local=False, any_host=not ip_address(host).is_loopback)
+        self._listen(listener, is_local=False, any_address=not ip_address(host).is_loopback)
         bound: int = listener.getsockname()[1]
         return bound
 
@@ -74,8 +74,10 @@ class HttpServer:
                 connection.close()
         self._listeners.clear()
 
-    def _listen(self, listener: socket.socket, *, is_local: bool, any_host: bool = False) -> None:
-        endpoint = Endpoint(self._turns, self._handler, self._note, self._name, is_local=is_local, any_host=any_host)
+    def _listen(self, listener: socket.socket, *, is_local: bool, any_address: bool = False) -> None:
+        endpoint = Endpoint(
+            self._turns, self._handler, self._note, self._name, is_local=is_local, any_address=any_address
+        )
         self._listeners.append((listener, endpoint))
         listener.listen(_BACKLOG)
         self._watch(listener, endpoint)
@@ -95,14 +97,14 @@ class HttpServer:
             self._loop.call_after(_SWEEP_SECONDS, lambda: self._watch(listener, endpoint))
             return
         accepted.setblocking(False)
-        if len(endpoint.connections) >= _MOST_CONNECTIONS:
+        if not endpoint.make_room(_MOST_CONNECTIONS):
             busy = HttpRefusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again in a moment").answer
             assert isinstance(busy.body, bytes)
             with contextlib.suppress(OSError):
                 accepted.send(head(busy, self._name) + busy.body)
             accepted.close()
             return
-        endpoint.connections.add(ServerConnection(endpoint, accepted))
+        endpoint.connections[ServerConnection(endpoint, accepted)] = None
         self._sweep_later()
 
     def _sweep_later(self) -> None:

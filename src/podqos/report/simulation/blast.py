@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 
 from podqos.agent.journal import By
@@ -20,7 +20,6 @@ _SHOWN = 20
 _WIDEST_MATRIX = 24
 _SHOWN_EVICTED = 3
 _SHOWN_VICTIMS = 3
-_NAMED = 3
 _CSV: Mapping[str, Callable[[Blast], object]] = {
     **{name: attrgetter(name) for name in Blast.__struct_fields__[:6]},
     "others_killed": lambda blast: blast.pods_taken,
@@ -36,21 +35,21 @@ _CSV: Mapping[str, Callable[[Blast], object]] = {
 def table(report: BlastRadius, style: Style, *, everything: bool = False) -> list[str]:
     """Return the most dangerous pods, and for a small node the impact matrix."""
     if not report.leaks:
-        return wrapped(f"No pod is left to leak. {_evicted_before(report)}", style, "")
+        return wrapped(f"{report.headline} {_evicted_before(report)}", style, "")
     rates = {report.slow_bytes_per_second: "slow", report.fast_bytes_per_second: "fast"}
     harmful = [leak for leak in report.leaks if leak.others]
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
-    is_of_system = all(map(_is_of_system, report.leaks))
+    is_of_system = all(leak.is_of_system for leak in report.leaks)
     what = "System daemons" if is_of_system else counted(report.pods, "pod")
-    lines = [] if is_of_system else wrapped(_headline(report, harmful), style, "")
+    lines = wrapped(style.strong(report.headline), style, "")
     lines.append(f"{what} on {where}, {'each ' if report.pods > 1 else ''}leaking {slow} (slow) and {fast} (fast).")
     if report.evicted_before:
         lines += wrapped(_evicted_before(report), style, "")
     if not harmful:
-        return [*lines, "", "No pod dies."] if is_of_system else lines
+        return lines
     shown = harmful if everything else style.shown(harmful, _SHOWN)
-    title = "What dies" if is_of_system else "The most dangerous pods"
+    title = "Victims" if is_of_system else "The most dangerous pods"
     lines += ["", style.strong(title)]
     headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "OUTCOME")
     lines += columns(headers, [_row(blast, rates, style) for blast in shown], style, "  ")
@@ -60,25 +59,6 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     if report.nodes == 1 and 1 < len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]
     return lines
-
-
-def _headline(report: BlastRadius, harmful: Sequence[Blast]) -> str:
-    """Return which pods take others down."""
-    pods = list(dict.fromkeys((blast.node, blast.pod) for blast in harmful))
-    if not pods:
-        return "No pod takes others down: every leak kills only the leaking pod."
-    names = [pod for _, pod in pods[:_NAMED]]
-    more = [f"{len(pods) - _NAMED:,} more"] if len(pods) > _NAMED else []
-    who = listed([*names, *more])
-    if report.pods == 1:
-        return f"{who} takes others down when it leaks."
-    takes = "takes others down when it leaks" if len(pods) == 1 else "take others down when they leak"
-    return f"{len(pods):,} of {counted(report.pods, 'pod')} {takes}: {who}."
-
-
-def _is_of_system(blast: Blast) -> bool:
-    """Whether it is what runs besides pods that leaks."""
-    return not blast.container
 
 
 def _evicted_before(report: BlastRadius) -> str:
@@ -123,7 +103,7 @@ def _takes(each: Blast, style: Style) -> str:
 def _ends(each: Blast) -> str:
     if each.end is None:
         return "never"
-    how = "killed" if each.end.by is By.KERNEL else "evicted"
+    how = "OOM-killed" if each.end.by is By.KERNEL else "evicted"
     return f"{how} after {rounded(each.end.after_seconds)}"
 
 
@@ -134,7 +114,7 @@ def _matrix(report: BlastRadius, rates: Mapping[int, str], style: Style) -> list
     for leak in report.leaks:
         for death in leak.others:
             by_pod[leak.pod].setdefault(death.pod, set()).add(rates.get(leak.rate_bytes_per_second, "?"))
-    victims = [name for name in names if any(name in row for row in by_pod.values())]
+    victims = report.victims
     rows = [
         (name, *(_cell(by_pod[name].get(victim, set()), is_self=name == victim) for victim in victims), "")
         for name in names

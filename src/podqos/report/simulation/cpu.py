@@ -36,7 +36,7 @@ def csv_cells(cpu: CpuOutcome | None) -> Sequence[object]:
 
 
 def cpu_table(summary: RunSummary, style: Style) -> list[str]:
-    """Return a row for each workload that was slowed or had work to do."""
+    """Return a row for each workload that was short of CPU or had work to do."""
     rows = [(row, row.cpu) for row in summary.workloads if row.cpu is not None]
     if not rows:
         return []
@@ -44,7 +44,7 @@ def cpu_table(summary: RunSummary, style: Style) -> list[str]:
         any(cpu.throttled_periods for _, cpu in rows),
         any(cpu.work_done + cpu.work_unfinished for _, cpu in rows),
     )
-    headers = ["WORKLOAD", "SLOWED", "CPU WANTED", "GRANTED", "DENIED", "LEAST SHARE", "MEAN SHARE"]
+    headers = ["WORKLOAD", "SHORT OF CPU", "CPU WANTED", "GRANTED", "DENIED", "LEAST SHARE", "MEAN SHARE"]
     headers += [
         *(["THROTTLED PERIODS"] if has_periods else []),
         "SLOWDOWN",

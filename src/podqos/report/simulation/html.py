@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from podqos.answers.picture.layout import with_pictures
 from podqos.answers.run_view import RunView
 from podqos.sim.blast import BlastRadius
 from podqos.words.autopsy_story import AutopsyPage
@@ -17,7 +18,7 @@ SLOT = '<script id="run" type="application/json">null</script>'
 
 def page(viewer: str, view: RunView | BlastRadius | AutopsyPage) -> str:
     """Return the page; ``viewer`` is the built one, which has one slot for the data."""
-    return embedded(viewer, view)
+    return embedded(viewer, with_pictures(view) if isinstance(view, RunView) else view)
 
 
 def embedded(viewer: str, value: object) -> str:

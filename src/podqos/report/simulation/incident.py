@@ -204,7 +204,7 @@ def _outcome(row: WorkloadSummary) -> str:
     """Return how a workload fared, in a few words."""
     is_one = row.pods == 1
     parts = [counted(row.oom_kills, "OOM kill")] if row.oom_kills else []
-    for count, what in ((row.evictions, "evicted"), (row.never_ran, "pending")):
+    for count, what in ((row.evictions, "evicted"), (row.never_ran, "pending"), (row.throttled, "short of CPU")):
         if count:
             parts.append(what if is_one and count == 1 else f"{count} {what}")
     if row.downtime_us and is_one:

@@ -6,7 +6,6 @@ number. Earlier names stand higher, so that the lines down to their signs stay f
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -14,14 +13,10 @@ from msgspec import Struct
 
 from podqos.agent.journal import By
 from podqos.answers import palette
+from podqos.answers.run_picture import Measures
 from podqos.answers.run_view import Kill
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
 from podqos.report.text.svg_elements import INK, LETTER, PAPER, fitted, line, rect, sign, text, through
-
-_CLOSE = 24
-_SIGNS = 34
-_LANE = 31
-_LANES = 4
 
 
 class _Label(Struct, frozen=True):
@@ -39,20 +34,22 @@ class Rail(Struct, frozen=True):
 
     groups: tuple[tuple[Kill, ...], ...]
     labels: tuple[_Label, ...]
+    measures: Measures
 
     @property
-    def height(self) -> int:
+    def height(self) -> float:
         """How much room it takes."""
-        return _SIGNS + _LANE * max((label.lane + 1 for label in self.labels), default=0) if self.groups else 0
+        lanes = max((label.lane + 1 for label in self.labels), default=0)
+        return self.measures.signs + self.measures.lane * lanes if self.groups else 0
 
     def draw(self, plot: Plot, top: float, panels: Sequence[tuple[float, float]]) -> Iterator[str]:
         """Yield names and signs, and a line through each of the panels, given from top to bottom."""
-        bottom = top + self.height
+        bottom, measures = top + self.height, self.measures
         for label in self.labels:
-            yield line(label.x, top + label.lane * _LANE + 20, label.x, bottom - _SIGNS, label.colour)
+            yield line(label.x, top + label.lane * measures.lane + 20, label.x, bottom - measures.signs, label.colour)
         for label in self.labels:
-            at = top + label.lane * _LANE
-            yield f'{rect(label.left - 3, at, label.width + 6, _LANE - 2)} fill="{PAPER}"/>'
+            at = top + label.lane * measures.lane
+            yield f'{rect(label.left - 3, at, label.width + 6, measures.lane - 2)} fill="{PAPER}"/>'
             yield text(label.left, at + 12, label.name, weight=600, fill=label.colour)
             yield text(label.left, at + 25.5, label.cause, fill=INK)
         number = 1
@@ -70,21 +67,21 @@ def rail(plot: Plot) -> Rail:
     """Return the victims of a plot."""
     groups: list[list[Kill]] = []
     for kill in plot.kills:
-        if groups and plot.x(kill.time_us) - plot.x(groups[-1][0].time_us) < _CLOSE:
+        if groups and plot.x(kill.time_us) - plot.x(groups[-1][0].time_us) < plot.measures.sign_gap:
             groups[-1].append(kill)
         else:
             groups.append([kill])
-    return Rail(tuple(map(tuple, groups)), tuple(_labels(plot, groups)))
+    return Rail(tuple(map(tuple, groups)), tuple(_labels(plot, groups)), plot.measures)
 
 
 def _labels(plot: Plot, groups: Sequence[Sequence[Kill]]) -> Iterator[_Label]:
-    workloads = {pod.key: pod.workload for pod in plot.view.pods}
+    victims = {id(kill): victim for kill, victim in zip(plot.node_kills, plot.picture.victims, strict=True)}
 
-    def alike(kill: Kill) -> tuple[str, By, str]:
-        return workloads.get(kill.pod, kill.pod), kill.by, re.sub(r"\d[\d.]*", "", kill.cause)
+    def alike(kill: Kill) -> int:
+        return victims[id(kill)].alike
 
     times = Counter(map(alike, plot.kills))
-    seen: set[tuple[str, By, str]] = set()
+    seen: set[int] = set()
     ends: list[float] = []
     for group in groups:
         firsts = {alike(kill): kill for kill in reversed(group) if alike(kill) not in seen}
@@ -95,12 +92,12 @@ def _labels(plot: Plot, groups: Sequence[Sequence[Kill]]) -> Iterator[_Label]:
         first = fresh[0]
         often = times[alike(first)]
         others = f" and {len(fresh) - 1} more" if len(fresh) > 1 else f" ×{often}" if often > 1 else ""
-        name = f"{fitted(plot.name(first.pod), RIGHT - LEFT - LETTER * len(others))}{others}"
+        name = f"{fitted(victims[id(first)].name, RIGHT - LEFT - LETTER * len(others))}{others}"
         width = LETTER * max(len(name), len(first.cause))
         x = plot.x(first.time_us)
         left = max(LEFT, min(x - 6, RIGHT - width))
         lane = next((lane for lane, end in enumerate(ends) if end + 12 < left), len(ends))
-        if lane < _LANES:
+        if lane < plot.measures.lanes:
             ends[lane : lane + 1] = [left + width]
             yield _Label(x, left, width, lane, name, first.cause, _colour(first.by))
 

@@ -9,6 +9,8 @@ from math import ceil
 from msgspec import Struct
 
 from podqos.agent.journal import Kind
+from podqos.answers.picture.layout import node_picture
+from podqos.answers.run_picture import Measures, NodePicture
 from podqos.answers.run_view import Kill, NodeView, RunView
 
 WIDTH = 1200
@@ -23,15 +25,16 @@ class Plot(Struct, frozen=True):
     node: NodeView
     from_us: int
     to_us: int
+    picture: NodePicture
+
+    @property
+    def measures(self) -> Measures:
+        """The distances between its parts."""
+        return self.picture.measures
 
     def x(self, time_us: float) -> float:
         """Return the x coordinate of a time."""
         return LEFT + (RIGHT - LEFT) * (time_us - self.from_us) / (self.to_us - self.from_us)
-
-    def name(self, key: str) -> str:
-        """Return the name of a pod, with its namespace if another pod has the same name."""
-        name = key.partition("/")[2]
-        return key if sum(pod.key.partition("/")[2] == name for pod in self.view.pods) > 1 else name
 
     @property
     def is_whole(self) -> bool:
@@ -43,16 +46,17 @@ class Plot(Struct, frozen=True):
         """How many more victims the node has than are marked."""
         kinds = (Kind.OOM_KILLED, Kind.EVICTED)
         found = sum(event.node == self.node.name and event.kind in kinds for event in self.view.events)
-        return max(0, found - sum(kill.node == self.node.name for kill in self.view.kills))
+        return max(0, found - len(self.node_kills))
+
+    @property
+    def node_kills(self) -> list[Kill]:
+        """The kills of the node, in the order of its victims."""
+        return [kill for kill in self.view.kills if kill.node == self.node.name]
 
     @property
     def kills(self) -> list[Kill]:
         """The kills within the two times."""
-        return [
-            kill
-            for kill in self.view.kills
-            if kill.node == self.node.name and self.from_us <= kill.time_us <= self.to_us
-        ]
+        return [kill for kill in self.node_kills if self.from_us <= kill.time_us <= self.to_us]
 
     @property
     def indices(self) -> Sequence[int]:
@@ -73,4 +77,4 @@ class Plot(Struct, frozen=True):
 def plots_of(view: RunView, nodes: Sequence[NodeView]) -> list[Plot]:
     """Return the part of each node to draw: all of the run, or less if everything happens early on all of them."""
     ends = [view.end_us if node.drawn_until_us is None else min(node.drawn_until_us, view.end_us) for node in nodes]
-    return [Plot(view, node, 0, max(ends)) for node in nodes]
+    return [Plot(view, node, 0, max(ends), node_picture(view, node)) for node in nodes]

@@ -16,7 +16,7 @@ from podqos.answers.run_view import NodeView, RunView
 from podqos.model.pod import QOSClass
 from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.report.simulation.marks import rail
-from podqos.report.simulation.panels import panels
+from podqos.report.simulation.panels import draw_panel
 from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plots_of
 from podqos.report.simulation.timeline import seconds
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, heading, rect, sign, text, through
@@ -24,8 +24,6 @@ from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, hea
 # Headlines with more letters are written smaller.
 _LONG = 150
 _TOP = 92
-_TITLE = 24
-_BETWEEN = 42
 _NODE = 22
 _NEXT_NODE = 58
 _FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="11.5" fill="{QUIET}"'
@@ -64,15 +62,18 @@ def run_svg(view: RunView, *nodes: NodeView) -> str:
 
 def _node(plot: Plot, start: float) -> tuple[list[str], float]:
     """Draw one node from a height on; return where the next one begins, too."""
-    victims = rail(plot)
+    victims, measures = rail(plot), plot.measures
     body: list[str] = []
-    top = start + victims.height + _TITLE
+    bottom = start + victims.height
     drawn: list[tuple[float, float]] = []
-    for panel in panels(plot):
-        body += [heading(LEFT, top - 9, panel.title, panel.note), *panel.draw(plot, top)]
-        drawn.append((top, top + panel.height))
-        top += panel.height + _BETWEEN
-    return [*_times(plot, drawn), *body, *victims.draw(plot, start, drawn)], top - _BETWEEN + _NEXT_NODE
+    for panel in plot.picture.panels:
+        if panel.is_hidden:
+            continue
+        top = bottom + (measures.gap if drawn else 0) + measures.title
+        bottom = top + panel.height
+        body += [heading(LEFT, top - 9, panel.title, panel.note), *draw_panel(plot, panel, top)]
+        drawn.append((top, bottom))
+    return [*_times(plot, drawn), *body, *victims.draw(plot, start, drawn)], bottom + _NEXT_NODE
 
 
 def _head(plots: Sequence[Plot]) -> Iterator[str]:
@@ -85,7 +86,7 @@ def _head(plots: Sequence[Plot]) -> Iterator[str]:
     yield text(LEFT, 53, view.headline, size=size, fill=INK)
     x = LEFT
     for qos_class in QOSClass:
-        yield f'{rect(x, 64, 11, 11)} rx="3" fill="{palette.SHADES[qos_class][2]}"/>'
+        yield f'{rect(x, 64, 11, 11)} rx="3" fill="{palette.class_colour(qos_class)}"/>'
         yield text(x + 16, 74, qos_class.value)
         x += 100
     for by, words in ((By.KERNEL, "OOM-killed by the kernel"), (By.KUBELET, "evicted by the kubelet")):

@@ -142,7 +142,7 @@ def _group_lines(told: Sequence[AutopsyDeath], style: Style) -> list[str]:
 
 
 def _row(each: RankedRow) -> tuple[str, ...]:
-    return process(each.name, None), *each.cells, each.mark
+    return process(each.name, None), *each.cells, each.mark or each.standing
 
 
 def csv_rows(found: Autopsies) -> Table:

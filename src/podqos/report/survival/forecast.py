@@ -7,16 +7,13 @@ from operator import attrgetter
 
 from podqos.agent.journal import By
 from podqos.answers.forecast import Forecast, ForecastOutcome, ForecastReport
-from podqos.model.resources import MEMORY
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.tables import Table
 from podqos.wording import listed
 from podqos.words.durations import percent
-from podqos.words.forecast import race_text
-from podqos.words.ranking import amount
+from podqos.words.forecast import race_text, rate_text
 
 _BAR = 30
-_TENTH_OF_A_MEBIBYTE = 2**20 // 10
 
 _GROWTH = ("pod", "container", "rate_bytes_per_second")
 _OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest_seconds", "ends_growth")
@@ -27,7 +24,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     answer = headline(report)
     lines = [*wrapped(answer, style, "  ", ""), ""] if answer else []
     for growth in report.growths:
-        rate = _rate(growth.rate_bytes_per_second)
+        rate = rate_text(growth.rate_bytes_per_second)
         lines += [style.strong(f"{subject(growth)} by {rate}")]
         lines += wrapped(race_text(growth), style, "  ")
         for outcome in growth.outcomes:
@@ -41,7 +38,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
             ("GROWTH", "KUBELET", ""),
             [
                 (
-                    _rate(point.rate_bytes_per_second),
+                    rate_text(point.rate_bytes_per_second),
                     percent(point.kubelet_first),
                     "█" * round(point.kubelet_first * _BAR) or "▏",
                 )
@@ -57,7 +54,7 @@ def headline(report: ForecastReport) -> str | None:
     """Return who acts first and which pod dies, at each rate; None where there is nothing to say."""
     groups: dict[str, list[str]] = {}
     for growth in report.growths:
-        rate = _rate(growth.rate_bytes_per_second)
+        rate = rate_text(growth.rate_bytes_per_second)
         groups.setdefault(_likeliest(growth), []).append(rate)
     if not groups:
         return None
@@ -66,13 +63,6 @@ def headline(report: ForecastReport) -> str | None:
         (act,) = groups
         return f"If {growing}, {act}."
     return f"If {growing}: {'; '.join(f'at {listed(rates)} {act}' for act, rates in groups.items())}."
-
-
-def _rate(bytes_per_second: int) -> str:
-    """Return a growth rate; below a tenth of a MiB in KiB, which a slow leak has."""
-    if 0 < bytes_per_second < _TENTH_OF_A_MEBIBYTE:
-        return f"{bytes_per_second / 2**10:.3g}Ki/s"
-    return f"{amount(bytes_per_second, MEMORY)}/s"
 
 
 def _growing(growth: Forecast) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import repeat
 
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import default_eviction_hard
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, old_rules
+from podqos.kernel.oom import OldRule, OOMCandidate, Process, candidate_in, candidates_in, old_rules
 from podqos.kernel.oom_report import Constraint, OOMReport
 from podqos.kernel.task_table import Task
 from podqos.model.assumption import Assumption
@@ -472,18 +473,29 @@ def _ranked(report: OOMReport, tasks: Iterable[Task], page_kb: int, total: int) 
 
     Of equals the chosen one comes first: which of them the kernel meets last the table does not say.
     """
-    release, chosen, cgroup, page_bytes = report.release, report.chosen, report.oom_cgroup or ROOT, page_kb * 1024
-    candidates: list[OOMCandidate] = []
-    order: list[tuple[bool, int, bool, int]] = []
-    for number, task in enumerate(tasks):
-        pid, tables = task.pid, task.page_table_pages
-        if tables is None:
-            tables = (task.page_table_bytes or 0) // page_bytes
-        process = Process(pid, cgroup, task.rss_pages, task.swap_pages or 0, tables, task.oom_score_adj, task.name)
-        candidate = candidate_in(release, process, total, is_privileged=task.uid == _ROOT_UID)
-        candidates.append(candidate)
-        points = candidate.used_pages + candidate.adjustment_pages
-        order.append((process.is_exempt, -points, pid != chosen, number))
+    chosen, page_bytes, rows = report.chosen, page_kb * 1024, [*tasks]
+    tables = [
+        (task.page_table_bytes or 0) // page_bytes if task.page_table_pages is None else task.page_table_pages
+        for task in rows
+    ]
+    processes = [
+        *map(
+            Process,
+            [task.pid for task in rows],
+            repeat(report.oom_cgroup or ROOT),
+            [task.rss_pages for task in rows],
+            [task.swap_pages or 0 for task in rows],
+            tables,
+            [task.oom_score_adj for task in rows],
+            [task.name for task in rows],
+        )
+    ]
+    privileged = [task.uid == _ROOT_UID for task in rows]
+    candidates = candidates_in(report.release, processes, total, privileged)
+    order = [
+        (process.is_exempt, -candidate.used_pages - candidate.adjustment_pages, process.pid != chosen, number)
+        for number, (process, candidate) in enumerate(zip(processes, candidates, strict=True))
+    ]
     order.sort()
     return [candidates[place[-1]] for place in order]
 

@@ -82,8 +82,7 @@ def memory_tree(
         return ()
     above = [*_above(node, shortage, peak_bytes)]
     depth = len(above)
-    by_size = sorted([(_resident(task, size), -place, task) for place, task in enumerate(tasks)], reverse=True)
-    largest = [task for *_, task in by_size[:most_shown]]
+    largest = nlargest(most_shown, tasks, key=lambda task: _resident(task, size))
     missing = [task for task in tasks if task.pid in victims and task not in largest] if victims else []
     if missing:  # a victim is shown, however small
         kept = [task for task in largest if task.pid in victims] + missing
