@@ -92,7 +92,7 @@ class Npm:
         for program in ("sh", "mkdir"):
             (directory / program).symlink_to(shutil.which(program))
 
-    def add(self, npm: str = NPM, node: str = "v22.1.0") -> None:
+    def add(self, npm: str = NPM, node: str = "v22.12.0") -> None:
         for name, text in (("npm", npm.format(calls=self.calls)), ("node", f"#!/bin/sh\necho {node}\n")):
             (self.directory / name).write_text(text)
             (self.directory / name).chmod(0o755)
@@ -162,8 +162,9 @@ def test_only_a_wheel_has_the_page_built(with_viewer, npm, function):
     ("npm_text", "node", "said"),
     [
         pytest.param(None, "", "npm is not installed", id="no npm"),
-        pytest.param(NPM, "v18.19.0", "it needs Node.js 20 or newer, and node is v18.19.0", id="an old one"),
-        pytest.param("#!/bin/sh\necho npm error code ENOTFOUND >&2; exit 1\n", "v22.1.0", "ENOTFOUND", id="no network"),
+        pytest.param(NPM, "v18.19.0", "it needs Node.js 20.19, 22.12 or newer, and node is v18.19.0", id="an old one"),
+        pytest.param(NPM, "v22.1.0", "it needs Node.js 20.19, 22.12 or newer, and node is v22.1.0", id="a bit old"),
+        pytest.param("#!/bin/sh\necho npm error code ENOTFOUND >&2; exit 1\n", "v24.0.0", "ENOTFOUND", id="no network"),
     ],
 )
 def test_without_npm_the_wheel_lacks_the_page_and_one_line_says_why(with_viewer, npm, npm_text, node, said):

@@ -34,8 +34,8 @@ def settle(page):
     page.evaluate(_SETTLED, PATIENCE_MS)
 
 
-def resize(page, width):
+def resize(page, width, height=900):
     """Make the window as wide, and wait until the page is drawn for that."""
-    page.set_viewport_size({"width": width, "height": 900})
+    page.set_viewport_size({"width": width, "height": height})
     page.wait_for_function("(width) => innerWidth === width", arg=width)
     settle(page)

@@ -55,7 +55,7 @@ def test_a_death_opens_with_the_keyboard(visit):
     other.locator("button").focus()
     visit.page.keyboard.press("Enter")
     assert other.locator("button").get_attribute("aria-expanded") == "true"
-    assert other.locator(".verdict").inner_text() == "Follows from the rule: it has the highest badness"
+    assert other.locator(".verdict").inner_text() == "The kernel killed the process its rule names: the highest badness"
     rows = other.locator(".ranking tbody tr")
     assert rows.count() == 10
     assert rows.first.locator("th").inner_text() == "worker 7 killed"
@@ -71,7 +71,10 @@ def test_bars_are_as_long_as_what_they_show(visit):
     assert bars.count() == 2  # none for what is never chosen
     # web uses more and has a lower score: what the adjustment takes off is shown, and does not count.
     used = [bar.locator(".used").bounding_box()["width"] for bar in bars.all()]
-    assert web.locator(".ranking tbody th").all_inner_texts() == ["side", "web killed", "sandbox"]
+    assert web.locator(".ranking tbody th .key").all_inner_texts() == ["side ranked higher", "web killed", "sandbox"]
+    # Not by colour alone: who ranked before the victim is named, and has a frame.
+    assert web.locator(".ranking tr.next .runner-up").all_inner_texts() == ["ranked higher"]
+    assert bars.nth(0).evaluate("bar => getComputedStyle(bar).outlineStyle") == "solid"
     assert used[0] > used[1]
     assert bars.nth(1).locator(".off").bounding_box()["width"] > used[1]
     assert "subtracts" in bars.nth(1).get_attribute("aria-label")
@@ -114,10 +117,21 @@ def test_names_are_text(visit):
     assert visit.page.title() == "Autopsy – podqos"
 
 
+def test_who_would_have_been_next_is_named_and_how_far_behind(visit):
+    worker = visit.page.locator(".kill").nth(3)
+    worker.locator("button").first.click()
+    victim, runner_up, third = (worker.locator(".ranking tbody tr").nth(place) for place in range(3))
+    assert victim.locator("th").inner_text() == "worker 7 killed"
+    assert runner_up.locator("th").inner_text() == "worker 8 next in line"
+    assert third.locator(".runner-up").count() == 0
+    behind = [row.locator("[data-name='Behind the victim']").inner_text() for row in (victim, runner_up, third)]
+    assert behind == ["–", "7.6Mi", "15.2Mi"]
+
+
 def test_the_same_victim_is_counted(visit):
     rows = [
         row.all_inner_texts()
-        for row in (each.locator("th, td") for each in visit.page.locator("#groups + div tbody tr").all())
+        for row in (each.locator("th, td") for each in visit.page.locator("section:has(#groups) tbody tr").all())
     ]
     assert tuple(rows[0][1:4]) == ("3×", "kernel", "its own limit")
 

@@ -143,9 +143,16 @@ def test_no_text_of_a_picture_lies_on_another_and_nothing_is_cut(window, pages, 
 def test_the_blast_radius_has_the_frame_of_a_run_and_fits(window, pages):
     page = open_page(window, pages("blast", "race"), WIDTHS[0])
     assert page.locator("h1").inner_text() == "Blast radius"
-    assert page.locator(".headline").inner_text().startswith("1 of 9 pods takes others down when it leaks.")
+    assert page.locator(".headline").inner_text().startswith("1 of 9 pods takes others down when it leaks: ")
     assert page.locator(".tile").count() >= 5
     assert page.locator(".deaths li").count() == 2
+    # What the most dangerous leak does, over time: the victim shortly before the end.
+    story = page.locator("section[aria-labelledby=story]")
+    assert story.locator("h2").inner_text() == "The most dangerous leak: batch/analytics-pipeline-0 at 1Gi/s"
+    assert "After 5.95 s, monitoring/log-collector-worker-1 is OOM-killed" in story.locator("li").inner_text()
+    line, mark = (story.locator(part).bounding_box() for part in (".leak-line > i", ".leak-mark"))
+    at = (mark["x"] + mark["width"] / 2 - line["x"]) / line["width"]
+    assert 0.9 < at < 1
     for width in WIDTHS:
         resize(page, width)
         assert page.evaluate(CUT) == [], width

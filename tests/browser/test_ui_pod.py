@@ -40,7 +40,9 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
     expect(cgroups).to_contain_text("/kubepods.slice/kubepods-burstable.slice")
     expect(cgroups.locator("tr", has_text="memory.max").first).to_contain_text("10737418240")
     places = _card(page, "Kill orders")
-    expect(places).to_contain_text("priority 0, next 100000")
+    expect(places).to_contain_text("3rd of 10 pods")
+    expect(places).to_contain_text("monitoring/debug-tools: it has priority 0, this pod 100000")
+    expect(places).to_contain_text("batch/content-generator-0: this pod uses more than it requests, it does not")
     expect(places).to_contain_text("the next one is killed first only if it uses 933.8Mi more")
 
 
@@ -49,9 +51,9 @@ def test_lines_of_yaml_that_save_it_come_first_and_their_patch_can_be_copied(vis
     page = opened.open(ROUTE)
     safer = _card(page, "How to protect it").locator(".safer").first
     expect(safer).to_contain_text("4130Mi → 8193Mi")
-    expect(safer.locator(".after")).to_contain_text("killed 5 → 7")
+    expect(safer.locator(".after")).to_contain_text("OOM-killed 5th → 7th")
     expect(safer).to_contain_text("batch/content-generator-0 is evicted instead")
-    expect(safer).to_contain_text("Costs 4063Mi more memory requested on the node, which has room.")
+    expect(safer).to_contain_text("Cost: 4063Mi more memory is reserved, used or not.")
     safer.get_by_role("radio", name="Kustomize").check()
     told = opened.toast("Copied")
     safer.get_by_role("button", name="Copy Kustomize patch").click()
@@ -84,3 +86,40 @@ def test_it_fits_whatever_the_width(visit, platform):
         resize(page, width)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate(CUT) == [], width
+
+
+ARTICLES = "production/article-service-6b9c7d5f4-x2x7q"
+
+
+@pytest.fixture(scope="module")
+def incident(serve, tmp_path_factory):
+    table = tmp_path_factory.mktemp("incident") / "samples.csv"
+    rows = [f"2026-11-16T03:{minute:02}:00Z,{ARTICLES},logging-sidecar,{minute * 4}Gi" for minute in range(1, 12)]
+    rows += [f"2026-11-16T03:{minute:02}:00Z,{ARTICLES},article-service,3Gi" for minute in range(1, 12)]
+    table.write_text("\n".join(("time,pod,container,memory", *rows, "")))
+    folder = PLATFORM / "incident"
+    return serve(folder / "pods.yaml", folder / "kern.log", table)
+
+
+def test_memory_over_time_has_request_limit_and_the_moment_of_death(visit, incident):
+    page = visit(incident).open(f"#/pod/{ARTICLES}")
+    charts = page.locator(".usage-chart")
+    expect(charts).to_have_count(2)
+    limited = charts.filter(has=page.get_by_role("heading", name="article-service", exact=True))
+    expect(limited.locator(".usage-level")).to_have_count(2)
+    expect(limited.locator("svg")).to_contain_text("limit 4Gi")
+    expect(limited.locator(".usage-death")).to_have_count(0)
+    killed = charts.filter(has=page.get_by_role("heading", name="logging-sidecar", exact=True))
+    words = "Peak 44Gi at 03:11:00, no request and no limit. OOM-killed at 03:12:07."
+    expect(killed.locator("p").first).to_have_text(words)
+    expect(killed.get_by_role("img")).to_have_accessible_name(f"Memory of logging-sidecar. {words}")
+    expect(killed.locator(".usage-death.kernel text")).to_have_text("OOM-killed at 03:12:07")
+    killed.get_by_text("Show as a table").click()
+    expect(killed.get_by_role("row", name=re.compile("x2x7q"))).to_contain_text("11")
+
+
+def test_without_samples_nothing_is_drawn_and_one_line_says_how_to_get_them(visit, platform):
+    page = visit(platform).open("#/pod/monitoring/debug-tools")
+    card = _card(page, "Memory over time")
+    expect(card).to_contain_text("Not known. Open these files together with a table of time, pod, container and memory")
+    expect(card.locator("svg")).to_have_count(0)

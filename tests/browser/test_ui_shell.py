@@ -42,11 +42,11 @@ def empty(serve):
 def test_without_a_source_the_page_says_how_to_give_it_one(visit, empty):
     opened = visit(empty)
     page = opened.open()
-    expect(page.locator(".state h2")).to_have_text("Nothing is open yet")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Which pod dies first?")
     expect(page.locator(".opened dt")).to_have_text(["manifests", "a snapshot", "a scenario", "a kernel log"])
     expect(page.get_by_role("navigation").get_by_role("link")).to_have_text(["Autopsy"])  # all that needs no source
     assert opened.violations() == []
-    page.get_by_role("button", name="Open files").click()
+    page.get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_role("dialog", name="Open")).to_be_visible()
     assert opened.violations() == []
     page.keyboard.press("Escape")
@@ -56,10 +56,11 @@ def test_without_a_source_the_page_says_how_to_give_it_one(visit, empty):
 def test_manifests_that_are_pasted_are_shown(visit, empty):
     page = visit(empty).open()
     page.keyboard.press("o")
-    page.get_by_label("or paste").fill(POD.replace("NAME", "pasted"))
-    page.get_by_role("button", name="Open pasted text").click()
-    expect(page.locator(".panel")).to_have_count(1)
-    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/pasted, Burstable"))
+    dialog = page.get_by_role("dialog", name="Open")
+    dialog.get_by_label("or paste").fill(POD.replace("NAME", "pasted"))
+    dialog.get_by_role("button", name="Open pasted text").click()
+    expect(page.locator(".queue-pod")).to_have_count(1)
+    expect(page.locator(".queue-pod a")).to_have_attribute("aria-label", "shop/pasted")
 
 
 MORE = """async (text) => {
@@ -72,33 +73,33 @@ MORE = """async (text) => {
 def test_a_cluster_that_is_as_it_was_is_not_sent_again_and_one_that_has_changed_is(visit, empty):
     page = visit(empty).open()
     page.evaluate(DROP, ["one.yaml", POD.replace("NAME", "one")])
-    panel = page.locator(".panel")
+    pods = page.locator(".queue-pod")
 
     def there_and_back():
-        page.locator(".spot").press("Enter")
+        page.locator("a.name").first.press("Enter")
         expect(page.get_by_role("heading", level=1)).to_contain_text("one")
         with page.expect_response(re.compile("/cluster$")) as answer:
             page.go_back()
         return answer.value.status
 
-    expect(panel).to_have_attribute("aria-label", re.compile(": 1 pod$"))
+    expect(pods).to_have_count(1)
     assert there_and_back() == 304
-    expect(panel).to_have_attribute("aria-label", re.compile(": 1 pod$"))
+    expect(pods).to_have_count(1)
     assert page.evaluate(MORE, POD.replace("NAME", "other")) == 201
     assert there_and_back() == 200
-    expect(panel).to_have_attribute("aria-label", re.compile(": 2 pods$"))
+    expect(pods).to_have_count(2)
 
 
 def test_a_file_that_is_dropped_is_shown_and_files_that_are_chosen_belong_together(visit, empty):
     page = visit(empty).open()
     page.evaluate(DROP, ["one.yaml", POD.replace("NAME", "dropped")])
-    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/dropped"))
+    expect(page.locator(".queue-pod a")).to_have_attribute("aria-label", re.compile("^shop/dropped"))
     page.get_by_role("button", name="Open", exact=True).click()
     chosen = [
         {"name": f"{name}.yaml", "mimeType": "text/yaml", "buffer": POD.replace("NAME", name).encode()}
         for name in ("two", "three")
     ]
-    page.get_by_label("Files").set_input_files(chosen)
+    page.get_by_role("dialog").get_by_label("Files").set_input_files(chosen)
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
     # What was opened before is still there, and the address tells which is shown.
     assert "source=" in page.url
@@ -113,13 +114,13 @@ def test_files_that_are_dropped_one_right_after_the_other_are_all_there(visit, e
     sources = page.get_by_label("Source").locator("option")
     expect(sources).to_have_count(3)
     assert sorted(sources.all_inner_texts()) == ["one.yaml", "three.yaml", "two.yaml"]
-    expect(page.locator(".panel")).to_have_count(1)
+    expect(page.locator(".queue-pod")).to_have_count(1)
 
 
 def test_what_a_visitor_opens_another_does_not_see(visit, empty):
     page = visit(empty).open()
     page.evaluate(DROP, ["mine.yaml", POD.replace("NAME", "mine")])
-    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/mine"))
+    expect(page.locator(".queue-pod a")).to_have_attribute("aria-label", re.compile("^shop/mine"))
     other = visit(empty)
     other.open(page.url.removeprefix(empty.address))
     expect(other.page.locator(".state h2")).to_have_text("This source is gone")
@@ -141,10 +142,10 @@ def test_a_file_that_podqos_does_not_read_is_told_with_its_name_once(visit, empt
     page = opened.open()
     page.keyboard.press("o")
     image = {"name": "photo.png", "mimeType": "image/png", "buffer": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}
-    told = opened.toast("^photo.png: a binary file")
-    page.get_by_label("Files").set_input_files(image)
+    told = opened.toast("^photo.png: a PNG picture, which podqos cannot open")
+    page.get_by_role("dialog").get_by_label("Files").set_input_files(image)
     told()
-    expect(page.locator(".state h2")).to_have_text("Nothing is open yet")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Which pod dies first?")
 
 
 def test_markup_in_a_name_stays_text(visit, empty):
@@ -164,7 +165,7 @@ def test_keys_lead_to_the_views_the_help_and_the_theme(visit, hundred):
     page.keyboard.press("1")
     expect(page.locator("h1")).to_have_text("Cluster")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("blocks and table")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("queue, blocks and table")
     assert opened.violations() == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -183,7 +184,7 @@ def test_the_first_tab_skips_the_bar(visit, hundred):
     expect(page.get_by_role("button", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    expect(page.locator("[data-filter]")).to_be_focused()
+    expect(page.locator(".view header a:focus, .view main a:focus, .view input:focus")).to_have_count(1)
 
 
 def test_addresses_of_nothing_say_so(visit, hundred):
@@ -205,7 +206,7 @@ def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_fo
     opened = visit(server)
     opened.expected = "ERR_"
     page = opened.open()
-    expect(page.locator(".indicator")).to_have_text(re.compile("^live"))
+    expect(page.locator(".indicator")).to_have_text(re.compile("^pods.yaml, changed"))
     expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
     path.write_text(POD.replace("NAME", "first") + "---" + POD.replace("NAME", "second"))
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
@@ -215,7 +216,7 @@ def test_what_changes_is_shown_without_asking_and_a_server_that_comes_back_is_fo
     expect(page.locator(".filters [role=status]")).to_have_text("2 pods")
     path.write_text(POD.replace("NAME", "third"))
     serve(path, "--listen", address)
-    expect(page.locator(".indicator")).to_have_text(re.compile("^live"))
+    expect(page.locator(".indicator")).to_have_text(re.compile("^pods.yaml, changed"))
     expect(page.locator(".filters [role=status]")).to_have_text("1 pod")
 
 
@@ -237,7 +238,7 @@ def test_a_view_that_is_saved_opens_without_a_server_and_shows_the_same(browser,
     again = saved.open()
     expect(again.locator(".filters [role=status]")).to_have_text(told)
     expect(again.locator("[aria-label=Filters] select").nth(1)).to_have_value("BestEffort")
-    again.locator(".blocks").first.click(position={"x": 8, "y": 8})
+    again.locator(".queue-pod a").first.click()
     expect(again.locator(".tile", has_text="QoS class")).to_contain_text("BestEffort")
     # What it does not hold it cannot know, and says so.
     again.goto(saved.address + "#/pod/shop/web-3")
@@ -249,9 +250,9 @@ def test_a_view_that_is_saved_opens_without_a_server_and_shows_the_same(browser,
 def test_a_saved_view_holds_nothing_of_another_source(visit, empty, tmp_path):
     page = visit(empty).open()
     page.evaluate(DROP, ["secret.yaml", POD.replace("NAME", "secret")])
-    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/secret"))
+    expect(page.locator(".queue-pod a")).to_have_attribute("aria-label", re.compile("^shop/secret"))
     page.evaluate(DROP, ["shared.yaml", POD.replace("NAME", "shared")])
-    expect(page.locator(".spot")).to_have_attribute("aria-label", re.compile("^shop/shared"))
+    expect(page.locator(".queue-pod a")).to_have_attribute("aria-label", re.compile("^shop/shared"))
     page.get_by_text("Save", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Save as one HTML file").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -12,8 +13,10 @@ from tests.browser.test_layout import CUT
 from tests.library.shop import shop as manifests
 from tests.library.test_what_if import THREE, WEB, given, pod
 
+from browser.fleet import fleet
 from browser.settling import resize, settle
 from podqos.answers.page.check import FixRequest
+from podqos.answers.page.forecast import ForecastRequest
 from podqos.web.ui.pages import page_about
 from podqos.web.ui.source_files import read_given, read_paths
 
@@ -167,19 +170,22 @@ def test_an_edit_is_seen_on_all_nodes_it_touches_and_what_no_longer_fits_is_said
 
 def test_threshold_interval_and_growth_move_the_curve(visit, shop):
     page = visit(shop).open("#/forecast")
-    expect(page.locator(".headline")).to_contain_text("If shop/shell grows by 128Mi/s, the kubelet acts first in 0 %")
+    expect(page.locator(".headline")).to_contain_text("If shop/shell grows by 128Mi/s, the kernel kills it after 8 min")
+    expect(page.get_by_text("The kernel acts first at every growth rate")).to_be_visible()
+    expect(page.locator(".curve .line")).to_have_count(0)
     page.get_by_label(re.compile("^Hard threshold.*available\\)$")).fill("1Gi")
     expect(page.locator(".curve .line")).to_have_count(2)
-    expect(page.locator(".headline")).not_to_contain_text("in 0 %")
+    expect(page.locator(".headline")).to_contain_text("of the time the kubelet evicts it")
     interval = page.get_by_label("The kubelet checks every")
     interval.focus()
     page.keyboard.press("Home")
-    expect(page.locator(".tile", has_text="kubelet first")).to_contain_text("checks every 1 s")
-    expect(page.locator(".headline")).to_contain_text("100 %")
-    rate = page.get_by_label("Growth")
+    expect(page.locator(".tile", has_text="acts first")).to_contain_text("the kubelet checks every 1 s")
+    expect(page.locator(".headline")).to_contain_text("grows by 128Mi/s, the kubelet evicts it")
+    rate = page.get_by_role("slider", name="Growth", exact=True)
     rate.focus()
     page.keyboard.press("End")
     expect(page.locator(".headline")).to_contain_text("grows by 8Gi/s")
+    page.locator(".curve svg").scroll_into_view_if_needed()
     box = page.locator(".curve svg").bounding_box()
     page.mouse.click(box["x"] + 60, box["y"] + box["height"] / 2)
     expect(page.locator(".headline")).not_to_contain_text("grows by 8Gi/s")
@@ -188,23 +194,81 @@ def test_threshold_interval_and_growth_move_the_curve(visit, shop):
 def test_the_threshold_that_is_needed_can_be_tried(visit, shop):
     page = visit(shop).open("#/forecast")
     page.get_by_role("button", name=re.compile("^Try ")).click()
-    expect(page.locator(".headline")).to_contain_text(re.compile("in (> 99|99|100) %"))
+    expect(page.locator(".headline")).to_contain_text(re.compile("(99 % of the time|, ) ?the kubelet evicts it"))
+
+
+def test_forecast_and_what_if_open_on_the_container_whose_growth_does_most_harm(visit, scenario):
+    chosen = page_about(read_paths([str(SCENARIOS / "oom-by-class.yaml")])).forecast(ForecastRequest())
+    assert "another pod is evicted or killed first" in chosen.chosen
+    page = visit(scenario).open("#/forecast")
+    expect(page.locator(".headline")).to_have_text(chosen.verdict)
+    expect(page.locator(".race .moment.kernel")).to_have_count(1)
+    assert page.locator(".race svg").get_attribute("aria-label").startswith(chosen.race)
+    page.goto(page.url.replace("#/forecast", "#/what-if"))
+    pod = chosen.growing.partition(":")[0]
+    expect(page.locator(".headline")).to_contain_text(f"{pod} is ")
+    expect(page.get_by_role("heading", name=f"If {chosen.growing} grows")).to_be_visible()
 
 
 # ---- check -----------------------------------------------------------------------------------------------------------
 
 
-def test_findings_are_filtered_and_fixed_as_a_diff_to_download(visit, shop):
+def test_findings_are_grouped_by_check_and_a_group_shows_what_is_affected(visit, shop):
+    page = visit(shop).open("#/check")
+    expected = page_about(read_given({"shop.yaml": manifests()})).check()
+    groups = page.locator(".check-group")
+    expect(groups).to_have_count(len(expected.groups))
+    expect(page.locator(".finding")).to_have_count(0)
+    first = groups.first.get_by_role("button")
+    expect(first).to_contain_text(expected.groups[0].title)
+    expect(first).to_have_attribute("aria-expanded", "false")
+    first.press("Enter")
+    expect(first).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".finding")).to_have_count(len(expected.groups[0].items))
+    expect(page.locator(".finding").first).to_contain_text(expected.items[expected.groups[0].items[0]].subject)
+    page.reload()
+    expect(page.locator(".finding")).to_have_count(len(expected.groups[0].items))
+    page.get_by_role("searchbox", name="Find").fill("shell")
+    expect(page.locator(".group-who", has_text="shop/shell")).not_to_have_count(0)
+
+
+def test_one_click_fixes_all_findings_of_a_check(visit, shop):
+    expected = page_about(read_given({"shop.yaml": manifests()}))
+    group = next(group for group in expected.check().groups if group.fix)
+    page = visit(shop).open(f"#/check?open={group.check}")
+    page.get_by_role("button", name=f"{group.fix}: show the diff").click()
+    (fixed,) = expected.fix(FixRequest(checks=(group.check,))).files
+    added = [line for line in fixed.diff.splitlines()[2:] if line.startswith("+")]
+    expect(page.locator(".check-group .diff .added")).to_have_count(len(added))
+    assert [line.rstrip("\n") for line in page.locator(".check-group .diff .added").all_inner_texts()] == added
+
+
+def test_many_findings_are_short_and_an_open_group_is_rendered_where_one_looks(visit, serve, tmp_path):
+    path = tmp_path / "fleet.json"
+    path.write_text(fleet(440, 5))
+    page = visit(serve(path)).open("#/check")
+    expect(page.locator(".check-group")).not_to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollHeight") < 3000
+    page.locator(".check-group", has_text="PQ108").get_by_role("button").first.click()
+    expect(page.get_by_text("main has no ephemeral-storage limit")).to_be_visible()
+    rows = page.locator(".check-group .finding")
+    expect(rows.first).to_be_visible()
+    assert 0 < rows.count() < 150
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    expect(page.locator('.finding[aria-posinset="330"]')).to_be_visible()
+    settle(page)
+    boxes = [row.bounding_box() for row in rows.all()]
+    assert all(one["y"] + one["height"] <= other["y"] + 1 for one, other in itertools.pairwise(boxes))
+
+
+def test_the_fixes_of_all_checks_are_a_diff_to_download(visit, shop):
     page = visit(shop).open("#/check")
     expected = page_about(read_given({"shop.yaml": manifests()}))
-    expect(page.locator(".finding")).to_have_count(len(expected.check().items))
-    page.get_by_role("searchbox", name="Find").fill("shell")
-    expect(page.locator(".finding").first).to_contain_text("shop/shell")
     page.get_by_role("button", name="Show the fixes as a diff").click()
     (fixed,) = expected.fix(FixRequest()).files
     expect(page.locator(".diff .added").first).to_be_visible()
     added = [line for line in fixed.diff.splitlines()[2:] if line.startswith("+")]
-    assert [each.rstrip("\n") for each in page.locator(".diff .added").all_inner_texts()] == added
+    assert [line.rstrip("\n") for line in page.locator(".diff .added").all_inner_texts()] == added
     with page.expect_download() as download:
         page.get_by_role("button", name="Fixed file").click()
     assert Path(download.value.path()).read_text() == fixed.text
@@ -328,6 +392,8 @@ def test_the_matrix_is_sorted_and_clicked(visit, scenario):
     page.keyboard.press("Enter")
     expect(cell).to_have_attribute("aria-pressed", "true")
     expect(page.locator(".chosen-death")).to_contain_text("is victim number 1")
+    # Above the matrix is what the chosen leak does.
+    assert cell.get_attribute("aria-label").partition(" leaks")[0] in page.locator("#story").inner_text()
 
 
 CROWD = 40
@@ -409,7 +475,7 @@ def test_a_log_that_is_given_is_taken_apart(visit, shop):
 
 def test_a_view_that_a_log_does_not_have_says_which_there_are(visit, serve):
     page = visit(serve(INCIDENT / "kern.log")).open("#/check")
-    expect(page.locator(".state h2")).to_have_text("Check is not available for " + str(INCIDENT / "kern.log"))
+    expect(page.locator(".state h2")).to_have_text("Check is not available for kern.log")
     page.locator(".state").get_by_role("link", name="Autopsy").click()
     expect(page.locator("h1")).to_have_text("Autopsy")
 

@@ -223,8 +223,8 @@ def test_a_gzip_bomb_is_refused_before_it_has_gone_off(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        (b"LPKSHHRH" + b"\0" * 99, "a journald file (journalctl --file"),
-        (b"\xfd7zXZ\0" + b"\0" * 99, "compressed with xz (xz -dc"),
+        (b"LPKSHHRH" + b"\0" * 99, "a journald file, not a log (journalctl --file"),
+        (b"\xfd7zXZ\0" + b"\0" * 99, "compressed with xz, not a log (xz -dc"),
         (b"\x28\xb5\x2f\xfd" + b"\0" * 99, "compressed with zstd"),
     ],
 )
@@ -238,7 +238,7 @@ def test_what_cannot_be_read_is_not_taken_for_a_log_without_kills(capsys, tmp_pa
 
 
 def test_a_terminal_and_a_pipe_see_no_control_of_a_log(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr("podqos.cli.commands.autopsy.built_viewer", lambda: f"<html>{SLOT}</html>")
+    monkeypatch.setattr("podqos.library.simulation.built_viewer", lambda: f"<html>{SLOT}</html>")
     path = tmp_path / "kern.log"
     path.write_text("\n".join(cgroup([(7, 0, 9, 1, 0, 0, "\x1b[2J\x1b]0;x\x07e\rvil")], 7, "\x9bevil")) + "\n")
     for output in ("text", "json", "jsonl", "yaml", "csv", "markdown"):

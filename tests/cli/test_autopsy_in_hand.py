@@ -113,7 +113,11 @@ CGROUP = syslog(cgroup(ROWS, 7, "python3"))
 
 IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     # the inputs, what the text says, and what the commands to run next begin with
-    "the kernel's log of the OOM kill": ([CGROUP], "verdict   follows from the rule", ["kubectl get pods,nodes -A"]),
+    "the kernel's log of the OOM kill": (
+        [CGROUP],
+        "verdict   the kernel killed the process its rule names",
+        ["kubectl get pods,nodes -A"],
+    ),
     "the kernel's log and the pods": ([CGROUP, objects(NODE, DB)], "python3 (pid 7) of shop/db-0 was killed", []),
     "a kernel log without OOM kills": (
         ["[    1.000000] all is well\n"],
@@ -176,7 +180,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     ),
     "an evicted pod, the other pods and the nodes": (
         [objects(NODE, WEB, OTHER)],
-        "verdict   follows from the rule: it ranks first",
+        "verdict   the kubelet evicted the pod its rule names: it ranks first",
         [],
     ),
     "a table of `kubectl get events`": (
@@ -232,7 +236,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "does not look like a kernel or kubelet log",
         ["kubectl get pods,nodes,events -A", "sudo dmesg"],
     ),
-    "a picture, a PDF, an archive or a core dump": ([b"\x89PNG\r\n\x1a\n\0\0"], "a picture", []),
+    "a picture, a PDF, an archive or a core dump": ([b"\x89PNG\r\n\x1a\n\0\0"], "a PNG picture", []),
 }
 
 

@@ -168,7 +168,7 @@ def test_text_says_the_verdict_and_what_it_rests_on(capsys, files):
     assert main(["autopsy", "pods.yaml", "events.json"]) == 0
     out = capsys.readouterr().out
     assert "The node was low on memory: shop/web-0 was evicted." in out
-    assert "follows from the rule: it ranks first, no matter what the others used" in out
+    assert "the kubelet evicted the pod its rule names: it ranks first, no matter what the others used" in out
     assert "memory.available 90Mi, threshold 100Mi" in out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -341,11 +342,15 @@ def test_scripts_can_ask_for_an_exit_code(capsys, tmp_path, text, code):
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        (b"\x89PNG\r\n\x1a\n", "a picture (copy the log as text"),
-        (b"%PDF-1.7", "a PDF (pdftotext"),
+        (b"\x89PNG\r\n\x1a\n", "a PNG picture, not a log (copy the log as text"),
+        (b"%PDF-1.7", "a PDF, not a log (pdftotext"),
         (b"\x7fELF\x02", "a program or a core dump"),
         (b"JAVA PROFILE 1.0.2", "a Java heap dump"),
-        (b"\xfd7zXZ\0", "compressed with xz (xz -dc"),
+        (gzip.compress(b"\x89PNG\r\n\x1a\n", mtime=0), "a PNG picture, not a log"),
+        (b"PK\x03\x04" + b"\0" * 26 + b"[Content_Types].xml", "an Office document, not a log"),
+        (b"\0" * 257 + b"ustar", "a tar archive, not a log (tar -xOf"),
+        (bytes(range(256)) * 4, "binary data, not a log (give the kernel log"),
+        (b"\xfd7zXZ\0", "compressed with xz, not a log (xz -dc"),
     ],
 )
 def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys, tmp_path, monkeypatch, head, said):
@@ -365,7 +370,7 @@ def test_a_file_that_is_not_a_log_is_named_for_what_it_is_also_in_a_pipe(capsys,
             "eggs\n",
             "This does not look like a kernel or kubelet log, and has no Kubernetes objects: nothing to explain.",
         ),
-        ("\0\1\2" * 99, "This is binary data, not a log, and has no Kubernetes objects: nothing to explain."),
+        ("\0" * 99, "This is binary data, not a log, and has no Kubernetes objects: nothing to explain."),
         (
             objects(EVENTS[1]),
             (

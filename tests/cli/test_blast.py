@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -29,13 +30,17 @@ def test_the_pipeline_of_the_race_takes_the_log_collector_with_it(capsys):
     assert code == 0
     assert "batch/analytics-pipeline-0" in out
     assert "monitoring/log-collector-worker-1" in out
-    assert out.startswith("1 of 9 pods takes others down when it leaks: batch/analytics-pipeline-0.\n")
+    assert out.startswith(
+        "1 of 9 pods takes others down when it leaks: batch/analytics-pipeline-0. "
+        "At 1Gi/s it takes down monitoring/log-collector-worker-1, OOM-killed after 5.95 s.\n"
+    )
+    assert json.loads(_blast(capsys, RACE, "-o", "json")[1])["headline"] == out.partition("\n")[0]
 
 
 def test_where_nobody_harms_others_it_says_so(capsys):
     code, out, _ = _blast(capsys, *NODE)
     assert code == 0
-    assert out.startswith("No pod takes others down: ")
+    assert out.startswith("No pod takes others down: a leaking pod is always the first to be OOM-killed or evicted.\n")
 
 
 def test_json_lists_the_most_dangerous_first_with_who_dies_when_and_by_whom(capsys):
@@ -49,10 +54,22 @@ def test_json_lists_the_most_dangerous_first_with_who_dies_when_and_by_whom(caps
     assert not any(leak["takesCritical"] for leak in report["leaks"])
 
 
+def test_the_matrix_has_the_victims_that_are_taken_down_most_often_first(capsys):
+    report = json.loads(_blast(capsys, "graceful-degradation", "-o", "json")[1])
+    times = Counter(pod for leak in report["leaks"] for pod in {death["pod"] for death in leak["others"]})
+    assert report["victims"] == sorted(times, key=lambda pod: (-times[pod], pod))
+    out = _blast(capsys, "graceful-degradation")[1]
+    heading = next(line for line in out.splitlines() if line.startswith("  LEAKS"))
+    assert heading.split()[1:] == report["victims"]
+    assert len(report["victims"]) > 1
+
+
 def test_daemons_that_leak_take_one_pod_after_the_other(capsys):
     code, out, _ = _blast(capsys, RACE, "--growing", "system")
     assert code == 0
-    assert out.splitlines()[0] == "System daemons on one node, leaking 4Mi/s (slow) and 1Gi/s (fast)."
+    first, second, *_ = out.splitlines()
+    assert first == "System daemons that leak 1Gi/s take 9 pods down, the first after 5.95 s."
+    assert second == "System daemons on one node, leaking 4Mi/s (slow) and 1Gi/s (fast)."
     report = json.loads(_blast(capsys, RACE, "--growing", "system", "-o", "json")[1])
     for leak in report["leaks"]:
         assert (leak["pod"], leak["container"], leak["qosClass"], leak["end"]) == ("system", "", None, None)
@@ -65,7 +82,7 @@ def test_one_pod_can_leak_alone(capsys):
     every = json.loads(_blast(capsys, RACE, "-o", "json")[1])
     assert report["leaks"] == [leak for leak in every["leaks"] if leak["pod"] == "batch/analytics-pipeline-0"]
     assert _blast(capsys, RACE, "--growing", "analytics-pipeline")[1].startswith(
-        "batch/analytics-pipeline-0 takes others down when it leaks.\n1 pod on one node, leaking "
+        "batch/analytics-pipeline-0 takes others down when it leaks. At 1Gi/s it takes down monitoring/"
     )
     code, _, err = _blast(capsys, RACE, "--growing", "nothing")
     assert code == 2

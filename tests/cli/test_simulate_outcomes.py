@@ -91,7 +91,7 @@ CASES = [
         f"{{containers: [{TWO}]}}",
         "containers: {one: {cpu: 90m + 100m at 5s - 100m at 10s}, two: {cpu: 90m + 100m at 5s - 100m at 10s}}",
         ("throttled", 0.0, 5.0),
-        "1 of 2 pods slowed, worst to 53 %.",
+        "1 of 2 pods unaffected; 1 short of CPU (worst: default/tried, down to 53 % of the CPU it wanted).",
     ),
 ]
 

@@ -162,6 +162,7 @@ FOREIGN = {
     "--force-reinstall",
     "--hostname-override",
     "--ignore-not-found",
+    "--package-lock-only",
     "--kernel-memory",
     "--max-old-space-size",
     "--maxmemory",

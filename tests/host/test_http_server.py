@@ -236,10 +236,28 @@ def test_who_begins_a_request_and_goes_silent_is_told_and_dropped(stage, monkeyp
 
 def test_too_many_connections_are_rejected_and_do_not_affect_the_other_socket(stage):
     for _ in range(http_server._MOST_CONNECTIONS):
-        stage.client(tcp=True)
+        stage.client(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n", tcp=True)
         stage.loop.step(0.01)
     assert status(stage.ask(tcp=True)) == 503
     assert status(stage.ask()) == 200
+
+
+@pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\nHost: local"], ids=["silent", "half a request"])
+def test_clients_without_a_complete_request_lock_nobody_out(stage, data):
+    for _ in range(2 * http_server._MOST_CONNECTIONS):
+        stage.client(data, tcp=True)
+        stage.loop.step(0.01)
+    assert status(stage.ask(tcp=True)) == 200
+    assert all(len(endpoint.connections) <= http_server._MOST_CONNECTIONS for _, endpoint in stage.server._listeners)
+
+
+def test_clients_that_do_not_read_their_answer_lock_nobody_out(stage, monkeypatch):
+    monkeypatch.setattr(http_connection, "_STALLED_SECONDS", 0.1)
+    for _ in range(http_server._MOST_CONNECTIONS):
+        stage.client(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n", tcp=True)
+    endpoint = stage.server._listeners[1][1]
+    stage.until(lambda: any(connection.uselessness for connection in endpoint.connections))
+    assert status(stage.ask(tcp=True)) == 200
 
 
 def test_a_follower_gets_what_is_there_and_ends_when_it_disconnects(stage):
@@ -292,6 +310,33 @@ def test_a_port_answers_only_to_the_names_of_this_machine(stage):
     good = ("localhost", "localhost:10255", "127.0.0.1:80", "127.0.0.1", "[::1]:1", "[::1]")
     bad = ("evil.example", "localhost.evil.example", "127.evil.example:80", "10.0.0.1", "[::2]:1")
     for host, code in (*((host, 200) for host in good), *((host, 403) for host in bad)):
+        client = stage.client(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), tcp=True)
+        assert status(stage.read(client)) == code, host
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ("Origin: http://localhost:10255\r\n", 200),
+        ("Sec-Fetch-Site: same-origin\r\n", 200),
+        ("Sec-Fetch-Site: none\r\n", 200),
+        ("Origin: http://evil.example\r\n", 403),
+        ("Origin: null\r\n", 403),
+        ("Origin: https://localhost:10255\r\n", 403),
+        ("Sec-Fetch-Site: cross-site\r\n", 403),
+        ("Sec-Fetch-Site: same-site\r\n", 403),
+        ("Origin: http://localhost:10255\r\nOrigin: http://evil.example\r\n", 400),
+    ],
+)
+def test_a_port_answers_no_page_of_another_site(stage, headers, code):
+    client = stage.client(f"GET / HTTP/1.1\r\nHost: localhost:10255\r\n{headers}\r\n".encode(), tcp=True)
+    assert status(stage.read(client)) == code
+
+
+def test_a_port_of_every_address_answers_to_addresses_and_the_own_name_and_to_nothing_else(stage):
+    stage.port = stage.server.listen_tcp("0.0.0.0", 0)  # noqa: S104
+    own = socket.gethostname()
+    for host, code in (("10.0.0.1:80", 200), (own, 200), (f"{own}:80", 200), ("evil.example", 403)):
         client = stage.client(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), tcp=True)
         assert status(stage.read(client)) == code, host
 

@@ -32,7 +32,8 @@ from podqos.manifest import decode, pruning
 from podqos.model.data_age import DataAge
 from podqos.reading.mirror import Mirror
 from podqos.report.cluster.metrics import overview_metrics
-from podqos.web.exporter import Exporter, HeadroomGrowth, serve
+from podqos.web.exporter import Exporter, HeadroomGrowth
+from podqos.web.exporter_endpoint import serve
 
 DOCS = Path(__file__).parents[2] / "docs" / "exporter"
 
@@ -158,9 +159,7 @@ def test_a_question_that_fails_is_an_answer_and_no_traceback(mirrored, monkeypat
     until(lambda: mirror.is_measured)
     monkeypatch.setattr(mirror, "known", _refused)
     with serve(Exporter(mirror), "127.0.0.1", 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         assert got(server, "/metrics") == (500, "cannot get nodes/proxy: 401 Unauthorized\n")
-        server.shutdown()
     assert "Traceback" not in capsys.readouterr().err
 
 
@@ -188,7 +187,7 @@ def test_pods_that_may_not_be_watched_are_fatal(mirrored):
 
 
 def got(server, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=300)
+    connection = http.client.HTTPConnection("127.0.0.1", server.address[1], timeout=300)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -201,12 +200,10 @@ def test_the_endpoint_serves_metrics_once_everything_was_read(mirrored):
     mirror = mirrored(watched({}))
     mirror.measure_in_background()
     with serve(Exporter(mirror), "127.0.0.1", 0) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         until(lambda: got(server, "/readyz")[0] == 200)
         text = got(server, "/metrics")[1]
         assert got(server, "/readyz")[0] == got(server, "/healthz")[0] == 200
         assert got(server, "/elsewhere")[0] == 404
-        server.shutdown()
 
     assert len(list(text_string_to_metric_families(text))) > 10
     assert 'podqos_pods{namespace="shop",qos_class="BestEffort"} 1\n' in text

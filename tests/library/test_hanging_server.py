@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,8 @@ from podqos.cluster.patience import Patience
 from podqos.errors import Unreachable
 from podqos.reading import heartbeat, measuring
 from podqos.reading.mirror import Mirror
-from podqos.web.exporter import Exporter, serve
+from podqos.web.exporter import Exporter
+from podqos.web.exporter_endpoint import serve
 
 BRIEF = Patience(connect_seconds=0.5, stall_seconds=0.3, total_seconds=1.0, attempts=1)
 SCRAPE_SECONDS = 5.0
@@ -76,9 +76,7 @@ def exporting(patient: Patient) -> Iterator[tuple[Exporter, object]]:
         mirror = Mirror(cluster, usage_seconds=0.1)
         exporter = Exporter(mirror, every_seconds=0.0)
         with serve(exporter, "127.0.0.1", 0) as own:
-            threading.Thread(target=own.serve_forever, daemon=True).start()
             yield exporter, own
-            own.shutdown()
 
 
 def start(exporter: Exporter) -> None:

@@ -171,22 +171,6 @@ def test_quotas_count_all_workloads_in_the_admission_of_one():
     assert expected["shell"].refusal is not None
 
 
-def test_a_safer_edit_does_what_it_says():
-    shown = page()
-    own = shown.pod("shop/web-1")
-    assert [each.change for each in own.safer] == ["limits equal to requests"], "what it uses is assumed"
-    (safer,) = own.safer
-    again = rank(
-        load_text(shop("1Gi", "1Gi").replace(b"limits: {memory", b"limits: {cpu: 100m, memory")), usage=rows(shown)
-    )
-    assert safer.after.eviction_place == next(each.place for each in again.eviction_order if each.pod == "shop/web-1")
-    assert safer.after.qos_class == "Guaranteed"
-    assert "memory: 1Gi" in safer.patch.kustomize
-    assert "kubectl patch deployment web -n shop" in safer.patch.kubectl
-    assert safer.remedy.instead
-    assert safer.remedy.costs == ("1536Mi more memory requested on the node, which has room",), "for both replicas"
-
-
 def test_a_pod_that_is_gone_is_an_error_that_names_it():
     with pytest.raises(InputError, match="no such pod: shop/none"):
         page().pod("shop/none")
@@ -398,10 +382,10 @@ def test_two_runs_are_compared_victim_by_victim():
     same = compare(before, before)
     assert {each.verdict for each in same.deaths} == {"same"}
     assert not any(each.is_different for each in same.workloads)
-    assert same.headline == "The same in both: 1 death."
+    assert same.headline == "Both runs: no OOM kills and 1 eviction."
     view = compare(before, after)
     turned = "production/article-service 0 instead of 1 and batch/analytics-job 1 instead of 0"
-    assert view.headline == f"1 death in both: {turned}."
+    assert view.headline == f"Both runs: no OOM kills and 1 eviction, but {turned}."
     assert len(view.deaths) >= len(before.kills)
     for death in view.deaths:
         for number, kills in ((death.before, before.kills), (death.after, after.kills)):
@@ -416,6 +400,16 @@ def test_a_pod_that_finds_no_room_is_not_told_as_saved():
         ("batch/analytics-pipeline-0", None, False),
     ]
     assert view.headline.endswith(" Fewer pods run: batch/analytics-pipeline 0 instead of 1.")
+
+
+def test_a_shortage_of_cpu_that_differs_is_told_though_nothing_was_killed_in_either_run():
+    before = run("cpu-burst")
+    words = compare(before, run("cpu-burst", "requests.cpu@wide/analytics=2")).headline
+    assert words.startswith("Both runs: no OOM kills and no evictions. 4 of 22 pods unaffected instead of 6 of 22. ")
+    assert "16 pods short of CPU in both, down to 25 % instead of 17 % of the CPU wanted." in words
+    calm = compare(before, run("cpu-burst", "spec.duration=10s")).headline
+    assert calm.endswith(" 22 of 22 pods unaffected instead of 6 of 22. No pods short of CPU instead of 16.")
+    assert compare(before, before).headline == "Both runs: no OOM kills and no evictions."
 
 
 def test_a_replacement_that_was_not_needed_is_told_as_saved():

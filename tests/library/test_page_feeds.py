@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from pathlib import Path
@@ -11,9 +12,12 @@ import msgspec
 import pytest
 
 from podqos.agent.guard_status import GuardStatus, SignalStatus
-from podqos.errors import HostError, InputError
+from podqos.answers.page.session import source_info
+from podqos.errors import HostError
 from podqos.eviction.signals import Signal
-from podqos.web.ui.feeds import FilesFeed, GuardFeed, NodeFeed
+from podqos.web.ui import feeds
+from podqos.web.ui.feeds import GuardFeed, NodeFeed
+from podqos.web.ui.files_feed import FilesFeed
 from podqos.web.ui.pages import page_about
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -52,6 +56,7 @@ def test_files_are_read_again_when_one_changes_comes_or_goes(folder):
     assert feed.look() is None
     (folder / "manifests/other.yaml").write_text(POD.replace("NAME", "db").replace("u1", "u2"))
     assert sorted(names(feed.look())) == ["db", "web"]
+    feed.removal_seconds = 0.0
     (folder / "manifests/pod.yaml").unlink()
     assert names(feed.look()) == ["db"]
     assert feed.look() is None
@@ -67,14 +72,147 @@ def test_a_scenario_is_read_again_when_its_manifests_change(folder):
     assert str(limits["memory"]) == "1Gi"
 
 
-def test_what_is_broken_raises_once_and_is_read_when_it_is_mended(folder):
-    (folder / "small.yaml").write_text(SCENARIO.replace("NAME", "web"))
-    feed = FilesFeed([str(folder / "small.yaml")])
-    (folder / "small.yaml").write_text(SCENARIO.replace("NAME", "nothing"))
-    with pytest.raises(InputError, match="nothing"):
-        feed.look()
-    (folder / "small.yaml").write_text(SCENARIO.replace("NAME", "web").replace("1m", "2m"))
-    assert feed.look().scenario.duration_us == 120_000_000
+def requested(source):
+    """Return the limits of the pods, in Mi, by name."""
+    return {pod.name: pod.limit_bytes >> 20 for pod in page_about(source).cluster().pods}
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "words"),
+    [
+        ("kind: [", (2, 1), "broken YAML"),
+        (POD.replace("NAME", "web").replace("100Mi", "100Mx"), (5, 57), "not a valid quantity"),
+        (
+            POD.replace("NAME", "web")
+            .replace(", uid: u1", "")
+            .replace("{limits:", "{requests: {memory: 200Mi}, limits:"),
+            (5, 48),
+            "must be less than or equal to memory limit",
+        ),
+        (POD.replace("NAME", "web")[:60], (4, 1), "broken YAML"),
+        ("", (0, 0), "the file is empty"),
+        ("\n", (0, 0), "the file is empty"),
+        (None, (0, 0), "no such file"),
+    ],
+    ids=["syntax", "quantity", "rejected", "half written", "empty", "blank", "gone"],
+)
+def test_a_broken_file_keeps_its_last_good_content_until_it_is_good_again_and_others_are_updated(
+    folder, text, where, words
+):
+    web, other = folder / "manifests/pod.yaml", folder / "manifests/other.yaml"
+    other.write_text(POD.replace("NAME", "db").replace("u1", "u2"))
+    feed = FilesFeed([str(web), str(other)])
+    assert feed.first.broken == ()
+    if text is None:
+        web.unlink()
+    else:
+        web.write_text(text)
+    other.write_text(POD.replace("NAME", "db").replace("u1", "u2").replace("100Mi", "300Mi"))
+    source = feed.look()
+    assert requested(source) == {"web": 100, "db": 300}
+    [problem] = source.broken
+    assert (problem.source, problem.line, problem.column) == (str(web), *where)
+    assert words in problem.what
+    assert feed.look() is None
+    web.write_text(POD.replace("NAME", "web").replace("100Mi", "150Mi"))
+    source = feed.look()
+    assert requested(source) == {"web": 150, "db": 300}
+    assert source.broken == ()
+
+
+def test_of_two_broken_files_both_keep_their_last_good_content(folder):
+    web, other = folder / "manifests/pod.yaml", folder / "manifests/other.yaml"
+    other.write_text(POD.replace("NAME", "db").replace("u1", "u2"))
+    feed = FilesFeed([str(folder / "manifests")])
+    web.write_text("kind: [")
+    other.write_text("a: b: c")
+    source = feed.look()
+    assert requested(source) == {"web": 100, "db": 100}
+    assert {problem.source for problem in source.broken} == {str(web), str(other)}
+    other.write_text(POD.replace("NAME", "db").replace("u1", "u2").replace("100Mi", "300Mi"))
+    source = feed.look()
+    assert requested(source) == {"web": 100, "db": 300}
+    assert {problem.source for problem in source.broken} == {str(web)}
+
+
+def test_a_file_that_was_never_good_is_shown_as_far_as_it_can_be(folder):
+    web = folder / "manifests/pod.yaml"
+    web.write_text("kind: [")
+    (folder / "manifests/other.yaml").write_text(POD.replace("NAME", "db"))
+    feed = FilesFeed([str(folder / "manifests")])
+    web.write_text("kind: [[")
+    source = feed.look()
+    assert names(source) == ["db"]
+    assert source.broken == ()
+    assert [problem.source for problem in source.problems] == [str(web)]
+
+
+def test_a_file_of_a_directory_that_is_replaced_is_never_missing_and_one_that_is_removed_is(folder):
+    web = folder / "manifests/pod.yaml"
+    (folder / "manifests/other.yaml").write_text(POD.replace("NAME", "db").replace("u1", "u2"))
+    feed = FilesFeed([str(folder / "manifests")])
+    web.unlink()
+    source = feed.look()
+    assert sorted(names(source)) == ["db", "web"]
+    assert source.broken == ()
+    assert feed.look() is None
+    feed.removal_seconds = 0.0
+    assert names(feed.look()) == ["db"]
+
+
+def test_a_broken_scenario_or_manifest_of_it_keeps_the_last_good_state_of_that_file(folder):
+    scenario, web = folder / "small.yaml", folder / "manifests/pod.yaml"
+    scenario.write_text(SCENARIO.replace("NAME", "web"))
+    feed = FilesFeed([str(scenario)])
+    scenario.write_text(SCENARIO.replace("NAME", "nothing"))
+    source = feed.look()
+    assert source.scenario.duration_us == 60_000_000
+    assert source.broken[0].source == str(scenario)
+    assert "nothing" in source.broken[0].what
+    # What else changes is shown meanwhile.
+    web.write_text(POD.replace("NAME", "web").replace("100Mi", "1Gi"))
+    source = feed.look()
+    limits = source.scenario.workloads[0].pod.spec.containers[0].resources.limits
+    assert str(limits["memory"]) == "1Gi"
+    assert source.broken
+    scenario.write_text(SCENARIO.replace("NAME", "web").replace("1m", "2m"))
+    web.write_text("kind: [")
+    source = feed.look()
+    assert source.scenario.duration_us == 120_000_000
+    assert [problem.source for problem in source.broken] == [str(web)]
+    web.write_text(POD.replace("NAME", "web"))
+    assert feed.look().broken == ()
+
+
+def test_half_of_a_snapshot_leaves_the_whole_one_before_it_on_the_page(tmp_path):
+    pod = {"metadata": {"name": "web", "namespace": "shop", "uid": "u1"}, "spec": {"containers": [{"name": "c"}]}}
+    file, lines = tmp_path / "cluster.jsonl", feeds._node_lines("worker-1", [pod], 8 << 30)
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    feed = FilesFeed([str(file)])
+    before = names(feed.first)
+    for part in (b"\n".join(lines[:2]), lines[0][:20], b""):
+        file.write_bytes(part)
+        source = feed.look()
+        assert names(source) == before
+        assert source.broken[0].source == str(file)
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    assert feed.look().broken == ()
+
+
+def test_files_say_when_they_were_changed_and_which_was_last(folder):
+    web, other = folder / "manifests/pod.yaml", folder / "manifests/other.yaml"
+    other.write_text(POD.replace("NAME", "db").replace("u1", "u2"))
+    os.utime(web, (1_700_000_000, 1_700_000_000))
+    os.utime(other, (1_700_000_100, 1_700_000_100))
+    feed = FilesFeed([str(folder / "manifests")])
+    info = source_info("start", feed.first)
+    assert (info.changed_file, info.changed_at, info.changed_files) == ("other.yaml", "2023-11-14T22:15:00Z", 2)
+    assert info.follows == "files"
+    # What is shown of a broken file is as old as it was.
+    other.write_text("kind: [")
+    info = source_info("start", feed.look())
+    assert (info.changed_file, info.changed_at) == ("other.yaml", "2023-11-14T22:15:00Z")
+    assert [(problem.file, problem.line, problem.column) for problem in info.broken] == [(str(other), 2, 1)]
 
 
 def test_a_running_node_is_shown_by_what_its_api_answers():

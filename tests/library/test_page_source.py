@@ -9,6 +9,7 @@ import pytest
 
 from library.test_page_feeds import POD, SCENARIO
 from podqos.answers.page.source import SourceKind
+from podqos.answers.picture.layout import with_pictures
 from podqos.errors import InputError
 from podqos.library.simulation import simulate
 from podqos.manifest.encoding import json_line
@@ -69,7 +70,7 @@ def test_files_are_recognised_by_what_they_hold(files, kind, pack):
         ({"a.json": SNAPSHOT, "pod.yaml": WEB}, "a snapshot cannot be combined with manifests"),
         ({"small.yaml": SMALL}, "not among the given files"),
         ({"a.json": SNAPSHOT[:-20]}, "broken"),
-        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: a binary file"),
+        ({"photo.png": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"}, "photo.png: a PNG picture, which podqos cannot open"),
     ],
 )
 def test_what_does_not_go_together_is_said(files, what):
@@ -82,7 +83,16 @@ def test_a_run_is_shown_as_it_was_written(tmp_path):
     (tmp_path / "run.json").write_bytes(json_line(run))
     source = read_paths([str(tmp_path / "run.json")])
     assert source.kind is SourceKind.RUN
-    assert source.run == run
+    assert source.run == with_pictures(run)
+
+
+@pytest.mark.parametrize("field", ["timesUs", "systemBytes", "pods"])
+def test_a_run_whose_series_do_not_belong_together_is_rejected(field):
+    run = json.loads(json_line(simulate(load_scenario("race")).report))
+    values = run["nodes"][0][field]
+    run["nodes"][0][field] = [{**values[0], "pod": 99}] if field == "pods" else values[1:]
+    with pytest.raises(InputError, match="not a run that this version can show"):
+        read_given({"run.json": json.dumps(run).encode()})
 
 
 def test_usage_is_that_of_the_pods_and_each_node_has_its_own():

@@ -30,7 +30,7 @@ MESSAGES = Path(__file__).with_name("messages.txt")
 WIDTHS = (80, 120)
 _PROMPT = "$ podqos "
 _DATA = re.compile(r'<script id="run" type="application/json">(.*?)</script>', re.DOTALL)
-_SAVED_AT = re.compile(r'"savedAt": "[^"]*"')
+_WHEN = re.compile(r'"(savedAt|changedAt)": "[^"]*"')
 _SIZE = re.compile(r"\([\d,]+ bytes\)")
 """Of a page it is also that of the program in it."""
 
@@ -91,7 +91,7 @@ def _readable(text: str) -> str:
     data = _DATA.search(text)
     if data is None:
         return text
-    return _SAVED_AT.sub('"savedAt": ""', msgspec.json.format(data[1], indent=1))
+    return _WHEN.sub(r'"\1": ""', msgspec.json.format(data[1], indent=1))
 
 
 def further_output(line: Line, at: Path) -> Output:

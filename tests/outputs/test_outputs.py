@@ -27,7 +27,7 @@ REASONS: dict[Line, tuple[str, ...]] = {
     ("advise", "-f", PLATFORM, "--describe", f"{INCIDENT}/descriptions.yaml"): ("reasons",),
     ("rank", *_LIVE): ("reason",),
     ("thresholds", "-f", KUBELET, *NODE_MEMORY): ("text",),
-    ("forecast", *_LIVE, "--growing", "log-collector"): ("text",),
+    ("forecast", *_LIVE, "--growing", "log-collector"): ("outcomes.text", "needed.text"),
     ("simulate", "race"): ("reasons",),
 }
 

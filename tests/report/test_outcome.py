@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from podqos.answers.run_reading import run_view
+from podqos.model.pod import QOSClass
 from podqos.placement.workloads import DAEMON_SET
 from podqos.report.simulation.timeline import timeline
 from podqos.report.text.style import Style
 from podqos.sim.cpu_outcome import CpuOutcome
 from podqos.sim.run import FinishedRun, simulate
-from podqos.words.outcome import headline
+from podqos.sim.summary import WorkloadSummary, run_summary
+from podqos.words.outcome import headline, short_of_cpu
 from report.runs import SUMMARY
 from scenarios.runs import NAMES, run_of
 from sim.test_properties import scenarios
@@ -27,7 +29,7 @@ PARTS = {
     "interrupted": r"([\d,]+) interrupted",
     "never ran": r"([\d,]+) never ran",
     "waited": r"([\d,]+) waited for a node",
-    "short of CPU": r"(?:^|[,;.] )([\d,]+) (?:short of CPU|of [\d,]+ pods? slowed)|(?<=, )[\d,]+(?= slowed)",
+    "short of CPU": r"; ([\d,]+) short of CPU",
     "denied": r"([\d,]+) denied processes or disk space",
 }
 
@@ -35,11 +37,8 @@ PARTS = {
 def said(sentence: str) -> dict[str, int]:
     """Return the numbers of a headline."""
     found = {name: re.search(pattern, sentence) for name, pattern in PARTS.items()}
-    texts = {name: match[1] or match[0] for name, match in found.items() if match is not None}
-    numbers = {name: 0 if text.lower() == "no" else int(text.replace(",", "")) for name, text in texts.items()}
-    if "unaffected" not in numbers:
-        numbers["unaffected"] = numbers["pods"] - numbers["short of CPU"]
-    return numbers
+    texts = {name: match[1] for name, match in found.items() if match is not None}
+    return {name: 0 if text.lower() == "no" else int(text.replace(",", "")) for name, text in texts.items()}
 
 
 def table(lines: list[str]) -> list[dict[str, str]]:
@@ -75,11 +74,13 @@ def check(done: FinishedRun) -> None:
     for row, own, every in zip(rows, unaffected, pods, strict=True):
         happened = [name for name, cell in list(row.items())[4:] if cell != "–"]
         assert bool(happened) == (own < every), (row, happened)
-    named = sum(first.get(name, 0) for name in ("interrupted", "never ran", "waited", "short of CPU", "denied"))
-    if named:
-        assert first["unaffected"] + named == first["pods"], lines[1]
-    else:
-        assert first["unaffected"] == first["pods"] or first["killed"] + first["evicted"], lines[1]
+    # Each pod is counted once, and again if it was short of CPU as well.
+    named = sum(first.get(name, 0) for name in ("interrupted", "never ran", "waited", "denied"))
+    affected = first["pods"] - first["unaffected"]
+    assert named <= affected, lines[1]
+    assert first.get("short of CPU", 0) <= affected <= named + first.get("short of CPU", 0) or (
+        not named and first["killed"] + first["evicted"]
+    ), lines[1]
     check_sums(done)
 
 
@@ -131,6 +132,11 @@ def slowed(pods: int, least: float) -> CpuOutcome:
     return CpuOutcome(pods, 4_000_000, 2_000_000, 2_000_000, least, 0.5, 2.0)
 
 
+def web(least: float, name: str = "web") -> WorkloadSummary:
+    """Return a workload of which a pod got this share of the CPU it wanted."""
+    return WorkloadSummary(f"shop/{name}", QOSClass.BURSTABLE, 0, 2, 1, 0, 0, 0, 0, 0, 0, cpu=slowed(1, least))
+
+
 HEADLINES = [
     pytest.param({}, "1 of 3 pods unaffected.", id="kills and evictions tell"),
     pytest.param(
@@ -145,23 +151,24 @@ HEADLINES = [
     ),
     pytest.param(
         {"interrupted": 0, "waited": 1, "throttled": 1},
-        "1 of 3 pods unaffected, 1 waited for a node, 1 short of CPU.",
-        id="slowed",
+        "1 of 3 pods unaffected, 1 waited for a node; 1 short of CPU.",
+        id="throttled",
     ),
     pytest.param(
-        {"interrupted": 0, "waited": 1, "throttled": 1, "cpu": slowed(1, 0.166)},
-        "1 of 3 pods unaffected, 1 waited for a node, 1 slowed, worst to 17 %.",
-        id="slowed, and by how much",
+        {"interrupted": 0, "waited": 1, "throttled": 1, "cpu": slowed(1, 0.166), "workloads": (web(0.166),)},
+        "1 of 3 pods unaffected, 1 waited for a node; 1 short of CPU "
+        "(worst: shop/web, down to 17 % of the CPU it wanted).",
+        id="throttled, and by how much",
     ),
     pytest.param(
-        {"interrupted": 2, "throttled": 0, "cpu": slowed(2, 0.004)},
-        "1 of 3 pods unaffected; 2 slowed, worst to 0.4 %.",
-        id="slowed and interrupted",
+        {"interrupted": 2, "throttled": 0, "cpu": slowed(2, 0.004), "workloads": (web(0.004), web(0.9, "a"))},
+        "1 of 3 pods unaffected; 2 short of CPU at some time (worst: shop/web, down to 0.4 % of the CPU it wanted).",
+        id="throttled and interrupted",
     ),
     pytest.param(
-        {"interrupted": 0, "untouched": 1, "throttled": 2, "cpu": slowed(2, 0.9999)},
-        "2 of 3 pods slowed, worst to 99 %.",
-        id="slowed and nothing else",
+        {"interrupted": 0, "untouched": 1, "throttled": 2, "cpu": slowed(2, 0.9999), "workloads": (web(0.9999),)},
+        "1 of 3 pods unaffected; 2 short of CPU (worst: shop/web, down to 99 % of the CPU it wanted).",
+        id="throttled and nothing else",
     ),
 ]
 
@@ -178,3 +185,16 @@ def test_where_no_pod_is_killed_the_headline_begins_with_those_that_are_affected
     assert said_first.endswith(" No OOM kills, no evictions.")
     assert re.match(r"\d of 3 pods ", said_first)
     assert re.split("[,;.]", affected)[0] in said_first
+
+
+@pytest.mark.parametrize("name", ["cpu-burst", "hpa-at-cpu-limit", "midnight-cron-storm", "probe-starvation"])
+def test_a_pod_that_was_denied_a_thousandth_of_a_core_is_short_of_cpu_and_not_unaffected(name):
+    done = run_of(name)
+    denied = {account.pod for account in done.cpu if account.throttled_us}
+    summary = run_summary(done)
+    assert denied
+    assert said(headline(summary))["short of CPU"] == short_of_cpu(summary) <= summary.pods - summary.untouched
+    for workload in summary.workloads:
+        pods = {pod for pod in denied if pod.startswith(f"{workload.workload}-")}
+        assert bool(workload.cpu and workload.cpu.slowed) == bool(pods), workload.workload
+        assert workload.untouched <= workload.pods - (workload.cpu.slowed if workload.cpu else 0)

@@ -92,11 +92,11 @@ def test_nodes_lie_below_each_other_over_the_same_time():
 
 def test_every_look_of_the_kubelet_is_a_tick_and_many_are_a_band():
     looks = (LookSpan(0, 10_000_000), LookSpan(11_000_000, 11_000_000))
-    (ticks,) = re.findall(r'd="((?:M[\d.]+ [\d.]+v10){2})"', run_svg(RUN, replace(NODE, looks=looks)))
+    (ticks,) = re.findall(r'd="((?:M[\d.]+ [\d.]+v12){2})"', run_svg(RUN, replace(NODE, looks=looks)))
     assert [float(each.split()[0]) for each in ticks.split("M")[1:]] == [70, 623]
     day = replace(RUN, end_us=86_400_000_000, kills=())
     picture = run_svg(day, replace(NODE, looks=(LookSpan(0, 86_400_000_000),)))
-    assert "v10M" not in picture
+    assert "v12M" not in picture
     assert 'opacity=".45"' in picture
 
 

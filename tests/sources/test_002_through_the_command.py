@@ -393,7 +393,7 @@ def test_32_cores_wanted_affect_everybody_who_bursts_and_nobody_twice(run):
     code, out, _ = run("simulate", "cpu-burst")
 
     assert code == 0
-    assert "16 of 22 pods slowed, worst to 17 %." in out
+    assert "6 of 22 pods unaffected; 16 short of CPU (worst: wide/analytics, down to 17 % of the CPU it wanted)." in out
     lines = reversed(out.splitlines())  # of two tables the first counts
     rows = {line.split()[0]: line.split() for line in lines if line.startswith(("wide/", "narrow/"))}
     assert {name: row[3] for name, row in rows.items()} == {

@@ -291,14 +291,17 @@ def test_a_container_that_ends_while_it_is_short_of_cpu_is_so_until_then(scenari
     assert (row.cpu.wanted_us, row.cpu.throttled_periods) == (10_500_000, 53)
 
 
-def test_the_headline_says_how_many_pods_were_slowed_and_how_much(scenario, capsys):
+def test_the_headline_says_how_many_pods_were_short_of_cpu_and_how_much(scenario, capsys):
     # 4 cores, two pods that want 4 each: half.
     demands = {"a": "demand: {cpu: 4}", "b": "demand: {cpu: 4}"}
     path = scenario([pod("a"), pod("b"), pod("c")], demands, seconds=20)
     assert main(["simulate", path]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1] == "2 of 3 pods slowed, worst to 50 %. No OOM kills, no evictions."
-    assert "default/a  1/1     80 cpu-s    40 cpu-s  40 cpu-s  50 %         50 %        2×" in lines
+    assert lines[1] == (
+        "1 of 3 pods unaffected; 2 short of CPU (worst: default/a, down to 50 % of the CPU it wanted). "
+        "No OOM kills, no evictions."
+    )
+    assert "default/a  1/1           80 cpu-s    40 cpu-s  40 cpu-s  50 %         50 %        2×" in lines
 
 
 def test_csv_has_a_cell_for_each_figure_of_the_cpu(scenario, capsys):
