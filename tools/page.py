@@ -1,9 +1,9 @@
 """Build the page of ``podqos ui`` and of every ``--html`` with npm: ``tools/page.py [--in-place]``.
 
-It is built in a temporary directory, so that 50 MB of npm packages do not stay behind; ``--in-place`` keeps them in
-``viewer/``, for those who work on the page. Nothing happens if the page is newer than all of its sources. As a build
-hook of hatchling it adds the page to wheels, so that ``pip install .`` is enough. Without npm everything but the page
-works: that is one line of output and not an error.
+It is built in a temporary directory, so that 36 MB of npm packages do not stay behind; ``--in-place`` keeps them in
+``viewer/``, with those that check it, for whoever works on the page. Nothing happens if the page is newer than all of
+its sources. As a build hook of hatchling it adds the page to wheels, so that ``pip install .`` is enough. Without npm
+everything but the page works: that is one line of output and not an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ PAGE = "src/podqos/report/viewer.html"
 IN_WHEEL = "podqos/report/viewer.html"
 SCHEMAS = tuple(f"docs/schema/{name}.json" for name in ("simulate", "blast", "autopsy-page", "page"))
 _GENERATED = {"node_modules", "dist", "schema.ts"}
-_LEAST_NODE = 20
+_CHECKS = {"tests", "lint"}
+# The versions of Node.js that run Vite: the oldest of each line.
+_LEAST_NODE = {20: 19, 22: 12}
 _MOST_SECONDS = 600
 # By default npm waits for five minutes, three times, and pip builds a wheel twice.
 _INSTALL = (
@@ -45,7 +47,7 @@ def sources(root: Path) -> Iterator[Path]:
     for name in SCHEMAS:
         yield root / name
     for directory, folders, names in os.walk(root / "viewer"):
-        folders[:] = [name for name in folders if name not in _GENERATED]
+        folders[:] = [name for name in folders if name not in _GENERATED | _CHECKS]
         yield from (Path(directory, name) for name in names if name not in _GENERATED)
 
 
@@ -68,7 +70,9 @@ def build(root: Path, workplace: Path, say: Callable[[str], None]) -> Path:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
     viewer = workplace / "viewer"
-    for what, arguments in (("downloading what builds the page (npm ci)", _INSTALL), ("building the page", _BUILD)):
+    # Whoever only wants the page needs no linter.
+    install = _INSTALL if workplace == root else (*_INSTALL, "--omit=dev")
+    for what, arguments in (("downloading what builds the page (npm ci)", install), ("building the page", _BUILD)):
         say(what)
         try:
             done = subprocess.run(  # noqa: S603 - npm, with arguments of our own
@@ -89,10 +93,15 @@ def _npm() -> str:
     if npm is None or node is None:
         raise NotBuilt("npm is not installed")
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
-    major = version.removeprefix("v").partition(".")[0]
-    if major.isdigit() and int(major) < _LEAST_NODE:
-        raise NotBuilt(f"it needs Node.js {_LEAST_NODE} or newer, and node is {version}")
+    if not _runs_vite(version):
+        least = ", ".join(f"{major}.{minor}" for major, minor in _LEAST_NODE.items())
+        raise NotBuilt(f"it needs Node.js {least} or newer, and node is {version}")
     return npm
+
+
+def _runs_vite(version: str) -> bool:
+    major, minor = (int(part) if part.isdigit() else 0 for part in f"{version.removeprefix('v')}..".split(".")[:2])
+    return major > max(_LEAST_NODE) or minor >= _LEAST_NODE.get(major, sys.maxsize)
 
 
 def keep(built: Path, root: Path) -> None:

@@ -1,5 +1,5 @@
-// Writes src/schema.ts, the types of what pages show: what the schemas in docs/ say, as TypeScript. podqos prints every
-// field, also one that has its default, so none is optional here.
+// Writes src/schema.ts, the types of what pages show: what the schemas in docs/ say, as TypeScript. podqos
+// prints every field, also one that has its default, so none is optional here.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const SCALARS = { string: "string", integer: "number", number: "number", boolean: "boolean", null: "null" };

@@ -1,9 +1,9 @@
-// Builds the page into one file: script and style are written into the HTML, so that it opens from file:// without a
-// network. The bundler is rollup's WebAssembly build (`overrides` in package.json): one package for every platform.
+// Builds the page into one file: script and style are written into the HTML, so that it opens from file://
+// without a network.
 import { createHash } from "node:crypto";
 import { defineConfig } from "vite";
 
-/** Move the built script and style into the page, the only ones its policy allows; nothing else may be left over. */
+/** Move the built script and style into the page, the only ones its policy allows; nothing else remains. */
 function oneFile() {
   return {
     name: "one-file",
@@ -17,7 +17,10 @@ function oneFile() {
         const tag = isScript ? /<script[^>]*src="[^"]*"[^>]*><\/script>/ : /<link rel="stylesheet"[^>]*>/;
         const inline = isScript ? `<script type="module">${text}</script>` : `<style>${text}</style>`;
         const hash = createHash("sha256").update(text).digest("base64");
-        page.source = page.source.replace(tag, () => inline).replace(`${isScript ? "script" : "style"}-src 'unsafe-inline'`, `${isScript ? "script" : "style"}-src 'sha256-${hash}'`);
+        const directive = isScript ? "script-src" : "style-src";
+        page.source = page.source
+          .replace(tag, () => inline)
+          .replace(`${directive} 'unsafe-inline'`, `${directive} 'sha256-${hash}'`);
         delete bundle[name];
       }
     },

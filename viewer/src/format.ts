@@ -29,7 +29,8 @@ export function bySignal(signal: string | null | undefined): string {
 }
 
 export function cores(milli: number): string {
-  return milli % 1000 === 0 || milli >= 10_000 ? String(Math.round(milli / 100) / 10) : (milli / 1000).toFixed(2).replace(/0$/, "");
+  if (milli % 1000 === 0 || milli >= 10_000) return String(Math.round(milli / 100) / 10);
+  return (milli / 1000).toFixed(2).replace(/0$/, "");
 }
 
 const WHOLE = new Intl.NumberFormat("en-US");
@@ -49,7 +50,8 @@ export function percent(share: number): string {
 /** CPU time, such as 60 cpu-s. */
 export function cpuTime(us: number): string {
   const value = us / 1e6;
-  return `${value >= 100 || Number.isInteger(value) ? count(Math.round(value)) : Number(value.toPrecision(3))} cpu-s`;
+  const isWhole = value >= 100 || Number.isInteger(value);
+  return `${isWhole ? count(Math.round(value)) : Number(value.toPrecision(3))} cpu-s`;
 }
 
 export function signed(value: number): string {
@@ -63,7 +65,8 @@ export function time(us: number, stepUs = 1000): string {
   if (seconds >= 3600) {
     const whole = stepUs < 6e7 ? Math.round(seconds) : Math.floor(seconds / 60) * 60;
     const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
-    return [`${hours} h`, minutes > 0 || rest > 0 ? `${minutes} min` : "", rest > 0 ? `${rest} s` : ""].filter(Boolean).join(" ");
+    const ends = [minutes > 0 || rest > 0 ? `${minutes} min` : "", rest > 0 ? `${rest} s` : ""];
+    return [`${hours} h`, ...ends].filter(Boolean).join(" ");
   }
   if (seconds >= 120 || (seconds >= 60 && stepUs >= 1e7)) {
     const rest = seconds % 60;
@@ -78,7 +81,7 @@ export function duration(us: number): string {
   return time(us, us < 1e6 ? 1e3 : us < 1.2e8 ? 1e5 : 1e6);
 }
 
-/** How long it takes: three digits below 100 seconds, and to the second from there on, as the words of the page have it. */
+/** How long it takes: three digits below 100 seconds, and to the second from there on. */
 export function seconds(value: number): string {
   if (value < 100) return `${Number(value.toPrecision(3))} s`;
   const whole = Math.round(value);
@@ -108,13 +111,15 @@ export function plural(value: number, one: string, many = `${one}s`): string {
 
 /** What was done to a victim, and by what. */
 export function fate(by: string): string {
-  return by === "kernel" ? "killed by the kernel" : by === "user" ? "evicted through the API" : "evicted by the kubelet";
+  if (by === "kernel") return "killed by the kernel";
+  return by === "user" ? "evicted through the API" : "evicted by the kubelet";
 }
 
 /** How many were killed and how many evicted, by the signs of who did it. */
 export function victims(by: readonly string[]): string {
   const killed = by.filter((each) => each === "kernel").length;
-  const parts = [killed > 0 ? `${count(killed)} killed` : "", by.length > killed ? `${count(by.length - killed)} evicted` : ""];
+  const evicted = by.length - killed;
+  const parts = [killed > 0 ? `${count(killed)} killed` : "", evicted > 0 ? `${count(evicted)} evicted` : ""];
   return parts.filter(Boolean).join(", ");
 }
 

@@ -1,5 +1,5 @@
-// The data of a page: what `podqos simulate -o json` or `podqos blast -o json` prints, or an autopsy in words. Its types
-// are made from the schemas (types.js).
+// The data of a page: what `podqos simulate -o json` or `podqos blast -o json` prints, or an autopsy in
+// words. Its types are made from the schemas (types.js).
 
 import { bare } from "./format";
 import type { AutopsyPage, BlastRadius, RunView, Session } from "./schema";
@@ -10,6 +10,8 @@ export interface Saved {
   /** Answers by path; for a POST, the path is followed by a space and the body. */
   answers: Readonly<Record<string, unknown>>;
   route?: string;
+  /** The addresses of the views that the page has everything for; missing in pages that a command wrote. */
+  routes?: Readonly<Record<string, string>>;
   savedAt?: string;
 }
 

@@ -1,4 +1,5 @@
-// Work spread over frames: input is answered in the next frame, and no frame takes so long that another is dropped.
+// Work spread over frames: input is answered in the next frame, and no frame takes so long that another is
+// dropped.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 
@@ -14,14 +15,16 @@ export const drawing = new Set<unknown>();
 export const isDrawn = (): boolean => waiting.size === 0 && drawing.size === 0;
 Object.assign(globalThis, { podqosIsDrawn: isDrawn });
 
-/** Call a function after the next frame, or in later frames if the queue is long; return the function that cancels it. */
+/** Call a function after the next frame, or in later frames if the queue is long; return the function that
+ * cancels it. */
 export function afterFrame(call: () => void): () => void {
   waiting.add(call);
   awaitFrame();
   return () => waiting.delete(call);
 }
 
-/** A hidden page has no frames: work continues without them, so that everything is ready when the reader returns. */
+/** A hidden page has no frames: work continues without them, so that everything is ready when the reader
+ * returns. */
 function awaitFrame(): void {
   if (isAwaited) return;
   isAwaited = true;
@@ -44,8 +47,8 @@ async function work(): Promise<void> {
   }
 }
 
-/** Return a value one frame late, or with the first of these events, before anyone else hears it: a control shows at once what
- * was chosen, and what follows from it comes after. */
+/** Return a value one frame late, or with the first of these events, before anyone else hears it: a control
+ * shows at once what was chosen, and what follows from it comes after. */
 export function useLater<T>(value: T, events: readonly string[] = []): T {
   const [later, setLater] = useState(value);
   useLayoutEffect(() => {

@@ -1,8 +1,9 @@
-// What the server sends by itself: the newest state of a cluster, a node or a file, how old it is, and how far runs are. One
-// stream for all of it, because a browser has few connections to a server: a page that is not looked at gives its own back.
+// What the server sends by itself: the newest state of a cluster, a node or a file, how old it is, and how
+// far runs are. One stream for all of it, because a browser has few connections to a server: a page that is
+// not looked at gives its own back.
 //
-// A state comes whole or as what has changed since the one that the page has. Where a stream cannot be had, or is silent (a
-// proxy keeps it back, there are too many), the same is asked for every few seconds.
+// A state comes whole or as what has changed since the one that the page has. Where a stream cannot be had,
+// or is silent (a proxy keeps it back, there are too many), the same is asked for every few seconds.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Age, ClusterChange, ClusterView, Hello, JobInfo } from "../schema";
@@ -15,6 +16,8 @@ export interface Live<T> {
   takenAt: Moment | null;
   /** What keeps the server or the page from a newer state. */
   trouble: string;
+  /** How far the clock of this machine is ahead of the server's, in milliseconds. */
+  ahead: number;
 }
 
 /** Listeners besides the views. */
@@ -24,6 +27,8 @@ export interface Heard {
   state(cluster: ClusterView | null): void;
   /** A restarted server is at this address: everything stored on the previous one is gone. */
   restarted(): void;
+  /** The connection is back after it was lost. */
+  back(): void;
 }
 
 /** Two clocks: one continues while the machine sleeps, the other is never adjusted. */
@@ -53,7 +58,14 @@ const KINDS = ["hello", "jobs", "cluster", "change", "source", "age"] as const;
 
 /** Listen while mounted and visible. */
 export function useLive(isOn: boolean, heard: Heard): Live<ClusterView> {
-  const [live, setLive] = useState<Live<ClusterView>>({ state: "connecting", cluster: null, generation: 0, takenAt: null, trouble: "" });
+  const [live, setLive] = useState<Live<ClusterView>>({
+    state: "connecting",
+    cluster: null,
+    generation: 0,
+    takenAt: null,
+    trouble: "",
+    ahead: 0,
+  });
   const latest = useRef(heard);
   latest.current = heard;
   useEffect(() => {
@@ -65,7 +77,14 @@ export function useLive(isOn: boolean, heard: Heard): Live<ClusterView> {
 }
 
 class Stream {
-  private live: Live<ClusterView> = { state: "connecting", cluster: null, generation: 0, takenAt: null, trouble: "" };
+  private live: Live<ClusterView> = {
+    state: "connecting",
+    cluster: null,
+    generation: 0,
+    takenAt: null,
+    trouble: "",
+    ahead: 0,
+  };
   private events: EventSource | null = null;
   private asking: AbortController | null = null;
   private timer = 0;
@@ -146,8 +165,11 @@ class Stream {
       const text = await response.text();
       if (!response.ok) return this.lose((JSON.parse(text) as { error: { message: string } }).error.message);
       for (const block of text.split("\n\n")) {
-        const fields = Object.fromEntries(block.split("\n").map((line) => line.split(/: (.*)/s, 2))) as Record<string, string>;
-        if (fields["event"] !== undefined) this.take(fields["event"], fields["data"] ?? "null", fields["id"] ?? "");
+        const fields = Object.fromEntries(
+          block.split("\n").map((line) => line.split(/: (.*)/s, 2)),
+        ) as Record<string, string>;
+        if (fields["event"] !== undefined)
+          this.take(fields["event"], fields["data"] ?? "null", fields["id"] ?? "");
       }
       this.wait = FIRST_WAIT;
       this.timer = window.setTimeout(() => this.connect(), POLL);
@@ -175,11 +197,13 @@ class Stream {
       const { instance } = value as Hello;
       if (this.instance !== "" && this.instance !== instance) this.heard.current.restarted();
       this.instance = instance;
+      const wasLost = this.live.state === "lost";
       this.tell({ state: "live" });
+      if (wasLost) this.heard.current.back();
     } else if (kind === "jobs") this.heard.current.jobs(value as readonly JobInfo[]);
     else if (kind === "age") {
-      const { ageSeconds, trouble } = value as Age;
-      this.tell({ state: "live", takenAt: ago(ageSeconds * 1000), trouble });
+      const { ageSeconds, trouble, now } = value as Age;
+      this.tell({ state: "live", takenAt: ago(ageSeconds * 1000), trouble, ahead: aheadOf(now) });
     } else this.news(value as News, id);
   }
 
@@ -193,11 +217,23 @@ class Stream {
         this.turn();
         return;
       }
-      cluster = { ...before, ...news.change, nodes: joined(before.nodes, news.change.nodes), pods: joined(before.pods, news.change.pods) };
+      cluster = {
+        ...before,
+        ...news.change,
+        nodes: joined(before.nodes, news.change.nodes),
+        pods: joined(before.pods, news.change.pods),
+      };
     }
     this.last = id;
     this.heard.current.state(cluster);
-    this.tell({ state: "live", cluster, generation: news.generation, takenAt: ago(news.ageSeconds * 1000), trouble: news.trouble });
+    this.tell({
+      state: "live",
+      cluster,
+      generation: news.generation,
+      takenAt: ago(news.ageSeconds * 1000),
+      trouble: news.trouble,
+      ahead: aheadOf(news.now),
+    });
   }
 }
 
@@ -208,6 +244,12 @@ function joined<T extends object>(before: readonly T[], parts: readonly (T | rea
     const [start, count] = part as readonly [number, number];
     return before.slice(start, start + count);
   });
+}
+
+/** How far the clock of this machine is ahead of another's; it may take a second until that is known. */
+function aheadOf(now: string): number {
+  const ahead = Date.now() - Date.parse(now);
+  return Number.isFinite(ahead) && Math.abs(ahead) > 2000 ? ahead : 0;
 }
 
 /** The age of a state in words that do not change too often. */

@@ -1,5 +1,5 @@
-// Where the reader is, in the hash of the address: `#/pod/NAMESPACE/NAME?source=ID`. All of a view's state is there, so an
-// address can be kept and sent.
+// Where the reader is, in the hash of the address: `#/pod/NAMESPACE/NAME?source=ID`. All of a view's state is
+// there, so an address can be kept and sent.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 
@@ -39,8 +39,13 @@ function decoded(part: string): string {
 /** Return an address; null, false and empty values are left out, and the current source is kept. */
 export function href(view: string, parts: readonly string[] = [], query: Query = {}): string {
   const given: Query = { source: here().query.get("source"), ...query };
-  const all = Object.entries(given).flatMap(([name, value]) => (value === null || value === undefined || value === false || value === "" ? [] : [[name, value === true ? "1" : String(value)]]));
-  return `#/${[view, ...parts].map(encodeURIComponent).join("/")}${all.length > 0 ? `?${new URLSearchParams(all)}` : ""}`;
+  const all = Object.entries(given).flatMap(([name, value]) =>
+    value === null || value === undefined || value === false || value === ""
+      ? []
+      : [[name, value === true ? "1" : String(value)]],
+  );
+  const path = [view, ...parts].map(encodeURIComponent).join("/");
+  return `#/${path}${all.length > 0 ? `?${new URLSearchParams(all)}` : ""}`;
 }
 
 /** Navigate immediately: the address changes before the page is rendered. */

@@ -1,23 +1,43 @@
 // The app around the views: navigation, sources, live indicator, files that are dropped, saving, keys.
 
 import { render } from "preact";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plural } from "../format";
 import { isTyping, toggleTheme } from "../frame";
 import type { Saved } from "../run";
-import { age, since, useLive, type Live } from "./live";
+import { explainPasted } from "./autopsy/paste";
+import { useLive } from "./live";
 import { useLater } from "./frames";
+import { DropZone, OpenDialog, refusal, type Given } from "./opening";
 import { comeBack, leave } from "./places";
 import { go, here, href, useRoute, type Route } from "./router";
-import { Failure, keyOf, placeOf, SavedSource, ServerSource, useAnswer, type Source } from "./source";
-import type { ClusterView, Session, SourceInfo } from "../schema";
-import { Awaited, Dialog, download, Empty, toast, Toasts } from "./ui";
+import { SaveMenu } from "./saving";
+import { Failure, placeOf, SavedSource, ServerSource, useAnswer, type Source } from "./source";
+import { GonePage, StartPage, type Opening } from "./start";
+import type { Session, SourceInfo } from "../schema";
+import { BrokenFiles, Status } from "./status";
+import { Awaited, Dialog, Empty, Page, toast, Toasts } from "./ui";
 import type { App, View } from "./view";
 import { VIEWS } from "./views";
 
 const START = "start";
 /** What is open where nothing is. */
-const NOTHING: SourceInfo = { id: START, kind: "", name: "nothing", files: [], views: [], problems: [], generation: 0, isLive: false };
+const NOTHING: SourceInfo = {
+  id: START,
+  kind: "",
+  name: "nothing",
+  files: [],
+  views: [],
+  problems: [],
+  generation: 0,
+  isLive: false,
+  follows: "",
+  broken: [],
+  changedFile: "",
+  changedAt: "",
+  changedFiles: 0,
+  takenAt: "",
+};
 /** Input that is meant for the chosen view, not for the one before. */
 const NEXT = ["keydown", "pointerdown", "click"] as const;
 /** The first view for each kind of opened source. */
@@ -34,19 +54,38 @@ function Shell({ source }: { source: Source }) {
   const route = useRoute();
   return (
     <div class="app">
-      <Awaited answer={answer} what="Reading…">
-        {(session) => <Opened source={source} session={session} route={route} reload={answer.again} />}
-      </Awaited>
+      {answer.data !== null ? (
+        <Opened source={source} session={answer.data} route={route} reload={answer.again} />
+      ) : (
+        <Page title="podqos">
+          <Awaited answer={answer} what="Reading…">
+            {() => null}
+          </Awaited>
+        </Page>
+      )}
       <Toasts />
     </div>
   );
 }
 
-function Opened({ source, session, route, reload }: { source: Source; session: Session; route: Route; reload: () => void }) {
+function Opened({
+  source,
+  session,
+  route,
+  reload,
+}: {
+  source: Source;
+  session: Session;
+  route: Route;
+  reload: () => void;
+}) {
   // An opened source is shown at once, before the server lists it.
   const [opened, setOpened] = useState<SourceInfo | null>(null);
   useLayoutEffect(() => setOpened(null), [session]);
-  const sources = opened === null || session.sources.some((each) => each.id === opened.id) ? session.sources : [...session.sources, opened];
+  const sources =
+    opened === null || session.sources.some((each) => each.id === opened.id)
+      ? session.sources
+      : [...session.sources, opened];
   const id = route.query.get("source") ?? sources[0]?.id ?? START;
   const info = sources.find((each) => each.id === id) ?? null;
   const isLive = info !== null && info.isLive && source.saved === null;
@@ -56,15 +95,19 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     state: (cluster) => {
       (source as ServerSource).tellState(START, cluster);
       // Files may have other problems now; a cluster changes too often to ask.
-      if (session.sources.some((each) => each.id === START && each.kind !== "snapshot")) reload();
+      if (session.sources.some((each) => each.id === START && each.follows === "files")) reload();
     },
     restarted: () => (source as ServerSource).tellRestarted(),
+    back: () => (source as ServerSource).tellBack(),
   });
   const [window, setWindow] = useState<"help" | "open" | null>(null);
   const view = viewOf(route, info);
   // A view that needs no source is about what is given to it there.
   const about = info ?? (view?.isFree === true && sources.length === 0 && id === START ? NOTHING : null);
-  const app = useMemo<App | null>(() => (about === null ? null : { source, session, info: about, live: isLive ? live : null, path }), [source, session, about, isLive, live, path]);
+  const app = useMemo<App | null>(
+    () => (about === null ? null : { source, session, info: about, live: isLive ? live : null, path }),
+    [source, session, about, isLive, live, path],
+  );
   const place = useRef<HTMLDivElement>(null);
   // The new view is rendered one frame after the navigation shows it as selected.
   const wanted = `${view?.id ?? ""}/${route.parts.join("/")}/${id}`;
@@ -84,50 +127,38 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
   const bar = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     // Sticky elements below the bar need its height.
-    const observer = new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`));
+    const observer = new ResizeObserver(() =>
+      document.documentElement.style.setProperty("--bar", `${bar.current?.offsetHeight ?? 0}px`),
+    );
     if (bar.current !== null) observer.observe(bar.current);
     return () => observer.disconnect();
   }, []);
 
-  const upload = useCallback(
-    async (files: readonly File[]) => {
-      if (!(source instanceof ServerSource)) return toast("This is a saved page: start podqos ui to open files.", true);
-      let opened: SourceInfo | null = null;
-      try {
-        if (files.length > 0) opened = await source.upload(files);
-      } catch (error) {
-        toast(error instanceof Failure ? placed(error.where, error.message) : String(error), true);
-      }
-      if (opened === null) return;
-      setOpened(opened);
+  const open = useCallback(
+    (info: SourceInfo, view?: string) => {
+      setOpened(info);
       reload();
       setWindow(null);
-      const first = FIRST_VIEWS[opened.kind] ?? "cluster";
-      go(href(VIEWS.some((each) => each.id === first) ? first : "", [], { source: opened.id === START ? null : opened.id }));
+      const first = view ?? FIRST_VIEWS[info.kind] ?? "cluster";
+      go(
+        href(VIEWS.some((each) => each.id === first) ? first : "", [], {
+          source: info.id === START ? null : info.id,
+        }),
+      );
     },
-    [source, reload],
+    [reload],
   );
-
-  const save = async () => {
-    if (app === null || view === undefined || !(source instanceof ServerSource)) return;
-    try {
-      const address = location.hash || href(view.id);
-      const more = (await view.toSave?.({ route: here(), app })) ?? [];
-      const answers: Record<string, unknown> = { ...source.answers(id) };
-      for (const request of more) answers[keyOf(request)] ??= await source.ask(request);
-      await savePage({ session: { ...session, sources: [app.info], live: false }, answers, route: address, savedAt: new Date().toISOString() }, `podqos-${view.id}.html`);
-    } catch (error) {
-      toast(`The page could not be saved: ${error instanceof Error ? error.message : String(error)}`, true);
-    }
-  };
-  const data = () => download(`podqos-${view?.id ?? "data"}.json`, JSON.stringify(source.answers(id), null, 1), "application/json");
+  const opening = useMemo(
+    () => openings(source, session, open, () => setWindow(null)),
+    [source, session, open],
+  );
 
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (isTyping(event) || document.querySelector("dialog[open]") !== null) return;
       const listed = VIEWS.filter((each) => !each.isInner);
       const chosen = listed[Number(event.key) - 1];
-      if (chosen !== undefined && isGiven(chosen, info)) go(href(chosen.id));
+      if (chosen !== undefined && isGiven(chosen, info, source)) go(addressOf(chosen, source));
       else if (event.key === "?") setWindow("help");
       else if (event.key === "o") setWindow("open");
       else if (event.key === "/") document.querySelector<HTMLElement>("[data-filter]")?.focus();
@@ -140,36 +171,64 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
     };
     document.addEventListener("keydown", press);
     return () => document.removeEventListener("keydown", press);
-  }, [info]);
+  }, [info, source]);
 
+  const main = VIEWS.find((each) => isGiven(each, info, source));
+  const home = main === undefined ? href("cluster") : addressOf(main, source);
   // Not rendered again when only the view changes.
   const top = useMemo(
     () => (
-      <div class="bar" ref={bar}>
-        <a class="brand" href={href("cluster")}>
+      <section class="bar" ref={bar} aria-label="podqos">
+        <a class="brand" href={home}>
           podqos
         </a>
-        <Navigation shown={sources.length > 0 || about !== null ? view : undefined} info={sources.length > 0 ? info : NOTHING} />
+        <Navigation
+          shown={sources.length > 0 || about !== null ? view : undefined}
+          info={sources.length > 0 ? info : NOTHING}
+          source={source}
+        />
         <div class="bar-tools">
           {sources.length > 1 ? <Sources sources={sources} id={id} /> : null}
-          {source.saved?.savedAt ? <span class="age">saved {new Date(source.saved.savedAt).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span> : null}
-          {isLive ? <Indicator live={live} /> : null}
+          {source.saved?.savedAt ? (
+            <span class="age">
+              saved{" "}
+              {new Date(source.saved.savedAt).toLocaleString("en-GB", {
+                dateStyle: "medium",
+                timeStyle: "short",
+              })}
+            </span>
+          ) : null}
+          {info !== null && source.saved === null ? <Status info={info} live={isLive ? live : null} /> : null}
           {source instanceof ServerSource ? (
             <button type="button" class="tool" title="Open files (o)" onClick={() => setWindow("open")}>
               Open
             </button>
           ) : null}
-          {app === null ? null : <Menu items={[...(source instanceof ServerSource ? [["Save as one HTML file", save] as const] : []), ["Save the data as JSON", data]]} />}
-          <button type="button" class="tool" title="Toggle dark mode (t)" aria-label="Toggle dark mode" onClick={toggleTheme}>
+          {app === null || view === undefined ? null : (
+            <SaveMenu app={app} view={view} views={VIEWS} session={session} />
+          )}
+          <button
+            type="button"
+            class="tool"
+            title="Toggle dark mode (t)"
+            aria-label="Toggle dark mode"
+            onClick={toggleTheme}
+          >
             ◐
           </button>
-          <button type="button" class="tool" title="Keyboard shortcuts (?)" aria-label="Keyboard shortcuts" onClick={() => setWindow("help")}>
+          <button
+            type="button"
+            class="tool"
+            title="Keyboard shortcuts (?)"
+            aria-label="Keyboard shortcuts"
+            onClick={() => setWindow("help")}
+          >
             ?
           </button>
         </div>
-      </div>
+      </section>
     ),
-    [source, session, opened, app, info, about, view, id, isLive, live],
+    [source, session, opened, app, info, about, view, id, isLive, live, home],
   );
   return (
     <>
@@ -178,76 +237,184 @@ function Opened({ source, session, route, reload }: { source: Source; session: S
       </button>
       {top}
       <div class="view" ref={place} tabIndex={-1}>
-        <Content {...last.current} source={source} open={() => setWindow("open")} isGone={sources.length > 0 || id !== START} />
+        <Content
+          {...last.current}
+          source={source}
+          open={() => setWindow("open")}
+          opening={sources.length > 0 || id !== START ? null : opening}
+        />
       </div>
-      {source instanceof ServerSource ? <DropZone upload={upload} /> : null}
+      {source instanceof ServerSource ? <DropZone upload={opening.upload} /> : null}
       {window === "help" ? <Help view={view} close={() => setWindow(null)} /> : null}
-      {window === "open" ? <Open upload={upload} close={() => setWindow(null)} limit={session.limits?.uploadBytes} /> : null}
+      {window === "open" ? (
+        <OpenDialog
+          upload={opening.upload}
+          close={() => setWindow(null)}
+          limits={session.limits}
+          paste={(text) => void opening.paste(text).then((trouble) => trouble && toast(trouble, true))}
+        />
+      ) : null}
     </>
   );
 }
 
+/** What opens something: files, a pasted text, the demo. */
+function openings(
+  source: Source,
+  session: Session,
+  open: (info: SourceInfo, view?: string) => void,
+  close: () => void,
+): Opening {
+  const told = (error: unknown) =>
+    error instanceof Failure ? placed(error.where, error.message) : String(error);
+  const isServed = (from: Source): from is ServerSource => from instanceof ServerSource;
+  const attempt = async (action: (server: ServerSource) => Promise<void>): Promise<string> => {
+    if (!isServed(source)) return "This is a saved page: start podqos ui to open files.";
+    try {
+      await action(source);
+    } catch (error) {
+      return told(error);
+    }
+    return "";
+  };
+  const upload = async (given: Given) => {
+    const refused = refusal(given, session.limits);
+    const trouble = refused || (await attempt(async (server) => open(await server.upload(given.files))));
+    if (trouble) toast(trouble, true);
+    else if (given.skipped > 0) toast(`${plural(given.skipped, "other file")} in the directory left out.`);
+  };
+  const paste = (text: string) =>
+    attempt(async (server) => {
+      const file = new File([text], "pasted");
+      const refused = refusal({ files: [file], skipped: 0 }, session.limits);
+      if (refused) throw new Failure({ message: refused });
+      const info = await server.upload([file]);
+      if (info.kind !== "log") return open(info);
+      // A log is explained, and not kept.
+      await server.remove(`/api/sources/${encodeURIComponent(info.id)}`);
+      const address = await explainPasted(server, file, START);
+      close();
+      go(address);
+    });
+  const demo = () => attempt(async (server) => open(await server.demo(), "cluster"));
+  return { upload: (given) => void upload(given), paste, demo, limits: session.limits };
+}
+
+interface Shown {
+  view: View | undefined;
+  route: Route;
+  app: App | null;
+  id: string;
+  source: Source;
+  /** For a page on which nothing is open yet. */
+  opening: Opening | null;
+  open: () => void;
+}
+
 /** The view, or why it is not available. */
-function Content({ view, route, app, id, source, isGone, open }: { view: View | undefined; route: Route; app: App | null; id: string; source: Source; isGone: boolean; open: () => void }) {
+function Content({ view, route, app, id, source, opening, open }: Shown) {
   if (view === undefined) return <Missing view={route.view} />;
-  if (app === null) return <NoSource isGone={isGone} open={open} />;
-  if (!isGiven(view, app.info)) {
+  if (app === null) return opening === null ? <GonePage open={open} /> : <StartPage {...opening} />;
+  if (!isGiven(view, app.info, source)) {
+    const given = VIEWS.filter((each) => !each.isInner && isGiven(each, app.info, source));
+    const isSaved = source.saved !== null && isGiven(view, app.info);
     return (
-      <main>
-        <Empty title={`${view.title} is not available for ${app.info.name}`}>
+      <Page title={view.title}>
+        <Empty
+          title={isSaved ? "Not in this saved page" : `${view.title} is not available for ${app.info.name}`}
+        >
           <p>
-            {`Available for ${KINDS[app.info.kind] ?? "it"}: `}
-            {VIEWS.filter((each) => !each.isInner && isGiven(each, app.info)).map((each, index) => (
+            {isSaved ? "Available here: " : `Available for ${KINDS[app.info.kind] ?? "it"}: `}
+            {given.map((each, index) => (
               <span key={each.id}>
                 {index > 0 ? ", " : ""}
-                <a href={href(each.id)}>{each.title}</a>
+                <a href={addressOf(each, source)}>{each.title}</a>
               </span>
             ))}
           </p>
         </Empty>
-      </main>
+      </Page>
     );
   }
   return (
     <>
-      {source.saved === null ? null : <p class="saved-note">{`This is a saved page. It cannot ${view.unsaved}; podqos ui can.`}</p>}
+      {source.saved === null ? null : (
+        <section class="saved-note" aria-label="Saved page">
+          {`This is a saved page. It cannot ${view.unsaved}; podqos ui can.`}
+        </section>
+      )}
+      <BrokenFiles info={app.info} />
       {app.info.problems.length > 0 ? <Problems info={app.info} /> : null}
       <view.component key={`${view.id}/${id}`} route={route} app={app} />
     </>
   );
 }
 
-const KINDS: Readonly<Record<string, string>> = { manifests: "manifests", snapshot: "a snapshot", scenario: "a scenario", log: "a log", run: "a finished run" };
+const KINDS: Readonly<Record<string, string>> = {
+  manifests: "manifests",
+  snapshot: "a snapshot",
+  scenario: "a scenario",
+  log: "a log",
+  run: "a finished run",
+};
 
 /** The view of an address; by default, the first available one. */
 function viewOf(route: Route, info: SourceInfo | null): View | undefined {
-  return VIEWS.find((each) => each.id === route.view) ?? (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined);
+  return (
+    VIEWS.find((each) => each.id === route.view) ??
+    (route.view === "" ? VIEWS.find((each) => isGiven(each, info)) : undefined)
+  );
 }
 
-function isGiven(view: View, info: SourceInfo | null): boolean {
+/** Whether a view has something to show; in a saved page, whether it was saved. */
+function isGiven(view: View, info: SourceInfo | null, source?: Source): boolean {
+  if (source !== undefined && source.saved !== null && !view.isInner) return source.holds(view.id);
   return view.isFree === true || view.needs === undefined || info === null || info.views.includes(view.needs);
 }
 
-function Navigation({ shown, info }: { shown: View | undefined; info: SourceInfo | null }) {
+function addressOf(view: View, source: Source): string {
+  return source.addressOf(view.id) ?? href(view.id);
+}
+
+function Navigation({
+  shown,
+  info,
+  source,
+}: {
+  shown: View | undefined;
+  info: SourceInfo | null;
+  source: Source;
+}) {
   const [isOpen, setOpen] = useState(false);
   useLayoutEffect(() => setOpen(false), [shown]);
+  const why = info === NOTHING ? "Open something first" : `Not available for ${info?.name ?? "this source"}`;
+  const listed = VIEWS.map((view, index) => ({ view, key: index + 1, isOn: isGiven(view, info, source) }));
   return (
     <nav aria-label="Views" class={isOpen ? "open" : ""}>
       <button type="button" class="tool burger" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         ☰ {shown?.title ?? "Views"}
       </button>
       <ul>
-        {VIEWS.filter((view) => !view.isInner).map((view, index) => (
-          <li key={view.id}>
-            {isGiven(view, info) ? (
-              <a href={href(view.id)} aria-current={view === shown ? "page" : undefined} title={`${view.title} (${index + 1})`} data-title={view.title}>
-                {view.title}
-              </a>
-            ) : (
-              <span class="not-given" title={info === NOTHING ? "Open something first" : `Not available for ${info?.name ?? "this source"}`}>{view.title}</span>
-            )}
-          </li>
-        ))}
+        {listed.map(({ view, key, isOn }) =>
+          view.isInner || (!isOn && source.saved !== null) ? null : (
+            <li key={view.id}>
+              {isOn ? (
+                <a
+                  href={addressOf(view, source)}
+                  aria-current={view === shown ? "page" : undefined}
+                  title={`${view.title} (${key})`}
+                  data-title={view.title}
+                >
+                  {view.title}
+                </a>
+              ) : (
+                <span class="not-given" title={why}>
+                  {view.title}
+                </span>
+              )}
+            </li>
+          ),
+        )}
       </ul>
     </nav>
   );
@@ -257,7 +424,12 @@ function Sources({ sources, id }: { sources: readonly SourceInfo[]; id: string }
   return (
     <label class="field sources">
       <span class="unseen">Source</span>
-      <select value={id} onChange={(event) => go(href("", [], { source: event.currentTarget.value === START ? null : event.currentTarget.value }))}>
+      <select
+        value={id}
+        onChange={(event) =>
+          go(href("", [], { source: event.currentTarget.value === START ? null : event.currentTarget.value }))
+        }
+      >
         {sources.map((each) => (
           <option key={each.id} value={each.id} selected={each.id === id}>
             {each.name}
@@ -268,114 +440,15 @@ function Sources({ sources, id }: { sources: readonly SourceInfo[]; id: string }
   );
 }
 
-/** Whether the shown state is current, and its age. */
-function Indicator({ live }: { live: Live<ClusterView> }) {
-  const [, setNow] = useState(0);
-  useEffect(() => {
-    const timer = setInterval(() => setNow(performance.now()), 1000);
-    return () => clearInterval(timer);
-  }, []);
-  const words = live.state === "lost" ? `connection lost, reconnecting${live.trouble ? `: ${live.trouble}` : ""}` : live.state === "connecting" ? "connecting" : live.trouble ? `stale: ${live.trouble}` : "live";
-  const old = live.takenAt === null ? "" : age(since(live.takenAt));
-  return (
-    <span class={`indicator ${live.trouble ? "stale" : live.state}`}>
-      <span role="status">{words}</span>
-      {old ? <span class="age"> · {old}</span> : null}
-    </span>
-  );
-}
-
-function Menu({ items }: { items: readonly (readonly [string, () => void])[] }) {
-  const menu = useRef<HTMLDetailsElement>(null);
-  useLayoutEffect(() => {
-    const away = (event: Event) => {
-      const escape = event instanceof KeyboardEvent && event.key === "Escape";
-      if (menu.current?.open && (escape || (event.type === "click" && !menu.current.contains(event.target as Node)))) {
-        menu.current.open = false;
-        if (escape) menu.current.querySelector("summary")?.focus();
-      }
-    };
-    document.addEventListener("click", away);
-    document.addEventListener("keydown", away);
-    return () => {
-      document.removeEventListener("click", away);
-      document.removeEventListener("keydown", away);
-    };
-  }, []);
-  return (
-    <details class="menu" ref={menu}>
-      <summary class="tool">Save</summary>
-      <div class="menu-items">
-        {items.map(([name, action]) => (
-          <button
-            key={name}
-            type="button"
-            onClick={() => {
-              if (menu.current !== null) menu.current.open = false;
-              action();
-            }}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-    </details>
-  );
-}
-
 function Missing({ view }: { view: string }) {
   return (
-    <main>
+    <Page title="podqos">
       <Empty title={`No such page: ${JSON.stringify(view)}`}>
         <p>
-          <a href={href("cluster")}>Go to Cluster</a>
+          <a href={href("")}>Go to the first page</a>
         </p>
       </Empty>
-    </main>
-  );
-}
-
-/** What can be opened, and what the page shows for it. */
-const OPENED: readonly (readonly [string, string])[] = [
-  ["manifests", "eviction order and OOM kill order, what-if changes, findings; add a usage table (CSV, kubectl top pods) to rank by actual usage"],
-  ["a snapshot", "the same for a whole cluster, saved by podqos snapshot"],
-  ["a scenario", "a simulated run, second by second; add the manifests that it names"],
-  ["a kernel log", "why each process was killed, and what would have saved it; kubelet logs work, too"],
-];
-
-function NoSource({ isGone, open }: { isGone: boolean; open: () => void }) {
-  useLayoutEffect(() => {
-    document.title = "podqos";
-  }, []);
-  return (
-    <main>
-      <Empty title={isGone ? "This source is gone" : "Nothing is open yet"}>
-        <p>{isGone ? "Files opened in the page are deleted after a while, and only the visitor who opened them can see them." : "Drop files anywhere on this page, or open or paste them. They are sent to podqos ui and nowhere else."}</p>
-        <p>
-          <button type="button" class="tool primary" onClick={open}>
-            Open files
-          </button>{" "}
-          <a class="tool" href={href("autopsy", [], { source: null })}>
-            Paste an OOM log
-          </a>
-        </p>
-        {isGone ? null : (
-          <>
-            <dl class="told opened">
-              {OPENED.map(([what, seen]) => (
-                <div key={what}>
-                  <dt>{what}</dt>
-                  <dd>{seen}</dd>
-                </div>
-              ))}
-            </dl>
-            <p class="quiet">
-              For an example, run <code>podqos ui race</code>.
-            </p>
-          </>
-        )}
-      </Empty>
-    </main>
+    </Page>
   );
 }
 
@@ -387,98 +460,18 @@ function placed(where: string, message: string): string {
 /** Problems of the source itself. */
 function Problems({ info }: { info: SourceInfo }) {
   return (
-    <details class="problems">
-      <summary>
-        ⚠ {plural(info.problems.length, "problem")} in {info.name}
-      </summary>
-      <ul class="reasons">
-        {info.problems.map((each, index) => (
-          <li key={index}>{placed(placeOf(each), each.message)}</li>
-        ))}
-      </ul>
-    </details>
-  );
-}
-
-/** Return the dropped files, including those in directories. */
-async function dropped(transfer: DataTransfer): Promise<File[]> {
-  const found: File[] = [];
-  const take = async (entry: FileSystemEntry): Promise<void> => {
-    if (entry.isDirectory) {
-      const reader = (entry as FileSystemDirectoryEntry).createReader();
-      // A directory is listed in portions.
-      for (let some: FileSystemEntry[]; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length > 0; ) {
-        for (const each of some) await take(each);
-      }
-      return;
-    }
-    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
-    Object.defineProperty(file, "webkitRelativePath", { value: entry.fullPath.replace(/^\//, "") });
-    found.push(file);
-  };
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry());
-  const files = [...transfer.files];
-  for (const [index, entry] of entries.entries()) {
-    if (entry !== null) await take(entry);
-    else if (files[index]) found.push(files[index]);
-  }
-  return found;
-}
-
-function DropZone({ upload }: { upload: (files: readonly File[]) => void }) {
-  const [isOver, setOver] = useState(false);
-  useLayoutEffect(() => {
-    const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
-    const over = (event: DragEvent) => {
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      setOver(true);
-    };
-    const leave = (event: DragEvent) => event.relatedTarget === null && setOver(false);
-    const drop = (event: DragEvent) => {
-      setOver(false);
-      if (!hasFiles(event)) return;
-      event.preventDefault();
-      if (event.dataTransfer !== null) void dropped(event.dataTransfer).then(upload, (error: unknown) => toast(String(error), true));
-    };
-    document.addEventListener("dragover", over);
-    document.addEventListener("dragleave", leave);
-    document.addEventListener("drop", drop);
-    return () => {
-      document.removeEventListener("dragover", over);
-      document.removeEventListener("dragleave", leave);
-      document.removeEventListener("drop", drop);
-    };
-  }, [upload]);
-  return isOver ? (
-    <div class="drop">
-      <p>Drop manifests, a snapshot, a scenario with its files, or a kernel log</p>
-    </div>
-  ) : null;
-}
-
-function Open({ upload, close, limit }: { upload: (files: readonly File[]) => void; close: () => void; limit: number | undefined }) {
-  const [text, setText] = useState("");
-  const paste = () => upload([new File([text], "pasted")]);
-  return (
-    <Dialog title="Open" close={close}>
-      <p class="quiet">
-        Manifests, a cluster snapshot, a scenario with the files it names, or a kernel log{limit ? `, up to ${Math.round(limit / 2 ** 20)}Mi` : ""}. They are sent to podqos ui and nowhere else.
-      </p>
-      <label class="field">
-        <span>Files</span>
-        <input type="file" multiple onChange={(event) => upload([...(event.currentTarget.files ?? [])])} />
-      </label>
-      <label class="field tall">
-        <span>or paste</span>
-        <textarea rows={10} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      </label>
-      <p>
-        <button type="button" class="tool primary" disabled={text.trim() === ""} onClick={paste}>
-          Open pasted text
-        </button>
-      </p>
-    </Dialog>
+    <section aria-label="Problems">
+      <details class="problems">
+        <summary>
+          ⚠ {plural(info.problems.length, "problem")} in {info.name}
+        </summary>
+        <ul class="reasons">
+          {info.problems.map((each, index) => (
+            <li key={index}>{placed(placeOf(each), each.message)}</li>
+          ))}
+        </ul>
+      </details>
+    </section>
   );
 }
 
@@ -514,14 +507,4 @@ function Help({ view, close }: { view: View | undefined; close: () => void }) {
       ) : null}
     </Dialog>
   );
-}
-
-/** Save this page with its answers: it then opens without a server. */
-async function savePage(app: Saved, name: string): Promise<void> {
-  const response = await fetch("/");
-  const page = await response.text();
-  const data = JSON.stringify({ app }).replaceAll("<", "\\u003c");
-  const slot = /(<script id="run" type="application\/json">)null(<\/script>)/;
-  if (!response.ok || !slot.test(page)) throw new Error("podqos ui did not return the page");
-  download(name, page.replace(slot, (_all, begin: string, end: string) => begin + data + end), "text/html");
 }

@@ -2,26 +2,12 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Saved } from "../run";
+import { Failure, lackOf } from "./failure";
+import { pathOf } from "./paths";
 import { here } from "./router";
 import type { ErrorInfo, JobInfo, SourceInfo } from "../schema";
 
-/** A failed request; `needsServer` if only a running `podqos ui` could answer it. */
-export class Failure extends Error {
-  /** The location of the error: `pods.yaml:3:7`. */
-  readonly where: string;
-  readonly needsServer: boolean;
-
-  constructor(error: Partial<ErrorInfo> & { message: string }, needsServer = false) {
-    super(error.message);
-    this.where = placeOf(error);
-    this.needsServer = needsServer;
-  }
-}
-
-/** Return the location of a problem: `pods.yaml:3:7`, or as much of it as is known. */
-export function placeOf({ file, line, column }: { file?: string; line?: number; column?: number }): string {
-  return file ? [file, line, column].filter(Boolean).join(":") : "";
-}
+export { Failure, placeOf, type Lack } from "./failure";
 
 export interface Request {
   path: string;
@@ -40,6 +26,16 @@ export abstract class Source {
   abstract answers(of: string): Readonly<Record<string, unknown>>;
 
   private readonly listeners = new Set<(about: string) => void>();
+
+  /** Whether there is anything to show in a view: always, if a server answers. */
+  holds(_view: string): boolean {
+    return true;
+  }
+
+  /** The address at which a view shows what there is, if it is not the view's usual one. */
+  addressOf(_view: string): string | undefined {
+    return undefined;
+  }
 
   /** Whether the server pushes this answer whenever it changes. */
   isTold(_path: string): boolean {
@@ -67,6 +63,12 @@ export function pastedPath(source: string, number: string): string {
   return `${PASTED}${encodeURIComponent(source)}/${number}`;
 }
 
+/** Whether a saved page needs no answer to this: it has the session, and the results of runs instead of runs.
+ * */
+function isShared(key: string): boolean {
+  return key === "/api/session" || key.startsWith(`${JOBS} `) || /^\/api\/jobs\/[^/]+$/.test(key);
+}
+
 export class ServerSource extends Source {
   readonly saved = null;
   /** Answers with their ETags. */
@@ -77,15 +79,21 @@ export class ServerSource extends Source {
   private readonly following = new Set<string>();
   /** The paths of answers that the server pushes. */
   private told = "";
+  /** The last address of each view, and the keys of the answers that it asked for. */
+  private readonly visits = new Map<string, { address: string; keys: Set<string> }>();
 
   /** Ask the server; unchanged answers are not sent again. */
   async ask<T>(request: Request, signal?: AbortSignal): Promise<T> {
     const { path, body } = request;
+    this.note(keyOf(request));
     const known = this.kept.get(keyOf(request));
     const options: RequestInit =
-      body !== undefined ? { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } } : { method: "GET", headers: known?.etag ? { "if-none-match": known.etag } : {} };
+      body !== undefined
+        ? { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } }
+        : { method: "GET", headers: known?.etag ? { "if-none-match": known.etag } : {} };
     const response = await responded(path, options, signal);
-    const answer = response.status === 304 && known !== undefined ? known.answer : await answered(path, response);
+    const answer =
+      response.status === 304 && known !== undefined ? known.answer : await answered(path, response);
     if (!this.isTold(path)) this.keep(request, answer, response.headers.get("etag"));
     return answer as T;
   }
@@ -118,10 +126,12 @@ export class ServerSource extends Source {
     this.tell(JOBS);
   }
 
-  /** Receive the latest state of a source: earlier answers are outdated, except for the first state, which the page was loaded with. */
+  /** Receive the latest state of a source: earlier answers are outdated, except for the first state, which
+   * the page was loaded with. */
   tellState(of: string, cluster: unknown): void {
     const about = `/api/sources/${encodeURIComponent(of)}/`;
-    if (this.following.has(of)) for (const key of [...this.kept.keys()]) if (key.startsWith(about)) this.kept.delete(key);
+    if (this.following.has(of))
+      for (const key of [...this.kept.keys()]) if (key.startsWith(about)) this.kept.delete(key);
     this.following.add(of);
     if (cluster !== null) this.keep({ path: (this.told = `${about}cluster`) }, cluster);
     this.tell(about);
@@ -135,30 +145,83 @@ export class ServerSource extends Source {
     this.tell("/api/session");
   }
 
+  /** The server answers again after the connection was lost. */
+  tellBack(): void {
+    this.tell(BACK);
+  }
+
+  /** Remember which answers the view at this address asked for: a saved page leads only where it has them
+   * all. */
+  private note(key: string): void {
+    const { view } = here();
+    const known = this.visits.get(view);
+    const visit =
+      known?.address === location.hash ? known : { address: location.hash, keys: new Set<string>() };
+    visit.keys.add(key);
+    this.visits.set(view, visit);
+  }
+
+  /** The addresses of the views whose answers are all among these. */
+  routes(answers: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+    const whole = [...this.visits].filter(([, { keys }]) =>
+      [...keys].every((key) => isShared(key) || key in answers),
+    );
+    return Object.fromEntries(whole.map(([view, { address }]) => [view, address]));
+  }
+
   answers(of: string): Readonly<Record<string, unknown>> {
     const pasted = pastedPath(of, here().query.get("pasted") ?? "");
     const isOwn = (path: string): boolean => {
       if (path.startsWith(PASTED)) return path === pasted;
       const jobs = [...path.matchAll(/(?:\/jobs\/|before=|after=)(\w+)/g)].map((found) => found[1] ?? "");
-      return path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) || (jobs.length > 0 && jobs.every((job) => location.hash.includes(job) || this.jobs?.find((each) => each.id === job)?.source === of));
+      return (
+        path.startsWith(`/api/sources/${encodeURIComponent(of)}/`) ||
+        (jobs.length > 0 &&
+          jobs.every(
+            (job) => location.hash.includes(job) || this.jobs?.find((each) => each.id === job)?.source === of,
+          ))
+      );
     };
-    return Object.fromEntries([...this.kept].filter(([key]) => isOwn(key.split(" ", 1)[0] ?? "")).map(([key, { answer }]) => [key, answer]));
+    return Object.fromEntries(
+      [...this.kept]
+        .filter(([key]) => isOwn(key.split(" ", 1)[0] ?? ""))
+        .map(([key, { answer }]) => [key, answer]),
+    );
   }
 
   /** Upload files that belong together. */
   async upload(files: readonly File[]): Promise<SourceInfo> {
     const [only] = files;
     if (files.length === 1 && only !== undefined) {
-      return (await fetched(`/api/sources?${new URLSearchParams({ name: only.name })}`, { method: "POST", body: only })) as SourceInfo;
+      return (await fetched(`/api/sources?${new URLSearchParams({ name: only.name })}`, {
+        method: "POST",
+        body: only,
+      })) as SourceInfo;
     }
-    const packed = await Promise.all(files.map(async (file) => ({ name: file.webkitRelativePath || file.name, data: await base64(file) })));
-    return (await fetched("/api/sources", { method: "POST", body: JSON.stringify({ files: packed }), headers: { "content-type": "application/vnd.podqos.files+json" } })) as SourceInfo;
+    const packed = await Promise.all(
+      files.map(async (file) => ({ name: pathOf(file), data: await base64(file) })),
+    );
+    return (await fetched("/api/sources", {
+      method: "POST",
+      body: JSON.stringify({ files: packed }),
+      headers: { "content-type": "application/vnd.podqos.files+json" },
+    })) as SourceInfo;
   }
 
-  /** Ask for the autopsy of a text; the server keeps nothing of it. `of` is the source whose pods name the victims. */
+  /** Open the demo. */
+  async demo(): Promise<SourceInfo> {
+    return (await fetched("/api/demo", { method: "POST" })) as SourceInfo;
+  }
+
+  /** Ask for the autopsy of a text; the server keeps nothing of it. `of` is the source whose pods name the
+   * victims. */
   async paste<T>(text: Blob, of: string | null, signal: AbortSignal): Promise<T> {
     const path = of === null ? "/api/autopsy" : `/api/autopsy?${new URLSearchParams({ source: of })}`;
-    const response = await responded(path, { method: "POST", body: text, headers: { "content-type": "text/plain" } }, signal);
+    const response = await responded(
+      path,
+      { method: "POST", body: text, headers: { "content-type": "text/plain" } },
+      signal,
+    );
     return (await answered(path, response)) as T;
   }
 
@@ -188,12 +251,29 @@ export class SavedSource extends Source {
   ask<T>(request: Request): Promise<T> {
     const answer = request.path === "/api/session" ? this.saved.session : this.saved.answers[keyOf(request)];
     if (answer !== undefined) return Promise.resolve(answer as T);
-    const message = "This saved page only contains what was open when it was saved. Start podqos ui to see more.";
-    return Promise.reject(new Failure({ message }, true));
+    const message =
+      "This saved page only contains what was open when it was saved. Start podqos ui to see more.";
+    return Promise.reject(new Failure({ message }, "saved"));
   }
 
   answers(): Readonly<Record<string, unknown>> {
     return this.saved.answers;
+  }
+
+  /** Whether the page has what a view shows. */
+  override holds(view: string): boolean {
+    const { answers, routes } = this.saved;
+    if (routes !== undefined) return view in routes;
+    const paths = Object.keys(answers);
+    const isRun = paths.some(
+      (path) => /^\/api\/jobs\/[^/]+\/result$/.test(path) && "kills" in (answers[path] as object),
+    );
+    return paths.some((path) => path.split(" ", 1)[0]?.endsWith(`/${view}`)) || (view === "run" && isRun);
+  }
+
+  /** The address of a view that the page has. */
+  override addressOf(view: string): string | undefined {
+    return this.saved.routes?.[view];
   }
 }
 
@@ -206,7 +286,7 @@ async function responded(path: string, options: RequestInit, signal?: AbortSigna
     return await fetch(path, signal === undefined ? options : { ...options, signal });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Failure({ message: "podqos ui does not answer. Is it still running?" }, true);
+    throw new Failure({ message: "podqos ui does not answer. Is it still running?" }, "away");
   }
 }
 
@@ -219,7 +299,9 @@ async function answered(path: string, response: Response): Promise<unknown> {
     if (response.ok) throw new Failure({ message: `podqos ui did not answer ${path} with valid JSON.` });
   }
   if (response.ok) return answer;
-  throw new Failure((answer as { error?: ErrorInfo } | null)?.error ?? { message: `podqos ui answered ${response.status} ${response.statusText}.` });
+  const error = (answer as { error?: ErrorInfo } | null)?.error;
+  const message = `podqos ui answered ${response.status} ${response.statusText}.`;
+  throw new Failure(error ?? { message }, lackOf(response.status));
 }
 
 export interface Answered<T> {
@@ -233,12 +315,21 @@ export interface Answered<T> {
 const LEAST_PAUSE = 1000;
 /** The maximum share of time spent on asking again. */
 const SHARE = 0.1;
+/** What listeners are told when the server answers again: whoever failed meanwhile asks again. */
+const BACK = "back";
+const FIRST_RETRY = 500;
+const LONGEST_RETRY = 10_000;
 
 /** Ask when the request changes, and again when its subject changes; null asks nothing. */
 export function useAnswer<T>(source: Source, request: Request | null): Answered<T> {
   const key = request === null ? null : keyOf(request);
   const [turn, setTurn] = useState(0);
-  const [state, setState] = useState<{ key: string | null; data: T | null; failure: Failure | null; isLoading: boolean }>({ key, data: null, failure: null, isLoading: key !== null });
+  const [state, setState] = useState<{
+    key: string | null;
+    data: T | null;
+    failure: Failure | null;
+    isLoading: boolean;
+  }>({ key, data: null, failure: null, isLoading: key !== null });
   const latest = useRef(request);
   latest.current = request;
   useEffect(() => {
@@ -248,43 +339,101 @@ export function useAnswer<T>(source: Source, request: Request | null): Answered<
       return;
     }
     const control = new AbortController();
-    let [isAsking, isOld, timer, pauseUntil] = [false, false, 0, 0];
+    let [isAsking, isOld, timer, pauseUntil, retry, retryTimer, hasFailed] = [
+      false,
+      false,
+      0,
+      0,
+      FIRST_RETRY,
+      0,
+      false,
+    ];
     const ask = async (): Promise<void> => {
+      clearTimeout(retryTimer);
       [isAsking, isOld, timer] = [true, false, 0];
       const began = performance.now();
       try {
         const data = await source.ask<T>(asked, control.signal);
+        [retry, hasFailed] = [FIRST_RETRY, false];
         if (!control.signal.aborted) setState({ key, data, failure: null, isLoading: false });
       } catch (error) {
         const failure = error instanceof Failure ? error : new Failure({ message: String(error) });
-        if (!control.signal.aborted) setState((before) => ({ ...before, failure, isLoading: false }));
+        hasFailed = true;
+        // What was shown stays while the server is away: the bar says so.
+        const keeps = (before: { key: string | null; data: T | null }) =>
+          failure.lack === "away" && before.data !== null && before.key === key;
+        if (!control.signal.aborted)
+          setState((before) => ({ ...before, failure: keeps(before) ? null : failure, isLoading: false }));
+        if (failure.lack === "away" && !control.signal.aborted) {
+          retryTimer = window.setTimeout(() => void again(), retry);
+          retry = Math.min(LONGEST_RETRY, retry * 2);
+        }
       }
       isAsking = false;
       pauseUntil = performance.now() + Math.max(LEAST_PAUSE, (performance.now() - began) / SHARE);
       askAgain();
     };
     const askAgain = (): void => {
-      if (isOld && !isAsking && timer === 0 && !control.signal.aborted) timer = window.setTimeout(() => void ask(), Math.max(0, pauseUntil - performance.now()));
+      if (isOld && !isAsking && timer === 0 && !control.signal.aborted)
+        timer = window.setTimeout(() => void ask(), Math.max(0, pauseUntil - performance.now()));
+    };
+    const again = async (): Promise<void> => {
+      if (!isAsking && timer === 0 && !control.signal.aborted) await ask();
     };
     const end = source.listen((about) => {
+      if (about === BACK && hasFailed) void again();
       if (!asked.path.startsWith(about) || source.isTold(asked.path)) return;
       isOld = true;
       askAgain();
     });
-    setState((before) => ({ ...before, isLoading: true, data: sameView(before.key, key) ? before.data : null, failure: null, key }));
+    setState((before) => ({
+      ...before,
+      isLoading: true,
+      data: sameView(before.key, key) ? before.data : null,
+      failure: null,
+      key,
+    }));
     void ask();
     return () => {
       end();
       clearTimeout(timer);
+      clearTimeout(retryTimer);
       control.abort();
     };
   }, [source, key, turn]);
   // The answer to another request is never shown for this one, not even for a moment.
   const isOwn = state.key === key || sameView(state.key, key);
-  return { data: isOwn ? state.data : null, failure: isOwn ? state.failure : null, isLoading: !isOwn || state.isLoading, again: () => setTurn((before) => before + 1) };
+  return {
+    data: isOwn ? state.data : null,
+    failure: isOwn ? state.failure : null,
+    isLoading: !isOwn || state.isLoading,
+    again: () => setTurn((before) => before + 1),
+  };
 }
 
-/** The same path with another body is the same view, changed: its content may stay until the answer arrives. */
+/** Ask again when the server is back, and every few seconds while it is away. */
+export function useRecovery(source: Source, failure: Failure | null, again: () => void): void {
+  const wait = useRef(FIRST_RETRY);
+  const latest = useRef(again);
+  latest.current = again;
+  useEffect(() => {
+    if (failure === null) {
+      wait.current = FIRST_RETRY;
+      return;
+    }
+    const retry = () => latest.current();
+    const timer = failure.lack === "away" ? setTimeout(retry, wait.current) : 0;
+    wait.current = Math.min(LONGEST_RETRY, wait.current * 2);
+    const end = source.listen((about) => about === BACK && retry());
+    return () => {
+      end();
+      clearTimeout(timer);
+    };
+  }, [source, failure]);
+}
+
+/** The same path with another body is the same view, changed: its content may stay until the answer arrives.
+ * */
 function sameView(one: string | null, other: string | null): boolean {
   return one !== null && other !== null && one.split(" ", 1)[0] === other.split(" ", 1)[0];
 }

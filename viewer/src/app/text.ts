@@ -5,7 +5,8 @@ const context = document.createElement("canvas").getContext("2d");
 const letters: number[] = [];
 
 function letterWidth(code: number): number {
-  if (context !== null && letters.length === 0) context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
+  if (context !== null && letters.length === 0)
+    context.font = `600 13.5px ${getComputedStyle(document.body).fontFamily}`;
   return (letters[code] = context?.measureText(String.fromCodePoint(code)).width ?? 8);
 }
 

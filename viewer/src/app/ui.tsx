@@ -3,7 +3,7 @@
 import { Component, type ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Assumption } from "../schema";
-import type { Answered, Failure } from "./source";
+import type { Answered, Failure, Lack } from "./source";
 
 /** The component, rendered again only if one of its properties has changed. */
 export function kept<Props extends object>(component: (props: Props) => ComponentChildren) {
@@ -18,7 +18,16 @@ export function kept<Props extends object>(component: (props: Props) => Componen
 }
 
 /** The frame of a view: a heading with facts, the outcome in one sentence, tiles, and the content. */
-export function Page(props: { title: string; facts?: readonly string[]; description?: string; headline?: string; tiles?: ComponentChildren; tools?: ComponentChildren; children?: ComponentChildren }) {
+export function Page(props: {
+  title: string;
+  facts?: readonly string[];
+  description?: string;
+  headline?: string;
+  lead?: ComponentChildren;
+  tiles?: ComponentChildren;
+  tools?: ComponentChildren;
+  children?: ComponentChildren;
+}) {
   useLayoutEffect(() => {
     document.title = `${props.title} – podqos`;
   }, [props.title]);
@@ -27,11 +36,18 @@ export function Page(props: { title: string; facts?: readonly string[]; descript
       <header>
         <div class="title">
           <h1>{props.title}</h1>
-          {props.facts?.length ? <p class="facts">{props.facts.map((fact) => <span key={fact}>{fact}</span>)}</p> : null}
+          {props.facts?.length ? (
+            <p class="facts">
+              {props.facts.map((fact) => (
+                <span key={fact}>{fact}</span>
+              ))}
+            </p>
+          ) : null}
           {props.tools ? <div class="tools">{props.tools}</div> : null}
         </div>
         {props.description ? <p class="description">{props.description}</p> : null}
         {props.headline ? <p class="headline">{props.headline}</p> : null}
+        {props.lead}
         {props.tiles ? <div class="tiles">{props.tiles}</div> : null}
       </header>
       <main>{props.children}</main>
@@ -39,7 +55,17 @@ export function Page(props: { title: string; facts?: readonly string[]; descript
   );
 }
 
-export function Tile({ value, name, note = "", kind = "" }: { value: string; name: string; note?: string; kind?: string }) {
+export function Tile({
+  value,
+  name,
+  note = "",
+  kind = "",
+}: {
+  value: string;
+  name: string;
+  note?: string;
+  kind?: string;
+}) {
   return (
     <div class={`tile ${kind}`}>
       <b>{value}</b>
@@ -51,9 +77,19 @@ export function Tile({ value, name, note = "", kind = "" }: { value: string; nam
 
 let cards = 0;
 
-/** A card; `kind` is `wide` for full width. */
-export function Card({ title, kind = "wide", tools, children }: { title: string; kind?: string; tools?: ComponentChildren; children: ComponentChildren }) {
-  const [id] = useState(() => `card-${++cards}`);
+interface CardProps {
+  title: string;
+  /** Of the heading, for links and tests; by default a number. */
+  id?: string;
+  /** `wide` for full width. */
+  kind?: string;
+  tools?: ComponentChildren;
+  children: ComponentChildren;
+}
+
+export function Card({ title, id: given, kind = "wide", tools, children }: CardProps) {
+  const [own] = useState(() => `card-${++cards}`);
+  const id = given ?? own;
   return (
     <section class={`card ${kind}`} aria-labelledby={id}>
       <div class="card-head">
@@ -82,9 +118,30 @@ export function stated(words: string): string {
   return STATED.reduce((text, [option, here]) => text.replace(option, here), words);
 }
 
+/** How to replace an assumption, for parentheses; some say it as a sentence. */
+export function howToState(words: string): string {
+  const here = stated(words);
+  if (/^(to|run|check) /.test(here)) return here;
+  if (here.startsWith("permission ")) return `needs ${here}`;
+  return /^(podqos|kubectl) /.test(here) ? `see ${here}` : `set it with ${here}`;
+}
+
 /** The assumptions of an answer; nothing if there are none. */
-export function Assumed({ of, notes = [], title = "Assumed", kind = "wide" }: { of: readonly Assumption[]; notes?: readonly string[]; title?: string; kind?: string }) {
-  const lines = [...notes, ...of.map((each) => `${each.what}: ${each.value} (set it with ${stated(each.stateWith)})`)];
+export function Assumed({
+  of,
+  notes = [],
+  title = "Assumed",
+  kind = "wide",
+}: {
+  of: readonly Assumption[];
+  notes?: readonly string[];
+  title?: string;
+  kind?: string;
+}) {
+  const lines = [
+    ...notes,
+    ...of.map((each) => `${each.what}: ${each.value} (${howToState(each.stateWith)})`),
+  ];
   if (lines.length === 0) return null;
   return (
     <Card title={title} kind={kind}>
@@ -123,8 +180,17 @@ export interface Column<Row> {
 /** The content of an empty table cell. */
 export const NONE = "–";
 
-/** A table whose rows become blocks on narrow screens; the first column names the row. For up to a few hundred rows. */
-export function Table<Row>({ columns, rows, kind = () => "" }: { columns: readonly Column<Row>[]; rows: readonly Row[]; kind?: (row: Row) => string }) {
+/** A table whose rows become blocks on narrow screens; the first column names the row. For up to a few
+ * hundred rows. */
+export function Table<Row>({
+  columns,
+  rows,
+  kind = () => "",
+}: {
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  kind?: (row: Row) => string;
+}) {
   return (
     <div class="table">
       <table>
@@ -142,13 +208,16 @@ export function Table<Row>({ columns, rows, kind = () => "" }: { columns: readon
             <tr key={place} class={kind(row)}>
               {columns.map((column, index) => {
                 const content = column.cell(row);
-                const attributes = { key: column.name, class: `${column.number ? "number" : ""}${content === NONE ? " none" : ""}`, "data-name": column.name };
+                const kind = `${column.number ? "number" : ""}${content === NONE ? " none" : ""}`;
+                const attributes = { class: kind, "data-name": column.name };
                 return index === 0 ? (
-                  <th {...attributes} scope="row">
+                  <th key={column.name} {...attributes} scope="row">
                     {content}
                   </th>
                 ) : (
-                  <td {...attributes}>{content}</td>
+                  <td key={column.name} {...attributes}>
+                    {content}
+                  </td>
                 );
               })}
             </tr>
@@ -174,13 +243,29 @@ export function Facts({ of }: { of: readonly (readonly [string, ComponentChildre
 }
 
 /** A choice of a few options; `change` is called with the chosen value. */
-export function Choice({ label, options, value, change }: { label: string; options: readonly (readonly [string, string])[]; value: string; change: (value: string) => void }) {
+export function Choice({
+  label,
+  options,
+  value,
+  change,
+}: {
+  label: string;
+  options: readonly (readonly [string, string])[];
+  value: string;
+  change: (value: string) => void;
+}) {
   return (
     <fieldset class="choice">
       <legend class="unseen">{label}</legend>
       {options.map(([each, words]) => (
         <label key={each} class={each === value ? "chosen" : ""}>
-          <input type="radio" name={label} value={each} checked={each === value} onChange={() => change(each)} />
+          <input
+            type="radio"
+            name={label}
+            value={each}
+            checked={each === value}
+            onChange={() => change(each)}
+          />
           {words}
         </label>
       ))}
@@ -189,7 +274,17 @@ export function Choice({ label, options, value, change }: { label: string; optio
 }
 
 /** A drop-down list. */
-export function Select({ label, options, value, change }: { label: string; options: readonly (readonly [string, string])[]; value: string; change: (value: string) => void }) {
+export function Select({
+  label,
+  options,
+  value,
+  change,
+}: {
+  label: string;
+  options: readonly (readonly [string, string])[];
+  value: string;
+  change: (value: string) => void;
+}) {
   return (
     <label class="field">
       <span>{label}</span>
@@ -249,13 +344,22 @@ export function Loading({ what }: { what: string }) {
   );
 }
 
+const FAILED: Readonly<Record<Lack, string>> = {
+  saved: "Not in this saved page",
+  away: "No connection",
+  gone: "No longer there",
+  "": "Something went wrong",
+};
+
 export function Failed({ failure, again }: { failure: Failure; again?: () => void }) {
+  const isAway = failure.lack === "away";
   return (
-    <div class={`state ${failure.needsServer ? "" : "failed"}`} role="alert">
-      <h2>{failure.needsServer ? "Not in this saved page" : "Something went wrong"}</h2>
+    <div class={`state ${failure.needsServer ? "" : "failed"}`} role={isAway ? "status" : "alert"}>
+      <h2>{FAILED[failure.lack]}</h2>
       {failure.where ? <p class="where">{failure.where}</p> : null}
       <p>{failure.message}</p>
-      {again ? (
+      {isAway ? <p class="quiet">This page tries again by itself.</p> : null}
+      {again && failure.lack !== "saved" ? (
         <p>
           <button type="button" class="tool" onClick={again}>
             Try again
@@ -267,30 +371,40 @@ export function Failed({ failure, again }: { failure: Failure; again?: () => voi
 }
 
 /** An answer, its loading indicator, or its error. */
-export function Awaited<T>({ answer, what, children }: { answer: Answered<T>; what: string; children: (data: T) => ComponentChildren }) {
+export function Awaited<T>({
+  answer,
+  what,
+  children,
+}: {
+  answer: Answered<T>;
+  what: string;
+  children: (data: T) => ComponentChildren;
+}) {
   if (answer.failure !== null) return <Failed failure={answer.failure} again={answer.again} />;
   return answer.data === null ? <Loading what={what} /> : <>{children(answer.data)}</>;
 }
 
-/** A view made of plain elements, such as that of a run; its listeners end with it. */
-export function Dom({ make }: { make: (shown: AbortSignal) => readonly HTMLElement[] }) {
-  const place = useRef<HTMLDivElement>(null);
-  useLayoutEffect(() => {
-    const control = new AbortController();
-    place.current?.replaceChildren(...make(control.signal));
-    return () => control.abort();
-  }, [make]);
-  return <div ref={place} />;
-}
-
 /** A dialog; `close` is called however it was closed. */
-export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+export function Dialog({
+  title,
+  close,
+  children,
+}: {
+  title: string;
+  close: () => void;
+  children: ComponentChildren;
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
     dialog.current?.showModal();
   }, []);
   return (
-    <dialog ref={dialog} onClose={close} onClick={(event) => event.target === dialog.current && dialog.current?.close()} aria-label={title}>
+    <dialog
+      ref={dialog}
+      onClose={close}
+      onClick={(event) => event.target === dialog.current && dialog.current?.close()}
+      aria-label={title}
+    >
       <div class="dialog">
         <div class="card-head">
           <h2>{title}</h2>
@@ -323,7 +437,10 @@ export function Toasts() {
   useLayoutEffect(() => {
     tell = (toast) => {
       setShown((before) => [...before.slice(-3), toast]);
-      setTimeout(() => setShown((before) => before.filter((each) => each.id !== toast.id)), toast.isTrouble ? 12_000 : 4000);
+      setTimeout(
+        () => setShown((before) => before.filter((each) => each.id !== toast.id)),
+        toast.isTrouble ? 12_000 : 4000,
+      );
     };
   }, []);
   return (
@@ -331,7 +448,12 @@ export function Toasts() {
       {shown.map((each) => (
         <div key={each.id} class={`toast ${each.isTrouble ? "trouble" : ""}`}>
           <span>{each.text}</span>
-          <button type="button" class="link" aria-label="Dismiss" onClick={() => setShown(shown.filter((other) => other !== each))}>
+          <button
+            type="button"
+            class="link"
+            aria-label="Dismiss"
+            onClick={() => setShown(shown.filter((other) => other !== each))}
+          >
             ✕
           </button>
         </div>
@@ -341,8 +463,8 @@ export function Toasts() {
 }
 
 /** Download a file. */
-export function download(name: string, text: string, type: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+export function download(name: string, content: BlobPart, type: string): void {
+  const url = URL.createObjectURL(new Blob([content], { type }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

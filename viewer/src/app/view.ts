@@ -1,11 +1,12 @@
-// What a view is, and what it knows of the app around it. Views import this, and `views.ts` imports views: never the other
-// way round.
+// What a view is, and what it knows of the app around it. Views import this, and `views.ts` imports views:
+// never the other way round.
 
 import type { JSX } from "preact";
 import type { Route } from "./router";
 import type { Live } from "./live";
 import type { Request, Source } from "./source";
 import type { ClusterView, Session, SourceInfo } from "../schema";
+import type { Verdict } from "./verdict";
 
 /** The context of a view. */
 export interface App {
@@ -40,4 +41,6 @@ export interface View {
   unsaved: string;
   /** Answers that a saved page must contain, in addition to those of the current view. */
   toSave?: (props: ViewProps) => Promise<readonly Request[]>;
+  /** What a picture of the verdict shows; by default, what the view says at its top. */
+  verdict?: (props: ViewProps) => Promise<Verdict>;
 }

@@ -23,6 +23,17 @@ const STEP = 250;
 
 export type Range = readonly [from: number, to: number];
 
+/** On paper there is no scrolling: so many rows are rendered. */
+const MOST_PRINTED = 500;
+const WHOLE = "podqos-whole";
+let isWhole = false;
+
+/** Render whole lists, or only what is visible again. */
+export function renderAll(isOn: boolean): void {
+  isWhole = isOn;
+  dispatchEvent(new Event(WHOLE));
+}
+
 /** Where the last list started on the page: the next one is assumed to start there, too. */
 let usualPlace = 0;
 
@@ -37,6 +48,7 @@ export function useWindow(tops: Float64Array): Windowed {
   const awaited = useRef<(() => void) | null>(null);
   /** Render the visible part, and this many pixels in total. */
   const reach = (pixels: number): Range => {
+    if (isWhole) return [0, Math.min(latest.current.length - 1, MOST_PRINTED)];
     const top = ref.current === null ? scrollY - usualPlace : begin(ref.current);
     far.current = pixels;
     const below = Math.min(innerHeight + BEYOND + Math.min(0, top), pixels);
@@ -45,7 +57,8 @@ export function useWindow(tops: Float64Array): Windowed {
   const show = ([from, to]: Range, isAll = false) => {
     const now = range.current ?? [from, from];
     // Nearby rows stay until there is time.
-    const next: Range = isAll || now[1] < from || to < now[0] ? [from, to] : [Math.min(now[0], from), Math.max(now[1], to)];
+    const next: Range =
+      isAll || now[1] < from || to < now[0] ? [from, to] : [Math.min(now[0], from), Math.max(now[1], to)];
     if (next[0] !== now[0] || next[1] !== now[1]) draw((range.current = next));
   };
   /** Render the visible part, or this many pixels of it. */
@@ -79,10 +92,12 @@ export function useWindow(tops: Float64Array): Windowed {
     addEventListener("resize", lookAtAll);
     // Something above was opened or closed.
     addEventListener("toggle", lookAtAll, true);
+    addEventListener(WHOLE, lookAtAll);
     return () => {
       removeEventListener("scroll", lookAtAll);
       removeEventListener("resize", lookAtAll);
       removeEventListener("toggle", lookAtAll, true);
+      removeEventListener(WHOLE, lookAtAll);
     };
   }, []);
   const last = tops.length - 1;
@@ -139,7 +154,8 @@ export function even(count: number, height: number): Float64Array {
 /** The last known widths of elements, by kind. */
 const usualWidths = new Map<string, number>();
 
-/** The width of a mounted element; `what` names its kind, whose last width is used until it can be measured. */
+/** The width of a mounted element; `what` names its kind, whose last width is used until it can be measured.
+ * */
 export function useWidth(what: string): [{ current: HTMLDivElement | null }, number] {
   const ref = useRef<HTMLDivElement | null>(null);
   const [width, setWidth] = useState(usualWidths.get(what) ?? 0);

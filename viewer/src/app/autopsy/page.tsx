@@ -1,16 +1,14 @@
 // The autopsy of a log, of the OOM kills and evictions in a snapshot, or of a text that is pasted.
 
-import { render } from "preact";
-import { useCallback, useMemo, useState } from "preact/hooks";
-import { isEmpty, leadOf, nextSteps, readLine, showAutopsy } from "../../autopsy";
-import { h } from "../../dom";
+import { useMemo, useState } from "preact/hooks";
 import { plural } from "../../format";
 import type { AutopsyPage as Autopsy, PastedAutopsy } from "../../schema";
 import { go } from "../router";
 import { pastedPath, placeOf, useAnswer } from "../source";
-import { Awaited, Card, Copyable, Dom, Empty, Page, stated } from "../ui";
+import { Awaited, Card, Copyable, Empty, Page, stated } from "../ui";
 import type { App, ViewProps } from "../view";
 import { PasteBox, pasteRoute } from "./paste";
+import { AutopsyReport, isEmpty, NextSteps, ReadLine } from "./report";
 
 export function openPasteBox(): void {
   go(pasteRoute());
@@ -23,10 +21,12 @@ export function AutopsyPage({ app, route }: ViewProps) {
   return <SourcePage app={app} />;
 }
 
+const INVITATION = "Paste a kernel log, or what kubectl prints, to see who was killed and why";
+
 /** The box alone. */
 function PastePage({ app, note = "" }: { app: App; note?: string }) {
   return (
-    <Page title="Autopsy" headline={note || "Paste a kernel log, or what kubectl prints, to see who was killed and why"}>
+    <Page title="Autopsy" headline={note || INVITATION}>
       <PasteBox app={app} />
     </Page>
   );
@@ -36,7 +36,6 @@ function PastePage({ app, note = "" }: { app: App; note?: string }) {
 function SourcePage({ app }: { app: App }) {
   const answer = useAnswer<Autopsy>(app.source, { path: app.path("autopsy") });
   const page = answer.failure === null ? answer.data : null;
-  const make = useCallback(() => (page === null ? [] : shown(page, [pasteButton("Paste a log")])), [page]);
   if (page === null) {
     return (
       <Page title="Autopsy">
@@ -50,7 +49,7 @@ function SourcePage({ app }: { app: App }) {
   }
   if (isEmpty(page)) {
     return (
-      <Page title="Autopsy" headline={leadOf(page)}>
+      <Page title="Autopsy" headline={page.lead}>
         <div class="wide">
           <Empty title={`No OOM kills and no evictions in ${app.info.name}`} />
         </div>
@@ -59,26 +58,21 @@ function SourcePage({ app }: { app: App }) {
       </Page>
     );
   }
-  return <Dom make={make} />;
+  return <Shown page={page} paste="Paste a log" />;
 }
 
-/** The answer to a pasted text: kept by this page, and by a page that is saved from it, but not by the server. */
+/** The answer to a pasted text: kept by this page and by one that is saved from it, but not by the server. */
 function PastedPage({ app, number }: { app: App; number: string }) {
-  const [kept] = useState(() => app.source.answers(app.info.id)[pastedPath(app.info.id, number)] as PastedAutopsy | undefined);
-  const page = kept?.page;
-  const make = useCallback(() => {
-    if (kept === undefined) return [];
-    const command = h("div", { class: "wide" });
-    render(<Command kept={kept} />, command);
-    return shown(kept.page, [pasteButton("Paste another")], [command]);
-  }, [kept]);
-  const problems = useMemo(() => (kept === undefined || kept.problems.length === 0 ? null : <Problems kept={kept} />), [kept]);
-  if (kept === undefined || page === undefined) return <PastePage app={app} note="The pasted text was not stored: paste it again" />;
-  if (isEmpty(page)) {
+  const path = pastedPath(app.info.id, number);
+  const [kept] = useState(() => app.source.answers(app.info.id)[path] as PastedAutopsy | undefined);
+  const lost = "The pasted text was not stored: paste it again";
+  if (kept === undefined) return <PastePage app={app} note={lost} />;
+  const problems = kept.problems.length > 0 ? <Problems kept={kept} /> : null;
+  if (isEmpty(kept.page)) {
     return (
-      <Page title="Autopsy" headline={leadOf(page)}>
+      <Page title="Autopsy" headline={kept.page.lead}>
         {problems}
-        <ReadAndNext page={page} />
+        <ReadAndNext page={kept.page} />
         <PasteBox app={app} />
         <Command kept={kept} />
       </Page>
@@ -87,26 +81,33 @@ function PastedPage({ app, number }: { app: App; number: string }) {
   return (
     <>
       {problems}
-      <Dom make={make} />
+      <Shown page={kept.page} paste="Paste another" kept={kept} />
     </>
   );
 }
 
 function ReadAndNext({ page }: { page: Autopsy }) {
-  const make = useCallback(() => [...readLine(page), ...nextSteps(page)], [page]);
   return (
     <div class="wide stack">
-      <Dom make={make} />
+      <ReadLine page={page} />
+      <NextSteps page={page} />
     </div>
   );
 }
 
-function shown(page: Autopsy, tools: readonly HTMLElement[], cards: readonly HTMLElement[] = []): readonly HTMLElement[] {
-  return showAutopsy({ ...page, assumptions: page.assumptions.map(stated) }, { tools, cards });
-}
-
-function pasteButton(words: string): HTMLElement {
-  return h("a", { class: "tool", href: pasteRoute(), title: `${words} (p)` }, words);
+/** The report, with a way to explain another log; of a pasted one also the command that does the same. */
+function Shown({ page, paste, kept }: { page: Autopsy; paste: string; kept?: PastedAutopsy }) {
+  const here = useMemo(() => ({ ...page, assumptions: page.assumptions.map(stated) }), [page]);
+  const tools = (
+    <a class="tool" href={pasteRoute()} title={`${paste} (p)`}>
+      {paste}
+    </a>
+  );
+  return (
+    <AutopsyReport page={here} tools={tools}>
+      {kept === undefined ? null : <Command kept={kept} />}
+    </AutopsyReport>
+  );
 }
 
 function Command({ kept }: { kept: PastedAutopsy }) {
@@ -123,11 +124,14 @@ function Problems({ kept }: { kept: PastedAutopsy }) {
     <details class="problems">
       <summary>⚠ {plural(kept.problems.length, "problem")} in the pasted text</summary>
       <ul class="reasons">
-        {kept.problems.map((each, index) => (
-          <li key={index}>{each.message.startsWith(each.file) ? each.message : `${placeOf(each)}: ${each.message}`}</li>
+        {kept.problems.map((problem, index) => (
+          <li key={index}>
+            {problem.message.startsWith(problem.file)
+              ? problem.message
+              : `${placeOf(problem)}: ${problem.message}`}
+          </li>
         ))}
       </ul>
     </details>
   );
 }
-

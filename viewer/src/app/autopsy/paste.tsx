@@ -1,5 +1,5 @@
-// The box that an OOM log is pasted into. The text is sent to podqos ui, which keeps nothing of it; the answer is kept by this
-// page alone.
+// The box that an OOM log is pasted into. The text is sent to podqos ui, which keeps nothing of it; the
+// answer is kept by this page alone.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { about, plural } from "../../format";
@@ -11,7 +11,7 @@ import type { App } from "../view";
 
 /** What can be pasted, and where it comes from. */
 const EXAMPLES: readonly (readonly [string, string])[] = [
-  ["dmesg -T", "the kernel log of the node: every OOM kill, with the reason and what would have prevented it"],
+  ["dmesg -T", "the node's kernel log: every OOM kill, with the reason and what would have prevented it"],
   ["journalctl -k", "the same, in any output format, also as your log service exports it"],
   ["kubectl describe pod POD", "one pod: OOMKilled, exit code 137, its limits and events"],
   ["kubectl get pods,nodes,events -A -o yaml", "who was killed or evicted in the cluster"],
@@ -29,6 +29,19 @@ let pastes = 0;
 
 export function pasteRoute(): string {
   return href("autopsy", [], { paste: true });
+}
+
+/** Have a text explained next to a source; return the address of the answer, which only this page keeps. */
+export async function explainPasted(
+  source: ServerSource,
+  text: Blob,
+  beside: string,
+  { of = null, signal }: { of?: string | null; signal?: AbortSignal } = {},
+): Promise<string> {
+  const answer = await source.paste<PastedAutopsy>(text, of, signal ?? new AbortController().signal);
+  const number = String(++pastes);
+  source.keep({ path: pastedPath(beside, number) }, answer);
+  return href("autopsy", [], { pasted: number });
 }
 
 export function PasteBox({ app }: { app: App }) {
@@ -62,11 +75,17 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
   const lines = useMemo(() => text.split("\n"), [text]);
   const control = useRef<AbortController | null>(null);
   const limit = app.session.limits?.pasteBytes ?? 0;
-  const tooLarge = (size: number) => `This is ${about(size)} of text; at most ${about(limit)} can be pasted. Paste the lines around one OOM kill, or run podqos autopsy FILE.`;
+  const tooLarge = (size: number) =>
+    `This is ${about(size)} of text; at most ${about(limit)} can be pasted. ` +
+    "Paste the lines around one OOM kill, or run podqos autopsy FILE.";
   const write = (now: string) => {
     draft = now;
     setText(now);
     setTrouble("");
+  };
+  const clear = () => {
+    write("");
+    requestAnimationFrame(() => box.current?.focus());
   };
   const explain = async () => {
     if (text.trim() === "" || isAsking) return;
@@ -77,10 +96,7 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
     setAsking(true);
     setTrouble("");
     try {
-      const answer = await source.paste<PastedAutopsy>(body, isNamed ? app.info.id : null, signal);
-      const number = String(++pastes);
-      source.keep({ path: pastedPath(app.info.id, number) }, answer);
-      go(href("autopsy", [], { pasted: number }));
+      go(await explainPasted(source, body, app.info.id, { of: isNamed ? app.info.id : null, signal }));
     } catch (error) {
       if (!signal.aborted) setTrouble(error instanceof Failure ? error.message : String(error));
     }
@@ -89,7 +105,8 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
   useLayoutEffect(() => {
     const paste = (event: ClipboardEvent) => {
       const isHere = event.target === box.current;
-      if (!isHere && (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement || document.querySelector("dialog[open]") !== null)) return;
+      const isField = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
+      if (!isHere && (isField || document.querySelector("dialog[open]") !== null)) return;
       const given = event.clipboardData?.getData("text/plain") ?? "";
       const size = given.length > limit / 4 ? new Blob([given]).size : given.length;
       if (limit > 0 && size > limit) setTrouble(tooLarge(size));
@@ -133,13 +150,28 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
           </pre>
         ) : (
           <label class="field tall">
-            <span>Kernel log, kubectl output, kubelet log{limit > 0 ? `, up to ${about(limit)}` : ""}. It is sent to podqos ui, nowhere else, and not stored.</span>
-            <textarea ref={box} rows={12} spellcheck={false} autocomplete="off" value={text} onInput={(event) => write(event.currentTarget.value)} aria-describedby={trouble ? "paste-trouble" : undefined} />
+            <span>
+              Kernel log, kubectl output, kubelet log{limit > 0 ? `, up to ${about(limit)}` : ""}. It is sent
+              to podqos ui, nowhere else, and not stored.
+            </span>
+            <textarea
+              ref={box}
+              rows={12}
+              spellcheck={false}
+              autocomplete="off"
+              value={text}
+              onInput={(event) => write(event.currentTarget.value)}
+              aria-describedby={trouble ? "paste-trouble" : undefined}
+            />
           </label>
         )}
         {hasPods ? (
           <label class="check">
-            <input type="checkbox" checked={isNamed} onChange={(event) => setNamed(event.currentTarget.checked)} />
+            <input
+              type="checkbox"
+              checked={isNamed}
+              onChange={(event) => setNamed(event.currentTarget.checked)}
+            />
             <span>Name the victims by the pods of {app.info.name}</span>
           </label>
         ) : null}
@@ -149,11 +181,16 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
           </p>
         ) : null}
         <p class="row">
-          <button type="submit" class="tool primary" disabled={text.trim() === "" || isAsking} title="Explain (Ctrl+Enter)">
+          <button
+            type="submit"
+            class="tool primary"
+            disabled={text.trim() === "" || isAsking}
+            title="Explain (Ctrl+Enter)"
+          >
             {isAsking ? "Reading…" : "Explain"}
           </button>
           {text === "" ? null : (
-            <button type="button" class="tool" onClick={() => (write(""), requestAnimationFrame(() => box.current?.focus()))}>
+            <button type="button" class="tool" onClick={clear}>
               Clear
             </button>
           )}
@@ -168,7 +205,10 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
 function Saved() {
   return (
     <Card title="Paste">
-      <p>This saved page cannot read a log: that needs podqos on your machine. Start the page with podqos ui and paste the log there, or run:</p>
+      <p>
+        This saved page cannot read a log: that needs podqos on your machine. Start the page with podqos ui
+        and paste the log there, or run:
+      </p>
       <Copyable text="dmesg | podqos autopsy -" what="the command" />
     </Card>
   );

@@ -1,15 +1,11 @@
-// Draws the blocks of a node; classes differ by pattern as well as by colour.
+// Draws the blocks of a node, each in the colour of its pod; classes differ by pattern as well as by hue.
 
 import type { Layout } from "./layout";
 
 /** The colours of the current theme. */
 export interface Look {
-  ink: string;
-  line: string;
+  /** The colour of the lines between blocks, and of patterns: stripes, dots or none. */
   card: string;
-  fills: Readonly<Record<string, string>>;
-  /** The pattern of a class: stripes, dots or none. */
-  patterns: Readonly<Record<string, string | null>>;
   font: string;
 }
 
@@ -21,6 +17,9 @@ export interface Picture {
   /** By block: name, class and place. */
   names: readonly string[];
   classes: readonly string[];
+  fills: readonly string[];
+  /** The colours of their texts. */
+  inks: readonly string[];
   places: readonly (number | null)[];
   /** Which blocks pass the filters, one byte each; null: all. */
   mask: Uint8Array | null;
@@ -29,25 +28,24 @@ export interface Picture {
 type Context = OffscreenCanvasRenderingContext2D;
 type Patterns = Readonly<Record<string, CanvasPattern | null>>;
 
-/** Return what draws. A worker is made of the text of this function (pictures.ts), so it knows nothing but what is in it and in a
- * picture. */
+/** Return what draws. A worker is made of the text of this function (pictures.ts), so it knows nothing but
+ * what is in it and in a picture. */
 export function painter(): (picture: Picture) => ImageBitmap {
   let made: { of: string; patterns: Patterns } = { of: "", patterns: {} };
 
-  function patternsOf(context: Context, { patterns }: Look): Patterns {
-    const of = JSON.stringify(patterns);
+  function patternsOf(context: Context, { card: of }: Look): Patterns {
     if (made.of !== of) {
       made = {
         of,
         patterns: {
-          Burstable: pattern(context, patterns["Burstable"], (tile) => {
+          Burstable: pattern(context, of, (tile) => {
             tile.moveTo(-2, 6);
             tile.lineTo(6, -2);
             tile.moveTo(2, 10);
             tile.lineTo(10, 2);
             tile.stroke();
           }),
-          BestEffort: pattern(context, patterns["BestEffort"], (tile) => {
+          BestEffort: pattern(context, of, (tile) => {
             tile.arc(2, 2, 1, 0, 7);
             tile.moveTo(7, 6);
             tile.arc(6, 6, 1, 0, 7);
@@ -59,12 +57,12 @@ export function painter(): (picture: Picture) => ImageBitmap {
     return made.patterns;
   }
 
-  function pattern(context: Context, colour: string | null | undefined, draw: (tile: Context) => void): CanvasPattern | null {
+  function pattern(context: Context, colour: string, draw: (tile: Context) => void): CanvasPattern | null {
     const canvas = new OffscreenCanvas(8, 8);
     const tile = canvas.getContext("2d");
-    if (tile === null || !colour) return null;
+    if (tile === null) return null;
     tile.strokeStyle = tile.fillStyle = colour;
-    tile.globalAlpha = 0.5;
+    tile.globalAlpha = 0.45;
     tile.lineWidth = 1.4;
     tile.beginPath();
     draw(tile);
@@ -77,7 +75,7 @@ export function painter(): (picture: Picture) => ImageBitmap {
 
   let canvas: OffscreenCanvas | null = null;
 
-  function draw({ look, ratio, layout, names, classes, places, mask }: Picture): ImageBitmap {
+  function draw({ look, ratio, layout, names, classes, fills, inks, places, mask }: Picture): ImageBitmap {
     canvas ??= new OffscreenCanvas(1, 1);
     canvas.width = Math.max(1, Math.round(layout.width * ratio));
     canvas.height = Math.max(1, Math.round(layout.height * ratio));
@@ -94,7 +92,8 @@ export function painter(): (picture: Picture) => ImageBitmap {
         const height = Math.max(1, strip.height - GAP);
         const isIn = mask === null || mask[index] === 1;
         context.globalAlpha = isIn ? 1 : 0.14;
-        context.fillStyle = look.fills[qosClass] ?? look.line;
+        const fill = fills[index] as string;
+        context.fillStyle = fill;
         context.fillRect(x, strip.top, width, height);
         // Filtered-out blocks are only hinted at.
         if (!isIn) continue;
@@ -103,21 +102,43 @@ export function painter(): (picture: Picture) => ImageBitmap {
           context.fillStyle = over;
           context.fillRect(x, strip.top, width, height);
         }
-        const ground = over ? (look.fills[qosClass] ?? look.card) : null;
-        label(context, look.ink, ground, names[index] as string, places[index] as number | null, x, strip.top, width, height);
+        label(
+          context,
+          inks[index] as string,
+          over ? fill : null,
+          names[index] as string,
+          places[index] as number | null,
+          x,
+          strip.top,
+          width,
+          height,
+        );
       }
     }
     return canvas.transferToImageBitmap();
   }
 
   /** Write the place and, if there is room, the name; over a pattern, on a background of its own. */
-  function label(context: Context, ink: string, ground: string | null, called: string, place: number | null, x: number, y: number, width: number, height: number): void {
+  function label(
+    context: Context,
+    ink: string,
+    ground: string | null,
+    called: string,
+    place: number | null,
+    x: number,
+    y: number,
+    width: number,
+    height: number,
+  ): void {
     const number = place === null ? "" : String(place);
     const room = Math.floor((width - 8) / LETTER);
     if (height < 16 || room < number.length || room < 1) return;
     const rest = room - number.length - 1;
     const name = height >= 34 ? shortened(called, room) : rest >= 6 ? shortened(called, rest) : "";
-    const lines = height >= 34 ? [number, name.length >= 6 || name === called ? name : ""] : [[number, name].filter(Boolean).join(" ")];
+    const lines =
+      height >= 34
+        ? [number, name.length >= 6 || name === called ? name : ""]
+        : [[number, name].filter(Boolean).join(" ")];
     lines.forEach((text, line) => {
       if (!text) return;
       if (ground !== null) {

@@ -1,5 +1,5 @@
-// The cluster as the view needs it: pods by node in the chosen order, and which of them pass the filters. Unchanged parts keep
-// their identity between states, so that they are not rendered again.
+// The cluster as the view needs it: pods by node in the chosen order, and which of them pass the filters.
+// Unchanged parts keep their identity between states, so that they are not rendered again.
 
 import type { ClusterView, NodePanel, PodBlock } from "../../schema";
 
@@ -50,7 +50,9 @@ export function panelsOf(view: ClusterView): readonly Panel[] {
     const isWaiting = pod.node === "" && pod.evictionPlace === null && !hasAssumed;
     (isWaiting ? waiting : (byNode.get(pod.node) ?? waiting)).push(pod);
   }
-  const panels = view.nodes.map((node) => panelOf(node, node.isAssumed && !node.name ? ASSUMED : node.name, byNode.get(node.name) ?? []));
+  const panels = view.nodes.map((node) =>
+    panelOf(node, node.isAssumed && !node.name ? ASSUMED : node.name, byNode.get(node.name) ?? []),
+  );
   if (waiting.length > 0) panels.push(new Panel(nowhere(waiting.length), WAITING, waiting));
   last = new Map(panels.map((panel) => [panel.title, panel]));
   return panels;
@@ -58,7 +60,10 @@ export function panelsOf(view: ClusterView): readonly Panel[] {
 
 function panelOf(node: NodePanel, title: string, pods: readonly PodBlock[]): Panel {
   const before = last.get(title);
-  const isSame = before?.node === node && before.pods.length === pods.length && pods.every((pod, index) => pod === before.pods[index]);
+  const isSame =
+    before?.node === node &&
+    before.pods.length === pods.length &&
+    pods.every((pod, index) => pod === before.pods[index]);
   return isSame ? before : new Panel(node, title, pods);
 }
 
@@ -67,8 +72,25 @@ const NOTHING = { allocatable: 0, requests: 0, limits: 0, used: null, usedByPods
 /** The panel of pods without a node. */
 function nowhere(pods: number): NodePanel {
   return {
-    name: "", pods, mostPods: null, memory: NOTHING, cpu: NOTHING, conditions: [], headroomBytes: null, isMeasured: false, nextEvicted: null, nextKilled: null,
-    memoryBytes: 0, usedBytes: null, headroom: null, kernelLeftBytes: null, thresholdBytes: 0, isAssumed: false, reversedPairs: 0, problem: "",
+    name: "",
+    pods,
+    mostPods: null,
+    memory: NOTHING,
+    cpu: NOTHING,
+    conditions: [],
+    headroomBytes: null,
+    isMeasured: false,
+    nextEvicted: null,
+    nextKilled: null,
+    memoryBytes: 0,
+    usedBytes: null,
+    headroom: null,
+    kernelLeftBytes: null,
+    firstBy: null,
+    thresholdBytes: 0,
+    isAssumed: false,
+    reversedPairs: 0,
+    problem: "",
   };
 }
 
@@ -78,6 +100,16 @@ export function keyOf(pod: PodBlock): string {
 
 export function placeOf(pod: PodBlock, order: Order): number | null {
   return order === "kernel" ? pod.killPlace : pod.evictionPlace;
+}
+
+/** Whether a node has more pods than it can run. */
+export function isCrowded(node: NodePanel, pods: number): boolean {
+  return node.mostPods !== null && pods > node.mostPods;
+}
+
+/** How many pods of a node have no memory limit. */
+export function unlimitedOf({ pods }: Panel): number {
+  return pods.reduce((sum, pod) => sum + (pod.limitBytes === null ? 1 : 0), 0);
 }
 
 export function hasUsage(view: ClusterView): boolean {
@@ -129,7 +161,8 @@ export function matching(panels: readonly Panel[], fits: Fits): readonly Match[]
 
 const masks = new WeakMap<readonly PodBlock[], Uint8Array>();
 
-/** Return which of these pods pass, one byte each, or null if all do; an unchanged mask keeps its identity. */
+/** Return which of these pods pass, one byte each, or null if all do; an unchanged mask keeps its identity.
+ * */
 export function maskOf(pods: readonly PodBlock[], fits: Fits): Uint8Array | null {
   if (fits === null) return null;
   const mask = Uint8Array.from(pods, (pod) => (fits(pod) ? 1 : 0));

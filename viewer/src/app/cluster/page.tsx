@@ -1,16 +1,30 @@
-// The cluster view: nodes as panels, pods as blocks in eviction or OOM kill order, and the same as a table.
+// The cluster view: the pods of nodes in eviction or OOM kill order, as a queue, as blocks and as a table.
 
 import { useMemo } from "preact/hooks";
-import { about, bySignal, count, plural } from "../../format";
+import { count, plural } from "../../format";
 import type { ClusterView } from "../../schema";
 import { useLater, useTurns } from "../frames";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
-import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, Tile } from "../ui";
-import type { ViewProps } from "../view";
-import { fitting, hasUsage, keyOf, matching, panelsOf, WAITING, type Filters, type Order, type Size } from "./model";
+import { Assumed, Awaited, Card, Chip, Choice, Empty, Page, Select, stated, Tile } from "../ui";
+import type { App, ViewProps } from "../view";
+import { AnswerCard } from "./answer";
+import {
+  fitting,
+  hasUsage,
+  keyOf,
+  matching,
+  panelsOf,
+  WAITING,
+  type Filters,
+  type Fits,
+  type Match,
+  type Order,
+  type Size,
+} from "./model";
 import { GuardCard } from "./guard";
-import { NodeFacts, Panels } from "./panels";
+import { HeadLine, NodeFacts, Panels } from "./panels";
+import { Queue } from "./queue";
 import { PodTable } from "./table";
 
 export const CLASSES = ["Guaranteed", "Burstable", "BestEffort"] as const;
@@ -21,7 +35,7 @@ export function ClusterPage({ route, app }: ViewProps) {
   const live = app.live?.cluster ?? null;
   const answer = useAnswer<ClusterView>(app.source, live === null ? { path: app.path("cluster") } : null);
   const newest = live ?? answer.data;
-  if (newest !== null) return <Shown view={newest} route={route} />;
+  if (newest !== null) return <Shown view={newest} route={route} app={app} />;
   return (
     <Page title="Cluster">
       <Awaited answer={answer} what="Reading the cluster…">
@@ -31,42 +45,76 @@ export function ClusterPage({ route, app }: ViewProps) {
   );
 }
 
-/** Switch between blocks and table. */
+type Show = "queue" | "blocks" | "table";
+const NEXT: Readonly<Record<string, Show>> = { queue: "blocks", blocks: "table", table: "queue" };
+
+/** Show the next of queue, blocks and table. */
 export function turnOver(): void {
-  change({ show: here().query.get("show") === "table" ? null : "table" });
+  show(NEXT[here().query.get("show") ?? "queue"] ?? "queue");
+}
+
+function show(as: Show): void {
+  change({ show: as === "queue" ? null : as });
 }
 
 /** The filters in the address. */
 function asked(route: Route, hasUsage: boolean) {
   const get = (name: string) => route.query.get(name) ?? "";
-  const filters: Filters = { namespace: get("ns"), qosClass: get("class"), priority: get("priority"), text: get("q") };
+  const filters: Filters = {
+    namespace: get("ns"),
+    qosClass: get("class"),
+    priority: get("priority"),
+    text: get("q"),
+  };
   const order: Order = get("order") === "kernel" ? "kernel" : "kubelet";
   const given = get("size");
-  const size: Size = given === "requested" || given === "limit" || given === "used" ? given : hasUsage ? "used" : "requested";
-  return { filters, order, size, node: route.query.get("node"), asTable: get("show") === "table", sort: get("sort") };
+  const size: Size =
+    given === "requested" || given === "limit" || given === "used" ? given : hasUsage ? "used" : "requested";
+  return { filters, order, size, node: route.query.get("node"), as: showOf(get("show")), sort: get("sort") };
 }
 
-function Shown({ view, route }: { view: ClusterView; route: Route }) {
+function showOf(given: string): Show {
+  return given === "blocks" || given === "table" ? given : "queue";
+}
+
+function Shown({ view, route, app }: { view: ClusterView; route: Route; app: App }) {
   const isMeasured = useMemo(() => hasUsage(view), [view]);
   const chosen = asked(route, isMeasured);
-  const { filters, order, size, node, asTable, sort } = asked(useLater(route), isMeasured);
+  const { filters, order, size, node, as, sort } = asked(useLater(route), isMeasured);
   const panels = useMemo(() => panelsOf(view), [view]);
-  const fits = useMemo(() => fitting(filters), [filters.namespace, filters.qosClass, filters.priority, filters.text]);
+  const fits = useMemo(
+    () => fitting(filters),
+    [filters.namespace, filters.qosClass, filters.priority, filters.text],
+  );
   const matches = useMemo(() => matching(panels, fits), [panels, fits]);
   const found = matches.reduce((sum, each) => sum + each.count, 0);
   const isFiltered = found < view.pods.length;
   const shown = useMemo(
-    () => matches.filter(({ panel, count }) => (node === null ? !isFiltered || count > 0 : panel.node.name === node && panel.title !== WAITING)),
+    () =>
+      matches.filter(({ panel, count }) =>
+        node === null ? !isFiltered || count > 0 : panel.node.name === node && panel.title !== WAITING,
+      ),
     [matches, node, isFiltered],
   );
-  // What is above comes with the first frame, what can be chosen with the next, then the pods, then what is below them:
-  // nothing that is seen is pushed away by what comes later.
+  // What is above comes with the first frame, what can be chosen with the next, then the pods, then what is
+  // below them: nothing that is seen is pushed away by what comes later.
   const turns = useTurns(4);
   const [first] = shown;
   const only = node !== null && shown.length === 1 ? first : undefined;
   const tabled = useMemo(() => (only ? [only.panel] : panels), [only?.panel, panels]);
   const { facts, tiles } = useMemo(() => ({ facts: factsOf(view), tiles: <Tiles view={view} /> }), [view]);
-  const choices = useMemo(() => <Choices view={view} {...chosen} />, [view, chosen.filters.namespace, chosen.filters.qosClass, chosen.filters.priority, chosen.size, chosen.order, chosen.asTable]);
+  const choices = useMemo(
+    () => <Choices view={view} {...chosen} />,
+    [
+      view,
+      chosen.filters.namespace,
+      chosen.filters.qosClass,
+      chosen.filters.priority,
+      chosen.size,
+      chosen.order,
+      chosen.as,
+    ],
+  );
   if (view.pods.length === 0 && panels.length === 0) {
     return (
       <Page title="Cluster">
@@ -78,11 +126,27 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
   }
   const shownPods = node === null ? found : (first?.count ?? 0);
   return (
-    <Page title={only ? only.panel.title : "Cluster"} facts={facts} headline={headline(only ? [only.panel.node] : view.nodes)} tiles={node === null ? tiles : null} tools={only ? <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a> : null}>
+    <Page
+      title={only ? only.panel.title : "Cluster"}
+      facts={facts}
+      lead={<AnswerCard app={app} view={view} node={node} />}
+      tiles={node === null ? tiles : null}
+      tools={
+        only ? (
+          <a href={href("cluster", [], { ...Object.fromEntries(route.query), node: null })}>All nodes</a>
+        ) : null
+      }
+    >
       <section class="card wide filters" aria-label="Filters">
         <label class="field grow">
           <span>Find</span>
-          <input type="search" data-filter value={chosen.filters.text} placeholder="pod, workload or node ( / )" onInput={(event) => change({ q: event.currentTarget.value }, true)} />
+          <input
+            type="search"
+            data-filter
+            value={chosen.filters.text}
+            placeholder="pod, workload or node ( / )"
+            onInput={(event) => change({ q: event.currentTarget.value }, true)}
+          />
         </label>
         {turns > 1 ? (
           <>
@@ -90,11 +154,19 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
             <p class="legend">
               {CHIPS}
               <span class="quiet" role="status">
-                {isFiltered || only ? `${count(shownPods)} of ${plural(view.pods.length, "pod")}` : plural(view.pods.length, "pod")}
-                {isFiltered && node === null ? ` on ${count(shown.length)} of ${plural(panels.length, "node")}` : ""}
+                {isFiltered || only
+                  ? `${count(shownPods)} of ${plural(view.pods.length, "pod")}`
+                  : plural(view.pods.length, "pod")}
+                {isFiltered && node === null
+                  ? ` on ${count(shown.length)} of ${plural(panels.length, "node")}`
+                  : ""}
               </span>
               {isFiltered ? (
-                <button type="button" class="link" onClick={() => change({ q: null, ns: null, class: null, priority: null })}>
+                <button
+                  type="button"
+                  class="link"
+                  onClick={() => change({ q: null, ns: null, class: null, priority: null })}
+                >
                   Show all
                 </button>
               ) : null}
@@ -106,82 +178,162 @@ function Shown({ view, route }: { view: ClusterView; route: Route }) {
         <div class="wide">
           <Empty title={shown.length === 0 && node !== null ? `No such node: ${node}` : "No pods match"}>
             <p>
-              <button type="button" class="tool" onClick={() => change({ q: null, ns: null, class: null, priority: null, node: null })}>
+              <button
+                type="button"
+                class="tool"
+                onClick={() => change({ q: null, ns: null, class: null, priority: null, node: null })}
+              >
                 Show all
               </button>
             </p>
           </Empty>
         </div>
-      ) : asTable ? (
+      ) : as === "table" ? (
         <Card title="Pods">
           <PodTable panels={tabled} order={order} fits={fits} sort={sort} />
         </Card>
+      ) : as === "queue" ? (
+        <QueueCard matches={shown} order={order} fits={fits} />
       ) : (
         <Panels matches={shown} order={order} fits={fits} size={size} />
       )}
       {turns > 3 ? (
         <>
-          {first && shown.length === 1 && !asTable ? <NodeFacts panel={first.panel} /> : null}
+          {first && first.panel.title !== WAITING && shown.length === 1 && as !== "table" ? (
+            <NodeFacts panel={first.panel} />
+          ) : null}
           {view.guard === null ? null : <GuardCard guard={view.guard} />}
-          <Assumed title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"} of={view.assumptions} notes={view.notes} />
+          <Assumed
+            title={view.notes.length > 0 ? "Assumed and noted" : "Assumed"}
+            of={view.assumptions}
+            notes={view.notes}
+          />
         </>
       ) : null}
     </Page>
   );
 }
 
+/** The queue; of a single node with its name above it. */
+function QueueCard({ matches, order, fits }: { matches: readonly Match[]; order: Order; fits: Fits }) {
+  const only = matches.length === 1 ? matches[0]?.panel : undefined;
+  return (
+    <section
+      class="card wide queue-card"
+      aria-label={order === "kernel" ? "OOM kill order" : "Eviction order"}
+    >
+      {only === undefined ? null : (
+        <>
+          <HeadLine node={only.node} title={only.title} pods={only.pods.length} />
+          {only.node.problem ? <p class="problem">{stated(only.node.problem)}</p> : null}
+        </>
+      )}
+      <Queue matches={matches} order={order} fits={fits} />
+    </section>
+  );
+}
+
 /** The drop-down filters; rendered again only if a choice has changed. */
-function Choices({ view, filters, size, order, asTable }: { view: ClusterView; filters: Filters; size: Size; order: Order; asTable: boolean }) {
+function Choices({
+  view,
+  filters,
+  size,
+  order,
+  as,
+}: {
+  view: ClusterView;
+  filters: Filters;
+  size: Size;
+  order: Order;
+  as: Show;
+}) {
   const namespaces = useMemo(() => [...new Set(view.pods.map((pod) => pod.namespace))].toSorted(), [view]);
-  const priorities = useMemo(() => [...new Set(view.pods.map((pod) => pod.priority))].toSorted((one, other) => one - other), [view]);
+  const priorities = useMemo(
+    () => [...new Set(view.pods.map((pod) => pod.priority))].toSorted((one, other) => one - other),
+    [view],
+  );
   return (
     <>
-      <Select label="Namespace" value={filters.namespace} options={[["", "all"], ...namespaces.map((each) => [each, each] as const)]} change={(ns) => change({ ns })} />
-      <Select label="Class" value={filters.qosClass} options={[["", "all"], ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const)]} change={(value) => change({ class: value })} />
-      <Select label="Priority" value={filters.priority} options={[["", "all"], ...priorities.map((each) => [String(each), `at least ${count(each)}`] as const)]} change={(priority) => change({ priority })} />
-      <Select label="Size by memory" value={size} options={[...(hasUsage(view) ? [["used", "used"] as const] : []), ["requested", "requested"], ["limit", "limit"]]} change={(value) => change({ size: value })} />
-      <Choice label="Order" value={order} options={[["kubelet", "Eviction order"], ["kernel", "OOM kill order"]]} change={(value) => change({ order: value === "kernel" ? value : null })} />
-      <Choice label="Show as" value={asTable ? "table" : "blocks"} options={[["blocks", "Blocks"], ["table", "Table"]]} change={(value) => change({ show: value === "table" ? value : null })} />
+      <Select
+        label="Namespace"
+        value={filters.namespace}
+        options={[["", "all"], ...namespaces.map((each) => [each, each] as const)]}
+        change={(ns) => change({ ns })}
+      />
+      <Select
+        label="Class"
+        value={filters.qosClass}
+        options={[
+          ["", "all"],
+          ...CLASSES.map((each) => [each, `${each} (${count(view.classes[each] ?? 0)})`] as const),
+        ]}
+        change={(value) => change({ class: value })}
+      />
+      <Select
+        label="Priority"
+        value={filters.priority}
+        options={[
+          ["", "all"],
+          ...priorities.map((each) => [String(each), `at least ${count(each)}`] as const),
+        ]}
+        change={(priority) => change({ priority })}
+      />
+      {as === "blocks" ? (
+        <Select
+          label="Size by memory"
+          value={size}
+          options={[
+            ...(hasUsage(view) ? [["used", "used"] as const] : []),
+            ["requested", "requested"],
+            ["limit", "limit"],
+          ]}
+          change={(value) => change({ size: value })}
+        />
+      ) : null}
+      <Choice
+        label="Order"
+        value={order}
+        options={[
+          ["kubelet", "Eviction order"],
+          ["kernel", "OOM kill order"],
+        ]}
+        change={(value) => change({ order: value === "kernel" ? value : null })}
+      />
+      <Choice
+        label="Show as"
+        value={as}
+        options={[
+          ["queue", "Queue"],
+          ["blocks", "Blocks"],
+          ["table", "Table"],
+        ]}
+        change={(value) => show(showOf(value))}
+      />
     </>
   );
 }
 
 function factsOf(view: ClusterView): string[] {
   const taken = view.takenAt ? new Date(view.takenAt) : null;
-  const when = taken !== null && !Number.isNaN(taken.getTime()) ? [`as of ${taken.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })}`] : [];
+  const when =
+    taken !== null && !Number.isNaN(taken.getTime())
+      ? [`as of ${taken.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" })}`]
+      : [];
   return [view.name, ...(view.kubernetesVersion ? [`Kubernetes ${view.kubernetesVersion}`] : []), ...when];
 }
 
-/** The node with the least headroom, and its next victims. */
-function headline(nodes: ClusterView["nodes"]): string {
-  const worst = nodes.find((node) => node.headroomBytes !== null);
-  if (worst === undefined) return "";
-  const name = worst.isAssumed && !worst.name ? "The node" : worst.name;
-  const left = worst.headroomBytes as number;
-  const state = left < 0 ? `${name} is ${about(-left)} past its eviction threshold${bySignal(worst.headroom?.signal)}` : `${name} has ${about(left)} headroom${bySignal(worst.headroom?.signal)} before eviction${nodes.length > 1 ? ", the least of all nodes" : ""}`;
-  const [evicted, killed] = [worst.nextEvicted?.pod, worst.nextKilled?.pod];
-  if (!evicted && !killed) return `${state}.`;
-  if (evicted === killed) return `${state}. ${evicted} is evicted first and OOM-killed first.`;
-  return `${state}. The kubelet evicts ${evicted ?? "no pod"} first, the kernel kills ${killed ?? "no pod"} first.`;
-}
-
 function Tiles({ view }: { view: ClusterView }) {
-  const near = view.nodes.filter((node) => node.headroomBytes !== null && node.headroomBytes < 0).length;
-  const troubled = view.nodes.filter((node) => node.conditions.length > 0).length;
-  const reversed = view.nodes.reduce((sum, node) => sum + node.reversedPairs, 0);
-  const sum = (of: (node: ClusterView["nodes"][number]) => number) => view.nodes.reduce((total, node) => total + of(node), 0);
-  const allocatable = sum((node) => node.memory.allocatable);
-  const limits = allocatable > 0 ? sum((node) => node.memory.limits) / allocatable : null;
-  const unlimited = view.pods.filter((pod) => pod.limitBytes === null).length;
-  const requests = allocatable > 0 ? sum((node) => node.memory.requests) / allocatable : null;
   return (
     <>
-      <Tile value={count(view.nodes.length)} name={view.nodes.length === 1 ? "node" : "nodes"} note={troubled > 0 ? `${count(troubled)} with conditions` : ""} kind={troubled > 0 ? "warned" : ""} />
-      <Tile value={count(view.pods.length)} name={view.pods.length === 1 ? "pod" : "pods"} note={`${count(view.classes["BestEffort"] ?? 0)} BestEffort`} />
-      <Tile value={count(near)} name={near === 1 ? "node evicting" : "nodes evicting"} note="past the eviction threshold" kind={near > 0 ? "kernel" : ""} />
-      {requests === null ? null : <Tile value={`${Math.round(requests * 100)} %`} name="memory requested" note={`of ${about(allocatable)} allocatable`} />}
-      {limits === null ? null : <Tile value={`${limits.toFixed(1)}×`} name="memory limits" note={[limits > 1 ? "overcommitted" : "", unlimited > 0 ? `${count(unlimited)} without a limit` : ""].filter(Boolean).join(", ") || "not overcommitted"} kind={limits > 1 ? "warned" : ""} />}
-      <Tile value={count(reversed)} name={reversed === 1 ? "pair in opposite order" : "pairs in opposite order"} note="kubelet and kernel disagree" />
+      {view.tiles.map(({ value, name, note, kind }) => (
+        <Tile
+          key={name}
+          value={kind === "" ? value : `⚠ ${value}`}
+          name={name}
+          note={note}
+          kind={kind === "alarm" ? "kernel" : kind}
+        />
+      ))}
     </>
   );
 }

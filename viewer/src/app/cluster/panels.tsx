@@ -1,5 +1,5 @@
-// Nodes as panels: figures above, pods as blocks below. Blocks are drawn on a canvas; a link lies over the one that the
-// keyboard is at, so that it is reached, read and opened like any other link.
+// Nodes as panels: figures above, pods as blocks below. Blocks are drawn on a canvas; a link lies over the
+// one that the keyboard is at, so that it is reached, read and opened like any other link.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -7,11 +7,23 @@ import { about, bySignal, bytes, cores, count, ordinal, plural } from "../../for
 import type { NodePanel, PodBlock } from "../../schema";
 import { useTurns } from "../frames";
 import { change, go, href } from "../router";
-import { Card, Facts, kept, NONE } from "../ui";
+import { Card, Facts, kept, NONE, stated } from "../ui";
 import { even, useWidth, useWindow } from "../windowed";
 import { at, beyond, boxOf, layout } from "./layout";
-import { keyOf, maskOf, sizeOf, WAITING, type Fits, type Match, type Order, type Panel, type Size } from "./model";
+import {
+  keyOf,
+  maskOf,
+  sizeOf,
+  unlimitedOf,
+  WAITING,
+  type Fits,
+  type Match,
+  type Order,
+  type Panel,
+  type Size,
+} from "./model";
 import { drawSoon, pictureOf } from "./pictures";
+import { PodCount } from "./podCount";
 
 const NARROWEST = 360;
 const GAP = 16;
@@ -19,7 +31,17 @@ const HEIGHT = 352;
 const BLOCKS = 168;
 const PROBLEM = 48;
 
-export const Panels = kept(function Panels({ matches, order, fits, size }: { matches: readonly Match[]; order: Order; fits: Fits; size: Size }) {
+export const Panels = kept(function Panels({
+  matches,
+  order,
+  fits,
+  size,
+}: {
+  matches: readonly Match[];
+  order: Order;
+  fits: Fits;
+  size: Size;
+}) {
   const [place, width] = useWidth("panels");
   const look = useLook();
   const columns = Math.max(1, Math.min(matches.length, Math.floor((width + GAP) / (NARROWEST + GAP))));
@@ -39,8 +61,26 @@ export const Panels = kept(function Panels({ matches, order, fits, size }: { mat
               const number = window.from * columns + index;
               const pods = panel.by(order);
               return (
-                <NodeCard key={panel.title} node={panel.node} title={panel.title} pods={pods.length} left={(number % columns) * (across + GAP)} top={window.top(Math.floor(number / columns))} width={across} height={row - GAP}>
-                  <Blocks pods={pods} order={order} mask={maskOf(pods, fits)} size={size} look={look} width={across - 34} height={panel.node.problem ? blocks - PROBLEM : blocks} />
+                <NodeCard
+                  key={panel.title}
+                  node={panel.node}
+                  title={panel.title}
+                  pods={pods.length}
+                  unlimited={unlimitedOf(panel)}
+                  left={(number % columns) * (across + GAP)}
+                  top={window.top(Math.floor(number / columns))}
+                  width={across}
+                  height={row - GAP}
+                >
+                  <Blocks
+                    pods={pods}
+                    order={order}
+                    mask={maskOf(pods, fits)}
+                    size={size}
+                    look={look}
+                    width={across - 34}
+                    height={panel.node.problem ? blocks - PROBLEM : blocks}
+                  />
                 </NodeCard>
               );
             })}
@@ -49,39 +89,83 @@ export const Panels = kept(function Panels({ matches, order, fits, size }: { mat
   );
 });
 
-function NodeCard({ left, top, width, height, children, ...head }: { node: NodePanel; title: string; pods: number; left: number; top: number; width: number; height: number; children: ComponentChildren }) {
+function NodeCard({
+  left,
+  top,
+  width,
+  height,
+  children,
+  ...head
+}: HeadProps & { left: number; top: number; width: number; height: number; children: ComponentChildren }) {
   const turns = useTurns(3);
   return (
-    <section class="card panel" style={{ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }} aria-label={`${head.title}: ${plural(head.pods, "pod")}`}>
+    <section
+      class="card panel"
+      style={{ left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` }}
+      aria-label={`${head.title}: ${plural(head.pods, "pod")}`}
+    >
       {turns > 1 ? <Head {...head} /> : null}
       {turns > 2 ? children : null}
     </section>
   );
 }
 
-const Head = kept(function Head({ node, title, pods }: { node: NodePanel; title: string; pods: number }) {
-  const isNode = title !== WAITING;
+interface HeadProps {
+  node: NodePanel;
+  title: string;
+  pods: number;
+  /** How many of them have no memory limit. */
+  unlimited: number;
+}
+
+const Head = kept(function Head({ node, title, pods, unlimited }: HeadProps) {
+  const isRanked = title !== WAITING;
+  const waiting =
+    pods === 1
+      ? "It is not on a node, so it is not ranked."
+      : "They are not on a node, so they are not ranked.";
   return (
     <>
-      <div class="panel-head">
-        <h2 title={title}>{isNode && node.name ? <a href={href("cluster", [], { node: node.name })} onClick={(event) => openNode(event, node.name)}>{title}</a> : title}</h2>
-        <p class="quiet">
-          {node.mostPods === null ? plural(pods, "pod") : `${count(pods)} of ${plural(node.mostPods, "pod")}`}
-          {node.conditions.length > 0 ? (
-            <span class="condition-chip" title={node.conditions.join(", ")}>
-              ⚠ {node.conditions.join(", ")}
-            </span>
-          ) : null}
+      <HeadLine node={node} title={title} pods={pods} />
+      {isRanked ? <Figures node={node} unlimited={unlimited} /> : <p class="quiet figures-room">{waiting}</p>}
+      {node.problem ? (
+        <p class="problem" title={stated(node.problem)}>
+          {stated(node.problem)}
         </p>
-      </div>
-      {isNode ? <Figures node={node} /> : <p class="quiet figures-room">{pods === 1 ? "It is not on a node, so it is not ranked." : "They are not on a node, so they are not ranked."}</p>}
-      {node.problem ? <p class="problem" title={node.problem}>{node.problem}</p> : null}
+      ) : null}
     </>
   );
 });
 
+/** The name of a node, how many pods it runs, and what is wrong with it. */
+export function HeadLine({ node, title, pods }: { node: NodePanel; title: string; pods: number }) {
+  const isLinked = title !== WAITING && node.name !== "";
+  const address = href("cluster", [], { node: node.name });
+  return (
+    <div class="panel-head">
+      <h2 title={title}>
+        {isLinked ? (
+          <a href={address} onClick={(event) => openNode(event, node.name)}>
+            {title}
+          </a>
+        ) : (
+          title
+        )}
+      </h2>
+      <p class="quiet">
+        <PodCount node={node} pods={pods} />
+        {node.conditions.length > 0 ? (
+          <span class="condition-chip" title={node.conditions.join(", ")}>
+            ⚠ {node.conditions.join(", ")}
+          </span>
+        ) : null}
+      </p>
+    </div>
+  );
+}
+
 /** Keep the filters when a node is opened. */
-function openNode(event: MouseEvent, node: string): void {
+export function openNode(event: MouseEvent, node: string): void {
   if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
   change({ node });
@@ -94,11 +178,12 @@ function share(part: number, whole: number): string {
 /** The headroom before eviction or, if that comes first, before an OOM kill; named by its limiting factor. */
 function headroomOf(node: NodePanel): { left: number | null; name: string } {
   const { headroomBytes, kernelLeftBytes } = node;
-  if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes) return { left: kernelLeftBytes, name: "OOM headroom" };
+  if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes)
+    return { left: kernelLeftBytes, name: "OOM headroom" };
   return { left: headroomBytes, name: `headroom${bySignal(node.headroom?.signal)}` };
 }
 
-function Figures({ node }: { node: NodePanel }) {
+function Figures({ node, unlimited }: { node: NodePanel; unlimited: number }) {
   const { memory, cpu } = node;
   const reach = Math.max(memory.allocatable, node.memoryBytes, node.usedBytes ?? 0, memory.requests, 1);
   const at = (value: number) => `${(value / reach) * 100}%`;
@@ -107,26 +192,76 @@ function Figures({ node }: { node: NodePanel }) {
     <>
       <div class="meter" aria-hidden="true">
         <i class="meter-allocatable" style={{ width: at(memory.allocatable) }} />
-        {node.usedBytes === null ? null : <i class={`meter-used ${left !== null && left < 0 ? "over" : ""}`} style={{ width: at(node.usedBytes) }} />}
+        {node.usedBytes === null ? null : (
+          <i
+            class={`meter-used ${left !== null && left < 0 ? "over" : ""}`}
+            style={{ width: at(node.usedBytes) }}
+          />
+        )}
         <i class="meter-requested" style={{ left: at(memory.requests) }} />
-        {node.headroom && node.usedBytes !== null ? <i class="meter-threshold" style={{ left: at(Math.max(0, node.usedBytes + node.headroom.headroomBytes)) }} /> : null}
+        {node.headroom && node.usedBytes !== null ? (
+          <i
+            class="meter-threshold"
+            style={{ left: at(Math.max(0, node.usedBytes + node.headroom.headroomBytes)) }}
+          />
+        ) : null}
       </div>
       <dl class="figures-grid">
         <Figure name="allocatable" value={memory.allocatable > 0 ? about(memory.allocatable) : NONE} />
-        <Figure name="requested" value={about(memory.requests)} note={share(memory.requests, memory.allocatable)} kind="requested" />
-        <Figure name="limits" value={memory.limits === 0 ? "none" : about(memory.limits)} note={memory.allocatable > 0 && memory.limits > 0 ? ` ${(memory.limits / memory.allocatable).toFixed(1)}×` : ""} isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0} />
-        <Figure name={node.isMeasured ? "used" : "used (assumed)"} value={node.usedBytes === null ? "–" : about(node.usedBytes)} note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)} kind="used" />
-        <Figure name={name} value={left === null ? "–" : about(left)} isTrouble={left !== null && left < 0} />
-        <Figure name="CPU requested" value={cores(cpu.requests)} note={share(cpu.requests, cpu.allocatable)} />
+        <Figure
+          name="requested"
+          value={about(memory.requests)}
+          note={share(memory.requests, memory.allocatable)}
+          kind="requested"
+        />
+        <Figure
+          name={memory.limits > 0 && unlimited > 0 ? `limits, ${count(unlimited)} without` : "limits"}
+          value={memory.limits === 0 ? "none" : about(memory.limits)}
+          note={limitsNote(memory)}
+          isTrouble={memory.limits > memory.allocatable && memory.allocatable > 0}
+        />
+        <Figure
+          name={node.isMeasured ? "used" : "used (assumed)"}
+          value={node.usedBytes === null ? "–" : about(node.usedBytes)}
+          note={node.usedBytes === null ? "" : share(node.usedBytes, node.memoryBytes)}
+          kind="used"
+        />
+        <Figure
+          name={name}
+          value={left === null ? "–" : about(left)}
+          isTrouble={left !== null && left < 0}
+        />
+        <Figure
+          name="CPU requested"
+          value={cores(cpu.requests)}
+          note={share(cpu.requests, cpu.allocatable)}
+        />
       </dl>
     </>
   );
 }
 
-function Figure({ name, value, note = "", kind = "", isTrouble = false }: { name: string; value: string; note?: string; kind?: string; isTrouble?: boolean }) {
+/** How far limits are overcommitted. */
+function limitsNote({ allocatable, limits }: NodePanel["memory"]): string {
+  return allocatable > 0 && limits > 0 ? ` ${(limits / allocatable).toFixed(1)}×` : "";
+}
+
+function Figure({
+  name,
+  value,
+  note = "",
+  kind = "",
+  isTrouble = false,
+}: {
+  name: string;
+  value: string;
+  note?: string;
+  kind?: string;
+  isTrouble?: boolean;
+}) {
   return (
     <div class={`${kind} ${isTrouble ? "trouble" : ""}`}>
-      <dt>{name}</dt>
+      <dt title={name}>{name}</dt>
       <dd>
         {isTrouble ? "⚠ " : ""}
         {value}
@@ -139,20 +274,52 @@ function Figure({ name, value, note = "", kind = "", isTrouble = false }: { name
 /** The description of a pod on hover or focus. */
 function words(pod: PodBlock): string {
   const places = [
-    pod.evictionPlace === null ? "" : pod.spared ? `never evicted (${pod.spared})` : `evicted ${ordinal(pod.evictionPlace)}`,
+    pod.evictionPlace === null
+      ? ""
+      : pod.spared
+        ? `never evicted (${pod.spared})`
+        : `evicted ${ordinal(pod.evictionPlace)}`,
     pod.killPlace === null ? "" : `OOM-killed ${ordinal(pod.killPlace)}`,
   ].filter(Boolean);
+  const uses = pod.usedBytes === null ? "" : `uses ${bytes(pod.usedBytes)}, `;
+  const limit = pod.limitBytes === null ? "no limit" : `limit ${bytes(pod.limitBytes)}`;
   return [
     `${keyOf(pod)}, ${pod.qosClass}, priority ${count(pod.priority)}`,
-    `${pod.usedBytes === null ? "" : `uses ${bytes(pod.usedBytes)}, `}requests ${bytes(pod.requestedBytes)}, ${pod.limitBytes === null ? "no limit" : `limit ${bytes(pod.limitBytes)}`}`,
+    `${uses}requests ${bytes(pod.requestedBytes)}, ${limit}`,
     places.join(", "),
-  ].filter(Boolean).join("; ");
+  ]
+    .filter(Boolean)
+    .join("; ");
 }
 
-const Blocks = kept(function Blocks({ pods, order, mask, size, look, width, height }: { pods: readonly PodBlock[]; order: Order; mask: Uint8Array | null; size: Size; look: number; width: number; height: number }) {
+const Blocks = kept(function Blocks({
+  pods,
+  order,
+  mask,
+  size,
+  look,
+  width,
+  height,
+}: {
+  pods: readonly PodBlock[];
+  order: Order;
+  mask: Uint8Array | null;
+  size: Size;
+  look: number;
+  width: number;
+  height: number;
+}) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const link = useRef<HTMLAnchorElement>(null);
-  const laid = useMemo(() => layout(pods.map((pod) => sizeOf(pod, size)), Math.max(1, width), height), [pods, size, width, height]);
+  const laid = useMemo(
+    () =>
+      layout(
+        pods.map((pod) => sizeOf(pod, size)),
+        Math.max(1, width),
+        height,
+      ),
+    [pods, size, width, height],
+  );
   const [pointed, setPointed] = useState(-1);
   const [current, setCurrent] = useState(0);
   const moved = useRef(false);
@@ -176,14 +343,26 @@ const Blocks = kept(function Blocks({ pods, order, mask, size, look, width, heig
   };
   const press = (event: KeyboardEvent) => {
     const last = pods.length - 1;
-    const to: Record<string, number> = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: last, ArrowUp: beyond(laid, here, -1), ArrowDown: beyond(laid, here, 1) };
+    const to: Record<string, number> = {
+      ArrowLeft: here - 1,
+      ArrowRight: here + 1,
+      Home: 0,
+      End: last,
+      ArrowUp: beyond(laid, here, -1),
+      ArrowDown: beyond(laid, here, 1),
+    };
     const next = to[event.key];
     if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     moved.current = true;
     setCurrent(Math.max(0, Math.min(last, next)));
   };
-  const px = ({ left, top, width: wide, height: high }: ReturnType<typeof boxOf>) => ({ left: `${left}px`, top: `${top}px`, width: `${wide}px`, height: `${high}px` });
+  const px = ({ left, top, width: wide, height: high }: ReturnType<typeof boxOf>) => ({
+    left: `${left}px`,
+    top: `${top}px`,
+    width: `${wide}px`,
+    height: `${high}px`,
+  });
   return (
     <div
       class={`blocks ${pointed === -1 ? "" : "on"}`}
@@ -197,8 +376,23 @@ const Blocks = kept(function Blocks({ pods, order, mask, size, look, width, heig
         else go(address(index));
       }}
     >
-      <canvas ref={canvas} aria-hidden="true" style={{ width: `${laid.width}px`, height: `${laid.height}px` }} />
-      <a key={here} ref={link} class="spot" href={address(here)} style={px(boxOf(laid, here))} aria-label={words(pods[here] as PodBlock)} aria-description="Use the arrow keys to move between the pods of the node" onKeyDown={press} onFocus={() => setPointed(here)} onBlur={() => setPointed(-1)} />
+      <canvas
+        ref={canvas}
+        aria-hidden="true"
+        style={{ width: `${laid.width}px`, height: `${laid.height}px` }}
+      />
+      <a
+        key={here}
+        ref={link}
+        class="spot"
+        href={address(here)}
+        style={px(boxOf(laid, here))}
+        aria-label={words(pods[here] as PodBlock)}
+        aria-description="Use the arrow keys to move between the pods of the node"
+        onKeyDown={press}
+        onFocus={() => setPointed(here)}
+        onBlur={() => setPointed(-1)}
+      />
       {pointed === -1 || pointed >= pods.length ? null : (
         <>
           <i class="pointed" style={px(boxOf(laid, pointed))} />
@@ -242,7 +436,9 @@ function useLook(): number {
     const changed = () => setTurn((before) => before + 1);
     const observer = new MutationObserver(changed);
     observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
-    const media = ["(prefers-color-scheme: dark)", `(resolution: ${devicePixelRatio}dppx)`].map((each) => matchMedia(each));
+    const media = ["(prefers-color-scheme: dark)", `(resolution: ${devicePixelRatio}dppx)`].map((each) =>
+      matchMedia(each),
+    );
     for (const each of media) each.addEventListener("change", changed);
     return () => {
       observer.disconnect();
@@ -253,20 +449,48 @@ function useLook(): number {
 }
 
 /** The facts of a single node. */
-export function NodeFacts({ panel: { node } }: { panel: Panel }) {
-  const victim = (next: NodePanel["nextEvicted"]) => (next === null ? "no pod" : <><b>{next.pod}</b> ({next.qosClass}){next.reason ? `: ${next.reason}` : ""}</>);
+export function NodeFacts({ panel }: { panel: Panel }) {
+  const { node } = panel;
+  const victim = (next: NodePanel["nextEvicted"]) =>
+    next === null ? (
+      "no pod"
+    ) : (
+      <>
+        <b>{next.pod}</b> ({next.qosClass}){next.reason ? `: ${next.reason}` : ""}
+      </>
+    );
   return (
     <Card title="Next victims">
+      <Figures node={node} unlimited={unlimitedOf(panel)} />
       <Facts
         of={[
           ["kubelet", victim(node.nextEvicted)],
           ["kernel", victim(node.nextKilled)],
-          ...(node.reversedPairs > 0 ? [["conflicts", `${plural(node.reversedPairs, "pair")} of pods in opposite order in the two kill orders`] as const] : []),
-          ["memory", `${bytes(node.memoryBytes)}${node.headroom ? `; the kubelet evicts when ${node.headroom.signal} falls below ${bytes(node.headroom.thresholdBytes)}${node.headroom.type === "soft" ? ` for ${node.headroom.graceSeconds} s` : ""}, now ${bytes(node.headroom.availableBytes)}` : ""}`],
-          ["CPU", `${cores(node.cpu.requests)}${node.cpu.allocatable > 0 ? ` of ${cores(node.cpu.allocatable)}` : ""} cores requested, limits ${cores(node.cpu.limits)}`],
+          ...(node.reversedPairs > 0
+            ? [
+                [
+                  "conflicts",
+                  `${plural(node.reversedPairs, "pair")} of pods in opposite order in the two kill orders`,
+                ] as const,
+              ]
+            : []),
+          ["memory", memoryWords(node)],
+          ["CPU", cpuWords(node)],
           ...(node.conditions.length > 0 ? [["conditions", node.conditions.join(", ")] as const] : []),
         ]}
       />
     </Card>
   );
+}
+
+function memoryWords({ memoryBytes, headroom }: NodePanel): string {
+  if (headroom === null) return bytes(memoryBytes);
+  const grace = headroom.type === "soft" ? ` for ${headroom.graceSeconds} s` : "";
+  const threshold = `${headroom.signal} falls below ${bytes(headroom.thresholdBytes)}${grace}`;
+  return `${bytes(memoryBytes)}; the kubelet evicts when ${threshold}, now ${bytes(headroom.availableBytes)}`;
+}
+
+function cpuWords({ cpu }: NodePanel): string {
+  const of = cpu.allocatable > 0 ? ` of ${cores(cpu.allocatable)}` : "";
+  return `${cores(cpu.requests)}${of} cores requested, limits ${cores(cpu.limits)}`;
 }

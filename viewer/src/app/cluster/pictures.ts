@@ -1,10 +1,11 @@
 // The pictures of nodes: drawn by a worker, one after the other, and put on their canvases.
 
 import type { PodBlock } from "../../schema";
+import { colourOf, inkOn } from "../colours";
 import { drawing } from "../frames";
 import { painter, type Look, type Picture } from "./draw";
 import type { Layout } from "./layout";
-import { placeOf, type Order } from "./model";
+import { keyOf, placeOf, type Order } from "./model";
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 let kept: { theme: string; look: Look } | null = null;
@@ -23,25 +24,26 @@ function read(): Look {
     probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;
   };
-  const found = {
-    ink: colour("ink"),
-    line: colour("line"),
-    card: colour("card"),
-    fills: { Guaranteed: colour("guaranteed-soft"), Burstable: colour("burstable-soft"), BestEffort: colour("besteffort-soft") },
-    patterns: { Guaranteed: null, Burstable: colour("burstable"), BestEffort: colour("besteffort") },
-    font: getComputedStyle(document.body).fontFamily,
-  };
+  const found = { card: colour("card"), font: getComputedStyle(document.body).fontFamily };
   probe.remove();
   return found;
 }
 
-export function pictureOf(layout: Layout, pods: readonly PodBlock[], order: Order, mask: Uint8Array | null): Picture {
+export function pictureOf(
+  layout: Layout,
+  pods: readonly PodBlock[],
+  order: Order,
+  mask: Uint8Array | null,
+): Picture {
+  const fills = pods.map((pod) => colourOf(keyOf(pod), pod.qosClass));
   return {
     look: lookNow(),
     ratio: devicePixelRatio || 1,
     layout,
     names: pods.map((pod) => pod.name),
     classes: pods.map((pod) => pod.qosClass),
+    fills,
+    inks: fills.map(inkOn),
     places: pods.map((pod) => placeOf(pod, order)),
     mask,
   };
@@ -89,7 +91,8 @@ let worker: Worker | null | undefined;
 /** A worker that is silent for this long is gone: browsers silently end workers when memory is short. */
 const SILENCE_MS = 5000;
 
-/** Draw in a worker; if the policy of a site with a saved page forbids workers, on the page, one picture per frame. */
+/** Draw in a worker; if the policy of a site with a saved page forbids workers, on the page, one picture per
+ * frame. */
 async function drawn(picture: Picture): Promise<ImageBitmap> {
   try {
     worker ??= worker === undefined ? newWorker() : null;

@@ -1,12 +1,14 @@
-// The pods as a table, drawn where the reader looks: the same data as the blocks, for reading, sorting and screen readers.
+// The pods as a table, drawn where the reader looks: the same data as the blocks, for reading, sorting and
+// screen readers.
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { h } from "../../dom";
 import { bytes, count } from "../../format";
 import type { PodBlock } from "../../schema";
+import { colourOf } from "../colours";
 import { afterFrame, useLater, useTurns } from "../frames";
 import { change, href } from "../router";
 import { kept, NONE } from "../ui";
+import "../swatch.css";
 import { lines } from "../text";
 import { useWidth, useWindow, type Windowed } from "../windowed";
 import { keyOf, WAITING, type Fits, type Order, type Panel } from "./model";
@@ -25,19 +27,72 @@ const amount = (value: number | null) => (value === null ? NONE : bytes(value));
 
 const COLUMNS: readonly Column[] = [
   { id: "pod", name: "Pod", width: 0.66, value: keyOf },
-  { id: "evicted", name: "Evicted", width: 74, number: true, value: (pod) => pod.evictionPlace, text: (pod) => (pod.spared ? "spared" : String(pod.evictionPlace ?? NONE)) },
+  {
+    id: "evicted",
+    name: "Evicted",
+    width: 74,
+    number: true,
+    value: (pod) => pod.evictionPlace,
+    text: (pod) => (pod.spared ? "spared" : String(pod.evictionPlace ?? NONE)),
+  },
   { id: "killed", name: "Killed", width: 66, number: true, value: (pod) => pod.killPlace },
   { id: "class", name: "Class", width: 112, value: (pod) => pod.qosClass },
-  { id: "priority", name: "Priority", width: 112, number: true, value: (pod) => pod.priority, text: (pod) => count(pod.priority) },
-  { id: "used", name: "Used", width: 84, number: true, value: (pod) => pod.usedBytes, text: (pod) => amount(pod.usedBytes) },
-  { id: "requested", name: "Requested", width: 92, number: true, value: (pod) => pod.requestedBytes, text: (pod) => amount(pod.requestedBytes) },
-  { id: "limit", name: "Limit", width: 84, number: true, value: (pod) => pod.limitBytes, text: (pod) => amount(pod.limitBytes) },
-  { id: "score", name: "oom_score_adj", width: 122, number: true, value: (pod) => pod.oomScoreAdj, text: (pod) => (pod.oomScoreAdj === null ? NONE : String(pod.oomScoreAdj).replace("-", "−")) },
-  { id: "node", name: "Node", width: 0.34, value: (pod) => pod.node, text: (pod) => (pod.node === "" ? NONE : pod.node) },
+  {
+    id: "priority",
+    name: "Priority",
+    width: 112,
+    number: true,
+    value: (pod) => pod.priority,
+    text: (pod) => count(pod.priority),
+  },
+  {
+    id: "used",
+    name: "Used",
+    width: 84,
+    number: true,
+    value: (pod) => pod.usedBytes,
+    text: (pod) => amount(pod.usedBytes),
+  },
+  {
+    id: "requested",
+    name: "Requested",
+    width: 92,
+    number: true,
+    value: (pod) => pod.requestedBytes,
+    text: (pod) => amount(pod.requestedBytes),
+  },
+  {
+    id: "limit",
+    name: "Limit",
+    width: 84,
+    number: true,
+    value: (pod) => pod.limitBytes,
+    text: (pod) => amount(pod.limitBytes),
+  },
+  {
+    id: "score",
+    name: "oom_score_adj",
+    width: 122,
+    number: true,
+    value: (pod) => pod.oomScoreAdj,
+    text: (pod) => (pod.oomScoreAdj === null ? NONE : String(pod.oomScoreAdj).replace("-", "−")),
+  },
+  {
+    id: "node",
+    name: "Node",
+    width: 0.34,
+    value: (pod) => pod.node,
+    text: (pod) => (pod.node === "" ? NONE : pod.node),
+  },
 ];
 const BETWEEN = 14;
-const FIXED = COLUMNS.reduce((sum, column) => sum + (column.width < 1 ? 0 : column.width), BETWEEN * (COLUMNS.length - 1));
+const FIXED = COLUMNS.reduce(
+  (sum, column) => sum + (column.width < 1 ? 0 : column.width),
+  BETWEEN * (COLUMNS.length - 1),
+);
 const LINE = 19;
+/** The width of the colour before a name. */
+const SWATCH = 17;
 /** If columns would be narrower than this, rows become blocks. */
 const NARROW = 920;
 const BLOCK_ROWS = Math.ceil(COLUMNS.filter((column) => column.width >= 1).length / 2);
@@ -50,22 +105,44 @@ interface Laid {
 
 const NOTHING: Laid = { rows: [], tops: new Float64Array(1) };
 
-export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { panels: readonly Panel[]; order: Order; fits: Fits; sort: string }) {
+export const PodTable = kept(function PodTable({
+  panels,
+  order,
+  fits,
+  sort,
+}: {
+  panels: readonly Panel[];
+  order: Order;
+  fits: Fits;
+  sort: string;
+}) {
   const [place, width] = useWidth("table");
   const isDescending = sort.startsWith("-");
   const by = COLUMNS.find((column) => column.id === sort.replace("-", ""));
-  const all = useMemo(() => sorted(panels.flatMap((panel) => panel.by(order)), by, isDescending), [panels, order, by, isDescending]);
+  const all = useMemo(
+    () =>
+      sorted(
+        panels.flatMap((panel) => panel.by(order)),
+        by,
+        isDescending,
+      ),
+    [panels, order, by, isDescending],
+  );
   const found = useMemo(() => (fits === null ? all : all.filter(fits)), [all, fits]);
   const isNarrow = width < NARROW;
-  const wide = (column: Column) => (column.width >= 1 ? column.width : isNarrow ? width : column.width * (width - FIXED));
+  const wide = (column: Column) =>
+    column.width >= 1 ? column.width : isNarrow ? width : column.width * (width - FIXED);
   const [forPod, forNode] = [wide(COLUMNS[0] as Column), wide(COLUMNS.at(-1) as Column)];
   const heightOf = useMemo(() => {
     const known = new WeakMap<PodBlock, number>();
     return (pod: PodBlock): number => {
       let high = known.get(pod);
       if (high === undefined) {
-        const [name, node] = [lines(keyOf(pod), forPod), lines(pod.node || NONE, forNode)];
-        known.set(pod, (high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13));
+        const [name, node] = [lines(keyOf(pod), forPod - SWATCH), lines(pod.node || NONE, forNode)];
+        known.set(
+          pod,
+          (high = isNarrow ? (name + node + BLOCK_ROWS) * LINE + 20 : Math.max(name, node) * LINE + 13),
+        );
       }
       return high;
     };
@@ -77,7 +154,8 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
   const laid = useMemo(() => {
     if (!isBegun) return NOTHING;
     const tops = new Float64Array(found.length + 1);
-    for (let index = 0; index < found.length; index++) tops[index + 1] = (tops[index] as number) + heightOf(found[index] as PodBlock);
+    for (let index = 0; index < found.length; index++)
+      tops[index + 1] = (tops[index] as number) + heightOf(found[index] as PodBlock);
     return { rows: found, tops };
   }, [isBegun, found, heightOf]);
   const { rows, tops } = useLater<Laid>(laid);
@@ -97,7 +175,14 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
   });
   const press = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(innerHeight / (LINE * 2)));
-    const steps: Record<string, number> = { ArrowUp: here - 1, ArrowDown: here + 1, PageUp: here - page, PageDown: here + page, Home: 0, End: rows.length - 1 };
+    const steps: Record<string, number> = {
+      ArrowUp: here - 1,
+      ArrowDown: here + 1,
+      PageUp: here - page,
+      PageDown: here + page,
+      Home: 0,
+      End: rows.length - 1,
+    };
     const to = steps[event.key];
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -110,13 +195,33 @@ export const PodTable = kept(function PodTable({ panels, order, fits, sort }: { 
   };
   const head = useMemo(() => <Head by={by} isDescending={isDescending} />, [by, isDescending]);
   return (
-    <div ref={place} class={`pod-table ${isNarrow ? "narrow" : ""}`} style={isNarrow ? {} : { "--columns": COLUMNS.map((column) => `${wide(column)}px`).join(" "), "--between": `${BETWEEN}px` }}>
+    <div
+      ref={place}
+      class={`pod-table ${isNarrow ? "narrow" : ""}`}
+      style={
+        isNarrow
+          ? {}
+          : {
+              "--columns": COLUMNS.map((column) => `${wide(column)}px`).join(" "),
+              "--between": `${BETWEEN}px`,
+            }
+      }
+    >
       {isNarrow ? <SortChoice by={by} isDescending={isDescending} /> : null}
       <div role="table" aria-label="Pods" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length}>
         {head}
-        <div role="rowgroup" ref={window.ref} class="pod-rows" style={{ height: `${tops === NOTHING.tops ? found.length * usual : window.height}px` }} onKeyDown={press} onFocusIn={focused} />
+        <div
+          role="rowgroup"
+          ref={window.ref}
+          class="pod-rows"
+          style={{ height: `${tops === NOTHING.tops ? found.length * usual : window.height}px` }}
+          onKeyDown={press}
+          onFocusIn={focused}
+        />
       </div>
-      {panels.some((panel) => panel.title === WAITING) ? <p class="quiet">Pods that are not on a node are not ranked.</p> : null}
+      {panels.some((panel) => panel.title === WAITING) ? (
+        <p class="quiet">Pods that are not on a node are not ranked.</p>
+      ) : null}
     </div>
   );
 });
@@ -126,7 +231,12 @@ function Head({ by, isDescending }: { by: Column | undefined; isDescending: bool
     <div role="rowgroup">
       <div role="row" class="pod-row pod-head" aria-rowindex={1}>
         {COLUMNS.map((column) => (
-          <div key={column.id} role="columnheader" class={column.number ? "number" : ""} aria-sort={column === by ? (isDescending ? "descending" : "ascending") : "none"}>
+          <div
+            key={column.id}
+            role="columnheader"
+            class={column.number ? "number" : ""}
+            aria-sort={column === by ? (isDescending ? "descending" : "ascending") : "none"}
+          >
             <button type="button" onClick={() => sortBy(column, by, isDescending)}>
               {column.name}
               {column === by ? (isDescending ? " ▼" : " ▲") : ""}
@@ -152,20 +262,40 @@ interface Row {
 }
 
 const CLASS = COLUMNS.findIndex((column) => column.id === "class");
-const EMPTY = h(
-  "div",
-  { role: "row", class: "pod-row" },
+const EMPTY = element("row", "pod-row");
+EMPTY.append(
   ...COLUMNS.map(({ id, name, number }, index) => {
-    const content = index === 0 ? h("a", {}, " ") : index === CLASS ? h("span", {}, " ") : " ";
-    return h("div", { role: index === 0 ? "rowheader" : "cell", class: `${number ? "number " : ""}${id}`, "data-name": name }, content);
+    const cell = element(index === 0 ? "rowheader" : "cell", `${number ? "number " : ""}${id}`);
+    cell.dataset["name"] = name;
+    const inner =
+      index === 0 ? document.createElement("a") : index === CLASS ? document.createElement("span") : cell;
+    if (inner !== cell) cell.append(inner);
+    inner.append(" ");
+    return cell;
   }),
 );
+
+function element(role: string, kind: string): HTMLElement {
+  const created = document.createElement("div");
+  created.setAttribute("role", role);
+  created.className = kind;
+  return created;
+}
 
 function newRow(): Row {
   const element = EMPTY.cloneNode(true) as HTMLElement;
   const contents = [...element.children].map((cell) => cell.firstChild);
   const [link, chip] = [contents[0] as HTMLAnchorElement, contents[CLASS] as HTMLElement];
-  return { element, link, chip, texts: contents.map((content) => (content instanceof Text ? content : (content?.firstChild as Text))), pod: null, number: -1, top: -1, height: -1 };
+  return {
+    element,
+    link,
+    chip,
+    texts: contents.map((content) => (content instanceof Text ? content : (content?.firstChild as Text))),
+    pod: null,
+    number: -1,
+    top: -1,
+    height: -1,
+  };
 }
 
 function write(row: Row, pod: PodBlock): void {
@@ -177,6 +307,8 @@ function write(row: Row, pod: PodBlock): void {
     if (node.data !== text) node.data = text;
   });
   link.href = href("pod", [pod.namespace, pod.name]);
+  link.className = `swatched ${pod.qosClass}`;
+  link.style.setProperty("--pod", colourOf(keyOf(pod), pod.qosClass));
   chip.className = `chip ${pod.qosClass}`;
 }
 
@@ -194,8 +326,8 @@ function stand(row: Row, number: number, top: number, height: number, isHere: bo
   if (link.tabIndex !== order) link.tabIndex = order;
 }
 
-/** Write the rows that are drawn into their place, each into the element that it had: a screen of cells is written many times
- * faster than it is compared. What is not seen is written with the next frame. */
+/** Write the rows that are drawn into their place, each into the element that it had: a screen of cells is
+ * written many times faster than it is compared. What is not seen is written with the next frame. */
 function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock[], here: number): void {
   const shown = useRef(new Map<number, Row>());
   useLayoutEffect(() => {
@@ -232,7 +364,11 @@ function useRows({ ref, from, to, top, seen }: Windowed, pods: readonly PodBlock
 }
 
 /** Return a stable order of the values; missing values come last. */
-function sorted(pods: readonly PodBlock[], by: Column | undefined, isDescending: boolean): readonly PodBlock[] {
+function sorted(
+  pods: readonly PodBlock[],
+  by: Column | undefined,
+  isDescending: boolean,
+): readonly PodBlock[] {
   if (by === undefined) return pods;
   const values = pods.map(by.value);
   const places = new Map<number | string | null, number>();
@@ -240,7 +376,8 @@ function sorted(pods: readonly PodBlock[], by: Column | undefined, isDescending:
   const without = places.get(null) ?? 0;
   places.delete(null);
   const distinct = [...places.keys()];
-  const ordered = typeof distinct[0] === "number" ? Float64Array.from(distinct as number[]).sort() : distinct.sort();
+  const ordered =
+    typeof distinct[0] === "number" ? Float64Array.from(distinct as number[]).sort() : distinct.sort();
   if (isDescending) ordered.reverse();
   let place = 0;
   for (const value of ordered) {
@@ -268,13 +405,22 @@ function SortChoice({ by, isDescending }: { by: Column | undefined; isDescending
   return (
     <label class="field">
       <span>Sort by</span>
-      <select value={by === undefined ? "" : `${isDescending ? "-" : ""}${by.id}`} onChange={(event) => change({ sort: event.currentTarget.value })}>
+      <select
+        value={by === undefined ? "" : `${isDescending ? "-" : ""}${by.id}`}
+        onChange={(event) => change({ sort: event.currentTarget.value })}
+      >
         <option value="">node, then order</option>
-        {COLUMNS.flatMap((column) => ["", "-"].map((sign) => (
-          <option key={sign + column.id} value={sign + column.id} selected={column === by && isDescending === (sign === "-")}>
-            {column.name} {sign ? "▼" : "▲"}
-          </option>
-        )))}
+        {COLUMNS.flatMap((column) =>
+          ["", "-"].map((sign) => (
+            <option
+              key={sign + column.id}
+              value={sign + column.id}
+              selected={column === by && isDescending === (sign === "-")}
+            >
+              {column.name} {sign ? "▼" : "▲"}
+            </option>
+          )),
+        )}
       </select>
     </label>
   );

@@ -1,27 +1,50 @@
-// The view of a pod: class and why, what is stored and written for it, its place in both orders, how to be safer, and how it
-// died before.
+// The view of a pod: class and why, what is stored and written for it, its place in both orders, how to be
+// safer, and how it died before.
 
-import { useMemo, useState } from "preact/hooks";
-import { entry } from "../../autopsy";
-import { h } from "../../dom";
-import { bytes, count, ordinal, plural, signed } from "../../format";
-import type { CgroupExplanation, ContainerExplanation, PodPage as Pod, PodStanding, SaferEdit } from "../../schema";
+import { useState } from "preact/hooks";
+import { count, ordinal, plural, signed } from "../../format";
+import type {
+  CgroupExplanation,
+  ContainerExplanation,
+  PodPage as Pod,
+  PodStanding,
+  SaferEdit,
+} from "../../schema";
+import { tryAddress } from "../fixes";
 import { useTurns } from "../frames";
 import { href } from "../router";
 import { useAnswer } from "../source";
-import { Assumed, Awaited, Card, Chip, Choice, Copyable, Dom, Empty, Facts, Key, NONE, Page, Table, Tile } from "../ui";
+import { Death } from "../autopsy/death";
+import "../autopsy/autopsy.css";
+import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, NONE, Page, Table, Tile } from "../ui";
 import type { ViewProps } from "../view";
 import { podPath } from "../cluster/page";
+import { Places } from "./places";
+import { Usage } from "./usage";
+
+const NOTHING_HELPS =
+  "Nothing that was tried protects this pod: neither a change to its manifest nor lower usage.";
 
 export function PodPage({ route, app }: ViewProps) {
   const [namespace = "", name = ""] = route.parts;
   const key = `${namespace}/${name}`;
   const answer = useAnswer<Pod>(app.source, name ? { path: podPath(app.path, key) } : null);
   const isOther = answer.data !== null && `${answer.data.namespace}/${answer.data.name}` !== key;
-  if (answer.data !== null && answer.failure === null && !isOther) return <Shown key={key} pod={answer.data} />;
+  if (answer.data !== null && answer.failure === null && !isOther)
+    return <Shown key={key} pod={answer.data} canTry={app.source.saved === null} />;
   return (
     <Page title={name || "Pod"} tools={<Back />}>
-      <div class="wide">{name ? <Awaited answer={isOther ? { ...answer, data: null } : answer} what={`Reading ${key}…`}>{() => null}</Awaited> : <Empty title="Which pod?"><p>Choose one on the Cluster page.</p></Empty>}</div>
+      <div class="wide">
+        {name ? (
+          <Awaited answer={isOther ? { ...answer, data: null } : answer} what={`Reading ${key}…`}>
+            {() => null}
+          </Awaited>
+        ) : (
+          <Empty title="Which pod?">
+            <p>Choose one on the Cluster page.</p>
+          </Empty>
+        )}
+      </div>
     </Page>
   );
 }
@@ -30,14 +53,25 @@ function Back() {
   return <a href={href("cluster")}>← Cluster</a>;
 }
 
-function Shown({ pod }: { pod: Pod }) {
+function Shown({ pod, canTry }: { pod: Pod; canTry: boolean }) {
   const { explanation: why, standing } = pod;
   // One card per frame, visible ones first.
   const most = 5 + why.cgroups.length;
   const turns = useTurns(most);
-  const facts = [`namespace ${pod.namespace}`, ...(pod.workload ? [pod.workload] : []), ...(pod.node ? [`on ${pod.node}`] : []), `Kubernetes ${pod.kubernetesVersion}`];
+  const facts = [
+    `namespace ${pod.namespace}`,
+    ...(pod.workload ? [pod.workload] : []),
+    ...(pod.node ? [`on ${pod.node}`] : []),
+    `Kubernetes ${pod.kubernetesVersion}`,
+  ];
   return (
-    <Page title={pod.name} facts={facts} headline={headline(pod)} tools={<Back />} tiles={<Tiles pod={pod} />}>
+    <Page
+      title={pod.name}
+      facts={facts}
+      headline={headline(pod)}
+      tools={<Back />}
+      tiles={<Tiles pod={pod} />}
+    >
       <div class="column">
         <Card title={`Why ${why.qosClass}`} kind="turn-1">
           <p>{why.reason}</p>
@@ -50,19 +84,34 @@ function Shown({ pod }: { pod: Pod }) {
             </ul>
           ) : null}
         </Card>
+        {turns > 2 ? <Usage usage={pod.usage} kind="turn-4" /> : null}
         {turns > 3 ? <Stored pod={pod} /> : null}
         {turns > 4 ? <Cgroups cgroups={why.cgroups.slice(0, turns - 4)} /> : null}
       </div>
       <aside class="column">
         {turns > 1 ? (
           <Card title="Kill orders" kind="turn-2">
-            {standing === null ? <p class="quiet">{pod.problem || "It is not ranked."}</p> : <Places pod={pod} />}
+            {standing === null ? (
+              <p class="quiet">{pod.problem || "It is not ranked."}</p>
+            ) : (
+              <Places pod={pod} />
+            )}
           </Card>
         ) : null}
         {turns > 2 ? (
           <>
             <Card title="How to protect it" kind="turn-3">
-              {pod.safer.length > 0 ? pod.safer.map((edit, index) => <Safer key={index} edit={edit} now={standing} />) : <p class="quiet">{pod.standing === null ? "It is not ranked, so there is nothing to compare." : "Nothing that was tried protects this pod: neither a change to its manifest nor lower usage."}</p>}
+              {pod.safer.length > 0 ? (
+                pod.safer.map((edit, index) => (
+                  <Safer key={index} edit={edit} now={standing} workload={pod.workload} canTry={canTry} />
+                ))
+              ) : (
+                <p class="quiet">
+                  {pod.standing === null
+                    ? "It is not ranked, so there is nothing to compare."
+                    : pod.unknown || NOTHING_HELPS}
+                </p>
+              )}
             </Card>
             <Past pod={pod} />
           </>
@@ -77,9 +126,15 @@ function headline(pod: Pod): string {
   const { standing } = pod;
   if (standing === null) return pod.problem;
   const of = plural(standing.pods, "pod");
-  const kubelet = standing.spared ? `The kubelet never evicts it (${standing.spared})` : standing.evictionPlace === null ? "" : `The kubelet evicts it ${nth(standing.evictionPlace, standing.pods)}`;
-  const kernel = standing.killPlace === null ? "" : `the kernel kills it ${nth(standing.killPlace, standing.pods)}`;
-  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.${standing.killPlace === null ? " The kernel cannot kill it: no container has a process." : ""}`;
+  const kubelet = standing.spared
+    ? `The kubelet never evicts it (${standing.spared})`
+    : standing.evictionPlace === null
+      ? ""
+      : `The kubelet evicts it ${nth(standing.evictionPlace, standing.pods)}`;
+  const kernel =
+    standing.killPlace === null ? "" : `the kernel kills it ${nth(standing.killPlace, standing.pods)}`;
+  const never = standing.killPlace === null ? " The kernel cannot kill it: no container has a process." : "";
+  return `${[kubelet, kernel].filter(Boolean).join(", ")} of ${of} on its node.${never}`;
 }
 
 function nth(place: number, of: number): string {
@@ -88,23 +143,67 @@ function nth(place: number, of: number): string {
 
 function Tiles({ pod }: { pod: Pod }) {
   const { explanation: why, standing } = pod;
-  const place = (value: number | null | undefined) => (value === null || value === undefined || standing === null ? NONE : `${count(value)}/${count(standing.pods)}`);
+  const place = (value: number | null | undefined) =>
+    value === null || value === undefined || standing === null
+      ? NONE
+      : `${ordinal(value)} of ${count(standing.pods)}`;
   const adjustments = why.containers.flatMap((each) => (each.oomScoreAdj === null ? [] : [each.oomScoreAdj]));
   const [least, most] = [Math.min(...adjustments), Math.max(...adjustments)];
   return (
     <>
-      <Tile value={why.qosClass} name="QoS class" note={why.decidedBy === "" ? "" : why.qosClassAsWritten === why.qosClass ? "" : `${why.qosClassAsWritten} as written`} kind={`class-${why.qosClass}`} />
-      <Tile value={adjustments.length === 0 ? NONE : least === most ? signed(most) : `${signed(least)} – ${signed(most)}`} name="oom_score_adj" note={adjustments.length > 1 ? plural(adjustments.length, "container") : ""} />
-      <Tile value={standing?.spared ? "never" : place(standing?.evictionPlace)} name="evicted by the kubelet" note={standing?.spared ?? ""} kind="kubelet" />
-      <Tile value={place(standing?.killPlace)} name="killed by the kernel" note={standing !== null && standing.killPlace === null ? "no process" : ""} kind="kernel" />
+      <Tile
+        value={why.qosClass}
+        name="QoS class"
+        note={
+          why.decidedBy === ""
+            ? ""
+            : why.qosClassAsWritten === why.qosClass
+              ? ""
+              : `${why.qosClassAsWritten} as written`
+        }
+        kind={`class-${why.qosClass}`}
+      />
+      <Tile
+        value={
+          adjustments.length === 0
+            ? NONE
+            : least === most
+              ? signed(most)
+              : `${signed(least)} – ${signed(most)}`
+        }
+        name="oom_score_adj"
+        note={adjustments.length > 1 ? plural(adjustments.length, "container") : ""}
+      />
+      <Tile
+        value={standing?.spared ? "never" : place(standing?.evictionPlace)}
+        name="to be evicted by the kubelet"
+        note={standing?.spared ?? ""}
+        kind="kubelet"
+      />
+      <Tile
+        value={place(standing?.killPlace)}
+        name="to be killed by the kernel"
+        note={standing !== null && standing.killPlace === null ? "no process" : ""}
+        kind="kernel"
+      />
       <Tile value={count(why.priority)} name="priority" note={why.priorityClassName} />
-      <Tile value={count(pod.deaths.length + pod.endings.length)} name={pod.deaths.length + pod.endings.length === 1 ? "past kill or eviction" : "past kills and evictions"} kind={pod.deaths.length > 0 ? "kernel" : ""} />
+      <Tile
+        value={count(pod.deaths.length + pod.endings.length)}
+        name={
+          pod.deaths.length + pod.endings.length === 1 ? "past kill or eviction" : "past kills and evictions"
+        }
+        kind={pod.deaths.length > 0 ? "kernel" : ""}
+      />
     </>
   );
 }
 
 function amounts(of: Readonly<Record<string, string>>): string {
-  return Object.entries(of).map(([name, value]) => `${name} ${value}`).join(", ") || NONE;
+  return (
+    Object.entries(of)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(", ") || NONE
+  );
 }
 
 function Containers({ containers }: { containers: readonly ContainerExplanation[] }) {
@@ -112,11 +211,35 @@ function Containers({ containers }: { containers: readonly ContainerExplanation[
     <Table<ContainerExplanation>
       rows={containers}
       columns={[
-        { name: "Container", cell: (each) => <><span class="key">{each.name}</span>{each.type === "container" ? null : <small class="quiet">{each.type}</small>}</> },
+        {
+          name: "Container",
+          cell: (each) => (
+            <>
+              <span class="key">{each.name}</span>
+              {each.type === "container" ? null : <small class="quiet">{each.type}</small>}
+            </>
+          ),
+        },
         { name: "Requests", cell: (each) => <span class="amounts">{amounts(each.requests)}</span> },
         { name: "Limits", cell: (each) => <span class="amounts">{amounts(each.limits)}</span> },
-        { name: "Class by resource", cell: (each) => <span class="amounts">{Object.entries(each.qosClassPerResource).map(([resource, qosClass]) => <span key={resource} class="by-itself">{resource} <Chip qosClass={qosClass} /></span>)}</span> },
-        { name: "oom_score_adj", number: true, cell: (each) => (each.oomScoreAdj === null ? NONE : <span title={each.oomReason}>{signed(each.oomScoreAdj)}</span>) },
+        {
+          name: "Class by resource",
+          cell: (each) => (
+            <span class="amounts">
+              {Object.entries(each.qosClassPerResource).map(([resource, qosClass]) => (
+                <span key={resource} class="by-itself">
+                  {resource} <Chip qosClass={qosClass} />
+                </span>
+              ))}
+            </span>
+          ),
+        },
+        {
+          name: "oom_score_adj",
+          number: true,
+          cell: (each) =>
+            each.oomScoreAdj === null ? NONE : <span title={each.oomReason}>{signed(each.oomScoreAdj)}</span>,
+        },
         { name: "Reason", cell: (each) => <span class="amounts quiet">{each.oomReason}</span> },
       ]}
     />
@@ -125,14 +248,24 @@ function Containers({ containers }: { containers: readonly ContainerExplanation[
 
 /** What admission changed before the pod was stored. */
 function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
-  const changes = admission === null ? explanation.policyChanges.map((each) => ({ step: "policy", ...each })) : admission.steps.flatMap((step) => step.changes.map((each) => ({ step: step.step, ...each })));
+  const changes =
+    admission === null
+      ? explanation.policyChanges.map((each) => ({ step: "policy", ...each }))
+      : admission.steps.flatMap((step) => step.changes.map((each) => ({ step: step.step, ...each })));
   // Changes of resources first: this page is about them.
   changes.sort((one, other) => Number(one.resource === null) - Number(other.resource === null));
   const refusal = admission?.refusal?.message ?? explanation.refusal;
   return (
     <Card title="Stored after admission" kind="turn-5">
-      {refusal ? <p class="problem">Rejected: {refusal}{admission?.refusal?.hint ? ` ${admission.refusal.hint}` : ""}</p> : null}
-      {changes.some((each) => each.resource !== null) || refusal ? null : <p class="quiet">Admission does not change requests or limits.</p>}
+      {refusal ? (
+        <p class="problem">
+          Rejected: {refusal}
+          {admission?.refusal?.hint ? ` ${admission.refusal.hint}` : ""}
+        </p>
+      ) : null}
+      {changes.some((each) => each.resource !== null) || refusal ? null : (
+        <p class="quiet">Admission does not change requests or limits.</p>
+      )}
       {changes.length > 0 ? (
         <Table
           rows={changes}
@@ -140,13 +273,29 @@ function Stored({ pod: { admission, explanation } }: { pod: Pod }) {
             { name: "Field", cell: (each) => <span class="key field-path">{each.path}</span> },
             { name: "Written", cell: (each) => (each.before === null ? NONE : String(each.before)) },
             { name: "Stored", cell: (each) => (each.after === null ? NONE : <b>{String(each.after)}</b>) },
-            { name: "By", cell: (each) => <span class="amounts">{each.step}{each.reason ? <small class="quiet">{each.reason}</small> : null}</span> },
+            {
+              name: "By",
+              cell: (each) => (
+                <span class="amounts">
+                  {each.step}
+                  {each.reason ? <small class="quiet">{each.reason}</small> : null}
+                </span>
+              ),
+            },
           ]}
         />
       ) : refusal ? null : (
-        <p class="quiet">{admission === null ? "The pod comes from the API server, so admission has already run." : "Admission changes nothing."}</p>
+        <p class="quiet">
+          {admission === null
+            ? "The pod comes from the API server, so admission has already run."
+            : "Admission changes nothing."}
+        </p>
       )}
-      {admission?.warnings.map((each) => <p key={each.message} class="quiet">{each.message}</p>)}
+      {admission?.warnings.map((each) => (
+        <p key={each.message} class="quiet">
+          {each.message}
+        </p>
+      ))}
     </Card>
   );
 }
@@ -164,7 +313,12 @@ function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
             rows={group.files}
             columns={[
               { name: "File", cell: (file) => <code>{file.name}</code> },
-              { name: "Value", number: true, cell: (file) => (file.value === null ? <span class="quiet">not written</span> : <code>{file.value}</code>) },
+              {
+                name: "Value",
+                number: true,
+                cell: (file) =>
+                  file.value === null ? <span class="quiet">not written</span> : <code>{file.value}</code>,
+              },
               { name: "Reason", cell: (file) => <span class="amounts quiet">{file.reason}</span> },
             ]}
           />
@@ -174,79 +328,45 @@ function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
   );
 }
 
-function Places({ pod }: { pod: Pod }) {
-  const { eviction, evictedBefore, kills, killedBefore, idle } = pod;
-  const [first] = kills;
-  return (
-    <>
-      <h3 class="kubelet">● Kubelet</h3>
-      {eviction === null ? (
-        <p class="quiet">Not in the eviction order.</p>
-      ) : (
-        <Facts
-          of={[
-            ["place", eviction.spared ? `${count(eviction.place)}, but never evicted: ${eviction.spared}` : count(eviction.place)],
-            ["usage", eviction.usage === null ? "no statistics" : `${bytes(eviction.usage)}, request ${bytes(eviction.request)}${eviction.overRequest ? ", over its request" : ""}`],
-            ...(evictedBefore ? [["after", <><PodLink of={evictedBefore.pod} />{evictedBefore.reason ? `: ${evictedBefore.reason}` : ""}</>] as const] : []),
-            ...(eviction.reason ? [["reason", eviction.reason] as const] : []),
-          ]}
-        />
-      )}
-      <h3 class="kernel">◆ Kernel</h3>
-      {first === undefined ? (
-        <p class="quiet">Not in the OOM kill order.</p>
-      ) : (
-        <>
-          <Table
-            rows={kills}
-            columns={[
-              { name: "Container", cell: (kill) => <span class="key">{kill.container}</span> },
-              { name: "Place", number: true, cell: (kill) => count(kill.place) },
-              { name: "Uses", number: true, cell: (kill) => (kill.isMeasured ? bytes(kill.usedBytes) : "not measured") },
-              { name: "Adjustment", number: true, cell: (kill) => signed(kill.oomScoreAdj) },
-              { name: "Badness", number: true, cell: (kill) => bytes(kill.badnessBytes) },
-              { name: "Score", number: true, cell: (kill) => count(kill.oomScore) },
-            ]}
-          />
-          <Facts
-            of={[
-              ...(killedBefore ? [["after", <><PodLink of={killedBefore.pod} />{killedBefore.reason ? `: ${killedBefore.reason}` : ""}</>] as const] : []),
-              ...(first.reason ? [["reason", first.reason] as const] : []),
-              ...(first.marginBytes === null ? [] : [["margin", `the next one is killed first only if it uses ${bytes(first.marginBytes)} more`] as const]),
-            ]}
-          />
-        </>
-      )}
-      {idle.map((each) => (
-        <p key={each.container} class="quiet"><span class="key">{each.container}</span> has no process: {each.reason || "it has not started yet"}.</p>
-      ))}
-    </>
-  );
-}
+const FORMS = [
+  ["kubectl", "kubectl"],
+  ["kustomize", "Kustomize"],
+  ["json", "JSON patch"],
+] as const;
 
-function PodLink({ of }: { of: string }) {
-  const [namespace = "", name = ""] = of.split("/");
-  return (
-    <a href={href("pod", [namespace, name])}>
-      <Key of={of} />
-    </a>
-  );
-}
+type SaferProps = { edit: SaferEdit; now: PodStanding | null; workload: string; canTry: boolean };
 
-const FORMS = [["kubectl", "kubectl"], ["kustomize", "Kustomize"], ["json", "JSON patch"]] as const;
-
-function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
+function Safer({ edit, now, workload, canTry }: SaferProps) {
   const given = edit.patch === null ? [] : FORMS.filter(([form]) => edit.patch?.[form]);
   const [form, setForm] = useState<string>(given[0]?.[0] ?? "");
   const text = edit.patch?.[form as keyof typeof edit.patch] ?? null;
   return (
     <div class="safer">
       <h3>{edit.remedy?.change ?? edit.change.charAt(0).toUpperCase() + edit.change.slice(1)}</h3>
-      {edit.remedy === null ? null : <p>{`${edit.by === "kernel" ? "Against an OOM kill" : "Against eviction"}: ${edit.remedy.effect}.`}</p>}
+      {edit.remedy === null ? null : (
+        <p>
+          {`${edit.by === "kernel" ? "Against an OOM kill" : "Against eviction"}: ${edit.remedy.effect}.`}
+        </p>
+      )}
+      {edit.target === "" ? null : (
+        <p>
+          Edit {edit.target}. {edit.then}{" "}
+          {canTry ? (
+            <a class="tool" href={tryAddress(edit.tries, workload)}>
+              Try it
+            </a>
+          ) : null}
+        </p>
+      )}
       <ul class="edits">
         {edit.edits.map((each) => (
           <li key={each.path}>
-            <code class="key">{each.path}</code>: {each.replaces === null ? null : <><del>{each.replaces}</del> → </>}
+            <code class="key">{each.path}</code>:{" "}
+            {each.replaces === null ? null : (
+              <>
+                <del>{each.replaces}</del> →{" "}
+              </>
+            )}
             <b>{each.value ?? "choose a value"}</b>
           </li>
         ))}
@@ -255,20 +375,29 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
       {edit.remedy === null ? null : (
         <ul class="reasons">
           {edit.remedy.costs.map((each) => (
-            <li key={each}>{`Costs ${each}.`}</li>
+            <li key={each}>{`Cost: ${each}.`}</li>
           ))}
           {edit.remedy.restsOn.map((each) => (
-            <li key={each} class="quiet">{`Assumes ${each}.`}</li>
+            <li key={each} class="quiet">{`Tried: ${each}.`}</li>
           ))}
         </ul>
       )}
       {text === null ? null : (
         <>
-          {given.length > 1 ? <Choice label={`Form of the patch: ${edit.change}`} options={given} value={form} change={setForm} /> : null}
+          {given.length > 1 ? (
+            <Choice
+              label={`Form of the patch: ${edit.change}`}
+              options={given}
+              value={form}
+              change={setForm}
+            />
+          ) : null}
           <Copyable text={text} what={`${FORMS.find(([each]) => each === form)?.[1] ?? ""} patch`} />
         </>
       )}
-      {edit.patch !== null && edit.patch.kubectl === null ? <p class="quiet">The API server rejects this change for an existing pod: recreate the pod.</p> : null}
+      {edit.patch !== null && edit.patch.kubectl === null ? (
+        <p class="quiet">The API server rejects this change of an existing object: recreate it.</p>
+      ) : null}
     </div>
   );
 }
@@ -277,9 +406,17 @@ function Safer({ edit, now }: { edit: SaferEdit; now: PodStanding | null }) {
 function after(then: PodStanding, now: PodStanding | null) {
   const parts: [string, string, string][] = [
     ["class", now?.qosClass ?? "", then.qosClass],
-    ["oom_score_adj", now?.oomScoreAdj === null || now === null ? "" : signed(now.oomScoreAdj), then.oomScoreAdj === null ? "" : signed(then.oomScoreAdj)],
-    ["evicted", now?.spared ? "never" : (now?.evictionPlace?.toString() ?? ""), then.spared ? "never" : (then.evictionPlace?.toString() ?? "")],
-    ["killed", now?.killPlace?.toString() ?? "", then.killPlace?.toString() ?? ""],
+    [
+      "oom_score_adj",
+      now?.oomScoreAdj === null || now === null ? "" : signed(now.oomScoreAdj),
+      then.oomScoreAdj === null ? "" : signed(then.oomScoreAdj),
+    ],
+    [
+      "evicted",
+      now?.spared ? "never" : nthOf(now?.evictionPlace),
+      then.spared ? "never" : nthOf(then.evictionPlace),
+    ],
+    ["OOM-killed", nthOf(now?.killPlace), nthOf(then.killPlace)],
   ];
   return parts
     .filter(([, before, next]) => before !== next && next !== "")
@@ -291,11 +428,20 @@ function after(then: PodStanding, now: PodStanding | null) {
     ));
 }
 
+function nthOf(place: number | null | undefined): string {
+  return place === null || place === undefined ? "" : ordinal(place);
+}
+
 function Past({ pod }: { pod: Pod }) {
-  const make = useMemo(() => () => [h("ol", { class: "kills autopsy" }, ...pod.deaths.map((death, index) => entry(death, index, index === 0)))], [pod]);
   return (
     <Card title="Past OOM kills and evictions" kind="turn-4">
-      {pod.deaths.length > 0 ? <Dom make={make} /> : null}
+      {pod.deaths.length > 0 ? (
+        <ol class="kills autopsy">
+          {pod.deaths.map((death, index) => (
+            <Death key={index} death={death} number={index + 1} isFirst={index === 0} />
+          ))}
+        </ol>
+      ) : null}
       {pod.endings.length > 0 ? (
         <ul class="reasons">
           {pod.endings.map((each) => (
@@ -303,7 +449,9 @@ function Past({ pod }: { pod: Pod }) {
           ))}
         </ul>
       ) : null}
-      {pod.deaths.length + pod.endings.length === 0 ? <p class="quiet">None known. Add a kernel log to see more.</p> : null}
+      {pod.deaths.length + pod.endings.length === 0 ? (
+        <p class="quiet">None known. Add a kernel log to see more.</p>
+      ) : null}
     </Card>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobInfo } from "../../schema";
+import { ordinal } from "../../format";
 import { here, type Route } from "../router";
 import { Failure, ServerSource, useAnswer, useJobs, type Source } from "../source";
 import { Failed } from "../ui";
@@ -17,21 +18,31 @@ export interface JobRequest {
 
 export async function begin(source: Source, request: JobRequest): Promise<JobInfo> {
   const job = await source.ask<JobInfo>({ path: "/api/jobs", body: request });
-  if (source instanceof ServerSource) source.tellJobs([...(source.jobs ?? []).filter((each) => each.id !== job.id), job]);
+  if (source instanceof ServerSource)
+    source.tellJobs([...(source.jobs ?? []).filter((each) => each.id !== job.id), job]);
   return job;
 }
 
-/** The runs of the current source in starting order, including those from before the page was loaded; null: not known yet. */
+/** The runs of the source in starting order, also those from before the page was loaded; null: unknown. */
 export function useRuns(app: App): readonly JobInfo[] | null {
   const jobs = useJobs(app.source);
-  return useMemo(() => jobs?.filter((each) => each.kind === "run" && each.source === app.info.id && each.generation === app.info.generation) ?? null, [jobs, app.info]);
+  return useMemo(
+    () =>
+      jobs?.filter(
+        (each) =>
+          each.kind === "run" && each.source === app.info.id && each.generation === app.info.generation,
+      ) ?? null,
+    [jobs, app.info],
+  );
 }
 
-/** Return the job in the address; for a saved page, one whose result it contains: only results of that kind have `field`. */
+/** The job in the address; of a saved page, the one whose result it has: those of its kind have `field`. */
 export function jobOf(route: Route, source: Source, field: string): string | null {
   const [named] = route.parts;
   if (named !== undefined || source.saved === null) return named ?? null;
-  const held = Object.entries(source.saved.answers).find(([path, answer]) => /^\/api\/jobs\/[^/]+\/result$/.test(path) && field in (answer as object));
+  const held = Object.entries(source.saved.answers).find(
+    ([path, answer]) => /^\/api\/jobs\/[^/]+\/result$/.test(path) && field in (answer as object),
+  );
   return decodeURIComponent(held?.[0].split("/")[3] ?? "none");
 }
 
@@ -40,8 +51,8 @@ export function nameOf({ edits }: JobInfo): string {
   return edits.join(", ") || "unchanged";
 }
 
-/** Return what tells whether `key` is still what is shown: who has left while a job was begun is not called back. A view is left
- * with the address, and drawn for a moment yet. */
+/** Return what tells whether `key` is still shown: who has left while a job was begun is not called back. A
+ * view is left with the address, and drawn for a moment yet. */
 export function useShown(key: string, route: Route): (key: string) => boolean {
   const latest = useRef<{ key: string; route: Route } | null>(null);
   latest.current = { key, route };
@@ -69,27 +80,70 @@ export function useJob<T>(source: Source, id: string | null): Followed<T> {
   const result = useAnswer<T>(source, isDone ? { path: `${path}/result` } : null);
   const [refused, setRefused] = useState<Failure | null>(null);
   const cancel = () => {
-    fetch(path, { method: "DELETE" }).catch((error: unknown) => setRefused(new Failure({ message: String(error) })));
+    fetch(path, { method: "DELETE" }).catch((error: unknown) =>
+      setRefused(new Failure({ message: String(error) })),
+    );
   };
-  return { info, result: result.data, failure: result.failure ?? (result.data === null ? asked.failure : null) ?? refused, cancel };
+  return {
+    info,
+    result: result.data,
+    failure: result.failure ?? (result.data === null ? asked.failure : null) ?? refused,
+    cancel,
+  };
+}
+
+/** The place of a job in the queue. */
+function queued(place: number): string {
+  return place > 1 ? `${ordinal(place)} in the queue` : "next in the queue";
 }
 
 /** The progress of a job, with a cancel button. */
 export function Progress({ job, what, again }: { job: Followed<unknown>; what: string; again?: () => void }) {
   const { info, failure } = job;
   if (failure !== null) return <Failed failure={failure} {...(again ? { again } : {})} />;
-  if (info?.state === "failed" || info?.state === "cancelled") {
-    return <Failed failure={new Failure({ message: info.state === "failed" ? info.error : "The run was cancelled." })} {...(again ? { again } : {})} />;
-  }
-  const share = info?.progress ?? 0;
+  if (info?.state === "failed")
+    return <Failed failure={new Failure({ message: info.error })} {...(again ? { again } : {})} />;
+  if (info?.state === "cancelled") return <Cancelled again={again} />;
+  const [share, seconds] = [info?.progress ?? 0, info?.seconds ?? 0];
   return (
     <div class="state job" role="status">
       <p>{`${what}…`}</p>
       <progress max={1} value={share} aria-label={what} />
-      <p class="quiet">{info?.state === "queued" ? "waiting for a free worker" : `${Math.floor(share * 100)} %${info !== null && info.seconds >= 1 ? `, ${Math.round(info.seconds)} s` : ""}`}</p>
+      <p class="quiet">
+        {info?.state === "queued"
+          ? queued(info.place)
+          : `${Math.floor(share * 100)} %${seconds >= 1 ? `, ${Math.round(seconds)} s` : ""}`}
+      </p>
       <button type="button" class="tool" onClick={job.cancel}>
         Cancel
       </button>
     </div>
   );
+}
+
+/** A run that was cancelled: as intended, and not an error. */
+function Cancelled({ again }: { again: (() => void) | undefined }) {
+  return (
+    <div class="state cancelled" role="status">
+      <h2>Cancelled</h2>
+      {again === undefined ? null : (
+        <p>
+          <button type="button" class="tool" onClick={again}>
+            Run again
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Call a function once if a job is gone, such as after the server was restarted. */
+export function useGone(job: Followed<unknown>, id: string | null, renew: () => void): void {
+  const renewed = useRef<string | null>(null);
+  const isGone = job.failure?.lack === "gone" && id !== null;
+  useLayoutEffect(() => {
+    if (!isGone || renewed.current === id) return;
+    renewed.current = id;
+    renew();
+  }, [isGone, id]);
 }

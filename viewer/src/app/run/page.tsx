@@ -1,15 +1,15 @@
-// A run inside the app: of a scenario, simulated on the server, or of a file that holds one. Other values make another run,
-// to be compared with it.
+// A run inside the app: of a scenario, simulated on the server, or of a file that holds one. Other values
+// make another run, to be compared with it.
 
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { showRun } from "../../runPage";
 import type { RunView } from "../../schema";
 import { go, here, href } from "../router";
 import { Failure, useAnswer } from "../source";
-import { Awaited, Dom, Empty, Failed, Page, toast } from "../ui";
+import { Awaited, Empty, Failed, Page, toast } from "../ui";
 import type { App, ViewProps } from "../view";
 import { Again } from "./again";
-import { begin, jobOf, Progress, useJob, useRuns, useShown } from "./jobs";
+import { begin, jobOf, Progress, useGone, useJob, useRuns, useShown } from "./jobs";
+import { RunReport } from "./report";
 
 export function RunPage({ route, app }: ViewProps) {
   if (app.info.kind === "run") return <FromFile app={app} />;
@@ -28,8 +28,7 @@ export function RunPage({ route, app }: ViewProps) {
 function FromFile({ app }: { app: App }) {
   const answer = useAnswer<RunView>(app.source, { path: app.path("run") });
   const run = answer.failure === null ? answer.data : null;
-  const make = useCallback((shown: AbortSignal) => (run === null ? [] : showRun(run, shown)), [run]);
-  if (run !== null) return <Dom make={make} />;
+  if (run !== null) return <RunReport run={run} />;
   return (
     <Page title="Run">
       <div class="wide">
@@ -57,11 +56,19 @@ function OfScenario({ route, app }: ViewProps) {
     async (edits: readonly string[]) => {
       setFailure(null);
       try {
-        const job = await begin(app.source, { kind: "run", source: app.info.id, ...(edits.length > 0 ? { edits } : {}) });
+        const job = await begin(app.source, {
+          kind: "run",
+          source: app.info.id,
+          ...(edits.length > 0 ? { edits } : {}),
+        });
         if (!isShown(app.info.id)) return;
         // A changed run is shown in comparison with the unchanged one.
         const plain = runs?.find((each) => each.edits.length === 0);
-        go(edits.length > 0 && plain !== undefined ? href("compare", [plain.id, job.id]) : href("run", [job.id], edits.length > 0 ? {} : asked()));
+        go(
+          edits.length > 0 && plain !== undefined
+            ? href("compare", [plain.id, job.id])
+            : href("run", [job.id], edits.length > 0 ? {} : asked()),
+        );
       } catch (error) {
         const found = error instanceof Failure ? error : new Failure({ message: String(error) });
         setFailure(found);
@@ -78,9 +85,15 @@ function OfScenario({ route, app }: ViewProps) {
     else void start([]);
   }, [id, runs === null]);
   const job = useJob<RunView>(app.source, id);
+  // A run that the server no longer has, for example because it was restarted, is computed again.
+  useGone(job, id, () => go(href("run", [], asked()), false));
   const run = job.result;
-  const make = useCallback((shown: AbortSignal) => (run === null ? [] : showRun(run, shown)), [run]);
-  if (id === null) return <Page title="Run">{failure === null ? null : <Failed failure={failure} again={() => void start([])} />}</Page>;
+  if (id === null)
+    return (
+      <Page title="Run">
+        {failure === null ? null : <Failed failure={failure} again={() => void start([])} />}
+      </Page>
+    );
   const own = known.find((each) => each.id === id);
   return (
     <>
@@ -92,8 +105,10 @@ function OfScenario({ route, app }: ViewProps) {
         </Page>
       ) : (
         <>
-          {app.source.saved === null ? <Again app={app} run={run} runs={known} id={id} start={start} /> : null}
-          <Dom make={make} />
+          {app.source.saved === null ? (
+            <Again app={app} run={run} runs={known} id={id} start={start} />
+          ) : null}
+          <RunReport run={run} />
         </>
       )}
     </>

@@ -1,0 +1,157 @@
+// Who held the memory when it ran out: a bar for the node or cgroup, its pod, its container and each process,
+// all to one scale, with limit and peak; and the same figures as a table. Where the report has no processes,
+// one bar.
+
+import { about, bytes } from "../../format";
+import type { AutopsyDeath, MemoryPart, TreeRow } from "../../schema";
+import { NONE, Table, type Column } from "../ui";
+import { memoryLayout, peakOf, total, type Bar, type MemoryLayout } from "./memoryLayout";
+
+const [MI, GI] = [2 ** 20, 2 ** 30];
+
+/** An amount next to others: page tables are kibibytes, nodes are gibibytes. */
+export function size(count: number): string {
+  return count > 0 && count < MI ? `${Math.ceil(count / 1024)}Ki` : count < GI ? bytes(count) : about(count);
+}
+
+export function percent(share: number): string {
+  return `${share * 100}%`;
+}
+
+export function MemoryTree({ rows }: { rows: readonly TreeRow[] }) {
+  const layout = memoryLayout(rows);
+  if (layout === null) return null;
+  return (
+    <>
+      <h3>Memory at that moment</h3>
+      <figure class="tree">
+        <figcaption class="legend">
+          {layout.kinds.map(([kind, name]) => (
+            <Legend key={kind} kind={`held-${kind}`} name={name} />
+          ))}
+          {layout.limitName ? <span class="mark-name limit">{layout.limitName}</span> : null}
+          {layout.hasPeaks ? <span class="mark-name peak">peak</span> : null}
+        </figcaption>
+        <ul>
+          {rows.map((row, place) => (
+            <Line key={place} row={row} bar={layout.bars[place] as Bar} />
+          ))}
+        </ul>
+      </figure>
+      <details class="as-table">
+        <summary>Memory as a table</summary>
+        <Figures rows={rows} layout={layout} />
+      </details>
+    </>
+  );
+}
+
+function Legend({ kind, name }: { kind: string; name: string }) {
+  return (
+    <span class={`chip ${kind}`}>
+      <span class="ink">{name}</span>
+    </span>
+  );
+}
+
+function Name({ row }: { row: TreeRow }) {
+  return (
+    <>
+      {row.name}
+      {row.mark ? <span class="alarm">{` ${row.mark}`}</span> : null}
+    </>
+  );
+}
+
+function Line({ row, bar }: { row: TreeRow; bar: Bar }) {
+  const isKnown = row.parts.length > 0 || row.limitBytes !== null;
+  const words = spoken(row);
+  return (
+    <li class={`${row.kind}${row.mark ? " hit" : ""}`} style={{ "--depth": String(row.depth) }}>
+      <span class="key">
+        <Name row={row} />
+      </span>
+      {isKnown ? (
+        <span class="held" role="img" aria-label={words} title={words}>
+          {bar.parts.map((part, place) => (
+            <i key={place} class={`held-${part.kind}`} style={{ width: percent(part.share) }} />
+          ))}
+          {bar.limit === null ? null : <b class="limit" style={{ left: percent(bar.limit) }} />}
+          {bar.peak === null ? null : <b class="peak" style={{ left: percent(bar.peak) }} />}
+        </span>
+      ) : null}
+      {isKnown ? <span class="much">{amount(row)}</span> : null}
+    </li>
+  );
+}
+
+function spoken(row: TreeRow): string {
+  const parts = row.parts.map((part) => `${part.name} ${size(part.bytes)}`).join(", ");
+  const limitName = row.kind === "machine" ? "memory" : "limit";
+  const limit = row.limitBytes ? `, ${limitName} ${size(row.limitBytes)}` : "";
+  const peak = peakOf(row);
+  return `${row.name}: ${parts || "not in the report"}${limit}${peak === null ? "" : `, peak ${size(peak)}`}`;
+}
+
+function amount(row: TreeRow): string {
+  const used = row.usedBytes ?? total(row);
+  return row.limitBytes ? `${size(used)} of ${size(row.limitBytes)}` : size(used);
+}
+
+function Figures({ rows, layout }: { rows: readonly TreeRow[]; layout: MemoryLayout }) {
+  const cell = (count: number | null | undefined) => (typeof count === "number" ? size(count) : NONE);
+  const figure = (name: string, of: (row: TreeRow) => number | null | undefined): Column<TreeRow> => ({
+    name,
+    cell: (row) => cell(of(row)),
+    number: true,
+  });
+  const columns: Column<TreeRow>[] = [
+    {
+      name: "Name",
+      cell: (row) => (
+        <span class="key" style={{ paddingLeft: `${row.depth}em` }}>
+          <Name row={row} />
+        </span>
+      ),
+    },
+    ...layout.kinds.map(([kind, name]) =>
+      figure(capital(name), (row) => row.parts.find((part) => part.kind === kind)?.bytes),
+    ),
+    figure("In all", (row) => row.usedBytes ?? (row.parts.length > 0 ? total(row) : null)),
+    figure("Limit", (row) => row.limitBytes),
+    ...(layout.hasPeaks ? [figure("Peak", (row) => row.peakBytes)] : []),
+  ];
+  return <Table columns={columns} rows={rows} kind={(row) => (row.mark ? "hit" : "")} />;
+}
+
+/** What the memory that ran out held, as one bar. */
+export function MemoryParts({ death }: { death: AutopsyDeath }) {
+  const held = death.memory.filter((part) => part.bytes > 0);
+  const whole = Math.max(death.memoryBytes, held.reduce((sum, part) => sum + part.bytes, 0));
+  if (held.length === 0 || whole === 0) return null;
+  const words = (part: MemoryPart) => `${part.name} ${bytes(part.bytes)}`;
+  return (
+    <>
+      <h3>{death.memoryBytes > 0 ? `What used the ${bytes(death.memoryBytes)}` : "Memory usage"}</h3>
+      <div class="parts" role="img" aria-label={held.map(words).join(", ")}>
+        {held.map((part, place) => (
+          <i
+            key={place}
+            class={`part-${place}`}
+            style={{ width: percent(part.bytes / whole) }}
+            title={words(part)}
+          />
+        ))}
+      </div>
+      <p class="legend">
+        {held.map((part, place) => (
+          <Legend key={place} kind={`part-${place}`} name={`${part.name} ${about(part.bytes)}`} />
+        ))}
+      </p>
+    </>
+  );
+}
+
+export function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,82 @@
+// The verdict of the cluster view, to share: who is first in both orders on the node with the least headroom,
+// and the fix.
+
+import { about } from "../../format";
+import type { ClusterView, NodePanel } from "../../schema";
+import { KERNEL, KUBELET, type Ranked, type Verdict } from "../verdict";
+import type { ViewProps } from "../view";
+import { keyOf, panelsOf, placeOf, type Order, type Panel } from "./model";
+
+const MOST = 5;
+
+interface Edit {
+  change: string;
+  target?: string;
+  then?: string;
+  remedy?: { change: string } | null;
+}
+
+/** The parts of the answer card that are drawn. */
+interface Answer {
+  growth?: { text: string } | null;
+  fix?: { edit: Edit } | null;
+}
+
+export async function clusterVerdict({ app, route }: ViewProps): Promise<Verdict> {
+  const view = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
+  const chosen = route.query.get("node");
+  const panels = panelsOf(view);
+  const isRanked = ({ node }: Panel) => node.nextEvicted !== null || node.nextKilled !== null;
+  const isMeant = ({ node }: Panel) => (chosen === null ? node.headroomBytes !== null : node.name === chosen);
+  const panel = panels.find(isMeant) ?? panels.find(isRanked);
+  const path = app.path(chosen === null ? "answer" : `answer?node=${encodeURIComponent(chosen)}`);
+  const answer = app.source.answers(app.info.id)[path] as Answer | undefined;
+  const facts = [view.name, ...(view.takenAt ? [new Date(view.takenAt).toLocaleString("en-GB")] : [])];
+  if (panel === undefined) return { title: "No node has pods", facts, headline: "", orders: [], notes: [] };
+  return {
+    title: "Who dies first?",
+    facts,
+    headline: headroom(panel.node, view.nodes.length > 1 && chosen === null),
+    orders: [
+      { title: "Eviction order", colour: KUBELET, rows: first(panel, "kubelet") },
+      { title: "OOM kill order", colour: KERNEL, rows: first(panel, "kernel") },
+    ],
+    notes: [...reasons(panel.node), ...(answer === undefined ? [] : answered(answer))],
+  };
+}
+
+function headroom(node: NodePanel, isLeast: boolean): string {
+  const name = node.name || "One assumed node";
+  const left = node.headroomBytes;
+  if (left === null) return name;
+  if (left < 0) return `${name} is ${about(-left)} past its eviction threshold`;
+  const which = isLeast ? `${name}, the node with the least headroom,` : name;
+  return `${which} has ${about(left)} headroom before eviction`;
+}
+
+function first(panel: Panel, order: Order): Ranked[] {
+  const ranked = panel.by(order).filter((pod) => placeOf(pod, order) !== null);
+  return ranked.slice(0, MOST).map((pod) => ({
+    pod: keyOf(pod),
+    note: pod.usedBytes === null ? `requests ${about(pod.requestedBytes)}` : `uses ${about(pod.usedBytes)}`,
+    qosClass: pod.qosClass,
+  }));
+}
+
+function reasons(node: NodePanel): (readonly [string, string])[] {
+  const told = (victim: NodePanel["nextEvicted"], what: string): (readonly [string, string])[] => {
+    const why = (victim as { explanation?: string } | null)?.explanation ?? victim?.reason ?? "";
+    return victim !== null && why ? [[what, `${victim.pod}: ${why}`]] : [];
+  };
+  return [...told(node.nextEvicted, "Evicted first"), ...told(node.nextKilled, "OOM-killed first")];
+}
+
+function answered({ growth, fix }: Answer): (readonly [string, string])[] {
+  const edit = fix?.edit;
+  const where = edit?.target ? ` in ${edit.target}` : "";
+  const notes: (readonly [string, string])[] = [];
+  if (growth) notes.push(["Who acts first", growth.text]);
+  const change = edit?.remedy?.change ?? edit?.change;
+  if (edit) notes.push(["Safest fix", `${change}${where}. ${edit.then ?? ""}`.trim()]);
+  return notes;
+}
