@@ -13,7 +13,7 @@ STAMP  := $(VENV)/.installed
 DEMO   := .venv-demo
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check types fast check-system test-versions golden bench bench-node viewer chromium dist wheels deploy image image-archive release-notes lock clean
+.PHONY: demo test check lint check-page types fast check-system test-versions golden bench bench-node viewer chromium dist wheels deploy image image-archive release-notes lock clean
 
 demo: $(DEMO)/.installed
 	@$(DEMO)/bin/python tools/page.py
@@ -21,16 +21,27 @@ demo: $(DEMO)/.installed
 
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python). Slow ones wait
 # most of the time, for a node or a browser: four at once keep two cores busy.
-test: viewer chromium check check-system
-	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
+test: viewer chromium check check-system check-page
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 # What a developer runs all the time: a few minutes.
-check: $(STAMP)
+check: lint
+	@$(MAKE) --no-print-directory -j2 types fast
+
+lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
-	@$(MAKE) --no-print-directory -j2 types fast
+	@$(call in_viewer,lint,npm run --silent lint)
+
+# The types and the unit tests of the page.
+check-page:
+	@$(call in_viewer,types and unit tests,npm run --silent check && npm test --silent)
+
+# Run something in viewer/, or say what is skipped without npm and its packages.
+in_viewer = if ! command -v npm >/dev/null; then echo "skipped: $(1) of the page (npm is not installed)"; \
+  elif [ ! -x viewer/node_modules/.bin/oxlint ]; then echo "skipped: $(1) of the page (make viewer installs what it needs)"; \
+  else cd viewer && $(2); fi
 
 # One core's work for half a minute: meanwhile the tests use the other.
 types: $(STAMP)

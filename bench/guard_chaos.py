@@ -245,7 +245,7 @@ class Chaos:
             with suppress(subprocess.TimeoutExpired):
                 self.guard.process.wait(20)
             if self.guard.process.poll() != -signal.SIGKILL:
-                self.problems.append(f"{fault}: not reached")
+                self.outcomes[f"{fault}: not reached"] += 1
                 self.guard.end()
             time.sleep(self._chance.choice([0, 1, self._chance.uniform(0, 2)]))
             self.guard.start(dies=following)

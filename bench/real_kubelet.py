@@ -412,6 +412,8 @@ class Guard:
             self.process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
         end = time.monotonic() + seconds
         while len(self.journal("Watching")) <= before:
+            if dies and self.process.poll() == -signal.SIGKILL:
+                return  # it took over what another had begun, and died of it
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"the guard does not watch: {(self.folder / 'said').read_text()[-3000:]}")
             time.sleep(0.05)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 PODS_PER_NODE = 100
 WHAT_IFS = 50
+_RUN, _RUN_PODS = "graceful-degradation", 10
 _CHROMIUM = which("chromium") or which("chromium-browser") or which("google-chrome")
 _PAGE = Path(podqos.__file__).parent / "report/viewer.html"
 # When all that is seen is drawn.
@@ -307,7 +308,7 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
     def focus(label: str) -> None:
         page.locator(f".filters .field:has(> span:text-is('{label}')) :is(input, select)").focus()
 
-    tab.open("#/cluster")
+    tab.open("#/cluster?show=blocks")
     yield "a key that does nothing", lambda _: keyboard.press("Shift"), 0.1
     focus("Find")
     type_one = lambda number: keyboard.press(_TYPED[number % len(_TYPED)])  # noqa: E731
@@ -318,15 +319,15 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
         ("another priority", "Priority", 3),
         ("blocks of another size", "Size by memory", 2),
     ):
-        tab.open("#/cluster")
+        tab.open("#/cluster?show=blocks")
         focus(label)
         yield what, to_and_fro("ArrowDown", "ArrowUp", steps), 0.1
-    tab.open("#/cluster")
+    tab.open("#/cluster?show=blocks")
     page.get_by_role("radio", name="Kubelet evicts").focus()
     yield "the other order", to_and_fro("ArrowRight", "ArrowLeft"), 0.15
     page.get_by_role("radio", name="Blocks").focus()
     yield "blocks or table", to_and_fro("ArrowRight", "ArrowLeft"), 0.15
-    tab.open("#/cluster")
+    tab.open("#/cluster?show=blocks")
     yield "the pointer moved over blocks", lambda number: mouse.move(200 + 37 * number % 900, 720), 0.1
     page.locator(".spot").first.focus()
     over_blocks = there_and_back(("ArrowRight", "ArrowDown"), ("ArrowLeft", "ArrowUp"), 6)
@@ -344,7 +345,7 @@ def interactions(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float
     yield "an arrow key or a page in the table", over_rows, 0.1
     focus("Find")
     yield "a letter typed into the filter of the table", type_one, 0.1
-    tab.open("#/cluster")
+    tab.open("#/cluster?show=blocks")
     blocks = page.locator(".blocks").first.bounding_box()
     back = "location.hash.startsWith('#/pod') && history.back()"
     click = lambda number: mouse.click(blocks["x"] + 9 + 13 * number % 300, blocks["y"] + 9)  # noqa: E731
@@ -371,7 +372,7 @@ def matrix(tab: Tab) -> Iterator[tuple[str, Callable[[int], object], float]]:
     yield "an arrow key in the matrix", lambda number: keyboard.press("ArrowDown" if number % 2 else "ArrowRight"), 0.1
     mouse.move(*at(0))
     yield "the wheel turned over the matrix", lambda number: mouse.wheel(0, -300 if number // 8 % 2 else 300), 0.4
-    page.get_by_label("Leak of").focus()
+    page.get_by_label("Leak rate").focus()
     yield "leaks of another rate", lambda number: keyboard.press("ArrowUp" if number % 2 else "ArrowDown"), 0.4
 
 
@@ -388,7 +389,7 @@ def in_browser(server: Server, pods: int, times: int) -> None:
         tab = Tab(browser, server.url)
         loads = []
         for _ in range(5):
-            tab.open("#/cluster")
+            tab.open("#/cluster?show=blocks")
             loads.append(tab.page.wait_for_function(_DRAWN).json_value())
         tell(pods, "page drawn with its pods", loads)
         for what, act, pause_seconds in interactions(tab):
@@ -416,6 +417,40 @@ def blast(folder: Path, times: int) -> None:
         browser.close()
 
 
+def run_page(folder: Path, times: int) -> None:
+    """Move the cursor of a run, zoom in and out, and point at pods."""
+    from playwright.sync_api import sync_playwright
+
+    path = folder / "run.html"
+    command = [sys.executable, "-m", "podqos", "simulate", _RUN, "--html", str(path)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        tab = Tab(browser, path.as_uri())
+        keyboard, mouse = tab.page.keyboard, tab.page.mouse
+        tab.open("", ".charts .axis")
+        left, top = _middle(tab.page.locator(".panel.memory").bounding_box())
+
+        def zoom(is_in: bool) -> None:
+            if not is_in:
+                mouse.dblclick(left, top)
+                return
+            mouse.move(left - 60, top)
+            mouse.down()
+            mouse.move(left + 60, top)
+            mouse.up()
+
+        for what, act in (
+            ("the cursor of a run moved", lambda _: keyboard.press("ArrowRight")),
+            ("a run zoomed in or out", lambda number: zoom(number % 2 == 0)),
+            ("the pointer moved over a run", lambda number: mouse.move(left - 200, top - 100 + 13 * number % 200)),
+            ("another victim chosen", lambda number: keyboard.press("k" if number // 10 % 2 else "j")),
+        ):
+            time.sleep(0.5)
+            tell(_RUN_PODS, what, tab.frames(act, times, 0.15))
+        browser.close()
+
+
 def updates(folder: Path, pods: int, seconds: float, times: int) -> None:
     """Update ten times a second, with a page that shows it and is used; look at the memory of both."""
     from playwright.sync_api import sync_playwright
@@ -424,7 +459,7 @@ def updates(folder: Path, pods: int, seconds: float, times: int) -> None:
         browser = play.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
         tab = Tab(browser, server.url)
         tab.page.add_init_script(_COUNT_UPDATES)
-        tab.open("#/cluster")
+        tab.open("#/cluster?show=blocks")
         time.sleep(min(60.0, seconds / 4))
         began, first = time.monotonic(), tab.page.evaluate("updates")
         samples = [(server.memory_bytes(), *tab.memory())]
@@ -446,7 +481,7 @@ def updates(folder: Path, pods: int, seconds: float, times: int) -> None:
         tab.page.get_by_label("Find").focus()
         typing = tab.frames(lambda number: tab.page.keyboard.press(_TYPED[number % len(_TYPED)]), times, 0.2)
         tell(pods, "live, a letter typed into the filter", typing)
-        tab.open("#/cluster")
+        tab.open("#/cluster?show=blocks")
         tab.page.mouse.move(640, 500)
         wheeling = tab.frames(lambda number: tab.page.mouse.wheel(0, -300 if number // 15 % 2 else 300), times, 0.3)
         tell(pods, "live, the wheel turned over blocks", wheeling)
@@ -481,6 +516,7 @@ def main() -> None:
                 tell(pods, "what-if beside a simulation", beside)
                 server.ask(f"/api/jobs/{job}", method="DELETE")
         if has_page:
+            run_page(folder, times)
             blast(folder, times)
         for pods in (100, 5_000) if has_page else ():
             updates(folder, pods, 20 if arguments.short else 600, times)
