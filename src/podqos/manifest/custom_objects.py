@@ -7,32 +7,43 @@ without a word.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.manifest.built_pods import BuiltPod, Part, added_to, built_pod, is_decided, lacks
 from podqos.manifest.contents import Other, Reading, Unjudged
+from podqos.manifest.custom_kind import FROM_CLUSTER, Added, Built, CustomKind, Template
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
 from podqos.manifest.kinds import PodHolder, group_of, is_kubelet, is_policy
 from podqos.manifest.known_kinds import is_kubernetes_own, meant_kind
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
-from podqos.manifest.pod_kinds import CustomKind, Template, custom_kind
+from podqos.manifest.pod_kinds import custom_kind
 from podqos.manifest.problems import FieldProblem, Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload, field_at
+from podqos.model.resources import QOS_RESOURCES
 
 _TEMPLATE = "template"
+_MARKS = re.compile(rb"containers|requests|limits")
 # Of engines whose rules show pods that are none.
 _POLICY_ENGINES = ("kyverno.io", "gatekeeper.sh")
 # Kinds that keep templates for others, and make no pods themselves.
 _ONLY_TEMPLATES = frozenset({
     "AnalysisTemplate", "ClusterAnalysisTemplate", "WorkflowTemplate", "ClusterWorkflowTemplate", "ServingRuntime",
     "ClusterServingRuntime", "TrainingRuntime", "ClusterTrainingRuntime", "LLMInferenceServiceConfig",
+    "ClickHouseInstallation", "ClickHouseKeeperInstallation",
 })  # fmt: skip
 _DEEPEST = 12
+_DEFAULTS = "the operator's defaults"
+# Their limits are those of nodes.
+_WITHOUT_PODS = frozenset(
+    {("NodePool", "karpenter.sh"), ("Provisioner", "karpenter.sh"), ("NodeClaim", "karpenter.sh")}
+)
 
 
 class CustomResources:
@@ -87,22 +98,25 @@ class CustomResources:
         if not isinstance(value, dict):
             return False
         templates = [each for template in known.templates for each in _templates(value, template)]
-        for each in templates:
-            self._read_template(other, value, each, is_whole=_is_whole(known))
+        has_pods = [self._read_template(other, value, each, is_whole=_is_whole(known)) for each in templates]
         if not templates and not known.group and known.kind in self._kinds:
             paths = ", ".join(template.path for template in known.templates)
             return self._leave(other, f"it has no pod at {paths}", "correct its path under kinds: in .podqos.yaml")
-        if not templates and known.built:
-            return self._leave(other, f"its pods are built from {known.built}", known.hint)
+        if not any(has_pods) and (known.built or known.is_of_operator):
+            return self._leave(other, f"its pods are built from {known.built or _DEFAULTS}", known.hint)
         return bool(templates)
 
     def _is_pod_shaped(self, other: Other) -> bool:
+        """Whether an object of an unknown kind has a pod, or resources, in it."""
         chunk = other.place.chunk
-        if not _may_be_anything(other) or self._text.find(b"containers", chunk.start, chunk.end) < 0:
+        if not _may_be_anything(other) or _MARKS.search(self._text, chunk.start, chunk.end) is None:
             return False
-        path = _pod_path(self._plain(other.place), ())
+        value = self._plain(other.place)
+        path = _pod_path(value, ())
         if path is None:
-            return False
+            path = _resources_path(value)
+            what = f"it has resources at {format_path(path or ())}, but its kind is unknown"
+            return path is not None and self._leave(other, what, FROM_CLUSTER)
         meant = meant_kind(other.kind, other.api_version)
         if meant is not None:
             what, fix = f'unknown kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
@@ -126,32 +140,43 @@ class CustomResources:
         found: _FoundTemplate,
         *,
         is_whole: bool,
-    ) -> None:
+    ) -> bool:
+        """Read the pod of a template, or leave it; return False if there is none."""
         path, raw = found.path, found.raw
-        spec, fields = _pod_spec(raw, path, value)
-        if _has_parameters(spec):
-            self._leave(other, f"the resources at {format_path(path)} are template parameters", "render it first")
-            return
+        pod = _pod_of(found, value)
+        if pod is None:
+            return False
+        if isinstance(pod, str):
+            return self._leave(other, pod, FROM_CLUSTER)
+        if _has_parameters(pod.spec):
+            return self._leave(
+                other, f"the resources at {format_path(path)} are template parameters", "render it first"
+            )
         metadata = value.get("metadata")
-        suffix = "-".join(found.parts).lower()
         holder = PodHolder(other.kind, (group_of(other.api_version),), (_TEMPLATE,))
-        own = raw.get("metadata") if "spec" in raw else None
+        own = raw.get("metadata") if "spec" in raw and not isinstance(found.template, Built) else None
         what = workload_in(
             holder,
             {
-                "metadata": metadata if is_whole else _named(metadata, suffix),
-                _TEMPLATE: {"metadata": own if isinstance(own, dict) else {}, "spec": spec},
+                "metadata": metadata if is_whole else _named(metadata, found.parts),
+                _TEMPLATE: {"metadata": own if isinstance(own, dict) else {}, "spec": pod.spec},
             },
         )
         replicas = 0 if other.kind in _ONLY_TEMPLATES else _replicas(value, found.template, path)
         if what.workload is not None:
-            workload = replace(what.workload, pod_path=format_path(path), replicas=replicas, fields=fields)
+            if not is_decided(what.workload.pod.spec, pod.doubts):
+                names = ", ".join(dict.fromkeys(added.name for added in pod.doubts))
+                return self._leave(
+                    other, f"the operator adds {names}, which can change the class of its pods", FROM_CLUSTER
+                )
+            workload = replace(what.workload, pod_path=format_path(path), replicas=replicas, fields=pod.fields)
             self._found.append((workload, other.place))
         for finding in what.findings:
             own_path = format_path(finding.path[1:])
             is_pods = finding.path[:1] == (_TEMPLATE,)
-            field = parse_path(field_at(own_path, format_path(path), fields)) if is_pods else finding.path
+            field = parse_path(field_at(own_path, format_path(path), pod.fields)) if is_pods else finding.path
             self._report(replace(finding, path=field), self._locate(other.place, field))
+        return True
 
     def _report(self, finding: FieldProblem, position: Position) -> None:
         field = format_path(finding.path)
@@ -165,7 +190,8 @@ def _may_be_anything(other: Other) -> bool:
     kind, api_version = other.kind, other.api_version
     if is_kubernetes_own(kind, api_version) or is_policy(kind, api_version) or is_kubelet(kind, api_version):
         return False
-    return not group_of(api_version).endswith(_POLICY_ENGINES)
+    group = group_of(api_version)
+    return not group.endswith(_POLICY_ENGINES) and (kind, group) not in _WITHOUT_PODS
 
 
 def _is_whole(known: CustomKind) -> bool:
@@ -187,7 +213,7 @@ def _templates(value: dict[str, Plain], template: Template) -> Iterator[_FoundTe
     """Yield the pod templates of an object."""
     parts = (template.part,) if template.part else ()
     for path, names, raw in _at(value, template.path.split("."), ()):
-        if isinstance(raw, dict) and _holds_pod(raw):
+        if isinstance(raw, dict) and (isinstance(template, Built) or _holds_pod(raw)):
             yield _FoundTemplate(template, path, (*parts, *names), raw)
 
 
@@ -233,6 +259,26 @@ def _are_containers(value: Plain) -> bool:
 
 # A step of an Argo workflow is one of these, next to sidecars and init containers.
 _OF_WORKFLOWS = ("container", "script", "containerSet")
+
+
+def _pod_of(found: _FoundTemplate, value: dict[str, Plain]) -> BuiltPod | str | None:
+    """Return the pod of a template, None if there is none, or why it is not known."""
+    template, part = found.template, Part(value, found.path, found.raw)
+    if isinstance(template, Built):
+        built = built_pod(template, part)
+        return replace(built, spec=_cleaned(built.spec)) if isinstance(built, BuiltPod) else built
+    spec, fields = _pod_spec(found.raw, found.path, value)
+    containers = {str(item.get("name")): item for item in _items(spec) if isinstance(item, dict)}
+    for stated in template.containers:
+        if stated.name in containers and lacks(containers[stated.name].get("resources"), stated.needs):
+            return f"its container {stated.name} does not state all resources for which the operator has defaults"
+    missing = (Added(stated.name) for stated in template.containers if stated.name not in containers)
+    return BuiltPod(spec, fields, (*missing, *added_to(template, part)))
+
+
+def _items(spec: dict[str, Plain]) -> list[Plain]:
+    items = spec.get("containers")
+    return items if isinstance(items, list) else []
 
 
 def _pod_spec(
@@ -301,15 +347,17 @@ def _has_parameters(spec: dict[str, Plain]) -> bool:
     return False
 
 
-def _named(metadata: Plain, suffix: str) -> Plain:
+def _named(metadata: Plain, parts: Collection[str]) -> Plain:
     """Return the metadata of one of several parts, which gives its pods their names."""
-    if not isinstance(metadata, dict) or not suffix:
+    if not isinstance(metadata, dict) or not parts:
         return metadata
+    around = next((part for part in parts if "{}" in part), "{}")
+    suffix = "-".join(part for part in parts if part != around).lower()
     name, generated = metadata.get("name"), metadata.get("generateName")
     if name and isinstance(name, str):
-        return {**metadata, "name": f"{name}-{suffix}"}
+        return {**metadata, "name": around.format(f"{name}-{suffix}" if suffix else name)}
     if not name and generated and isinstance(generated, str):
-        return {**metadata, "generateName": f"{generated}{suffix}-"}
+        return {**metadata, "generateName": f"{generated}{suffix}-" if suffix else generated}
     return metadata
 
 
@@ -329,7 +377,7 @@ def _replicas(value: dict[str, Plain], template: Template, path: FieldPath) -> i
             stated.append(number)
     if template.part == "worker" and len(stated) == 2 and _leads(value):
         stated[1] -= 1
-    return max(prod(stated), 0) if stated else None
+    return max(prod(stated), 0) if stated else template.default_replicas
 
 
 def _leads(value: dict[str, Plain]) -> bool:
@@ -350,3 +398,20 @@ def _pod_path(value: Plain, path: FieldPath) -> FieldPath | None:
     else:
         return None
     return next((found for key, each in children if (found := _pod_path(each, (*path, key))) is not None), None)
+
+
+def _resources_path(value: Plain) -> FieldPath | None:
+    """Return the way to the first cpu or memory under requests or limits; None if there is none."""
+    waiting: list[tuple[FieldPath, Plain]] = [((), value)]
+    while waiting:
+        path, item = waiting.pop()
+        if isinstance(item, dict):
+            for side in ("requests", "limits"):
+                amounts = item.get(side)
+                if isinstance(amounts, dict) and not amounts.keys().isdisjoint(QOS_RESOURCES):
+                    return path
+            children: list[tuple[str | int, Plain]] = list(item.items())
+        else:
+            children = list(enumerate(item)) if isinstance(item, list) else []
+        waiting += reversed([((*path, key), child) for key, child in children])
+    return None

@@ -12,49 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
+from msgspec.structs import replace
 
+from podqos.manifest.custom_kind import FROM_CLUSTER, Added, CustomKind, Stated, Template, beside
 from podqos.manifest.kinds import group_of
+from podqos.manifest.operator_kinds import OPERATOR_KINDS
 
-_FROM_CLUSTER = "use the running pods: kubectl get pods -o yaml"
-
-
-class Template(Struct, frozen=True):
-    """Where a kind keeps a pod template."""
-
-    path: str
-    """From the object, such as ``spec.workerGroupSpecs.*.template``."""
-    replicas: tuple[str, ...] = ()
-    """Paths of the numbers that multiply to how many pods there are; ``*`` is what it is in ``path``."""
-    part: str = ""
-    """What distinguishes the pods from those of the kind's other templates."""
-
-
-class CustomKind(Struct, frozen=True):
-    """A kind of custom resource that holds pods, or makes them."""
-
-    kind: str
-    group: str
-    """Its API group; empty for a kind that a user names, whatever its group is."""
-    templates: tuple[Template, ...] = ()
-    adds: str = ""
-    """Containers that the controller adds to every pod."""
-    built: str = ""
-    """What the pods are built from, if they cannot be read from the object."""
-    hint: str = _FROM_CLUSTER
-    """What to give to podqos instead."""
-
-
-def _beside(path: str, part: str = "", *, count: str = "replicas") -> Template:
-    """Return a template whose number of pods is next to it."""
-    return Template(path, (f"{path.rpartition('.')[0]}.{count}",), part)
-
-
-_CONTROLLER = _beside("spec.template")
-_ECK = _beside("spec.podTemplate", count="count")
-_BEATS = (
+_DEFAULTS = "the operator's defaults"
+_CONTROLLER = beside("spec.template")
+_ECK_INIT = (Added("elastic-internal-init-filesystem", keeps_guaranteed=True),)
+_OF_BEATS = (
     Template("spec.daemonSet.podTemplate", part="daemonset"),
-    _beside("spec.deployment.podTemplate", "deployment"),
+    beside("spec.deployment.podTemplate", "deployment"),
+    beside("spec.statefulSet.podTemplate", "statefulset"),
 )
 _WORKFLOW = "init, wait"
 _REPLICATED = Template(
@@ -68,9 +38,11 @@ def _replicated_jobs(spec: str) -> Template:
 
 
 def _ray(spec: str) -> tuple[Template, ...]:
+    autoscaler = Added("autoscaler", f"/{spec}.enableInTreeAutoscaling")
+    waiting = Added("wait-gcs-ready", keeps_guaranteed=True)
     return (
-        Template(f"{spec}.headGroupSpec.template", part="head"),
-        _beside(f"{spec}.workerGroupSpecs.*.template"),
+        Template(f"{spec}.headGroupSpec.template", part="head", added=(autoscaler,)),
+        replace(beside(f"{spec}.workerGroupSpecs.*.template"), added=(waiting,)),
     )
 
 
@@ -81,7 +53,7 @@ def _united(name: str) -> Template:
 def _holders() -> Iterator[CustomKind]:
     argo, kruise, kubeflow, elastic = "argoproj.io", "apps.kruise.io", "kubeflow.org", "k8s.elastic.co"
     yield CustomKind("Rollout", argo, (_CONTROLLER,))
-    yield CustomKind("Experiment", argo, (_beside("spec.templates.*.template"),))
+    yield CustomKind("Experiment", argo, (beside("spec.templates.*.template"),))
     for kind in ("AnalysisTemplate", "ClusterAnalysisTemplate", "AnalysisRun"):
         yield CustomKind(kind, argo, (Template("spec.metrics.*.provider.job.spec.template"),))
     for kind in ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"):
@@ -104,7 +76,7 @@ def _holders() -> Iterator[CustomKind]:
             ),
         ),
     )
-    yield CustomKind("Workload", "kueue.x-k8s.io", (_beside("spec.podSets.*.template", count="count"),))
+    yield CustomKind("Workload", "kueue.x-k8s.io", (beside("spec.podSets.*.template", count="count"),))
     for kind in ("CloneSet", "StatefulSet", "DaemonSet", "BroadcastJob"):
         yield CustomKind(kind, kruise, (_CONTROLLER,))
     yield CustomKind(
@@ -117,10 +89,10 @@ def _holders() -> Iterator[CustomKind]:
     )
     united = ("statefulSetTemplate", "advancedStatefulSetTemplate", "cloneSetTemplate", "deploymentTemplate")
     yield CustomKind("UnitedDeployment", kruise, tuple(map(_united, united)))
-    yield CustomKind("ScaledJob", "keda.sh", (_beside("spec.jobTargetRef.template", count="parallelism"),))
+    yield CustomKind("ScaledJob", "keda.sh", (beside("spec.jobTargetRef.template", count="parallelism"),))
     for name in ("TF", "PyTorch", "MX", "XGBoost", "MPI", "Paddle", "JAX"):
         field = {"XGBoost": "xgb"}.get(name, name.lower())
-        yield CustomKind(f"{name}Job", kubeflow, (_beside(f"spec.{field}ReplicaSpecs.*.template"),))
+        yield CustomKind(f"{name}Job", kubeflow, (beside(f"spec.{field}ReplicaSpecs.*.template"),))
     yield CustomKind("Notebook", kubeflow, (Template("spec.template"),))
     yield CustomKind("Experiment", kubeflow, (Template("spec.trialTemplate.trialSpec.spec.template"),))
     for kind in ("TrainingRuntime", "ClusterTrainingRuntime"):
@@ -131,22 +103,32 @@ def _holders() -> Iterator[CustomKind]:
     )
     yield CustomKind("RayCronJob", "ray.io", _ray("spec.jobTemplate.rayClusterSpec"))
     yield CustomKind("RayService", "ray.io", _ray("spec.rayClusterConfig"))
-    yield CustomKind("Job", "batch.volcano.sh", (_beside("spec.tasks.*.template"),))
+    yield CustomKind("Job", "batch.volcano.sh", (beside("spec.tasks.*.template"),))
     yield CustomKind("DeploymentConfig", "apps.openshift.io", (_CONTROLLER,))
     yield CustomKind("DeploymentConfig", "", (_CONTROLLER,))
     yield CustomKind(
         "Elasticsearch",
         f"elasticsearch.{elastic}",
-        (_beside("spec.nodeSets.*.podTemplate", count="count"),),
-        built="the operator's defaults",
+        (
+            replace(
+                beside("spec.nodeSets.*.podTemplate", count="count"),
+                containers=(Stated("elasticsearch"),),
+                added=_ECK_INIT,
+            ),
+        ),
+        built=_DEFAULTS,
     )
-    for kind, group in (
-        *(("Kibana", "kibana"), ("ApmServer", "apm"), ("EnterpriseSearch", "enterprisesearch")),
-        *(("ElasticMapsServer", "maps"), ("Logstash", "logstash")),
+    for kind, group, main in (
+        *(("Kibana", "kibana", "kibana"), ("ApmServer", "apm", "apm-server"), ("Logstash", "logstash", "logstash")),
+        ("EnterpriseSearch", "enterprisesearch", "enterprise-search"),
+        ("ElasticMapsServer", "maps", "maps"),
     ):
-        yield CustomKind(kind, f"{group}.{elastic}", (_ECK,))
-    yield CustomKind("Beat", f"beat.{elastic}", _BEATS)
-    yield CustomKind("Agent", f"agent.{elastic}", (*_BEATS, _beside("spec.statefulSet.podTemplate", "statefulset")))
+        template = replace(beside("spec.podTemplate", count="count"), containers=(Stated(main),), added=_ECK_INIT)
+        yield CustomKind(kind, f"{group}.{elastic}", (template,), built=_DEFAULTS)
+    beats = (replace(template, added=(Added("the operator's defaults"),)) for template in _OF_BEATS[:2])
+    yield CustomKind("Beat", f"beat.{elastic}", tuple(beats), built=_DEFAULTS)
+    agents = (replace(template, containers=(Stated("agent"),)) for template in _OF_BEATS)
+    yield CustomKind("Agent", f"agent.{elastic}", tuple(agents), built=_DEFAULTS)
     serving = "serving.kserve.io"
     for kind in ("ServingRuntime", "ClusterServingRuntime"):
         yield CustomKind(kind, serving, (Template("spec"), Template("spec.workerSpec", part="worker")))
@@ -159,9 +141,9 @@ def _holders() -> Iterator[CustomKind]:
             kind,
             serving,
             (
-                _beside("spec.template", "decode"),
+                beside("spec.template", "decode"),
                 Template("spec.worker", part="worker"),
-                _beside("spec.prefill.template", "prefill"),
+                beside("spec.prefill.template", "prefill"),
                 Template("spec.prefill.worker", part="prefill-worker"),
                 Template("spec.router.scheduler.template", part="scheduler"),
             ),
@@ -187,29 +169,29 @@ def _builders() -> Iterator[CustomKind]:
             "",
         ),
         ("FlinkDeployment FlinkSessionCluster", "flink.apache.org", "its resources, by the Flink operator", ""),
+        ("LokiStack", "loki.grafana.com", "its size, by the operator", ""),
+        ("TempoStack", "tempo.grafana.com", "its total resources, which the operator shares out", ""),
+        ("TrainJob", "trainer.kubeflow.org", "the training runtime it names", ""),
         (
-            "Kafka KafkaNodePool KafkaConnect KafkaBridge KafkaMirrorMaker KafkaMirrorMaker2",
-            "kafka.strimzi.io",
-            "its resources, by Strimzi",
+            "VirtualMachine VirtualMachineInstance VirtualMachineInstanceReplicaSet VirtualMachinePool",
+            "kubevirt.io",
+            "its machine, with overhead that KubeVirt adds",
             "",
         ),
-        (
-            "Prometheus PrometheusAgent Alertmanager ThanosRuler",
-            "monitoring.coreos.com",
-            "its settings, by its operator",
-            "",
-        ),
+        ("VirtualMachinePool", "pool.kubevirt.io", "its machine, with overhead that KubeVirt adds", ""),
+        ("ClusterServiceVersion", "operators.coreos.com", "its deployments, by the Operator Lifecycle Manager", ""),
+        ("Instrumentation", "opentelemetry.io", "the agents it adds to other pods", ""),
         ("HelmRelease", "helm.toolkit.fluxcd.io", "a Helm chart", "render it: helm template CHART --values FILE"),
         ("HelmChart", "helm.cattle.io", "a Helm chart", "render it: helm template CHART --values FILE"),
         ("Application ApplicationSet", "argoproj.io", "the source it names", "render that: argocd app manifests NAME"),
         ("Template", "template.openshift.io", "its objects and parameters", "render it: oc process -f FILE"),
     ):
         for kind in kinds.split():
-            yield CustomKind(kind, group, built=built, hint=hint or _FROM_CLUSTER)
+            yield CustomKind(kind, group, built=built, hint=hint or FROM_CLUSTER)
 
 
 CUSTOM_KINDS: dict[tuple[str, str], CustomKind] = {
-    (each.kind, each.group): each for each in (*_holders(), *_builders())
+    (each.kind, each.group): each for each in (*_holders(), *OPERATOR_KINDS, *_builders())
 }
 """By kind and API group."""
 

@@ -155,13 +155,20 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
     from podqos.manifest.pod_kinds import CUSTOM_KINDS
 
     added: dict[str, list[str]] = {}
+    built: set[str] = set()
     for custom_kind in CUSTOM_KINDS.values():
         if custom_kind.adds and custom_kind.kind in kinds:
             added.setdefault(custom_kind.adds, []).append(custom_kind.kind)
-    return tuple(
+        if custom_kind.is_of_operator and custom_kind.kind in kinds:
+            built.add(custom_kind.kind)
+    assumptions = [
         Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
         for adds, of in added.items()
-    )
+    ]
+    if built:
+        what = f"what operators add to the pods of {listed(sorted(built))}"
+        assumptions.append(Assumption(what, "nothing", "kubectl get pods -o yaml"))
+    return tuple(assumptions)
 
 
 def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:

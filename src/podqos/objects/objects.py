@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
     from podqos.admission.policies import ClusterPolicies, NamespacePolicies, Policies
     from podqos.admission.resource_override import OverrideProfile
-    from podqos.manifest.pod_kinds import CustomKind
+    from podqos.manifest.custom_kind import CustomKind
     from podqos.model.assumption import Assumption
     from podqos.model.disruption import PodDisruptionBudget
     from podqos.objects.selection import Selection

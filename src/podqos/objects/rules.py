@@ -10,7 +10,7 @@ from msgspec import Struct
 from podqos.manifest.problems import Severity
 
 if TYPE_CHECKING:
-    from podqos.manifest.pod_kinds import CustomKind
+    from podqos.manifest.custom_kind import CustomKind
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 

@@ -23,8 +23,8 @@ from podqos.wording import counted
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
+    from podqos.manifest.custom_kind import CustomKind
     from podqos.manifest.lookup import Lookup
-    from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.pod import ObjectMeta
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
-from podqos.manifest.pod_kinds import CustomKind
+from podqos.manifest.custom_kind import CustomKind
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.text import as_utf_8
 from podqos.objects.files import STDIN, InputFile
