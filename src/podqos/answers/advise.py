@@ -11,6 +11,7 @@ from podqos.admission.chain import admit
 from podqos.admission.policies import Policies
 from podqos.admission.relevance import Question, tolerated
 from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.finding import FieldEdit
 from podqos.advice.sizing.applying import Asked, PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
@@ -43,7 +44,14 @@ from podqos.answers.advice_rollout import Rolled, rollouts, steps_of
 from podqos.answers.advice_settings import Settled, settings_of
 from podqos.answers.advice_surroundings import autoscaled, short_quotas, with_runtime_changes, within_bounds
 from podqos.answers.advice_trial import Scale, Trials, TriedWorkload
-from podqos.answers.advised_objects import advised_object, patch_object, priority_class_object
+from podqos.answers.advised_edits import edits_of
+from podqos.answers.advised_objects import (
+    advised_object,
+    edited_object,
+    has_usual_template,
+    patch_object,
+    priority_class_object,
+)
 from podqos.answers.drift import overtakings
 from podqos.answers.node_options import NodeKeywords, NodeOptions
 from podqos.answers.place import PlaceOptions
@@ -51,6 +59,7 @@ from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.encoding import yaml_bytes
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.node import Node
 from podqos.model.pod import Container, ObjectMeta, Pod, QOSClass
@@ -194,13 +203,21 @@ def advised_manifests(
     found = {str(identity_of(workload)): workload for workload in objects.latest(warn=False)}
     new = {str(identity_of(new.found)): new for new in map(_created, descriptions)}
     manifests = [priority_class_object(priority_class) for priority_class in report.priority_classes]
+    custom: dict[tuple[str, Place], tuple[Plain, list[FieldEdit]]] = {}
     for advice in report.workloads:
         own = found.get(advice.workload)
+        if own is not None and not has_usual_template(own.workload):
+            _, edits = custom.setdefault((own.source, own.place), (objects.plain(own), []))
+            edits += edits_of(own.workload, advice)
+            continue
         value = new[advice.workload].value if own is None else objects.plain(own)
         assert isinstance(value, dict)
         make = patch_object if patches and own is not None else advised_object
         pod_path = (own or new[advice.workload].found).workload.pod_path
         manifest = make(value, pod_path, advice)
+        manifests += [] if manifest is None else [manifest]
+    for value, edits in custom.values():
+        manifest = edited_object(value, edits, patches=patches)
         manifests += [] if manifest is None else [manifest]
     return manifests
 

@@ -6,13 +6,18 @@ Objects are plain values in the shape of the API. The patches are strategic merg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
+from podqos.advice.checks.finding import FieldEdit, plain_value
+from podqos.advice.fixes.patches import object_patch
 from podqos.advice.sizing.applying import ContainerAdvice
 from podqos.advice.sizing.matrix import PriorityTier
 from podqos.answers.advice import WorkloadAdvice
-from podqos.manifest.plain import Plain
+from podqos.manifest.edits.values import with_field
+from podqos.manifest.kinds import POD_HOLDERS
+from podqos.manifest.plain import Plain, parse_path
+from podqos.model.pod import Workload
 from podqos.model.resources import QOS_RESOURCES
 
 _LISTS = ("containers", "initContainers")
@@ -73,6 +78,28 @@ def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvi
     names: dict[str, Plain] = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
     assert isinstance(patched, dict)
     return {"apiVersion": value.get("apiVersion"), "kind": value.get("kind"), "metadata": names, **patched}
+
+
+def has_usual_template(workload: Workload) -> bool:
+    """Whether the pod of an object is where Kubernetes' own kind of that name has it."""
+    holder = POD_HOLDERS.get(workload.kind)
+    return holder is not None and workload.pod_path == ".".join(holder.pod_path)
+
+
+def edited_object(value: Plain, edits: Sequence[FieldEdit], *, patches: bool) -> dict[str, Plain] | None:
+    """Return a custom resource with edits in it, or with ``patches`` what changes, as a JSON merge patch."""
+    patch = object_patch(value, edits)
+    assert isinstance(value, dict), "an object that was read as a workload"
+    if patch is None:
+        return None if patches else value
+    if patches:
+        names: dict[str, Plain] = {"name": patch.name, **({"namespace": patch.namespace} if patch.namespace else {})}
+        return {"apiVersion": patch.api_version, "kind": patch.kind, "metadata": names, **patch.merge}
+    new: Plain = value
+    for edit in edits:
+        new = with_field(new, parse_path(edit.path), plain_value(edit.value))
+    assert isinstance(new, dict), "edits are of fields"
+    return new
 
 
 def _write(container: dict[str, Plain], advice: ContainerAdvice) -> None:

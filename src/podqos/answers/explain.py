@@ -209,7 +209,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     refused: int = 0
     """Pods that policies of the input do not let in."""
     unjudged: tuple[NotJudged, ...] = ()
-    """Objects whose pods cannot be read from them, and that are not among the problems."""
+    """Objects whose pods cannot be read from them."""
     kinds: Counter[str] = Counter()
     """The kinds of the workloads."""
     neighbours: int = 0

@@ -93,7 +93,8 @@ def explain_files(
     objects.check_policies()
     objects.check_kubelets()
     assumptions = (*nodes.assumptions, *policy_scopes(objects))
-    return _explained_files([_piece(explain_objects(objects, nodes, detail))], nodes, objects, assumptions)
+    explained = replace(explain_objects(objects, nodes, detail), unjudged=tuple(objects.unjudged))
+    return _explained_files([_piece(explained)], nodes, objects, assumptions)
 
 
 def _explained_files(

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from podqos.manifest.custom_kind import Added, Stated, Template
+from podqos.manifest.custom_kind import ANY, Added, Stated, Template
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.model.pod import Container, PodSpec
 from podqos.model.resources import QOS_RESOURCES
+from podqos.wording import listed
 
 _SIDES = ("requests", "limits")
 # Fields of pods that stand, with their names and values, in the part of an object that describes a pod.
@@ -40,12 +41,15 @@ class Part(Struct, frozen=True):
         return (tuple(steps) if is_absolute else (*self.path, *steps)), value
 
     def holds(self, condition: str) -> bool:
-        """Whether a condition of a table holds: ``path``, ``path=value``, ``path!=value``; none always does."""
+        """Whether a condition of a table holds: ``path``, ``path=value``, ``path!=value``; none always does.
+
+        Of several values, separated by ``|``, one is enough; what is not stated is ``none``.
+        """
         for sign in ("!=", "="):
             text, found, wanted = condition.partition(sign)
             if found:
                 value = self.at(text)[1]
-                return (str(value).lower() == wanted) == (sign == "=")
+                return (str(value).lower() in wanted.split("|")) == (sign == "=")
         if not condition:
             return True
         value = self.at(condition)[1]
@@ -88,10 +92,7 @@ def built_pod(template: Template, part: Part) -> BuiltPod | str | None:
         pod.add_list(name, *part.at(path))
     if not containers or pod.why_not:
         return pod.why_not or None
-    if containers[0].resources is None:
-        missing = _missing(containers[0])
-        return f"{format_path(containers[0].path)} does not state {missing}, for which the operator has defaults"
-    return pod.built(template)
+    return unstated(containers[0].stated) if containers[0].resources is None else pod.built(template)
 
 
 def _container(stated: Stated, part: Part) -> _Container | str:
@@ -105,9 +106,12 @@ def _container(stated: Stated, part: Part) -> _Container | str:
     return _Container(stated, path, None if lacks(value, stated.needs) else resources)
 
 
-def _missing(container: _Container) -> str:
-    needs = [need for need in container.stated.needs if need != "*"]
-    return " and ".join(needs) if needs else "resources"
+def unstated(container: Stated) -> str:
+    """Return why a container is not known that does not state what it needs."""
+    if container.needs == ANY:
+        return f"it states no resources for {container.name}, and its operator may have defaults"
+    needs = listed(container.needs)
+    return f"it does not state {needs} for {container.name}, and its operator fills in what is missing"
 
 
 class _Pod:
@@ -152,10 +156,10 @@ class _Pod:
                 (f"spec.{name}[{index}].resources", format_path(container.path))
                 for index, container in enumerate(known)
             )
-            listed = self._lists[name]
-            fields += ((f"spec.{name}[{len(own) + index}]", at) for index, (at, _) in enumerate(listed))
-            if own or listed:
-                spec[name] = [*own, *(item for _, item in listed)]
+            whole = self._lists[name]
+            fields += ((f"spec.{name}[{len(own) + index}]", at) for index, (at, _) in enumerate(whole))
+            if own or whole:
+                spec[name] = [*own, *(item for _, item in whole)]
         for name, wanted in _PASSED.items():
             if isinstance(self._part.own.get(name), wanted):
                 spec[name] = self._part.own[name]

@@ -14,7 +14,7 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.manifest.built_pods import BuiltPod, Part, added_to, built_pod, is_decided, lacks
+from podqos.manifest.built_pods import BuiltPod, Part, added_to, built_pod, is_decided, lacks, unstated
 from podqos.manifest.contents import Other, Reading, Unjudged
 from podqos.manifest.custom_kind import FROM_CLUSTER, Added, Built, CustomKind, Template
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
@@ -39,7 +39,7 @@ _ONLY_TEMPLATES = frozenset({
     "ClickHouseInstallation", "ClickHouseKeeperInstallation",
 })  # fmt: skip
 _DEEPEST = 12
-_DEFAULTS = "the operator's defaults"
+_UNSTATED = "it states no resources, and its operator may have defaults"
 # Their limits are those of nodes.
 _WITHOUT_PODS = frozenset(
     {("NodePool", "karpenter.sh"), ("Provisioner", "karpenter.sh"), ("NodeClaim", "karpenter.sh")}
@@ -102,8 +102,10 @@ class CustomResources:
         if not templates and not known.group and known.kind in self._kinds:
             paths = ", ".join(template.path for template in known.templates)
             return self._leave(other, f"it has no pod at {paths}", "correct its path under kinds: in .podqos.yaml")
-        if not any(has_pods) and (known.built or known.is_of_operator):
-            return self._leave(other, f"its pods are built from {known.built or _DEFAULTS}", known.hint)
+        if not any(has_pods) and known.built:
+            return self._leave(other, f"its pods are built from {known.built}", known.hint)
+        if not any(has_pods) and known.is_of_operator:
+            return self._leave(other, "it makes no pods of its own" if templates else _UNSTATED, known.hint)
         return bool(templates)
 
     def _is_pod_shaped(self, other: Other) -> bool:
@@ -169,7 +171,10 @@ class CustomResources:
                 return self._leave(
                     other, f"the operator adds {names}, which can change the class of its pods", FROM_CLUSTER
                 )
-            workload = replace(what.workload, pod_path=format_path(path), replicas=replicas, fields=pod.fields)
+            whole = replace(what.workload.pod, is_partial=not all(added.keeps_guaranteed for added in pod.doubts))
+            workload = replace(
+                what.workload, pod=whole, pod_path=format_path(path), replicas=replicas, fields=pod.fields
+            )
             self._found.append((workload, other.place))
         for finding in what.findings:
             own_path = format_path(finding.path[1:])
@@ -271,7 +276,7 @@ def _pod_of(found: _FoundTemplate, value: dict[str, Plain]) -> BuiltPod | str | 
     containers = {str(item.get("name")): item for item in _items(spec) if isinstance(item, dict)}
     for stated in template.containers:
         if stated.name in containers and lacks(containers[stated.name].get("resources"), stated.needs):
-            return f"its container {stated.name} does not state all resources for which the operator has defaults"
+            return unstated(stated)
     missing = (Added(stated.name) for stated in template.containers if stated.name not in containers)
     return BuiltPod(spec, fields, (*missing, *added_to(template, part)))
 

@@ -332,13 +332,14 @@ def _tracing() -> Iterator[CustomKind]:
     yield CustomKind("OpenTelemetryCollector", telemetry, (collector, allocator))
     yield CustomKind("TargetAllocator", telemetry, (alone,))
     yield CustomKind("OpAMPBridge", telemetry, (bridge,))
-    own = "resources|/spec.resources"
+    own, strategy = "resources|/spec.resources", "/spec.strategy"
+    several = f"{strategy}=production|streaming"
     proxy = Added("oauth-proxy", "/spec.ingress.security=oauth-proxy")
     jaeger = (
-        Built("spec.allInOne", containers=(_bare("jaeger", own),), added=(proxy,)),
+        Built("spec.allInOne", containers=(_bare("jaeger", own),), added=(proxy,), when=f"{strategy}=none|allinone"),
         *(
-            Built(f"spec.{name}", (f"spec.{name}.replicas",), name, (_bare(f"jaeger-{name}", own),))
-            for name in ("collector", "ingester")
+            Built(f"spec.{name}", (f"spec.{name}.replicas",), name, (_bare(f"jaeger-{name}", own),), when=when)
+            for name, when in (("collector", several), ("ingester", f"{strategy}=streaming"))
         ),
         Built(
             "spec.query",
@@ -346,6 +347,7 @@ def _tracing() -> Iterator[CustomKind]:
             "query",
             (Stated("jaeger-query", own),),
             (Added("jaeger-agent"), proxy),
+            when=several,
         ),
     )
     yield CustomKind("Jaeger", "jaegertracing.io", jaeger, built=_DEFAULTS)

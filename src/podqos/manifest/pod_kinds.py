@@ -125,7 +125,7 @@ def _holders() -> Iterator[CustomKind]:
     ):
         template = replace(beside("spec.podTemplate", count="count"), containers=(Stated(main),), added=_ECK_INIT)
         yield CustomKind(kind, f"{group}.{elastic}", (template,), built=_DEFAULTS)
-    beats = (replace(template, added=(Added("the operator's defaults"),)) for template in _OF_BEATS[:2])
+    beats = (replace(template, added=(Added("default resources"),)) for template in _OF_BEATS[:2])
     yield CustomKind("Beat", f"beat.{elastic}", tuple(beats), built=_DEFAULTS)
     agents = (replace(template, containers=(Stated("agent"),)) for template in _OF_BEATS)
     yield CustomKind("Agent", f"agent.{elastic}", tuple(agents), built=_DEFAULTS)

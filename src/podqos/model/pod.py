@@ -421,6 +421,8 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+    is_partial: bool = False
+    """Whether its controller adds containers that no manifest states: it isn't known to become Guaranteed."""
 
     @property
     def is_windows(self) -> bool:

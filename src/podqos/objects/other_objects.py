@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,7 +13,7 @@ from podqos.manifest.contents import Other
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
 from podqos.manifest.problems import Problem, Severity, SyntaxProblem
 from podqos.objects.sources import Source
-from podqos.wording import nearest
+from podqos.wording import counted, nearest
 
 if TYPE_CHECKING:
     from podqos.manifest.kubelet import KubeletSettings
@@ -72,18 +73,34 @@ class NotJudged(Struct, frozen=True):
     line: int
     column: int
 
+    @property
+    def identity(self) -> tuple[str, int, int, str, str]:
+        """What distinguishes the object from others; it can have several reasons."""
+        return self.source, self.line, self.column, self.kind, self.name
+
 
 def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
-    """Yield which objects are skipped: one problem for all of a kind, at the first of them."""
+    """Yield which objects are not judged: one problem for all of a kind and reason, at the first of them."""
     groups: dict[tuple[str, str], list[NotJudged]] = {}
-    for each in found:
-        groups.setdefault((each.kind, each.why), []).append(each)
+    for item in dict.fromkeys(found):
+        groups.setdefault((item.kind, item.why), []).append(item)
     for group in groups.values():
         first = group[0]
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
         named = f"{first.kind} {first.name}".rstrip()
-        what = f"{named}{more} skipped: {first.why}"
+        what = f"{named}{more} not judged: {first.why}"
         yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
+
+
+def count_not_judged(found: Iterable[NotJudged]) -> str:
+    """Return how many custom resources are not judged, by kind; nothing if all are."""
+    kinds = Counter(identity[3] for identity in {item.identity for item in found})
+    if not kinds:
+        return ""
+    named = ", ".join(
+        f"{kind} ({count})" for kind, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
+    )
+    return f"{counted(kinds.total(), 'custom resource')} not judged: {named}"
 
 
 class KubeletObject(Struct, frozen=True):

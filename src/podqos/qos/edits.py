@@ -28,8 +28,11 @@ def edits_to_guaranteed(pod: Pod, profile: Profile = LATEST) -> tuple[Edit, ...]
     """Return the fewest lines that make the pod Guaranteed once the API server has defaulted it.
 
     A limit alone is enough, because the request follows it. Where request and limit differ the request is raised:
-    that changes what is reserved, never what the container may use.
+    that changes what is reserved, never what the container may use. No lines are known to be enough for a pod to which
+    its controller adds containers.
     """
+    if pod.is_partial:
+        return ()
     edits: list[Edit] = []
     # A pod-level request that is left out becomes what the containers request together.
     implied: ResourceList = {}

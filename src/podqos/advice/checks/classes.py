@@ -82,7 +82,7 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
 
 def find_accidental_burstable(view: View) -> None:
     """Find pods that are Burstable although most of their containers are set up to be Guaranteed."""
-    if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED:
+    if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED or view.pod.is_partial:
         return
     spec = view.defaulted.spec
     if spec.resources is None and not any(map(_has_limits, spec.containers)):

@@ -26,7 +26,7 @@ from podqos.advice.checks.view import CheckContext, View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.effective import pod_requests
 from podqos.model.node import Node
-from podqos.model.pod import CLASS_RANK
+from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.qos.edits import edits_to_guaranteed
@@ -142,6 +142,8 @@ class _Trials:
     def _refutations(self, finding: Finding, after: View) -> Iterator[str]:
         view = self._view
         yield from _beyond_machines(finding.patch, view.machines)
+        if view.pod.is_partial and after.stored_class is QOSClass.GUARANTEED:
+            yield "its controller adds containers, so it isn't known to become Guaranteed"
         if finding.check != _IN_WRONG_UNIT:
             yield from _lowered_memory_limits(view, after)
         nodes = view.context.surroundings.nodes

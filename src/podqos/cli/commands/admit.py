@@ -39,6 +39,7 @@ from podqos.errors import InvalidOption
 from podqos.manifest.problems import Severity
 from podqos.objects.files import STDIN
 from podqos.objects.objects import Objects
+from podqos.objects.other_objects import count_not_judged
 from podqos.objects.selection import namespace_of
 from podqos.reading.configured import configured_kinds
 from podqos.reading.gathering import existing_files
@@ -170,9 +171,10 @@ class AdmissionTally:
             left_out.append(f"skipped {counted(others, 'object')} without pods or policies")
         if errors:
             left_out.append(counted(errors, "error"))
-        if left_out or not found:
+        unjudged = count_not_judged(objects.unjudged)
+        if left_out or unjudged or not found:
             summary = f"{found or 'no'} workload{'s' if found != 1 else ''} processed"
-            print("; ".join(filter(None, (summary, ", ".join(left_out)))), file=sys.stderr)
+            print("; ".join(filter(None, (summary, unjudged, ", ".join(left_out)))), file=sys.stderr)
         if errors or not found:
             return 2
         return 1 if self._findings else 0

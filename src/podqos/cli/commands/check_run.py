@@ -37,6 +37,7 @@ from podqos.library.many_files import over_cores
 from podqos.manifest.encoding import json_bytes
 from podqos.model.profile import parse_version
 from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.other_objects import count_not_judged
 from podqos.reading.baseline import read_baseline, write_baseline
 from podqos.reading.cluster_part import Part
 from podqos.reading.configuration import checks_named, configuration_for
@@ -148,7 +149,10 @@ class CheckRun:
     def _end(self, checked: Checked) -> int:
         """Print stale baseline entries and problems, and return the exit code."""
         self._tell_stale(checked.stale)
-        if print_problems(checked.problems):
+        has_errors = print_problems(checked.problems)
+        if text := count_not_judged(checked.objects.unjudged):
+            print(text, file=sys.stderr)
+        if has_errors:
             return 2
         if not checked.subjects:
             others = checked.objects.left_out

@@ -33,7 +33,7 @@ from podqos.library.explain import ExplainedFiles, explain_files
 from podqos.model.assumption import Assumption
 from podqos.model.pod import CLASS_RANK, QOSClass
 from podqos.objects.assumptions import KUBELET_SETTINGS
-from podqos.objects.other_objects import not_judged
+from podqos.objects.other_objects import count_not_judged, not_judged
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime
 from podqos.reading.configured import configured_kinds
 from podqos.reading.loading import LoadRequest
@@ -221,15 +221,17 @@ def _close(files: ExplainedFiles, problems: ProblemPrinter, arguments: argparse.
     if found and not is_case_table and arguments.output not in {"json", "yaml"}:
         _say_assumptions(files, arguments)
     for problem in not_judged(explained.unjudged):
-        print(problem.worded(spelled), file=sys.stderr)
+        if problem not in explained.problems:
+            print(problem.worded(spelled), file=sys.stderr)
     left_out = []
     if explained.others:
         left_out.append(f"skipped {counted(explained.others, 'object')} without pods")
     if errors:
         left_out.append(counted(errors, "error"))
-    if left_out or not found:
+    unjudged = count_not_judged(explained.unjudged)
+    if left_out or unjudged or not found:
         summary = f"{found or 'no'} pod{'s' if found != 1 else ''} explained"
-        print("; ".join(filter(None, (summary, ", ".join(left_out)))), file=sys.stderr)
+        print("; ".join(filter(None, (summary, unjudged, ", ".join(left_out)))), file=sys.stderr)
     if errors or not found:
         return 2
     required = arguments.require and CLASS_RANK[arguments.require]

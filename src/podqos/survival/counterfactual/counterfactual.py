@@ -207,7 +207,7 @@ class Trial(ABC):
     def guaranteeing(self, used: Mapping[str, int]) -> Iterator[Counterfactual]:
         """Yield the pod made Guaranteed; ``used`` are bytes by container."""
         edits = edits_for(self.pod, used, self.profile)
-        if edits and used:
+        if edits and used and not self.pod.is_partial:
             memory = pod_limits(guaranteed(self.pod, used, self.profile)).get(MEMORY)
             change = ManifestChange(
                 PodChange.GUARANTEED,
