@@ -131,7 +131,7 @@ KINDS = [
 def test_pods_of_known_kinds_are_judged_where_they_stand(run, api_version, kind, spec, expected):
     write(api_version, kind, spec)
     code, out, err = run("check", "object.yaml", "-o", "json")
-    assert " skipped: " not in err
+    assert " not judged: " not in err
     found = [
         (each["kind"], each["name"], each["patch"]["edits"][0]["path"])
         for each in json.loads(out)["items"]
@@ -165,7 +165,7 @@ def test_a_kind_of_another_group_is_not_taken_for_a_known_one(run):
     write("example.com/v1", "Rollout", f"template: {POD_TEMPLATE}")
     code, _, err = run("explain", "-f", "object.yaml")
     assert code == 2
-    assert "Rollout x skipped: it has a pod at spec.template, but its kind is unknown" in err
+    assert "Rollout x not judged: it has a pod at spec.template, but its kind is unknown" in err
 
 
 def test_a_pod_in_an_unknown_kind_is_named_with_the_line_that_makes_it_known(run):
@@ -179,7 +179,7 @@ def test_a_pod_in_an_unknown_kind_is_named_with_the_line_that_makes_it_known(run
     for command in (["explain", "-o", "table"], ["check"], ["cpu", "--cores", "2"], ["admit", "-o", "table"]):
         code, out, err = run(*command, "-f", "object.yaml")
         assert (code in {0, 1}, "x" in out) == (True, True), command
-        assert " skipped: " not in err
+        assert " not judged: " not in err
 
 
 def test_many_objects_of_an_unknown_kind_are_one_line(run):
@@ -187,15 +187,15 @@ def test_many_objects_of_an_unknown_kind_are_one_line(run):
     for number in range(4):
         write("example.com/v1", "Widget", f"pod: {SPEC}", f"d/{number}.yaml", f"{{name: w{number}}}")
     _, _, err = run("check", "-f", "d")
-    assert err.count("skipped") == 1
-    assert "Widget w0 and 3 more skipped" in err
+    assert err.count(" not judged: it") == 1
+    assert "Widget w0 and 3 more not judged" in err
 
 
 def test_a_configured_path_without_a_pod_is_said(run):
     write("example.com/v1", "Widget", f"pod: {SPEC}")
     Path(".podqos.yaml").write_text("kinds: {Widget: spec.elsewhere}")
     _, _, err = run("check", "-f", "object.yaml")
-    assert "Widget x skipped: it has no pod at spec.elsewhere" in err
+    assert "Widget x not judged: it has no pod at spec.elsewhere" in err
 
 
 @pytest.mark.parametrize("text", ["kinds: [Widget]", "kinds: {Widget: {a: b}}", "kinds: Widget"])
@@ -222,14 +222,14 @@ def test_a_kind_whose_pods_are_built_elsewhere_is_named_as_not_judged(run, api_v
     write(api_version, kind, spec)
     code, _, err = run("explain", "-f", "object.yaml")
     assert code == 2
-    assert f"{kind} x skipped: its pods are built from" in err
+    assert f"{kind} x not judged: its pods are built from" in err
     assert "no pods explained" in err
 
 
 def test_a_policy_engines_pattern_is_no_pod(run):
     write("kyverno.io/v1", "ClusterPolicy", f"rules: [{{validate: {{pattern: {{spec: {SPEC}}}}}}}]")
     _, _, err = run("explain", "-f", "object.yaml")
-    assert " skipped: " not in err
+    assert " not judged: " not in err
 
 
 def test_amounts_that_are_parameters_are_not_judged(run):
