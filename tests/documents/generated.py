@@ -1,4 +1,4 @@
-"""The parts of the reference that are generated: the options of every command, the keys of ``.podqos.yaml``.
+"""The parts of the reference that are generated: the options of every command, the keys of ``.podqos.yaml``, operators.
 
 Each stands between two comments in a page that is written by hand otherwise; ``make golden`` writes it again.
 """
@@ -13,9 +13,13 @@ from typing import Any
 
 from documents.commands import ROOT
 from podqos.cli.grammar import Argument, Grammar, grammars
+from podqos.manifest.custom_kind import Built, CustomKind, Template
+from podqos.manifest.operator_kinds import OPERATOR_KINDS
+from podqos.wording import listed
 
 REFERENCE = ROOT / "docs/reference"
 CONFIGURATION = REFERENCE / "configuration.md"
+OPERATORS = REFERENCE / "operators.md"
 _END = "<!-- end of the generated part -->"
 
 
@@ -23,7 +27,8 @@ def generated_parts() -> dict[Path, str]:
     """Return the generated part of each page that has one."""
     parts = {REFERENCE / f"commands/{name}.md": _marked("options", _options(it)) for name, it in grammars().items()}
     schema = json.loads((ROOT / "docs/schema/podqos-config.json").read_text())
-    return parts | {CONFIGURATION: _marked("keys", _keys(schema["$defs"]))}
+    parts |= {CONFIGURATION: _marked("keys", _keys(schema["$defs"]))}
+    return parts | {OPERATORS: _marked("kinds", _operators())}
 
 
 def with_part(text: str, part: str) -> str:
@@ -129,3 +134,45 @@ def _value(field: dict[str, Any], definitions: dict[str, Any]) -> str:
         case "number" if "exclusiveMinimum" in field:
             return f"number above {field['exclusiveMinimum']}"
     return str(field["type"])
+
+
+# ---- operators ----------------------------------------------------------------------------------------------------
+
+
+def _operators() -> Iterator[str]:
+    yield from (
+        "## Kinds",
+        "",
+        "| kind, API group | resources of | must be stated | may be added |",
+        "|---|---|---|---|",
+    )
+    for known in sorted(OPERATOR_KINDS, key=lambda known: (known.group, known.kind)):
+        yield f"| {known.kind}<br>{known.group} | {_paths(known)} | {_needs(known)} | {_added(known)} |"
+
+
+def _paths(known: CustomKind) -> str:
+    paths = []
+    for template in known.templates:
+        if not isinstance(template, Built):
+            paths.append(f"pod template: `{template.path}`")
+            continue
+        for container in template.containers:
+            ways = (_path(template, path) for path in container.path.split("|"))
+            paths.append(f"{container.name}: {' or '.join(f'`{way}`' for way in ways)}")
+    return "<br>".join(dict.fromkeys(paths))
+
+
+def _path(template: Template, path: str) -> str:
+    if path.startswith("/"):
+        return path.removeprefix("/")
+    return f"{template.path}.{path}".rstrip(".")
+
+
+def _needs(known: CustomKind) -> str:
+    texts = {(): "nothing", ("*",): "any amount"}
+    needs = [template.containers[0].needs for template in known.templates if template.containers]
+    return "<br>".join(dict.fromkeys(texts.get(need) or listed(need) for need in needs))
+
+
+def _added(known: CustomKind) -> str:
+    return "<br>".join(dict.fromkeys(added.name for template in known.templates for added in template.added))

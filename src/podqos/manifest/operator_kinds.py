@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from podqos.manifest.custom_kind import ANY, EVERY_AMOUNT, EVERY_RESOURCE, Added, Built, CustomKind, Stated, Template
+from podqos.manifest.custom_kind import EVERY_AMOUNT, EVERY_RESOURCE, Added, Built, CustomKind, Stated, Template
 
 _OTHERS = (Added("other containers"),)
 _NOTHING: tuple[str, ...] = ()
@@ -161,7 +161,10 @@ def _databases() -> Iterator[CustomKind]:
     tidb = (Built(f"spec.{name}", (f"spec.{name}.replicas",), name, (Stated(name, "."),), _OTHERS) for name in parts)
     yield CustomKind("TidbCluster", "pingcap.com", tuple(tidb))
     nodes = "spec.nodes.*"
-    more = (Added("additional containers", "/spec.additionalContainer"), Added("more", "additionalContainer"))
+    more = (
+        Added("additional containers", "/spec.additionalContainer"),
+        Added("additional containers", "additionalContainer"),
+    )
     yield CustomKind("Druid", "druid.apache.org", (Built(nodes, (f"{nodes}.replicas",), "", (Stated("druid"),), more),))
     for kind, group in (
         ("ClickHouseInstallation", "clickhouse.altinity.com"),
@@ -275,16 +278,14 @@ _MERGED = (("containers", "containers"), ("initContainers", "initContainers"))
 
 def _prometheus() -> Iterator[CustomKind]:
     thanos = Stated("thanos-sidecar", "thanos.resources", "thanos")
-    for kind, name, container, needs in (
-        ("Prometheus", "prometheus-{}", "prometheus", ("memory",)),
-        ("PrometheusAgent", "prom-agent-{}", "prometheus", ("memory",)),
-        ("Alertmanager", "alertmanager-{}", "alertmanager", ("requests.memory",)),
-        ("ThanosRuler", "thanos-ruler-{}", "thanos-ruler", ANY),
+    reloader = (Added("config-reloader"),)
+    for kind, name, main, more in (
+        ("Prometheus", "prometheus-{}", Stated("prometheus", needs=("memory",)), (thanos,)),
+        ("PrometheusAgent", "prom-agent-{}", Stated("prometheus", needs=("memory",)), ()),
+        ("Alertmanager", "alertmanager-{}", Stated("alertmanager", needs=("requests.memory",)), ()),
+        ("ThanosRuler", "thanos-ruler-{}", Stated("thanos-ruler"), ()),
     ):
-        counts = ("spec.replicas", "spec.shards")
-        pods = Built(
-            "spec", counts, name, (Stated(container, needs=needs), thanos), (Added("config-reloader"),), _MERGED
-        )
+        pods = Built("spec", ("spec.replicas", "spec.shards"), name, (main, *more), reloader, _MERGED)
         yield CustomKind(kind, "monitoring.coreos.com", (pods,))
 
 
