@@ -21,7 +21,7 @@ from podqos.objects.sources import Source
 from podqos.objects.spreading import Progress, Spread, one_by_one
 from podqos.reading.files import NO_RENDERING, Rendering, source_of, with_data
 from podqos.reading.gathering import gather
-from podqos.reading.paths import with_slashes
+from podqos.reading.paths import RealPaths, with_slashes
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -150,6 +150,7 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
     files: dict[str, tuple[InputFile, bool]] = {}
     problems: list[Problem] = []
     assumptions: tuple[Assumption, ...] = ()
+    real_paths = RealPaths()
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in request.policies)):
         if isinstance(given, Inputs):
             inputs = given
@@ -164,7 +165,7 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
         problems += inputs.problems
         assumptions += inputs.assumptions
         for file in inputs.files:
-            real = os.path.realpath(file.path) if file.data is None else file.path
+            real = real_paths.of(file.path) if file.data is None else file.path
             first, was_stored = files.get(real, (file, are_stored))
             # Named by itself, its policies apply to all.
             is_named = are_stored or file.scope is None
