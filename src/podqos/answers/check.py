@@ -58,7 +58,7 @@ from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.files import STDIN
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
-from podqos.objects.scopes import is_within
+from podqos.objects.scopes import enclosing
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Input, Result, Spread, one_by_one
 
@@ -398,7 +398,7 @@ class _Around:
             self._subjects,
         )
         everywhere = dict.fromkeys(scope for group in groups for scope in group)
-        self._scopes = sorted(scope for scope in everywhere if scope is not None)
+        self._scopes = frozenset(scope for scope in everywhere if scope is not None)
         self._of_folders: dict[str, tuple[str, ...]] = {}
         self.whole = self._within(objects.cluster(STDIN), everywhere, node_memory_bytes, None)
         """Without regard to directories."""
@@ -409,8 +409,7 @@ class _Around:
             return ()
         folder = self._objects.folder(path)
         if folder not in self._of_folders:
-            own = (scope for scope in self._scopes if is_within(folder, scope))
-            self._of_folders[folder] = tuple(sorted({*own, *self._objects.scopes(path)}))
+            self._of_folders[folder] = tuple(sorted({*enclosing(folder, self._scopes), *self._objects.scopes(path)}))
         return self._of_folders[folder]
 
     def applying_to(self, path: str) -> ClusterObjects:

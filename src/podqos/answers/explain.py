@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from podqos.admission.relevance import Question, tolerated, with_names
 from podqos.admission.stored import PodStore, Stored
 from podqos.admission.validation import validate_resources
+from podqos.manifest.kinds import NAMESPACE, POLICY_GROUPS
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption, of_version
 from podqos.model.pod import Pod, QOSClass
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 Key = TypeVar("Key")
 AUTOSCALERS = ("VerticalPodAutoscaler", "HorizontalPodAutoscaler")
+COUNTED_ELSEWHERE = (*(kind for kind in POLICY_GROUPS if kind != NAMESPACE), "Node", *AUTOSCALERS)
+"""The kinds that count for the pods of other files, too."""
 
 
 class Detail(IntEnum):
@@ -362,14 +365,19 @@ def _items(objects: Objects, around: Objects, judged: Iterable[_Judged], detail:
 
 def _without_workloads(objects: Objects) -> Explained:
     """Return what is said about all other objects."""
+    return Explained(
+        others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
+        policies=sum(found.other.is_parsed and found.is_decisive for found in objects.others),
+        holders=holders_among(objects),
+    )
+
+
+def holders_among(objects: Objects) -> tuple[str, ...]:
+    """Return the files with what counts for the pods of other files, too."""
     parsed = [found for found in objects.others if found.other.is_parsed]
     policies = [found for found in parsed if found.is_decisive]
     others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
-    return Explained(
-        others=sum(_is_left_out(found) for found in objects.others) + objects.skipped,
-        policies=len(policies),
-        holders=tuple(dict.fromkeys(found.source.path for found in (*policies, *others))),
-    )
+    return tuple(dict.fromkeys(found.source.path for found in (*policies, *others)))
 
 
 def _accepted(objects: Objects, storing: Callable[[str], PodStore]) -> Iterator[tuple[FoundWorkload, Stored]]:

@@ -5,8 +5,9 @@ All cores work where that pays, and of a large list no more than a line per cont
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 
 from podqos.answers.explain import (
     AUTOSCALERS,
+    COUNTED_ELSEWHERE,
     Detail,
     Explained,
     ExplainedNodes,
@@ -23,6 +25,7 @@ from podqos.answers.explain import (
     explain_objects,
     explanation_list,
     further_assumptions,
+    holders_among,
     nodes_among,
     together,
 )
@@ -36,6 +39,7 @@ from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.objects import Objects
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Progress, one_by_one
+from podqos.reading.files import with_data
 from podqos.reading.loading import LoadRequest, load_all, objects_of, read_sources
 from podqos.survival.node.decision import ExplainSettings, PodDecision, decide
 
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from podqos.reading.large_list import ListPart
 
 _LARGEST_PIECE = 32  # files that are explained together
+_KIND_COUNTED_ELSEWHERE = re.compile(rf"""kind["']?\s*:\s*["']?(?:{"|".join(COUNTED_ELSEWHERE)})""".encode())
 
 
 class ExplainedFiles(Struct, frozen=True):
@@ -114,8 +119,8 @@ def _piece(explained: Explained) -> _Piece:
 class _ManyFiles:
     """Explains files several at a time.
 
-    Policies and Nodes count for the pods of other files, too, and few repositories hold any: where some turn up, the
-    files they count for are explained again with them.
+    Policies and Nodes count for the pods of other files, too, so these come first: the files that name such a kind.
+    What a search misses, such as a kind behind an anchor, is found in the answer, and then all is explained again.
     """
 
     def __init__(
@@ -130,7 +135,8 @@ class _ManyFiles:
 
         self._inputs = inputs
         self._files = {file.path: file for file in inputs.files}
-        self._pieces = _pieces(list(self._files.values()), usable_cores())
+        self._cores = usable_cores()
+        self._pieces = _pieces(list(self._files.values()), self._cores)
         self._options = options
         self._request = request
         self._detail = detail
@@ -138,54 +144,73 @@ class _ManyFiles:
 
     def explained_files(self) -> ExplainedFiles:
         """Return what the files give."""
-        before = self._options.nodes()
-        explained = list(self._fan_out(self._pieces, before, objects_of((), self._request)))
-        holders = [path for piece in _flat(explained) for path in piece.explained.holders]
-        sources = read_sources([self._files[path] for path in holders], self._request)
-        objects = objects_of(map(TakenFile, sources), self._request, self._inputs.problems)
-        nodes = self._options.nodes(nodes_among(objects))
+        holders = self._named_holders()
+        while True:
+            objects = self._objects(holders)
+            nodes = self._options.nodes(nodes_among(objects))
+            pieces = list(self._fan_out(nodes, objects))
+            explained = [piece.explained for piece in pieces]
+            found = {path for part in explained for path in part.holders}
+            if found.issubset(holders):
+                break
+            holders = found
         objects.check_policies()
         objects.check_kubelets()
-        has_autoscalers = any(found.other.kind in AUTOSCALERS for found in objects.others)
-        if has_autoscalers and self._detail is not Detail.DECISIONS:
+        if self._detail is not Detail.DECISIONS and _has_autoscalers(objects):
             from podqos.objects.autoscaling import Autoscalers
 
             Autoscalers(objects)  # notes what is wrong with them
         assumptions = nodes.assumptions
         if holders:
-            applies_to_all = (
-                nodes.settings != before.settings
-                or bool(nodes.by_name)
-                or has_autoscalers
-                or any(found.is_policy and found.source.scope is None for found in objects.others)
-            )
-            again = [
-                number
-                for number, piece in enumerate(self._pieces)
-                if applies_to_all or any(objects.scopes(file.path) for file in piece)
-            ]
-            pieces = [self._pieces[number] for number in again]
-            for number, result in zip(again, self._fan_out(pieces, nodes, objects), strict=True):
-                explained[number] = result
-            assumptions += _scoped(objects, [path for piece in _flat(explained) for path in piece.explained.with_pods])
+            assumptions += _scoped(objects, [path for part in explained for path in part.with_pods])
         about_all = _Piece(Explained(problems=tuple(objects.problems)))
-        return _explained_files([about_all, *_flat(explained)], nodes, objects, assumptions)
+        return _explained_files([about_all, *pieces], nodes, objects, assumptions)
 
-    def _fan_out(
-        self, pieces: Sequence[Sequence[InputFile]], nodes: ExplainedNodes, around: Objects
-    ) -> Iterator[list[_Piece]]:
-        """Yield what each piece gives, with the policies and Nodes that are known so far."""
-        from podqos.library.engines.fan_out import fan_out, usable_cores
+    def _named_holders(self) -> set[str]:
+        """Return the files that hold what counts for other files, as far as a search finds them."""
+        from podqos.library.engines.fan_out import fan_out
+
+        named = chain.from_iterable(fan_out(_with_kinds, self._pieces, self._cores))
+        files = [self._files[path] for path in named]
+        return {path for group in _groups(files, self._request) for path in holders_among(group)}
+
+    def _objects(self, holders: Collection[str]) -> Objects:
+        """Return what counts for the pods of several files."""
+        sources = read_sources([file for file in self._files.values() if file.path in holders], self._request)
+        return objects_of(map(TakenFile, sources), self._request, self._inputs.problems)
+
+    def _fan_out(self, nodes: ExplainedNodes, objects: Objects) -> Iterator[_Piece]:
+        """Yield what all pieces give, each with the policies and Nodes that apply to it."""
+        from podqos.library.engines.fan_out import fan_out
+
+        without, nowhere = self._options.nodes(), objects_of((), self._request)
+        applies_to_all = (
+            nodes.settings != without.settings
+            or bool(nodes.by_name)
+            or _has_autoscalers(objects)
+            or any(found.is_policy and found.source.scope is None for found in objects.others)
+        )
 
         def explained(files: Sequence[InputFile]) -> list[_Piece]:
+            applies = applies_to_all or any(objects.scopes(file.path) for file in files)
+            where, around = (nodes, objects) if applies else (without, nowhere)
             return [
-                _piece(replace(explain_objects(group, nodes, self._detail, around), unjudged=tuple(group.unjudged)))
+                _piece(replace(explain_objects(group, where, self._detail, around), unjudged=tuple(group.unjudged)))
                 for group in _groups(files, self._request)
             ]
 
-        return fan_out(
-            explained, pieces, usable_cores(), self._progress and partial(_told_files, self._progress, pieces)
-        )
+        progress = self._progress and partial(_told_files, self._progress, self._pieces)
+        return chain.from_iterable(fan_out(explained, self._pieces, self._cores, progress))
+
+
+def _has_autoscalers(objects: Objects) -> bool:
+    return any(found.other.kind in AUTOSCALERS for found in objects.others)
+
+
+def _with_kinds(files: Iterable[InputFile]) -> list[str]:
+    """Return the files that name a kind that counts for others, too."""
+    texts = ((file.path, with_data(file).data) for file in files)
+    return [path for path, data in texts if data is not None and _KIND_COUNTED_ELSEWHERE.search(data)]
 
 
 def _scoped(objects: Objects, with_pods: Iterable[str]) -> tuple[Assumption, ...]:
@@ -210,16 +235,13 @@ def _told_files(progress: Progress, pieces: Sequence[Sequence[InputFile]], done:
     progress(sum(map(len, pieces[:done])), sum(map(len, pieces)))
 
 
-def _flat(pieces: Iterable[Iterable[_Piece]]) -> Iterator[_Piece]:
-    return chain.from_iterable(pieces)
-
-
 def _groups(files: Sequence[InputFile], request: LoadRequest) -> Iterator[Objects]:
     """Yield what some files hold together; but those with policies one by one, which may contradict each other."""
     alone = replace(request, stated=())
     groups: list[list[Source]] = []
     is_open = False  # whether the last group takes more files
-    for source in read_sources(files, request):
+    # All are opened first: system calls between the steps of reading would slow these down.
+    for source in read_sources(list(map(with_data, files)), request):
         has_policies = source.reading.has_policies
         if has_policies or not is_open:
             groups.append([])

@@ -5,6 +5,7 @@ A reading keeps places, not texts or positions, because few callers need them; t
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from itertools import islice
 
@@ -15,6 +16,9 @@ from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position
 from podqos.manifest.strictyaml import Document, read_documents
 from podqos.manifest.text import Chunk, Place, normalise
+
+# Blank lines and comments, and then a key at column 0.
+_FIRST_KEY = re.compile(rb"(?:[ \r]*(?:#[^\n]*)?\n)*[A-Za-z]\w*:(?=[ \n]|\Z)")
 
 
 class Lookup:
@@ -65,11 +69,20 @@ class Lookup:
         path = place.in_text(parse_path(field) if isinstance(field, str) else field)
         if path is None:
             path = place.path
+        if not path and (line := self._first_line(place.chunk)):
+            return line, 1
         if place.chunk.notation == "json":
             locator = self._json_locators.setdefault(place.chunk, JSONLocator(self._text, place.chunk))
             return locator.locate(path)
         positions = self._plain_positions(place)
         return self._document(place).locate(path) if positions is None else nearest(positions, path)
+
+    def _first_line(self, chunk: Chunk) -> int:
+        """Return the line on which a chunk of YAML begins, if that is plain to see; 0 if it has to be parsed."""
+        if chunk.notation != "yaml" or chunk.may_hold_more:
+            return 0
+        key = _FIRST_KEY.match(self._text, chunk.start, chunk.end)
+        return chunk.origin[0] + key[0].count(b"\n") if key else 0
 
     def _yaml_value(self, place: Place) -> Plain:
         chunk = place.chunk

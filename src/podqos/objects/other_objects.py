@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Struct
 
-from podqos.manifest.contents import Other
+from podqos.manifest.contents import Other, Reading
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
 from podqos.manifest.problems import Problem, Severity, SyntaxProblem
 from podqos.objects.sources import Source
@@ -139,9 +139,20 @@ def is_known(model: type[Struct]) -> bool:
 
 def is_read_as(other: Other, model: type[Struct]) -> bool:
     """Whether a model is what an object is read as."""
-    key = group_of(other.api_version), other.kind
-    known = _MODELS.get(key) or _ROUTES.get(key) or _TELLING.get(key)
+    known = _read_as(other)
     return known is not None and known[1] == model.__name__
+
+
+def _read_as(other: Other) -> tuple[str, str] | None:
+    key = group_of(other.api_version), other.kind
+    return _MODELS.get(key) or _ROUTES.get(key) or _TELLING.get(key)
+
+
+def is_looked_up(reading: Reading) -> bool:
+    """Whether something may be looked up in the text of a reading again: not in what was only counted."""
+    return bool(reading.workloads or reading.problems or reading.refused or reading.unjudged) or any(
+        other.is_parsed or _read_as(other) is not None for other in reading.others
+    )
 
 
 def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model | None, list[Problem]]:

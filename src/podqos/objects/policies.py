@@ -34,7 +34,7 @@ from podqos.model.policy import (
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import ResourceList
 from podqos.objects.files import STDIN
-from podqos.objects.scopes import Scopes, is_within, scope_of
+from podqos.objects.scopes import Scopes, enclosing, scope_of
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ class PolicyCollector:
 
     def _within(self, folder: str) -> Scopes:
         if folder not in self._scopes:
-            scopes = sorted(each for each in self._found if each is not None and is_within(folder, each))
-            self._scopes[folder] = tuple(scopes)
+            self._scopes[folder] = enclosing(folder, self._found.keys())
         return self._scopes[folder]
 
     @property

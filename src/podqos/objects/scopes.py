@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Container
 
 Scopes = tuple[str, ...]
 """The directories whose policies apply to an object in addition to those that apply to all, outermost first."""
@@ -17,3 +18,13 @@ def scope_of(path: str, directory: str) -> str:
 def is_within(folder: str, scope: str) -> bool:
     """Whether a directory is the one that policies apply to, or below it."""
     return folder == scope or folder.startswith(scope.rstrip("/") + "/")
+
+
+def enclosing(folder: str, scopes: Container[str | None]) -> Scopes:
+    """Return the scopes that a directory is within, without a look at the others: a repository may have thousands."""
+    containing = [folder] if folder in scopes else []
+    rest = folder
+    while "/" in rest:
+        rest = rest.rpartition("/")[0]
+        containing += [scope for scope in (rest, f"{rest}/") if scope in scopes and scope != folder]
+    return tuple(sorted(containing))

@@ -34,6 +34,8 @@ _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$r
 _LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
 _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
+_LOOKED_UP = ("lookup", "_subjects")
+
 
 class Source:
     """A file, or standard input.
@@ -66,6 +68,17 @@ class Source:
         self.reading = self._with_custom_resources(self.reading, kinds or {})
         if cluster and self.reading.problems:
             self.reading = self._without_lines(self.reading)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Travel to another process without what can be looked up again."""
+        return {name: value for name, value in vars(self).items() if name not in _LOOKED_UP}
+
+    def let_go(self, is_looked_up: bool) -> None:
+        """Free what can be looked up again, and the text if nothing will be looked up in it."""
+        for name in _LOOKED_UP:
+            vars(self).pop(name, None)
+        if not is_looked_up:
+            self.data = b""
 
     @property
     def name(self) -> str:

@@ -90,6 +90,18 @@ def are_larger(files: Iterable[str], size: int) -> bool:
     return False
 
 
+def size_of(files: Iterable[InputFile]) -> int:
+    """Return how many bytes files have together; unreadable ones, and standard input, do not count."""
+    size = 0
+    for file in files:
+        if file.data is not None:
+            size += len(file.data)
+        else:
+            with suppress(OSError):
+                size += os.stat(file.path).st_size
+    return size
+
+
 def read_bytes(path: str) -> bytes:
     """Return the content of a file, or of standard input for ``-``; text in UTF-16 becomes UTF-8.
 

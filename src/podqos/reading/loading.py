@@ -15,18 +15,19 @@ from podqos.manifest.reading import read
 from podqos.objects.contents import Contents, TakenFile
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects, custom_kinds
+from podqos.objects.other_objects import is_looked_up
 from podqos.objects.rules import ReadingRules
 from podqos.objects.selection import Selection, namespace_of
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Progress, Spread, one_by_one
-from podqos.reading.files import NO_RENDERING, Rendering, source_of, with_data
+from podqos.reading.files import NO_RENDERING, Rendering, size_of, source_of, with_data
 from podqos.reading.gathering import gather
-from podqos.reading.paths import with_slashes
+from podqos.reading.paths import RealPaths, with_slashes
 
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from podqos.manifest.contents import Reading
+    from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.assumption import Assumption
     from podqos.model.policy import PriorityClass, RuntimeClass
 
@@ -53,6 +54,8 @@ class LoadRequest(Struct, frozen=True, kw_only=True):
     """Services need not be parsed."""
     known: Mapping[InputFile, Source] | None = None
     """Files that have been read already."""
+    keeps_texts: bool = True
+    """Whether also texts are kept in which nothing is looked up any more: most of a large repository."""
     selection: Selection | None = None
     """The workloads an answer covers; None: all of them."""
 
@@ -68,6 +71,7 @@ class LoadOptions(TypedDict, total=False):
     kinds: Mapping[str, str] | None
     skips_services: bool
     known: Mapping[InputFile, Source] | None
+    keeps_texts: bool
     selection: Selection | None
 
 
@@ -80,7 +84,7 @@ def load(*paths: Given, progress: Progress | None = None, **options: Unpack[Load
     many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
     in addition to the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
     ``selection`` says which workloads answers are about. ``skips_services``: Services need not be parsed. ``known`` are
-    files that were read already.
+    files that were read already. ``keeps_texts``: whether also texts are kept that nothing looks up any more.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
@@ -118,23 +122,22 @@ def objects_of(
 
 
 def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Spread = one_by_one) -> list[Source]:
-    """Return files with their contents.
-
-    All are opened first: system calls between the steps of reading would slow these down.
-    """
+    """Return files with their contents; whoever reads a file opens it, too."""
     known = request.known or {}
-    kinds = custom_kinds(request.kinds)
-    held = [file if file in known else with_data(file) for file in files] if known else list(map(with_data, files))
-    reading = partial(_reading, skips_services=request.skips_services)
-    new = [file for file in held if file not in known] if known else held
-    size_bytes = sum(len(file.data) for file in new if file.data is not None)
-    readings = iter(spread(reading, new, size_bytes))
-    return [known[file] if file in known else source_of(file, kinds, next(readings)) for file in held]
+    new = [file for file in files if file not in known] if known else files
+    reading = partial(_source, kinds=custom_kinds(request.kinds), request=request)
+    sources = iter(spread(reading, new, size_of(new)))
+    return [known[file] if file in known else next(sources) for file in files]
 
 
-def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
-    """Return the contents of a file; None if it cannot be opened, which its source reports."""
-    return None if file.data is None else read(file.path, file.data, skips_services=skips_services)
+def _source(file: InputFile, kinds: Mapping[str, CustomKind], request: LoadRequest) -> Source:
+    """Return one file with its contents; one that cannot be opened holds only a problem."""
+    file = with_data(file)
+    reading = None if file.data is None else read(file.path, file.data, skips_services=request.skips_services)
+    source = source_of(file, kinds, reading)
+    if not request.keeps_texts:
+        source.let_go(is_looked_up(source.reading))
+    return source
 
 
 class _FoundFiles(Struct, frozen=True):
@@ -150,6 +153,7 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
     files: dict[str, tuple[InputFile, bool]] = {}
     problems: list[Problem] = []
     assumptions: tuple[Assumption, ...] = ()
+    real_paths = RealPaths()
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in request.policies)):
         if isinstance(given, Inputs):
             inputs = given
@@ -164,7 +168,7 @@ def _found(paths: Iterable[Given], request: LoadRequest) -> _FoundFiles:
         problems += inputs.problems
         assumptions += inputs.assumptions
         for file in inputs.files:
-            real = os.path.realpath(file.path) if file.data is None else file.path
+            real = real_paths.of(file.path) if file.data is None else file.path
             first, was_stored = files.get(real, (file, are_stored))
             # Named by itself, its policies apply to all.
             is_named = are_stored or file.scope is None

@@ -29,3 +29,19 @@ def has_folder(path: str) -> bool:
 def begins_with_drive(path: str) -> bool:
     r"""Whether a path begins as in ``C:\deploy``, which no revision of git and path in it do."""
     return _DRIVE.match(path) is not None
+
+
+class RealPaths:
+    """What files really are, without links: a directory with many files is looked up once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, path: str) -> str:
+        """Return what ``os.path.realpath`` does."""
+        folder, name = os.path.split(path)
+        if name in {"", os.curdir, os.pardir} or os.path.islink(path):
+            return os.path.realpath(path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], name)

@@ -21,7 +21,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.naming import hint, naming
 from podqos.objects.files import STDIN, InputFile
 from podqos.reading.files import read_bytes
-from podqos.reading.paths import relative, with_slashes
+from podqos.reading.paths import RealPaths, relative, with_slashes
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _CHART = "Chart.yaml"
@@ -73,6 +73,7 @@ class Rendered:
         self._used: set[str] = set()
         """Directories that a kustomization includes."""
         self._problems: list[Problem] = []
+        self._real_paths = RealPaths()
 
     def takes(self, folder: str, folders: list[str], names: Collection[str]) -> bool:
         """Whether a walked directory must be rendered; a chart includes everything below it."""
@@ -111,7 +112,7 @@ class Rendered:
         """Whether a file belongs to a kustomization in another directory."""
         if not self._claimed:
             return False
-        real = os.path.realpath(path)
+        real = self._real_paths.of(path)
         return real in self._claimed or os.path.dirname(real) in self._parts
 
     def add(self, directory: str) -> None:

@@ -205,6 +205,7 @@ class CheckRun:
             stated=options.stated_classes(arguments),
             kinds=self._config.configuration.kinds,
             selection=selection_of(arguments),
+            keeps_texts=False,
         )
         resized = existing_files(arguments.resize) if arguments.resize else Inputs([])
         checked = run_checks(

@@ -283,11 +283,13 @@ def _serve(
         with open(tasks, "rb", _BUFFER_BYTES) as given, suppress(EOFError):
             while True:
                 task = pickle.load(given)  # noqa: S301 - written by our own parent
+                answer: tuple[bool, Any]
                 try:
-                    answer = pickle.dumps((True, function(task)), pickle.HIGHEST_PROTOCOL)
+                    answer = True, function(task)
                 except Exception as error:  # noqa: BLE001 - the parent raises it
-                    answer = pickle.dumps((False, carried(error)), pickle.HIGHEST_PROTOCOL)
-                _write(answers, answer)
+                    answer = False, carried(error)
+                with open(answers, "wb", _BUFFER_BYTES, closefd=False) as answering:
+                    pickle.dump(answer, answering, pickle.HIGHEST_PROTOCOL)  # part by part: it may be large
     finally:
         os._exit(0)
 
