@@ -12,7 +12,7 @@ from podqos.manifest.contents import Other
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
 from podqos.manifest.problems import Problem, Severity, SyntaxProblem
 from podqos.objects.sources import Source
-from podqos.wording import nearest
+from podqos.wording import counted, nearest
 
 if TYPE_CHECKING:
     from podqos.manifest.kubelet import KubeletSettings
@@ -84,6 +84,15 @@ def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
         named = f"{first.kind} {first.name}".rstrip()
         what = f"{named}{more} skipped: {first.why}"
         yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
+
+
+def broken_fixtures(sources: Iterable[Source]) -> Iterator[Problem]:
+    """Yield that files of tests are skipped: one problem for all of them, at the first."""
+    paths = [source.path for source in sources if source.is_broken_fixture]
+    if paths:
+        more = f", here and in {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+        what = f"test input: what cannot be read is skipped{more}"
+        yield Problem(paths[0], 0, 0, Severity.WARNING, "", what, "name a file to see its errors")
 
 
 class KubeletObject(Struct, frozen=True):

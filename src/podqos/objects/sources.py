@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from podqos.model.pod import ObjectMeta
 
 
-# What every manifest has, or a part of one; and what templates and files of other programs have.
-_OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
+# A key that every manifest has, or a part of one. Texts of other programs only mention it: "ghcr.io/devcontainers/…".
+_OF_MANIFESTS = re.compile(
+    rb"""(?<![\w-])(?:apiVersion|containers|kubeletArguments)["']?[ ]*:|^kind:|kubeletconfig""", re.MULTILINE
+)
+# What templates have, and JSON with comments or YAML of other programs.
+_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]|^\s*(?://|/\*)", re.MULTILINE)
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
 _LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
-_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
 
 class Source:
@@ -59,13 +62,30 @@ class Source:
         self.scope = scope
         self.data = data
         self.reading = read(path, data) if reading is None else reading
-        if scope is not None and self.reading.problems and self._is_of_others():
+        if scope is not None and self.reading.problems and self._is_of_others(self.reading):
             self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
         if scope is not None and self.reading.refused and any(mark in data for mark in _OF_PATCHES):
             self.reading = self._without_patches()
         self.reading = self._with_custom_resources(self.reading, kinds or {})
         if cluster and self.reading.problems:
             self.reading = self._without_lines(self.reading)
+        self._is_fixture = False
+        self.is_broken_fixture = False
+        """Whether tests keep it and parts of it were left out because they cannot be read."""
+
+    def as_fixture(self) -> Source:
+        """Leave out what cannot be read, without errors: tests keep files that are broken on purpose."""
+        reading = self.reading
+        warnings = tuple(problem for problem in reading.problems if problem.severity is not Severity.ERROR)
+        self._is_fixture = True
+        self.is_broken_fixture = len(warnings) < len(reading.problems)
+        self.reading = replace(reading, problems=warnings, refused=())
+        return self
+
+    def with_text(self, data: bytes, kinds: Mapping[str, CustomKind]) -> Source:
+        """Return the same file with another text."""
+        source = Source(self.path, data, None, self.scope, kinds)
+        return source.as_fixture() if self._is_fixture else source
 
     @property
     def name(self) -> str:
@@ -113,8 +133,10 @@ class Source:
             skipped=reading.skipped + len(patches),
         )
 
-    def _is_of_others(self) -> bool:
-        return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None
+    def _is_of_others(self, reading: Reading) -> bool:
+        if reading.workloads or reading.others or _OF_MANIFESTS.search(self.data) is not None:
+            return False
+        return bool(reading.skipped) or self.path.endswith(".json") or _OF_OTHERS.search(self.data) is not None
 
     def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
         if all(
