@@ -22,6 +22,7 @@ _HINTS: Sequence[tuple[re.Pattern[str], str]] = (
     ),
 )
 _ANYWHERE = re.compile(r"\{\{.*|\$[{(].*|\$[A-Za-z_]\w*|<[A-Za-z][\w .:-]*>|__\w+?__|%%\w+%%|@@?\w+@@?|\[\[.*|<%.*")
+_VARIABLE = re.compile(r"\{\{.*|\$\{.*")
 _AS_VALUE = re.compile(r"""\s*(?:- +)?(?:[\w./-]+: +)?["']?(%%?\w+%%?|@@?\w+@@?|<%.*)["']?\s*""")
 
 
@@ -32,6 +33,12 @@ def placeholder_hint(value: Plain) -> str:
     found = _ANYWHERE.search(value)
     text = value.strip() if found is None else found[0]
     return next((hint for pattern, hint in _HINTS if pattern.fullmatch(text)), "")
+
+
+def quoted_hint(message: str) -> str:
+    """Return the same for a message that quotes a value; only of variables, because messages have other signs, too."""
+    found = _VARIABLE.search(message)
+    return "" if found is None else placeholder_hint(found[0])
 
 
 def line_hint(line: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
-from podqos.manifest.problems import Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import Problem, Severity
 from podqos.objects.sources import Source
 from podqos.wording import counted, nearest
 
@@ -141,21 +141,21 @@ def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model |
     from podqos.manifest.decode import convert
     from podqos.manifest.examine import Examination
 
-    try:
+    problems: list[Problem] = []
+    # Some kinds are not parsed until something asks for them, and what is broken is known only then.
+    with source.isolated(other.place, problems):
         value = source.lookup.plain(other.place)
-    except SyntaxProblem as problem:
-        # Some kinds are not parsed until something asks for them, and what is broken is known only then.
-        return None, [source.syntax_problem(problem)]
-    try:
-        return convert(value, model), []
-    except msgspec.ValidationError:
-        examination = Examination(is_live=True)
-        cleaned = examination.clean(value, model, ())
+        try:
+            return convert(value, model), []
+        except msgspec.ValidationError:
+            examination = Examination(is_live=True)
+            cleaned = examination.clean(value, model, ())
         if not examination.findings:
             return convert(cleaned, model), []
-    return None, [
-        source.problem(other.place, finding.path, finding.what, finding.fix) for finding in examination.findings
-    ]
+        problems += [
+            source.problem(other.place, finding.path, finding.what, finding.fix) for finding in examination.findings
+        ]
+    return None, problems
 
 
 def budget_problem(source: Source, other: Other, budget: PodDisruptionBudget) -> Problem | None:

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from podqos.manifest.contents import Reading
 from podqos.manifest.known_kinds import is_kubernetes_own
+from podqos.manifest.placeholders import quoted_hint
 from podqos.manifest.plain import FieldPath, Plain, format_path
-from podqos.manifest.problems import Position, Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import Isolated, Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.wording import counted
@@ -35,6 +36,7 @@ _OF_MANIFESTS = re.compile(
 # What templates have, and JSON with comments or YAML of other programs.
 _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]|^\s*(?://|/\*)", re.MULTILINE)
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
+_REJECTED = "the API server rejects it, see `podqos admit`"
 _LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
 
 
@@ -170,9 +172,10 @@ class Source:
         named = field if isinstance(field, str) else format_path(field)
         return Problem(self.name, line, column, severity, named, what, fix, self._subjects.get(place, ""))
 
-    def syntax_problem(self, problem: SyntaxProblem) -> Problem:
-        """Return why a document cannot be read."""
-        return Problem(self.name, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
+    def isolated(self, place: Place, problems: list[Problem], about: str = "") -> Isolated:
+        """Return what makes an exception about the object at ``place`` a problem of that object alone."""
+        position = (0, 0) if self.cluster else place.chunk.origin
+        return Isolated(problems, self.name, position, self._subjects.get(place, ""), about)
 
     def tolerated(self, place: Place, errors: Sequence[FieldError]) -> tuple[Problem, ...]:
         """Return the warning about fields that the API server rejects but the answer does not depend on.
@@ -182,7 +185,7 @@ class Source:
         if not errors or place.taken_for:
             return ()
         first, more = errors[0], f", and {counted(len(errors) - 1, 'more error')}" if len(errors) > 1 else ""
-        fix = "the API server rejects it, see `podqos admit`; this answer doesn't depend on it"
+        fix = f"{quoted_hint(first.words) or _REJECTED}; this answer doesn't depend on it"
         return (self.problem(place, first.path, f"{first.words}{more}", fix, severity=Severity.WARNING),)
 
     def locate(self, place: Place, field: str | FieldPath) -> Position:

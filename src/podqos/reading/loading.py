@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.contents import Reading
+from podqos.manifest.problems import Isolated, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.objects.contents import Contents, TakenFile
 from podqos.objects.files import InputFile, Inputs
@@ -26,7 +27,6 @@ from podqos.reading.paths import with_slashes
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from podqos.manifest.contents import Reading
     from podqos.model.assumption import Assumption
     from podqos.model.policy import PriorityClass, RuntimeClass
 
@@ -134,7 +134,12 @@ def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Sprea
 
 def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
     """Return the contents of a file; None if it cannot be opened, which its source reports."""
-    return None if file.data is None else read(file.path, file.data, skips_services=skips_services)
+    if file.data is None:
+        return None
+    problems: list[Problem] = []
+    with Isolated(problems, file.path):
+        return read(file.path, file.data, skips_services=skips_services)
+    return Reading(file.path, (), (), problems=tuple(problems))
 
 
 class _FoundFiles(Struct, frozen=True):
