@@ -16,7 +16,8 @@
             ├── Forbidden         403: not allowed; carries the RBAC that would allow it
             └── NotFound          404: no such object, or no such API
 
-Our own bugs are assertions. Only the command line and servers catch them, and report them as bugs.
+Our own bugs are assertions, and whatever else Python raises. The command line and servers report them as bugs; where
+documents are looked at one by one, a bug only costs the answer about its own (``isolated`` in ``manifest.problems``).
 """
 
 from __future__ import annotations
@@ -25,6 +26,18 @@ from collections.abc import Callable
 
 Spelled = Callable[[str], str]
 """Returns a text with the fields that it names (``naming``) as the reader spells them."""
+
+
+def bug_in_words(error: BaseException) -> str:
+    """Return what an unexpected exception is and where it was raised, in a few words."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = ""
+    if last is not None:
+        path = last.tb_frame.f_code.co_filename.replace("\\", "/")
+        where = f" at {path.rpartition('/')[2]}:{last.tb_lineno}"
+    return f"{type(error).__name__}{where}: {error}".rstrip(": ")
 
 
 class PodqosError(Exception):

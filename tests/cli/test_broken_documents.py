@@ -142,7 +142,7 @@ def test_an_internal_error_is_not_taken_for_findings_and_asks_for_a_report_in_on
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("podqos: internal error: KeyError at test_broken_documents.py:")
-    assert "Please report it at https://podqos.dev" in err
+    assert "Please report it at https://podqos.dev, with `podqos --version` and what the same command prints" in err
     assert err.count("\n") == 1
 
 

@@ -230,11 +230,11 @@ def test_deep_json_is_read_once_or_not_at_all(depth: int):
 TWICE = {
     "yaml": (
         POD.format(name="p").encode() + b"    image: x\n    image: z\n",
-        'f:9:5: error: key "image" is set twice (it is already set on line 8)',
+        'f:9:5: warning: key "image" is set twice (it is already set on line 8)',
     ),
     "json": (
         b'{"apiVersion": "v1","kind":"Pod","metadata":{"name":"o","name":"p"},"spec":{"containers":[{"name":"a"}]}}',
-        'f:1:57: error: key "name" is set twice (remove one of them)',
+        'f:1:57: warning: key "name" is set twice (remove one of them)',
     ),
 }
 

@@ -288,20 +288,25 @@ class Checked:
         for workload in workloads:
             by_source.setdefault(workload.subject.source, []).append(workload)
 
-        def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
+        def check_group(group: list[LocatedWorkload]) -> tuple[list[CheckedWorkload], list[Problem]]:
             context = context_of(group[0].subject.source)
-            return [
-                check_workload(
-                    workload,
-                    context,
-                    keep_pod=keep_pods,
-                    written=self._written(workload.subject),
-                    tries=tries,
-                )
-                for workload in group
-            ]
+            results: list[CheckedWorkload] = []
+            problems: list[Problem] = []
+            for workload in group:
+                subject = workload.subject
+                assert subject.place is not None
+                about = f" in the checks of {subject.kind} {subject.key}"
+                with self._sources[subject.source].isolated(subject.place, problems, about):
+                    results.append(
+                        check_workload(
+                            workload, context, keep_pod=keep_pods, written=self._written(subject), tries=tries
+                        )
+                    )
+            return results, problems
 
-        return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
+        groups = self._spread(check_group, list(by_source.values()))
+        self.objects.note(*(problem for _, problems in groups for problem in problems))
+        return [result for results, _ in groups for result in results]
 
     def _written(self, subject: CheckedObject) -> Written | None:
         """Return the whole object, where its text mentions what only commands and environments say."""

@@ -14,12 +14,13 @@ from errno import EINVAL
 from typing import NoReturn
 
 from podqos.cli import lean_msgspec  # noqa: F401 - before anything else loads msgspec
+from podqos.cli.bugs import ASK, reported_bugs, wants_traceback
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.parser import did_you_mean
 from podqos.cli.spelling import runs, spelled
 from podqos.cli.streams import discard_output, guarded_streams
 from podqos.controls import one_line
-from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption
+from podqos.errors import ClusterError, Forbidden, HostError, InputError, InvalidOption, bug_in_words
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -27,7 +28,6 @@ EXIT_BAD_INPUT = 2
 EXIT_HOST = 3
 EXIT_INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130
-REPORT_AT = "https://podqos.dev"
 # What other tools call it.
 _OTHER_TOOLS = {
     **dict.fromkeys(("get", "describe", "why", "show"), "explain"),
@@ -42,8 +42,6 @@ _OTHER_TOOLS = {
     **dict.fromkeys(("top", "status"), "overview"),
     "init": "policy init",
 }
-TRACEBACK = "PODQOS_TRACEBACK"
-"""Environment variable: an internal error prints its traceback."""
 
 
 def command_line() -> NoReturn:
@@ -119,14 +117,10 @@ def _internal_error(program: str, error: Exception) -> int:
     """Ask for a report, in one line unless the traceback is wanted."""
     import traceback
 
-    if os.environ.get(TRACEBACK):
+    if wants_traceback():
         with suppress(OSError):
             sys.stderr.writelines(traceback.format_exception(error))
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-    what = f"{type(error).__name__}{where}: {error}".rstrip(": ")
-    ask = f"Please report it at {REPORT_AT}, with the output of the same command run with {TRACEBACK}=1"
-    return _failed(program, f"internal error: {what}. {ask}", EXIT_INTERNAL)
+    return _failed(program, f"internal error: {bug_in_words(error)}. {ASK}", EXIT_INTERNAL)
 
 
 def _run(program: str, argv: list[str]) -> int:
@@ -141,8 +135,11 @@ def _run(program: str, argv: list[str]) -> int:
 
         print_schema(arguments.schema)
         return EXIT_OK
+    reported_bugs.clear()
     code = command.run(arguments)
     sys.stdout.flush()
+    if reported_bugs:
+        return _failed(program, f"internal error: {reported_bugs[0]}. {ASK}", EXIT_INTERNAL)
     return code
 
 

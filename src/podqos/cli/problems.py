@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
+from podqos.cli.bugs import reported_bugs, wants_traceback
 from podqos.cli.spelling import spelled
 from podqos.manifest.problems import Problem, Severity
 
@@ -35,6 +36,10 @@ class ProblemPrinter:
             self._alike[words] = self._alike.get(words, 0) + 1
             if self._alike[words] > _MOST_ALIKE:
                 return
+        if problem.traceback:
+            reported_bugs.append(problem.what.removeprefix("internal error").lstrip(": "))
+            if wants_traceback():
+                print(problem.traceback, end="", file=sys.stderr)
         print(problem.worded(spelled), file=sys.stderr)
 
     def close(self) -> None:

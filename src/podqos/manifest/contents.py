@@ -11,7 +11,7 @@ from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_policy
 from podqos.manifest.objects import Interpretation, KubernetesObject, holder_of
 from podqos.manifest.plain import FieldPath, Plain, format_path
-from podqos.manifest.problems import FieldProblem, Position, Problem, SyntaxProblem
+from podqos.manifest.problems import FieldProblem, Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.snippets import name_after
 from podqos.manifest.text import Place
 from podqos.model.pod import ObjectMeta, Workload
@@ -117,8 +117,9 @@ class Collector:
         self._problems.append(Problem(self._source, line, column, finding.severity, field, finding.what, finding.fix))
 
     def add_syntax_problem(self, problem: SyntaxProblem) -> None:
-        """Report that a document cannot be read."""
-        self.add_problem(FieldProblem((), problem.what, problem.fix), problem.position)
+        """Report that a document cannot be read, or that part of it counts for nothing."""
+        severity = Severity.WARNING if problem.keeps_value else Severity.ERROR
+        self.add_problem(FieldProblem((), problem.what, problem.fix, severity), problem.position)
 
     def add_unparsed(self, kind: str, api_version: str, place: Place) -> None:
         """Add an object that need not be parsed."""

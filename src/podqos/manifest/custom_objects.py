@@ -23,7 +23,7 @@ from podqos.manifest.known_kinds import is_kubernetes_own, meant_kind
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.manifest.pod_kinds import custom_kind
-from podqos.manifest.problems import FieldProblem, Position, Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import FieldProblem, Isolated, Position, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload, field_at
 from podqos.model.resources import QOS_RESOURCES
@@ -68,7 +68,7 @@ class CustomResources:
 
     def read(self) -> Reading:
         """Return the reading with the pods of custom resources in it."""
-        others = [other for other in self._reading.others if not self._takes(other)]
+        others = [other for other in self._reading.others if not self._takes_alone(other)]
         if len(others) == len(self._reading.others) and not self._problems:
             return self._reading
         found = [*zip(self._reading.workloads, self._reading.places, strict=True), *self._found]
@@ -82,6 +82,11 @@ class CustomResources:
             unjudged=tuple(self._unjudged),
         )
 
+    def _takes_alone(self, other: Other) -> bool:
+        with Isolated(self._problems, self._reading.source, other.place.chunk.origin):
+            return self._takes(other)
+        return False
+
     def _takes(self, other: Other) -> bool:
         """Whether an object holds pods, reported or skipped."""
         known = self._kinds.get(other.kind) or custom_kind(other.kind, other.api_version)
@@ -89,12 +94,7 @@ class CustomResources:
             return self._is_pod_shaped(other)
         if not known.templates:
             return self._leave(other, f"its pods are built from {known.built}", known.hint)
-        try:
-            value = self._plain(other.place)
-        except SyntaxProblem as problem:
-            # Only a kind that is not parsed otherwise and that a user says holds pods.
-            self._report(FieldProblem((), problem.what, problem.fix), problem.position)
-            return False
+        value = self._plain(other.place)
         if not isinstance(value, dict):
             return False
         templates = [each for template in known.templates for each in _templates(value, template)]

@@ -23,6 +23,7 @@ from podqos.errors import InvalidQuantity
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS, suggestion
 from podqos.manifest.kinds import BATCH, CRON_JOB, PodHolder, Scale
+from podqos.manifest.placeholders import placeholder_hint
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import FieldProblem, Severity
 from podqos.model.jobs import CronJobSpec, JobSpec
@@ -144,6 +145,10 @@ class Examination:
         """Add a finding."""
         self.findings.append(FieldProblem(path, what, fix, severity))
 
+    def _report_value(self, path: FieldPath, value: Plain, what: str, fix: str = "") -> None:
+        """Add a finding about a value that does not fit, unless somebody still has to fill it in."""
+        self.report(path, what, placeholder_hint(value) or fix)
+
     def clean(self, value: Plain, model: type, path: FieldPath) -> Plain:
         """Return ``value`` without nulls as ``model`` needs it, reporting whatever does not fit."""
         return self._clean(value, _schema(model), path)
@@ -190,7 +195,7 @@ class Examination:
         found = len(self.findings)
         for name, item in value.items():
             if known is not None and name not in known:
-                self.report((*path, name), f'unknown field "{name}"', suggestion(name, known))
+                self._report_value((*path, name), name, f'unknown field "{name}"', suggestion(name, known))
             elif name in fields and item is not None:
                 cleaned[name] = self._clean(item, fields[name], (*path, name))
         if schema.forbid_unknown_fields and len(self.findings) == found:
@@ -239,7 +244,7 @@ class Examination:
         if value not in members:
             same = [member for member in members if str(value).lower() == member.lower()]
             fix = f"write {same[0]}" if same else ""
-            self.report(path, f"must be one of {', '.join(members)}, not {_shown(value)}", fix)
+            self._report_value(path, value, f"must be one of {', '.join(members)}, not {_shown(value)}", fix)
         return value
 
     def _amount(self, value: Plain, path: FieldPath) -> Plain:
@@ -248,7 +253,8 @@ class Examination:
         except InvalidQuantity as error:
             is_cpu = isinstance(value, str) and str(path[-1]).rpartition(".")[2] == "cpu"
             fix = meant_cores(str(value)) if is_cpu else error.fix
-            self.report(path, f"{_shown(value)} is not a valid quantity: {error.what}", fix or _AMOUNTS)
+            what = f"{_shown(value)} is not a valid quantity: {error.what}"
+            self._report_value(path, value, what, fix or _AMOUNTS)
         return value
 
     def _misfit(self, value: Plain, wanted: type, path: FieldPath) -> Plain:
@@ -257,7 +263,7 @@ class Examination:
             fix = "put it in quotes"
         elif wanted is list and isinstance(value, dict):
             fix = 'begin each item with "- "'
-        self.report(path, f"must be {_TYPE_NAMES[wanted]}, not {_shown(value)}", fix)
+        self._report_value(path, value, f"must be {_TYPE_NAMES[wanted]}, not {_shown(value)}", fix)
         return value
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.errors import Spelled
+from podqos.errors import PodqosError, Spelled, bug_in_words
 from podqos.manifest.plain import FieldPath
 
 Position = tuple[int, int]
@@ -37,6 +37,8 @@ class Problem(Struct, frozen=True, order=True):
     fix: str = ""
     subject: str = ""
     """Kind and name of the object, where that says where it is: it comes from a cluster and has no line or column."""
+    traceback: str = ""
+    """Of the exception, if this is a bug of podqos."""
 
     def __str__(self) -> str:
         """One line: where, what, how to fix."""
@@ -73,6 +75,40 @@ class SyntaxProblem(Exception):
         self.what = what
         self.fix = fix
         self.keeps_value = keeps_value
+
+
+class Isolated:
+    """Makes an exception a problem of the one document that is looked at, so that it does not take the others down.
+
+    An unexpected exception is a bug of ours. ``about`` says what was being done.
+    """
+
+    def __init__(
+        self, problems: list[Problem], source: str, position: Position = (1, 1), subject: str = "", about: str = ""
+    ) -> None:
+        self._problems = problems
+        self._place = source, *position
+        self._subject = subject
+        self._about = about
+
+    def __enter__(self) -> None:
+        """Begin to look at the document."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        """Add the problem; errors that are raised on purpose are not about a document."""
+        if isinstance(error, SyntaxProblem):
+            place = self._place[0], *error.position
+            problem = Problem(*place, Severity.ERROR, "", error.what, error.fix, self._subject)
+        elif isinstance(error, Exception) and not isinstance(error, (PodqosError, OSError, MemoryError)):
+            import traceback
+
+            what, lines = f"internal error{self._about}: {bug_in_words(error)}", traceback.format_exception(error)
+            fix = "the rest is unaffected"
+            problem = Problem(*self._place, Severity.ERROR, "", what, fix, self._subject, "".join(lines))
+        else:
+            return False
+        self._problems.append(problem)
+        return True
 
 
 def position_at(text: str, offset: int, origin: Position = (1, 1)) -> Position:

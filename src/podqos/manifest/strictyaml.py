@@ -2,8 +2,8 @@ r"""The strict reading of YAML: everything Kubernetes reads, with the position o
 
 PyYAML's binding of libyaml supplies the events (go-yaml is a translation of libyaml, so the two agree on syntax);
 what they mean is decided here as go-yaml v2 does for Kubernetes: scalars by ``scalars``, merge keys, aliases with a
-bound on what they expand to. A key that is set twice, which the API server's strict decoding rejects, is an error; the
-last one counts, as for kubectl. The one escape that go-yaml knows and libyaml does not is ``\'`` in double quotes.
+bound on what they expand to. A key that is set twice is reported; the last one counts, as for kubectl. The one escape
+that go-yaml knows and libyaml does not is ``\'`` in double quotes.
 
 This is the reading that reports. It knows notation and positions, not Kubernetes objects.
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from msgspec import Struct
 
+from podqos.manifest.placeholders import TEMPLATE, line_hint
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Position, SyntaxProblem, position_at
 from podqos.manifest.scalars import Scalar, UnfitScalar, resolve, resolve_key, resolve_tagged
@@ -33,7 +34,6 @@ _SMALL_NODES, _SMALL_RATIO = 400_000, 0.99
 _LARGE_NODES, _LARGE_RATIO = 4_000_000, 0.10
 # No manifest is nested like this; it keeps whatever walks the values from running out of stack.
 _DEEPEST = 200
-_TEMPLATE_FIX = "this looks like a template: render it first"
 _KEY_AND_VALUE = re.compile(r"[\w.-]{1,40}:[ \t]+[^\s#|>&!]\S{0,60}")
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
@@ -88,7 +88,7 @@ def read_documents(text: bytes, first_line: int = 1) -> Iterator[Document]:
             if isinstance(event, yaml.DocumentStartEvent):
                 yield _Builder(parser, first_line, apostrophe).document()
     except SyntaxProblem as problem:
-        problem.fix = _TEMPLATE_FIX if "{{" in string else problem.fix
+        problem.fix = TEMPLATE if "{{" in string else problem.fix
         raise
     except yaml.MarkedYAMLError as error:
         raise _broken(error, string, first_line) from None
@@ -163,7 +163,9 @@ def _broken(error: MarkedYAMLError, text: str, first_line: int) -> SyntaxProblem
     if "\t" in written[: len(written) - len(written.lstrip())]:
         fix = "indent with spaces, not tabs"
     elif "{{" in text:
-        fix = _TEMPLATE_FIX
+        fix = TEMPLATE
+    elif hint := line_hint(written):
+        fix = hint
     elif pasted := paste_hint(text, line, error.context_mark.line if error.context_mark else line, first_line):
         fix = pasted
     elif (above := _key_and_value_above(text, line)) and "mapping values are not allowed" in (error.problem or ""):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.manifest.contents import RefusedDocument
 from podqos.manifest.kinds import is_kubelet
+from podqos.manifest.placeholders import placeholder_hint
 from podqos.manifest.problems import Problem
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload
@@ -102,12 +103,7 @@ class Contents:
         kinds = self.rules.kinds
         return Contents(
             (
-                replace(
-                    taken_file,
-                    source=Source(
-                        taken_file.source.path, texts[taken_file.source.path], None, taken_file.source.scope, kinds
-                    ),
-                )
+                replace(taken_file, source=taken_file.source.with_text(texts[taken_file.source.path], kinds))
                 if taken_file.source.path in texts
                 else taken_file
                 for taken_file in self.taken
@@ -206,12 +202,16 @@ class Contents:
             from podqos.manifest.kubelet import kubelet_settings
             from podqos.objects.kubelet_notes import ignored_problems
 
-            try:
-                settings = kubelet_settings(found.source.lookup.plain(other.place))
-            except InputError as error:
-                problems.append(found.source.problem(other.place, error.where, error.what, error.fix))
+            settings = None
+            with found.source.isolated(other.place, problems):
+                value = found.source.lookup.plain(other.place)
+                try:
+                    settings = kubelet_settings(value)
+                except InputError as error:
+                    fix = placeholder_hint(value.get(error.where) if isinstance(value, dict) else None) or error.fix
+                    problems.append(found.source.problem(other.place, error.where, error.what, fix))
+            if settings is None:
                 continue
-            assert settings is not None
             at = found.source.locate(other.place, settings.notation.path)
             problems += ignored_problems(settings, found.source.name, at)
             yield KubeletObject(settings, found)
@@ -230,17 +230,22 @@ class Contents:
             from podqos.policy.reading import read_policy
 
             source, place = found.source, found.other.place
-            reading = read_policy(source.lookup.plain(place))
-            problems += (source.problem(place, finding.path, finding.what, finding.fix) for finding in reading.findings)
-            if reading.policy is None:
+            policy = None
+            with source.isolated(place, problems):
+                reading = read_policy(source.lookup.plain(place))
+                problems += [
+                    source.problem(place, finding.path, finding.what, finding.fix) for finding in reading.findings
+                ]
+                policy = reading.policy
+            if policy is None:
                 continue
-            key = source.scope, reading.policy.name
+            key = source.scope, policy.name
             if key in seen:
-                what = f'Policy "{reading.policy.name}" is already defined in {seen[key]}'
+                what = f'Policy "{policy.name}" is already defined in {seen[key]}'
                 problems.append(source.problem(place, ("metadata", "name"), what, "rename one"))
                 continue
             seen[key] = source.name
-            yield PolicyObject(reading.policy, found)
+            yield PolicyObject(policy, found)
 
 
 def without_quotas(cluster: ClusterPolicies) -> NamespacePolicies:

@@ -22,6 +22,8 @@ class InputFile(Struct, frozen=True):
     """Its contents, if already rendered or read."""
     cluster: str = ""
     """The name of the cluster that this list of objects comes from, without lines and columns; empty for a file."""
+    is_fixture: bool = False
+    """Whether tests keep it, so that it may be broken on purpose."""
 
 
 class Inputs(Struct, frozen=True):

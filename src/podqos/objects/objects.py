@@ -26,6 +26,7 @@ from podqos.objects.other_objects import (
     Model,
     NotJudged,
     PolicyObject,
+    broken_fixtures,
     decides_about_pods,
     is_known,
     not_judged,
@@ -237,8 +238,8 @@ class Objects:
         ]
 
     def note_unjudged(self) -> None:
-        """Note which objects are skipped although they have pods."""
-        self.note(*not_judged(self.unjudged))
+        """Note which objects are skipped although they have pods, or may have some."""
+        self.note(*not_judged(self.unjudged), *broken_fixtures(self.sources))
 
     def of(self, model: type[Model]) -> tuple[Model, ...]:
         """Return all objects of one kind, in the order in which they were found."""

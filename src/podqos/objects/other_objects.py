@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from podqos.manifest.contents import Other, Reading
 from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
-from podqos.manifest.problems import Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import Problem, Severity
 from podqos.objects.sources import Source
 from podqos.wording import counted, nearest
 
@@ -103,6 +103,15 @@ def count_not_judged(found: Iterable[NotJudged]) -> str:
     return f"{counted(kinds.total(), 'custom resource')} not judged: {named}"
 
 
+def broken_fixtures(sources: Iterable[Source]) -> Iterator[Problem]:
+    """Yield that files of tests are skipped: one problem for all of them, at the first."""
+    paths = [source.path for source in sources if source.is_broken_fixture]
+    if paths:
+        more = f", here and in {counted(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+        what = f"test input: what cannot be read is skipped{more}"
+        yield Problem(paths[0], 0, 0, Severity.WARNING, "", what, "name a file to see its errors")
+
+
 class KubeletObject(Struct, frozen=True):
     """The settings of a kubelet in the files."""
 
@@ -160,21 +169,21 @@ def converted(source: Source, other: Other, model: type[Model]) -> tuple[Model |
     from podqos.manifest.decode import convert
     from podqos.manifest.examine import Examination
 
-    try:
+    problems: list[Problem] = []
+    # Some kinds are not parsed until something asks for them, and what is broken is known only then.
+    with source.isolated(other.place, problems):
         value = source.lookup.plain(other.place)
-    except SyntaxProblem as problem:
-        # Some kinds are not parsed until something asks for them, and what is broken is known only then.
-        return None, [source.syntax_problem(problem)]
-    try:
-        return convert(value, model), []
-    except msgspec.ValidationError:
-        examination = Examination(is_live=True)
-        cleaned = examination.clean(value, model, ())
+        try:
+            return convert(value, model), []
+        except msgspec.ValidationError:
+            examination = Examination(is_live=True)
+            cleaned = examination.clean(value, model, ())
         if not examination.findings:
             return convert(cleaned, model), []
-    return None, [
-        source.problem(other.place, finding.path, finding.what, finding.fix) for finding in examination.findings
-    ]
+        problems += [
+            source.problem(other.place, finding.path, finding.what, finding.fix) for finding in examination.findings
+        ]
+    return None, problems
 
 
 def budget_problem(source: Source, other: Other, budget: PodDisruptionBudget) -> Problem | None:

@@ -38,7 +38,7 @@ from podqos.objects.scopes import Scopes, enclosing, scope_of
 from podqos.objects.sources import Source
 
 if TYPE_CHECKING:
-    from podqos.manifest.policies import Policy
+    from podqos.manifest.policies import Policy, PolicyReading
     from podqos.objects.rules import ReadingRules
 
 _Key = tuple[str, str, str]
@@ -200,10 +200,20 @@ class PolicyCollector:
     def _take(self, source: Source, other: Other, *, is_stored: bool) -> list[Problem]:
         from podqos.manifest.policies import read_policy
 
-        read = read_policy(other.kind, other.api_version, source.lookup.plain(other.place))
-        problems = [source.problem(other.place, finding.path, finding.what, finding.fix) for finding in read.findings]
-        if read.policy is None:
-            return problems
+        problems: list[Problem] = []
+        with source.isolated(other.place, problems):
+            read = read_policy(other.kind, other.api_version, source.lookup.plain(other.place))
+            problems += [
+                source.problem(other.place, finding.path, finding.what, finding.fix) for finding in read.findings
+            ]
+            if read.policy is not None:
+                self._add(source, other, read, problems, is_stored=is_stored)
+        return problems
+
+    def _add(
+        self, source: Source, other: Other, read: PolicyReading, problems: list[Problem], *, is_stored: bool
+    ) -> None:
+        assert read.policy is not None
         policy = _in_namespace(read.policy, self._namespace)
         kind = type(policy).__name__
         key = _key_of(policy)
@@ -226,7 +236,6 @@ class PolicyCollector:
             # Files of one directory may show the same object in two notations.
             severity = self._doubles if source.scope is None else Severity.WARNING
             problems.append(source.problem(other.place, (), what, fix, severity=severity))
-        return problems
 
     def _policies(self, found: list[_Found], override_profile: OverrideProfile | None) -> Policies:
         stated = [each for each in self._stated.values() if isinstance(each, PriorityClass)]

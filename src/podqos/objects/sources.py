@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from podqos.manifest.contents import Reading
 from podqos.manifest.known_kinds import is_kubernetes_own
+from podqos.manifest.placeholders import quoted_hint
 from podqos.manifest.plain import FieldPath, Plain, format_path
-from podqos.manifest.problems import Position, Problem, Severity, SyntaxProblem
+from podqos.manifest.problems import Isolated, Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.wording import counted
@@ -28,11 +29,15 @@ if TYPE_CHECKING:
     from podqos.model.pod import ObjectMeta
 
 
-# What every manifest has, or a part of one; and what templates and files of other programs have.
-_OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
+# A key that every manifest has, or a part of one. Texts of other programs only mention it: "ghcr.io/devcontainers/…".
+_OF_MANIFESTS = re.compile(
+    rb"""(?<![\w-])(?:apiVersion|containers|kubeletArguments)["']?[ ]*:|^kind:|kubeletconfig""", re.MULTILINE
+)
+# What templates have, and JSON with comments or YAML of other programs.
+_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]|^\s*(?://|/\*)", re.MULTILINE)
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
+_REJECTED = "the API server rejects it, see `podqos admit`"
 _LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
-_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
 _LOOKED_UP = ("lookup", "_subjects")
 
@@ -61,13 +66,30 @@ class Source:
         self.scope = scope
         self.data = data
         self.reading = read(path, data) if reading is None else reading
-        if scope is not None and self.reading.problems and self._is_of_others():
+        if scope is not None and self.reading.problems and self._is_of_others(self.reading):
             self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
         if scope is not None and self.reading.refused and any(mark in data for mark in _OF_PATCHES):
             self.reading = self._without_patches()
         self.reading = self._with_custom_resources(self.reading, kinds or {})
         if cluster and self.reading.problems:
             self.reading = self._without_lines(self.reading)
+        self._is_fixture = False
+        self.is_broken_fixture = False
+        """Whether tests keep it and parts of it were left out because they cannot be read."""
+
+    def as_fixture(self) -> Source:
+        """Leave out what cannot be read, without errors: tests keep files that are broken on purpose."""
+        reading = self.reading
+        warnings = tuple(problem for problem in reading.problems if problem.severity is not Severity.ERROR)
+        self._is_fixture = True
+        self.is_broken_fixture = len(warnings) < len(reading.problems)
+        self.reading = replace(reading, problems=warnings, refused=())
+        return self
+
+    def with_text(self, data: bytes, kinds: Mapping[str, CustomKind]) -> Source:
+        """Return the same file with another text."""
+        source = Source(self.path, data, None, self.scope, kinds)
+        return source.as_fixture() if self._is_fixture else source
 
     def __getstate__(self) -> dict[str, object]:
         """Travel to another process without what can be looked up again."""
@@ -126,8 +148,10 @@ class Source:
             skipped=reading.skipped + len(patches),
         )
 
-    def _is_of_others(self) -> bool:
-        return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None
+    def _is_of_others(self, reading: Reading) -> bool:
+        if reading.workloads or reading.others or _OF_MANIFESTS.search(self.data) is not None:
+            return False
+        return bool(reading.skipped) or self.path.endswith(".json") or _OF_OTHERS.search(self.data) is not None
 
     def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
         if all(
@@ -161,9 +185,10 @@ class Source:
         named = field if isinstance(field, str) else format_path(field)
         return Problem(self.name, line, column, severity, named, what, fix, self._subjects.get(place, ""))
 
-    def syntax_problem(self, problem: SyntaxProblem) -> Problem:
-        """Return why a document cannot be read."""
-        return Problem(self.name, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
+    def isolated(self, place: Place, problems: list[Problem], about: str = "") -> Isolated:
+        """Return what makes an exception about the object at ``place`` a problem of that object alone."""
+        position = (0, 0) if self.cluster else place.chunk.origin
+        return Isolated(problems, self.name, position, self._subjects.get(place, ""), about)
 
     def tolerated(self, place: Place, errors: Sequence[FieldError]) -> tuple[Problem, ...]:
         """Return the warning about fields that the API server rejects but the answer does not depend on.
@@ -173,7 +198,7 @@ class Source:
         if not errors or place.taken_for:
             return ()
         first, more = errors[0], f", and {counted(len(errors) - 1, 'more error')}" if len(errors) > 1 else ""
-        fix = "the API server rejects it, see `podqos admit`; this answer doesn't depend on it"
+        fix = f"{quoted_hint(first.words) or _REJECTED}; this answer doesn't depend on it"
         return (self.problem(place, first.path, f"{first.words}{more}", fix, severity=Severity.WARNING),)
 
     def locate(self, place: Place, field: str | FieldPath) -> Position:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
 from podqos.manifest.custom_kind import CustomKind
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.problems import Isolated, Problem, Severity
 from podqos.manifest.text import as_utf_8
 from podqos.objects.files import STDIN, InputFile
 from podqos.objects.sources import Source
@@ -47,7 +47,7 @@ def with_data(file: InputFile) -> InputFile:
     """Return a file with its contents; an unreadable one is returned unchanged."""
     if file.data is None:
         with suppress(InputError):  # reading it will say why
-            return InputFile(file.path, file.scope, read_bytes(file.path))
+            return InputFile(file.path, file.scope, read_bytes(file.path), is_fixture=file.is_fixture)
     return file
 
 
@@ -63,7 +63,11 @@ def source_of(file: InputFile, kinds: Mapping[str, CustomKind] | None = None, re
         except InputError as error:
             problem = Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             data, reading = b"", Reading(file.path, (), (), problems=(problem,))
-    return Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster)
+    problems: list[Problem] = []
+    with Isolated(problems, file.path):
+        source = Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster)
+        return source.as_fixture() if file.is_fixture and file.scope is not None else source
+    return Source(file.path, data, Reading(file.path, (), (), problems=tuple(problems)), cluster=file.cluster)
 
 
 def is_manifest(name: str) -> bool:

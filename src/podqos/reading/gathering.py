@@ -14,9 +14,11 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidArgument
+from podqos.manifest.problems import Problem
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
+from podqos.reading.fixtures import holds_fixtures, is_assertion, skipped_assertions
 from podqos.reading.paths import with_slashes
 from podqos.reading.rendering import Rendered
 
@@ -26,8 +28,10 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
 
     Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
     charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
+    So are the assertions of tests.
     """
     files: list[InputFile] = []
+    problems: list[Problem] = []
     rendered = Rendered(rendering.render)
     given = list(map(with_slashes, arguments))
     for argument in given:
@@ -35,21 +39,25 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
             if not rendered.leaves_out(argument):
                 files.append(InputFile(argument))
             continue
-        start = len(files)
+        start, assertions = len(files), list[str]()
         for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
             scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
-            files += [
-                InputFile(start_of_path + name, scope)
-                for name in sorted(names)
-                if is_manifest(name) and not name.startswith(".")
-            ]
+            is_fixture = holds_fixtures(with_slashes(os.path.relpath(folder, argument)), names)
+            for name in sorted(names):
+                if not is_manifest(name) or name.startswith("."):
+                    continue
+                if is_assertion(name):
+                    assertions.append(start_of_path + name)
+                else:
+                    files.append(InputFile(start_of_path + name, scope, is_fixture=is_fixture))
         files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
+        problems += skipped_assertions(argument, assertions)
     for directory in rendering.directories:
         rendered.add(directory)
     files += rendered.files()
-    return Inputs(files if len(given) == 1 else _each_once(files), rendered.problems())
+    return Inputs(files if len(given) == 1 else _each_once(files), [*problems, *rendered.problems()])
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:

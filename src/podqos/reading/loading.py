@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypedDict
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.contents import Reading
+from podqos.manifest.problems import Isolated, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.objects.contents import Contents, TakenFile
 from podqos.objects.files import InputFile, Inputs
@@ -27,7 +28,7 @@ from podqos.reading.paths import RealPaths, with_slashes
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from podqos.manifest.pod_kinds import CustomKind
+    from podqos.manifest.custom_kind import CustomKind
     from podqos.model.assumption import Assumption
     from podqos.model.policy import PriorityClass, RuntimeClass
 
@@ -133,11 +134,20 @@ def read_sources(files: Sequence[InputFile], request: LoadRequest, spread: Sprea
 def _source(file: InputFile, kinds: Mapping[str, CustomKind], request: LoadRequest) -> Source:
     """Return one file with its contents; one that cannot be opened holds only a problem."""
     file = with_data(file)
-    reading = None if file.data is None else read(file.path, file.data, skips_services=request.skips_services)
-    source = source_of(file, kinds, reading)
+    source = source_of(file, kinds, _reading(file, skips_services=request.skips_services))
     if not request.keeps_texts:
         source.let_go(is_looked_up(source.reading))
     return source
+
+
+def _reading(file: InputFile, *, skips_services: bool) -> Reading | None:
+    """Return the contents of a file; None if it cannot be opened, which its source reports."""
+    if file.data is None:
+        return None
+    problems: list[Problem] = []
+    with Isolated(problems, file.path):
+        return read(file.path, file.data, skips_services=skips_services)
+    return Reading(file.path, (), (), problems=tuple(problems))
 
 
 class _FoundFiles(Struct, frozen=True):

@@ -19,6 +19,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.naming import naming
 from podqos.objects.files import STDIN
 from podqos.reading.files import Rendering, is_manifest, read_bytes
+from podqos.reading.fixtures import holds_fixtures, is_assertion
 from podqos.reading.gathering import applied_files
 from podqos.reading.paths import begins_with_drive, with_slashes
 from podqos.reading.rendering import left_out_of_tree
@@ -31,6 +32,8 @@ class ManifestText(Struct, frozen=True):
     data: bytes
     scope: str | None = None
     """The directory that was walked to find it; None if it was named."""
+    is_fixture: bool = False
+    """Whether tests keep it, so that it may be broken on purpose."""
 
 
 def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestText], list[Problem]]:
@@ -70,7 +73,7 @@ def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], lis
     for file in inputs.files:
         try:
             data = read_bytes(file.path) if file.data is None else file.data
-            texts.append(ManifestText(file.path, data, file.scope))
+            texts.append(ManifestText(file.path, data, file.scope, file.is_fixture))
         except InputError as error:
             if file.scope is None:
                 raise
@@ -96,7 +99,7 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
         except InputError as error:
             raise InputError(error.what, where=f"{revision}:{path}", fix=error.fix) from None
         return (
-            [ManifestText(named(text.name), text.data, text.scope and _absolute(named(text.scope))) for text in texts],
+            [replace(text, name=named(text.name), scope=text.scope and _absolute(named(text.scope))) for text in texts],
             [
                 replace(problem, source=named(problem.source), what=named(problem.what), fix=named(problem.fix))
                 for problem in problems
@@ -131,10 +134,15 @@ def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
         yield ManifestText(f"{revision}:{path}", _output("cat-file", "blob", tree))
         return
     names = dict(_blobs(_output("ls-tree", "-r", "-z", "--full-tree", tree)))
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folders.setdefault(os.path.dirname(name), []).append(os.path.basename(name))
     separator = "" if tree.endswith((":", "/")) else "/"
     for name, data in zip(names, _contents(names.values()), strict=True):
-        path = f"{tree}{separator}{name}"
-        yield ManifestText(path, data, os.path.dirname(_absolute(path)))
+        folder, own = os.path.split(name)
+        if not is_assertion(own):
+            path = f"{tree}{separator}{name}"
+            yield ManifestText(path, data, os.path.dirname(_absolute(path)), holds_fixtures(folder, folders[folder]))
 
 
 def _from_top(path: str) -> str:

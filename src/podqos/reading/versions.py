@@ -15,7 +15,7 @@ from podqos.objects.objects import Objects
 from podqos.reading.files import read_bytes
 from podqos.reading.gathering import existing_files
 from podqos.reading.loading import LoadRequest, objects_of, read_sources
-from podqos.reading.revisions import read_version
+from podqos.reading.revisions import ManifestText, read_version
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -73,7 +73,7 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
             *(TakenFile(source, is_stored=True) for source in sources(policies)),
             *map(TakenFile, sources(beside)),
             *(TakenFile(source, source.reading.has_policies) for source in sources(cluster.files)),
-            *map(TakenFile, sources([InputFile(text.name, text.scope, text.data) for text in texts])),
+            *map(TakenFile, sources([_file(text) for text in texts])),
         ),
         reading,
         problems,
@@ -82,6 +82,10 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
     objects.note_unjudged()
     is_alone = not request.beside and request.cluster is None
     return objects if is_alone else objects.with_workloads(objects.latest(warn=False))
+
+
+def _file(text: ManifestText) -> InputFile:
+    return InputFile(text.name, text.scope, text.data, is_fixture=text.is_fixture)
 
 
 def _opened(paths: Sequence[str]) -> list[InputFile]:

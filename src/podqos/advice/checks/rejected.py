@@ -12,6 +12,7 @@ from podqos.advice.checks.examples import USUAL, deployment
 from podqos.advice.checks.finding import Choice, Effect, Patch
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.view import View
+from podqos.manifest.placeholders import quoted_hint
 from podqos.manifest.plain import format_path, parse_path
 
 _LABELS = "spec.template.metadata.labels"
@@ -33,9 +34,9 @@ def rejections(view: View) -> None:
 
 
 def _facts(error: FieldError) -> RefusedByServer:
-    if isinstance(error, Undecoded):
-        return RefusedByServer(Step.DECODING, error.words)
-    return RefusedByServer(Step.VALIDATION, str(error))
+    step, words = (Step.DECODING, error.words) if isinstance(error, Undecoded) else (Step.VALIDATION, str(error))
+    hint = quoted_hint(words)
+    return RefusedByServer(step, f"{words} ({hint})" if hint else words)
 
 
 @check("PQ127", "rejected-object", ERROR, VALIDATION, _WORKLOADS, _JOBS, effect=Effect.NOT_CREATED, rule=rejections)

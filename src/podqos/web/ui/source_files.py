@@ -317,7 +317,7 @@ def _opened(file: InputFile) -> InputFile:
     held = with_data(file) if file.scope is not None else InputFile(file.path, data=_content(file))
     if held.data is None or held.data[:2] != _GZIP:
         return held
-    return InputFile(file.path, file.scope, _unpacked(file.path, held.data))
+    return replace(held, data=_unpacked(file.path, held.data))
 
 
 def _content(file: InputFile) -> bytes:
