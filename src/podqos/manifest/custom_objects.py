@@ -22,6 +22,7 @@ from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.manifest.pod_kinds import CustomKind, Template, custom_kind
 from podqos.manifest.problems import FieldProblem, Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.text import Place
+from podqos.manifest.workflows import NotBuilt, TemplatePod, Workflow, runs_pod
 from podqos.model.pod import Workload, field_at
 
 _TEMPLATE = "template"
@@ -114,8 +115,10 @@ class CustomResources:
         what = f"it has a pod at {format_path(path)}, but its kind is unknown"
         return self._leave(other, what, f"kinds: {{{other.kind}: {hint}}} in .podqos.yaml")
 
-    def _leave(self, other: Other, why: str, hint: str) -> bool:
-        name = other.metadata.name or other.metadata.generate_name
+    def _leave(self, other: Other, why: str, hint: str, metadata: Plain = None) -> bool:
+        """Note what is not judged; ``metadata``: that of one of its pods."""
+        names = [metadata.get(key) for key in ("name", "generateName")] if isinstance(metadata, dict) else []
+        name = str(next(filter(None, names), other.metadata.name or other.metadata.generate_name))
         self._unjudged.append(Unjudged(other.kind, name, other.place, why, hint))
         return True
 
@@ -127,31 +130,47 @@ class CustomResources:
         *,
         is_whole: bool,
     ) -> None:
-        path, raw = found.path, found.raw
-        spec, fields = _pod_spec(raw, path, value)
-        if _has_parameters(spec):
-            self._leave(other, f"the resources at {format_path(path)} are template parameters", "render it first")
+        path = found.path
+        part = value.get("metadata") if is_whole else _named(value.get("metadata"), "-".join(found.parts).lower())
+        try:
+            pod = self._pod(other, value, found)
+        except NotBuilt as reason:
+            self._leave(other, reason.why, reason.hint, part)
             return
-        metadata = value.get("metadata")
-        suffix = "-".join(found.parts).lower()
         holder = PodHolder(other.kind, (group_of(other.api_version),), (_TEMPLATE,))
-        own = raw.get("metadata") if "spec" in raw else None
         what = workload_in(
             holder,
             {
-                "metadata": metadata if is_whole else _named(metadata, suffix),
-                _TEMPLATE: {"metadata": own if isinstance(own, dict) else {}, "spec": spec},
+                "metadata": part,
+                _TEMPLATE: {"metadata": pod.metadata, "spec": _cleaned(pod.spec)},
             },
         )
         replicas = 0 if other.kind in _ONLY_TEMPLATES else _replicas(value, found.template, path)
         if what.workload is not None:
-            workload = replace(what.workload, pod_path=format_path(path), replicas=replicas, fields=fields)
+            workload = replace(
+                what.workload, pod_path=format_path(path), replicas=replicas, fields=pod.fields, added=pod.added
+            )
             self._found.append((workload, other.place))
         for finding in what.findings:
             own_path = format_path(finding.path[1:])
             is_pods = finding.path[:1] == (_TEMPLATE,)
-            field = parse_path(field_at(own_path, format_path(path), fields)) if is_pods else finding.path
+            field = parse_path(field_at(own_path, format_path(path), pod.fields)) if is_pods else finding.path
             self._report(replace(finding, path=field), self._locate(other.place, field))
+
+    def _pod(self, other: Other, value: dict[str, Plain], found: _FoundTemplate) -> TemplatePod:
+        """Return the pod of a template, or raise ``NotBuilt``."""
+        at = found.template.workflow
+        if at:
+            spec = next((spec for _, _, spec in _at(value, at.split("."), ())), None)
+            pod = Workflow(spec, at, is_submitted=other.kind not in _ONLY_TEMPLATES).pod(found.raw, found.path)
+            for path, parameter in pod.left_out:
+                finding = FieldProblem(path, f"not judged: it depends on {parameter}", severity=Severity.WARNING)
+                self._report(finding, self._locate(other.place, path))
+            return pod
+        pod = _plain_pod(found.raw, found.path)
+        if _has_parameters(pod.spec):
+            raise NotBuilt(f"the resources at {format_path(found.path)} are template parameters", "render it first")
+        return pod
 
     def _report(self, finding: FieldProblem, position: Position) -> None:
         field = format_path(finding.path)
@@ -186,8 +205,9 @@ class _FoundTemplate(Struct, frozen=True):
 def _templates(value: dict[str, Plain], template: Template) -> Iterator[_FoundTemplate]:
     """Yield the pod templates of an object."""
     parts = (template.part,) if template.part else ()
+    holds_pod = runs_pod if template.workflow else _holds_pod
     for path, names, raw in _at(value, template.path.split("."), ()):
-        if isinstance(raw, dict) and _holds_pod(raw):
+        if isinstance(raw, dict) and holds_pod(raw):
             yield _FoundTemplate(template, path, (*parts, *names), raw)
 
 
@@ -217,7 +237,7 @@ def _name_of(item: Plain, index: int) -> str:
 def _holds_pod(raw: dict[str, Plain]) -> bool:
     spec = raw.get("spec")
     inner = spec if isinstance(spec, dict) else raw
-    return _are_containers(inner.get("containers")) or any(isinstance(raw.get(name), dict) for name in _OF_WORKFLOWS)
+    return _are_containers(inner.get("containers"))
 
 
 def _are_containers(value: Plain) -> bool:
@@ -231,38 +251,12 @@ def _are_containers(value: Plain) -> bool:
     )
 
 
-# A step of an Argo workflow is one of these, next to sidecars and init containers.
-_OF_WORKFLOWS = ("container", "script", "containerSet")
-
-
-def _pod_spec(
-    raw: dict[str, Plain], path: FieldPath, value: dict[str, Plain]
-) -> tuple[dict[str, Plain], tuple[tuple[str, str], ...]]:
-    """Return a pod's spec with nothing but its own fields, and where its fields are if not in a template."""
-    spec = raw.get("spec")
-    at = format_path(path)
+def _plain_pod(raw: dict[str, Plain], path: FieldPath) -> TemplatePod:
+    """Return the pod of a template, or of a spec that stands in its place."""
+    spec, metadata = raw.get("spec"), raw.get("metadata")
     if isinstance(spec, dict) and "containers" in spec:
-        return _cleaned(spec), ()
-    if "containers" in raw:
-        return _cleaned(raw), (("spec", at),)
-    containers: list[Plain] = []
-    fields: list[tuple[str, str]] = []
-    for name in ("container", "script"):
-        if isinstance(raw.get(name), dict):
-            fields.append((f"spec.containers[{len(containers)}]", f"{at}.{name}"))
-            containers.append({"name": "main", **raw[name]})  # type: ignore[dict-item] # just looked at
-    groups = raw.get("containerSet")
-    grouped = groups.get("containers") if isinstance(groups, dict) else None
-    for name, items in (("containerSet.containers", grouped), ("sidecars", raw.get("sidecars"))):
-        for index, item in enumerate(items if isinstance(items, list) else ()):
-            fields.append((f"spec.containers[{len(containers)}]", f"{at}.{name}[{index}]"))
-            containers.append(item)
-    outer = value.get("spec")
-    named = raw.get("priorityClassName") or (outer.get("podPriorityClassName") if isinstance(outer, dict) else None)
-    whole: dict[str, Plain] = {**raw, "containers": containers}
-    if named:
-        whole["priorityClassName"] = named
-    return _cleaned(whole), (*fields, ("spec", at))
+        return TemplatePod(metadata if isinstance(metadata, dict) else {}, spec)
+    return TemplatePod({}, raw, (("spec", format_path(path)),))
 
 
 def _cleaned(spec: dict[str, Plain]) -> dict[str, Plain]:

@@ -16,6 +16,8 @@ from msgspec import Struct
 
 from podqos.manifest.kinds import group_of
 
+WORKFLOW_SETTINGS = "executor, mainContainer and workflowDefaults in Argo's workflow-controller-configmap"
+"""What a cluster may say about the pods of all workflows."""
 _FROM_CLUSTER = "use the running pods: kubectl get pods -o yaml"
 
 
@@ -28,6 +30,8 @@ class Template(Struct, frozen=True):
     """Paths of the numbers that multiply to how many pods there are; ``*`` is what it is in ``path``."""
     part: str = ""
     """What distinguishes the pods from those of the kind's other templates."""
+    workflow: str = ""
+    """The path of the workflow's spec, if it is a template of Argo's, out of which its controller builds a pod."""
 
 
 class CustomKind(Struct, frozen=True):
@@ -39,6 +43,8 @@ class CustomKind(Struct, frozen=True):
     templates: tuple[Template, ...] = ()
     adds: str = ""
     """Containers that the controller adds to every pod."""
+    settings: str = ""
+    """Settings of the controller that change its pods, and are assumed not to be set."""
     built: str = ""
     """What the pods are built from, if they cannot be read from the object."""
     hint: str = _FROM_CLUSTER
@@ -56,7 +62,7 @@ _BEATS = (
     Template("spec.daemonSet.podTemplate", part="daemonset"),
     _beside("spec.deployment.podTemplate", "deployment"),
 )
-_WORKFLOW = "init, wait"
+_WORKFLOW = ("{0}.templates.*", "{0}.templates.*.steps.*.*.inline", "{0}.templates.*.dag.tasks.*.inline")
 _REPLICATED = Template(
     "{0}.replicatedJobs.*.template.spec.template",
     ("{0}.replicatedJobs.*.replicas", "{0}.replicatedJobs.*.template.spec.parallelism"),
@@ -78,6 +84,12 @@ def _united(name: str) -> Template:
     return Template(f"spec.template.{name}.spec.template", ("spec.replicas",))
 
 
+def _workflow(kind: str, spec: str) -> CustomKind:
+    """Return a kind of Argo's workflows."""
+    templates = tuple(Template(path.format(spec), workflow=spec) for path in _WORKFLOW)
+    return CustomKind(kind, "argoproj.io", templates, settings=WORKFLOW_SETTINGS)
+
+
 def _holders() -> Iterator[CustomKind]:
     argo, kruise, kubeflow, elastic = "argoproj.io", "apps.kruise.io", "kubeflow.org", "k8s.elastic.co"
     yield CustomKind("Rollout", argo, (_CONTROLLER,))
@@ -85,8 +97,8 @@ def _holders() -> Iterator[CustomKind]:
     for kind in ("AnalysisTemplate", "ClusterAnalysisTemplate", "AnalysisRun"):
         yield CustomKind(kind, argo, (Template("spec.metrics.*.provider.job.spec.template"),))
     for kind in ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"):
-        yield CustomKind(kind, argo, (Template("spec.templates.*"),), adds=_WORKFLOW)
-    yield CustomKind("CronWorkflow", argo, (Template("spec.workflowSpec.templates.*"),), adds=_WORKFLOW)
+        yield _workflow(kind, "spec")
+    yield _workflow("CronWorkflow", "spec.workflowSpec")
     for kind in ("Service", "Configuration"):
         yield CustomKind(kind, "serving.knative.dev", (Template("spec.template"),), adds="queue-proxy")
     yield CustomKind("Revision", "serving.knative.dev", (Template("spec"),), adds="queue-proxy")

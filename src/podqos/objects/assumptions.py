@@ -154,13 +154,19 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
         return ()
     from podqos.manifest.pod_kinds import CUSTOM_KINDS
 
+    how = "kubectl get pods -o yaml"
+    known = [custom_kind for custom_kind in CUSTOM_KINDS.values() if custom_kind.kind in kinds]
     added: dict[str, list[str]] = {}
-    for custom_kind in CUSTOM_KINDS.values():
-        if custom_kind.adds and custom_kind.kind in kinds:
+    for custom_kind in known:
+        if custom_kind.adds:
             added.setdefault(custom_kind.adds, []).append(custom_kind.kind)
-    return tuple(
-        Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
-        for adds, of in added.items()
+    settings = dict.fromkeys(custom_kind.settings for custom_kind in known if custom_kind.settings)
+    return (
+        *(
+            Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", how)
+            for adds, of in added.items()
+        ),
+        *(Assumption(setting, "not set", how) for setting in settings),
     )
 
 
