@@ -17,6 +17,7 @@ from podqos.errors import InputError, InvalidArgument
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
+from podqos.reading.jsonnet import JsonnetFiles
 from podqos.reading.paths import with_slashes
 from podqos.reading.rendering import Rendered
 
@@ -25,20 +26,22 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     """Return the files that are ``given``: a file as it is, of a directory all manifests below it, in order of name.
 
     Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
-    charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
+    charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them, as
+    Jsonnet always is.
     """
     files: list[InputFile] = []
-    rendered = Rendered(rendering.render)
+    rendered, jsonnet = Rendered(rendering.render), JsonnetFiles()
     given = list(map(with_slashes, arguments))
     for argument in given:
         if argument == STDIN or not os.path.isdir(argument):
-            if not rendered.leaves_out(argument):
+            if not rendered.leaves_out(argument) and not jsonnet.takes(argument):
                 files.append(InputFile(argument))
             continue
         start = len(files)
         for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
+            jsonnet.note(folder, names)
             scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
             files += [
                 InputFile(start_of_path + name, scope)
@@ -49,7 +52,9 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     for directory in rendering.directories:
         rendered.add(directory)
     files += rendered.files()
-    return Inputs(files if len(given) == 1 else _each_once(files), rendered.problems())
+    problems = rendered.problems()
+    problems += jsonnet.problems(is_all=not files and not problems)
+    return Inputs(files if len(given) == 1 else _each_once(files), problems)
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
