@@ -50,7 +50,10 @@ def test_a_jsonnet_file_that_is_named_is_not_read_as_yaml(tree):
     assert (where, what) == ("main.jsonnet", "skipped: Jsonnet")
 
 
-OBJECT = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}'
+OBJECT = (
+    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, '
+    '"spec": {"containers": [{"name": "c", "image": "i"}]}}'
+)
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
