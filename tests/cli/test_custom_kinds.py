@@ -233,11 +233,11 @@ def test_a_policy_engines_pattern_is_no_pod(run):
 
 
 def test_amounts_that_are_parameters_are_not_judged(run):
-    step = WEAK.replace("memory: 8Gi", 'memory: "{{inputs.parameters.memory}}"')
-    write("argoproj.io/v1alpha1", "Workflow", f"templates: [{{name: s, container: {step}}}]")
+    template = POD_TEMPLATE.replace("memory: 8Gi", "memory: $(MEMORY)")
+    write("argoproj.io/v1alpha1", "Rollout", f"template: {template}")
     code, _, err = run("explain", "-f", "object.yaml")
     assert code == 2
-    assert "the resources at spec.templates[0] are template parameters" in err
+    assert "the resources at spec.template are template parameters" in err
 
 
 def test_what_a_controller_adds_is_an_assumption(run):

@@ -381,13 +381,6 @@ def test_bad_objects_are_told_with_their_place_and_the_rest_is_placed(place, doc
     assert out.startswith("1 of 1 pods are placed on 2 nodes")
 
 
-def test_two_kubelet_configurations_are_refused(place):
-    kubelet = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"}
-    code, _, err = place(deployment("web", "1"), kubelet, kubelet)
-    assert code == 2
-    assert "2 kubelet configurations were given (give one for all nodes)" in err
-
-
 def test_a_node_that_states_nothing_is_refused(place):
     code, _, err = place(
         deployment("web", "1"), {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}, options=[]

@@ -88,14 +88,15 @@ def test_a_lower_class_is_a_downgrade_with_its_cause():
 
 
 def test_a_higher_class_is_an_upgrade_and_others_are_said_to_be_shifted():
-    found = compare({"web": BURSTABLE, "other": BURSTABLE}, {"web": GUARANTEED, "other": BURSTABLE})
+    """In a tie of the kernel's, the later name goes first: it moves up although nothing changed in it."""
+    found = compare({"api": BURSTABLE, "web": BURSTABLE}, {"api": BURSTABLE, "web": GUARANTEED})
     assert found["web"].status is DriftStatus.UPGRADED
-    other = found["other"]
+    other = found["api"]
     assert other.is_shifted
     assert turns(other) == {(Order.KERNEL, "web")}
     (move,) = other.moved_ahead
     assert (move.first_changed, move.other_changed, move.key) == (False, True, KillKey.ADJUSTMENT)
-    assert [each.goes_first for each in found["web"].moved_back] == ["Deployment prod/other"]
+    assert [each.goes_first for each in found["web"].moved_back] == ["Deployment prod/api"]
 
 
 def test_a_lower_request_moves_ahead_in_both_orders_without_another_class():
@@ -218,6 +219,61 @@ def test_every_turn_has_a_change_in_one_of_the_two(old, new):
         for move in each.moved_ahead:
             assert move.first_changed or move.other_changed
             assert move.goes_first == each.workload == str(each.identity)
+
+
+@given(VERSIONS, VERSIONS)
+def test_the_verdict_agrees_with_the_numbers(old, new):
+    """Worse only if something is worse, better only if something is better, and mixed only if both are."""
+    for each in compare(old, new).values():
+        if each.before is None or each.after is None:
+            assert not each.fails
+            continue
+        forward = [each.eviction_shift, each.kernel_shift]
+        places = [
+            one - other
+            for one, other in (
+                (each.before.eviction_place, each.after.eviction_place),
+                (each.before.kernel_place, each.after.kernel_place),
+            )
+        ]
+        if each.status in {DriftStatus.AHEAD, DriftStatus.DOWNGRADED} or each.fails:
+            assert each.protection < 0 or any(shift >= 0 for shift in forward)
+        if each.status is DriftStatus.AHEAD:
+            assert any(shift > 0 for shift in forward)
+            assert not any(place < 0 < shift for shift, place in zip(forward, places, strict=True))
+        if each.status in {DriftStatus.UPGRADED, DriftStatus.BACK}:
+            assert not each.fails
+            assert each.protection > 0 or any(shift < 0 for shift in forward)
+            assert not any(place > 0 > shift for shift, place in zip(forward, places, strict=True))
+        if not each.differences and each.status in {DriftStatus.AHEAD, DriftStatus.BACK}:
+            way = 1 if each.status is DriftStatus.AHEAD else -1
+            assert any(place * way > 0 for place in places)
+        if not each.differences and each.status is DriftStatus.UNCHANGED:
+            assert not each.fails
+
+
+@given(VERSIONS, VERSIONS)
+def test_what_one_gains_in_an_order_others_lose(old, new):
+    found = compare(old, new).values()
+    assert sum(each.eviction_shift for each in found) == 0
+    assert sum(each.kernel_shift for each in found) == 0
+
+
+def test_a_pod_that_moves_behind_many_and_ahead_of_one_is_better():
+    """All were level. It is sized, and so is another, whose request covers what it uses."""
+    old = dict.fromkeys("abcde", BEST_EFFORT)
+    new = old | {"a": one("memory=32Mi"), "b": one("memory=64Mi")}
+    found = compare(old, new)["a"]
+    assert (Order.EVICTION, "b") in turns(found)
+    assert (found.status, found.fails, found.eviction_shift) == (DriftStatus.UPGRADED, False, -1)
+
+
+def test_earlier_in_one_order_and_later_in_the_other_is_mixed():
+    """The kubelet looks at priority, the kernel at the request."""
+    start, other = one("memory=1Gi", "", 100), one("memory=2Gi", "", 50)
+    found = compare({"a": start, "b": other}, {"a": one("memory=4Gi", "", 10), "b": other})["a"]
+    assert (found.worse_orders, found.better_orders) == ((Order.EVICTION,), (Order.KERNEL,))
+    assert (found.status, found.fails) == (DriftStatus.MIXED, True)
 
 
 @given(VERSIONS)

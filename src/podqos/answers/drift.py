@@ -123,6 +123,7 @@ class DriftReport(Listing[WorkloadDrift], Struct, frozen=True, rename="camel"):
                 shown,
                 key=lambda workload_drift: (
                     not workload_drift.fails,
+                    workload_drift.is_shifted,
                     order[workload_drift.status],
                     workload_drift.workload,
                 ),
@@ -133,6 +134,7 @@ class DriftReport(Listing[WorkloadDrift], Struct, frozen=True, rename="camel"):
 _WORST_FIRST = (
     DriftStatus.DOWNGRADED,
     DriftStatus.AHEAD,
+    DriftStatus.MIXED,
     DriftStatus.ADDED,
     DriftStatus.REMOVED,
     DriftStatus.UPGRADED,

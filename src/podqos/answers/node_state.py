@@ -35,7 +35,7 @@ from podqos.objects.assumptions import (
 )
 from podqos.objects.cluster_node import ClusterNode
 from podqos.objects.implied_kubelet import KnownMemory, implied_kubelet
-from podqos.objects.kubelet_node import Kubelet, judged_cgroups, kubelet_among, rules_of
+from podqos.objects.kubelet_node import Kubelet, chosen_kubelet, judged_cgroups, rules_of
 from podqos.objects.node_pods import chosen_node, node_pods
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.placement.workloads import POD
@@ -126,7 +126,7 @@ def node_state(objects: Objects | NodeState, options: NodePodsOptions) -> NodeSt
     )
     allocatable_bytes = None if node_memory_bytes is not None else stated_allocatable(nodes, memory_bytes)
     known = KnownMemory(memory_bytes, hugepages_bytes, allocatable_bytes)
-    kubelet = options.kubelet or kubelet_among(objects) or implied_kubelet(known)
+    kubelet = chosen_kubelet(objects, options.kubelet) or implied_kubelet(known)
     if rows is None:
         snapshot = Snapshot(machine, tuple(_assumed(pod.pod) for pod in pods))
         usage = replace(USAGE, value=assumed_amounts(pod.pod for pod in pods))

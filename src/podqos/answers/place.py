@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from podqos.admission.policies import AdmissionPlugin
 from podqos.admission.relevance import Question
 from podqos.answers.placement import PlacementReport, report
-from podqos.errors import InvalidArgument, InvalidConfiguration, InvalidManifest
+from podqos.errors import InvalidArgument, InvalidManifest
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -29,7 +29,7 @@ from podqos.objects.assumptions import (
     cluster_assumptions,
     without_policies,
 )
-from podqos.objects.kubelet_node import Kubelet, check_kubelet, kubelet_of, rules_of
+from podqos.objects.kubelet_node import Kubelet, check_kubelet, chosen_kubelet, rules_of
 from podqos.objects.objects import Objects
 from podqos.placement import place as scheduler
 from podqos.placement.allocatable import Allocatable, SoftCoverage, node_allocatable
@@ -67,7 +67,7 @@ class PlacementInput:
         self._options = options
         # A directory may hold what belongs to several clusters.
         self._is_walked = any(source.scope is not None for source in objects.sources)
-        self._kubelet = _kubelet(objects, options)
+        self._kubelet = chosen_kubelet(objects, options.kubelet)
         self._config = None if self._kubelet is None else self._kubelet.config
         self._assumptions: list[Assumption] = [*rules_of(self._kubelet, options.profile)]
         self.nodes = tuple(self._nodes())
@@ -236,16 +236,6 @@ class PlacementInput:
             number += 1
             made = replace(pod, metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{number}"))
         return made
-
-
-def _kubelet(objects: Objects, options: PlaceOptions) -> Kubelet | None:
-    """Return the one kubelet that was given, which must be one that starts."""
-    given = [kubelet_of(kubelet) for kubelet in objects.kubelets]
-    if options.kubelet is not None:
-        given.append(options.kubelet)
-    if len(given) > 1:
-        raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one for all nodes")
-    return given[0] if given else None
 
 
 def _may_tie(whole: PlacementReport) -> bool:

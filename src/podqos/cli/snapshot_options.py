@@ -18,6 +18,7 @@ from podqos.library.node_state import kubelet_state, node_state, read_state
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.objects.cluster_snapshot import is_cluster_snapshot
 from podqos.objects.files import STDIN
+from podqos.objects.kubelet_node import Kubelet
 from podqos.reading.files import read_bytes
 
 
@@ -37,9 +38,12 @@ def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = 
     add_value_option(parser, "--system-memory", amount_or_zero_option, about)
 
 
-def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) -> tuple[NodeState, Profile, int]:
+def state_of(
+    arguments: argparse.Namespace, kubelet: Kubelet | None = None, *, refuse_impossible: bool = False
+) -> tuple[NodeState, Profile, int]:
     """Return the node that the options describe, the rules that apply, and how many errors were reported.
 
+    ``kubelet`` is the one that an option states: those in the files do not count then.
     ``refuse_impossible``: usage above a limit is an error; otherwise it counts as the limit.
     """
     node_argument(arguments)
@@ -64,7 +68,7 @@ def state_of(arguments: argparse.Namespace, *, refuse_impossible: bool = False) 
             selection=selection_of(arguments),
         )
         return state, profile, print_problems(cluster.objects.problems)
-    state, errors = _state_of_files(arguments, profile, refuse_impossible=refuse_impossible)
+    state, errors = _state_of_files(arguments, profile, kubelet, refuse_impossible=refuse_impossible)
     return state, profile, errors
 
 
@@ -76,7 +80,7 @@ def _refuse_more(arguments: argparse.Namespace, what: str) -> None:
 
 
 def _state_of_files(
-    arguments: argparse.Namespace, profile: Profile, *, refuse_impossible: bool
+    arguments: argparse.Namespace, profile: Profile, kubelet: Kubelet | None, *, refuse_impossible: bool
 ) -> tuple[NodeState, int]:
     given = {"--usage": arguments.usage, "--stats": arguments.stats}
     chosen = [option for option, value in given.items() if value is not None]
@@ -96,7 +100,7 @@ def _state_of_files(
         rows = None if arguments.usage is None else usage_option(arguments.usage)
         inputs = given_files(arguments, "look at", in_order_of_apply=True)
         objects = read_objects(inputs, stated_classes(arguments), selection)
-        make = partial(node_state, usage=rows, refuse_impossible=refuse_impossible)
+        make = partial(node_state, usage=rows, refuse_impossible=refuse_impossible, kubelet=kubelet)
     else:
         objects = read_objects(arguments.pods, selection=selection)
         make = partial(kubelet_state, stats=arguments.stats)

@@ -65,6 +65,8 @@ class Template(Struct, frozen=True):
     """How many pods there are if that is not stated; None for one."""
     priority: str = "priorityClassName"
     """Where the name of the PriorityClass is stated."""
+    workflow: str = ""
+    """The path of the workflow's spec, if it is a template of Argo's, out of which its controller builds a pod."""
 
 
 class Built(Template, frozen=True):
@@ -80,6 +82,8 @@ class CustomKind(Struct, frozen=True):
     templates: tuple[Template, ...] = ()
     adds: str = ""
     """Containers that the controller adds to every pod."""
+    settings: str = ""
+    """Settings of the controller that change its pods, and are assumed not to be set."""
     built: str = ""
     """What the pods are built from, if they cannot be read from the object."""
     hint: str = FROM_CLUSTER

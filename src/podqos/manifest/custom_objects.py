@@ -14,7 +14,7 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.manifest.built_pods import BuiltPod, Part, added_to, built_pod, is_decided, lacks, unstated
+from podqos.manifest.built_pods import Part, added_to, built_pod, is_decided, lacks, unstated
 from podqos.manifest.contents import Other, Reading, Unjudged
 from podqos.manifest.custom_kind import FROM_CLUSTER, Added, Built, CustomKind, Template
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
@@ -25,6 +25,7 @@ from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.manifest.pod_kinds import custom_kind
 from podqos.manifest.problems import FieldProblem, Isolated, Position, Problem, Severity
 from podqos.manifest.text import Place
+from podqos.manifest.workflows import NotBuilt, TemplatePod, Workflow, runs_pod
 from podqos.model.pod import Workload, field_at
 from podqos.model.resources import QOS_RESOURCES
 
@@ -130,8 +131,10 @@ class CustomResources:
         what = f"it has a pod at {format_path(path)}, but its kind is unknown"
         return self._leave(other, what, f"kinds: {{{other.kind}: {hint}}} in .podqos.yaml")
 
-    def _leave(self, other: Other, why: str, hint: str) -> bool:
-        name = other.metadata.name or other.metadata.generate_name
+    def _leave(self, other: Other, why: str, hint: str, metadata: Plain = None) -> bool:
+        """Note what is not judged; ``metadata``: that of one of its pods."""
+        names = [metadata.get(key) for key in ("name", "generateName")] if isinstance(metadata, dict) else []
+        name = str(next(filter(None, names), other.metadata.name or other.metadata.generate_name))
         self._unjudged.append(Unjudged(other.kind, name, other.place, why, hint))
         return True
 
@@ -144,24 +147,20 @@ class CustomResources:
         is_whole: bool,
     ) -> bool:
         """Read the pod of a template, or leave it; return False if there is none."""
-        path, raw = found.path, found.raw
-        pod = _pod_of(found, value)
+        path = found.path
+        part = value.get("metadata") if is_whole else _named(value.get("metadata"), found.parts)
+        try:
+            pod = self._pod(other, value, found)
+        except NotBuilt as reason:
+            return self._leave(other, reason.why, reason.hint, part)
         if pod is None:
             return False
-        if isinstance(pod, str):
-            return self._leave(other, pod, FROM_CLUSTER)
-        if _has_parameters(pod.spec):
-            return self._leave(
-                other, f"the resources at {format_path(path)} are template parameters", "render it first"
-            )
-        metadata = value.get("metadata")
         holder = PodHolder(other.kind, (group_of(other.api_version),), (_TEMPLATE,))
-        own = raw.get("metadata") if "spec" in raw and not isinstance(found.template, Built) else None
         what = workload_in(
             holder,
             {
-                "metadata": metadata if is_whole else _named(metadata, found.parts),
-                _TEMPLATE: {"metadata": own if isinstance(own, dict) else {}, "spec": pod.spec},
+                "metadata": part,
+                _TEMPLATE: {"metadata": pod.metadata, "spec": _cleaned(pod.spec)},
             },
         )
         replicas = 0 if other.kind in _ONLY_TEMPLATES else _replicas(value, found.template, path)
@@ -169,11 +168,16 @@ class CustomResources:
             if not is_decided(what.workload.pod.spec, pod.doubts):
                 names = ", ".join(dict.fromkeys(added.name for added in pod.doubts))
                 return self._leave(
-                    other, f"the operator adds {names}, which can change the class of its pods", FROM_CLUSTER
+                    other, f"the operator adds {names}, which can change the class of its pods", FROM_CLUSTER, part
                 )
             whole = replace(what.workload.pod, is_partial=not all(added.keeps_guaranteed for added in pod.doubts))
             workload = replace(
-                what.workload, pod=whole, pod_path=format_path(path), replicas=replicas, fields=pod.fields
+                what.workload,
+                pod=whole,
+                pod_path=format_path(path),
+                replicas=replicas,
+                fields=pod.fields,
+                added=pod.added,
             )
             self._found.append((workload, other.place))
         for finding in what.findings:
@@ -182,6 +186,21 @@ class CustomResources:
             field = parse_path(field_at(own_path, format_path(path), pod.fields)) if is_pods else finding.path
             self._report(replace(finding, path=field), self._locate(other.place, field))
         return True
+
+    def _pod(self, other: Other, value: dict[str, Plain], found: _FoundTemplate) -> TemplatePod | None:
+        """Return the pod of a template, None if there is none, or raise ``NotBuilt``."""
+        at = found.template.workflow
+        if at:
+            spec = next((spec for _, _, spec in _at(value, at.split("."), ())), None)
+            pod = Workflow(spec, at, is_submitted=other.kind not in _ONLY_TEMPLATES).pod(found.raw, found.path)
+            for path, parameter in pod.left_out:
+                finding = FieldProblem(path, f"not judged: it depends on {parameter}", severity=Severity.WARNING)
+                self._report(finding, self._locate(other.place, path))
+            return pod
+        stated = _pod_of(found, value)
+        if stated is not None and _has_parameters(stated.spec):
+            raise NotBuilt(f"the resources at {format_path(found.path)} are template parameters", "render it first")
+        return stated
 
     def _report(self, finding: FieldProblem, position: Position) -> None:
         field = format_path(finding.path)
@@ -217,8 +236,9 @@ class _FoundTemplate(Struct, frozen=True):
 def _templates(value: dict[str, Plain], template: Template) -> Iterator[_FoundTemplate]:
     """Yield the pod templates of an object."""
     parts = (template.part,) if template.part else ()
+    holds_pod = runs_pod if template.workflow else _holds_pod
     for path, names, raw in _at(value, template.path.split("."), ()):
-        if isinstance(raw, dict) and (isinstance(template, Built) or _holds_pod(raw)):
+        if isinstance(raw, dict) and (isinstance(template, Built) or holds_pod(raw)):
             yield _FoundTemplate(template, path, (*parts, *names), raw)
 
 
@@ -248,7 +268,7 @@ def _name_of(item: Plain, index: int) -> str:
 def _holds_pod(raw: dict[str, Plain]) -> bool:
     spec = raw.get("spec")
     inner = spec if isinstance(spec, dict) else raw
-    return _are_containers(inner.get("containers")) or any(isinstance(raw.get(name), dict) for name in _OF_WORKFLOWS)
+    return _are_containers(inner.get("containers"))
 
 
 def _are_containers(value: Plain) -> bool:
@@ -262,23 +282,21 @@ def _are_containers(value: Plain) -> bool:
     )
 
 
-# A step of an Argo workflow is one of these, next to sidecars and init containers.
-_OF_WORKFLOWS = ("container", "script", "containerSet")
-
-
-def _pod_of(found: _FoundTemplate, value: dict[str, Plain]) -> BuiltPod | str | None:
-    """Return the pod of a template, None if there is none, or why it is not known."""
+def _pod_of(found: _FoundTemplate, value: dict[str, Plain]) -> TemplatePod | None:
+    """Return the pod of a template, or None if there is none; raise ``NotBuilt`` if it is not known."""
     template, part = found.template, Part(value, found.path, found.raw)
     if isinstance(template, Built):
         built = built_pod(template, part)
-        return replace(built, spec=_cleaned(built.spec)) if isinstance(built, BuiltPod) else built
-    spec, fields = _pod_spec(found.raw, found.path, value)
-    containers = {str(item.get("name")): item for item in _items(spec) if isinstance(item, dict)}
+        if isinstance(built, str):
+            raise NotBuilt(built, FROM_CLUSTER)
+        return None if built is None else TemplatePod({}, built.spec, built.fields, doubts=built.doubts)
+    pod = _plain_pod(found.raw, found.path)
+    containers = {str(item.get("name")): item for item in _items(pod.spec) if isinstance(item, dict)}
     for stated in template.containers:
         if stated.name in containers and lacks(containers[stated.name].get("resources"), stated.needs):
-            return unstated(stated)
+            raise NotBuilt(unstated(stated), FROM_CLUSTER)
     missing = (Added(stated.name) for stated in template.containers if stated.name not in containers)
-    return BuiltPod(spec, fields, (*missing, *added_to(template, part)))
+    return replace(pod, doubts=(*missing, *added_to(template, part)))
 
 
 def _items(spec: dict[str, Plain]) -> list[Plain]:
@@ -286,34 +304,12 @@ def _items(spec: dict[str, Plain]) -> list[Plain]:
     return items if isinstance(items, list) else []
 
 
-def _pod_spec(
-    raw: dict[str, Plain], path: FieldPath, value: dict[str, Plain]
-) -> tuple[dict[str, Plain], tuple[tuple[str, str], ...]]:
-    """Return a pod's spec with nothing but its own fields, and where its fields are if not in a template."""
-    spec = raw.get("spec")
-    at = format_path(path)
+def _plain_pod(raw: dict[str, Plain], path: FieldPath) -> TemplatePod:
+    """Return the pod of a template, or of a spec that stands in its place."""
+    spec, metadata = raw.get("spec"), raw.get("metadata")
     if isinstance(spec, dict) and "containers" in spec:
-        return _cleaned(spec), ()
-    if "containers" in raw:
-        return _cleaned(raw), (("spec", at),)
-    containers: list[Plain] = []
-    fields: list[tuple[str, str]] = []
-    for name in ("container", "script"):
-        if isinstance(raw.get(name), dict):
-            fields.append((f"spec.containers[{len(containers)}]", f"{at}.{name}"))
-            containers.append({"name": "main", **raw[name]})  # type: ignore[dict-item] # just looked at
-    groups = raw.get("containerSet")
-    grouped = groups.get("containers") if isinstance(groups, dict) else None
-    for name, items in (("containerSet.containers", grouped), ("sidecars", raw.get("sidecars"))):
-        for index, item in enumerate(items if isinstance(items, list) else ()):
-            fields.append((f"spec.containers[{len(containers)}]", f"{at}.{name}[{index}]"))
-            containers.append(item)
-    outer = value.get("spec")
-    named = raw.get("priorityClassName") or (outer.get("podPriorityClassName") if isinstance(outer, dict) else None)
-    whole: dict[str, Plain] = {**raw, "containers": containers}
-    if named:
-        whole["priorityClassName"] = named
-    return _cleaned(whole), (*fields, ("spec", at))
+        return TemplatePod(metadata if isinstance(metadata, dict) else {}, spec)
+    return TemplatePod({}, raw, (("spec", format_path(path)),))
 
 
 def _cleaned(spec: dict[str, Plain]) -> dict[str, Plain]:

@@ -89,6 +89,10 @@ def objects_in(
         if kind in {"", "MasterConfig"} and not _MASTER_SECTIONS.isdisjoint(value):
             yield from _master_config(value, path)
             return
+        if not kind and _are_named_objects(value):
+            for key, item in value.items():
+                yield from objects_in(item, (*path, key))
+            return
     is_ours = kind in POD_HOLDERS or kind in POLICY_GROUPS
     if not isinstance(value, dict) or not kind or not (api_version or is_ours):
         snippet = None if kind or path or name is None else snippet_in(value, name)
@@ -102,6 +106,15 @@ def objects_in(
             yield from objects_in(item, (*path, "items", index), *item_type(kind, api_version))
     else:
         yield KubernetesObject(path, kind, api_version, value)
+
+
+def _are_named_objects(value: dict[str, Plain]) -> bool:
+    """Whether a mapping has nothing but objects, by names of their author's: so Jsonnet writes them."""
+    return bool(value) and all(
+        isinstance(item, dict)
+        and (all(isinstance(item.get(key), str) for key in ("apiVersion", "kind")) or _are_named_objects(item))
+        for item in value.values()
+    )
 
 
 def _master_config(value: dict[str, Plain], path: FieldPath) -> Iterator[KubernetesObject]:

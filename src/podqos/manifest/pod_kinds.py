@@ -18,6 +18,8 @@ from podqos.manifest.custom_kind import FROM_CLUSTER, Added, CustomKind, Stated,
 from podqos.manifest.kinds import group_of
 from podqos.manifest.operator_kinds import OPERATOR_KINDS
 
+WORKFLOW_SETTINGS = "executor, mainContainer and workflowDefaults in Argo's workflow-controller-configmap"
+"""What a cluster may say about the pods of all workflows."""
 _DEFAULTS = "the operator's defaults"
 _CONTROLLER = beside("spec.template")
 _ECK_INIT = (Added("elastic-internal-init-filesystem", keeps_guaranteed=True),)
@@ -26,7 +28,7 @@ _OF_BEATS = (
     beside("spec.deployment.podTemplate", "deployment"),
     beside("spec.statefulSet.podTemplate", "statefulset"),
 )
-_WORKFLOW = "init, wait"
+_WORKFLOW = ("{0}.templates.*", "{0}.templates.*.steps.*.*.inline", "{0}.templates.*.dag.tasks.*.inline")
 _REPLICATED = Template(
     "{0}.replicatedJobs.*.template.spec.template",
     ("{0}.replicatedJobs.*.replicas", "{0}.replicatedJobs.*.template.spec.parallelism"),
@@ -50,6 +52,12 @@ def _united(name: str) -> Template:
     return Template(f"spec.template.{name}.spec.template", ("spec.replicas",))
 
 
+def _workflow(kind: str, spec: str) -> CustomKind:
+    """Return a kind of Argo's workflows."""
+    templates = tuple(Template(path.format(spec), workflow=spec) for path in _WORKFLOW)
+    return CustomKind(kind, "argoproj.io", templates, settings=WORKFLOW_SETTINGS)
+
+
 def _holders() -> Iterator[CustomKind]:
     argo, kruise, kubeflow, elastic = "argoproj.io", "apps.kruise.io", "kubeflow.org", "k8s.elastic.co"
     yield CustomKind("Rollout", argo, (_CONTROLLER,))
@@ -57,8 +65,8 @@ def _holders() -> Iterator[CustomKind]:
     for kind in ("AnalysisTemplate", "ClusterAnalysisTemplate", "AnalysisRun"):
         yield CustomKind(kind, argo, (Template("spec.metrics.*.provider.job.spec.template"),))
     for kind in ("Workflow", "WorkflowTemplate", "ClusterWorkflowTemplate"):
-        yield CustomKind(kind, argo, (Template("spec.templates.*"),), adds=_WORKFLOW)
-    yield CustomKind("CronWorkflow", argo, (Template("spec.workflowSpec.templates.*"),), adds=_WORKFLOW)
+        yield _workflow(kind, "spec")
+    yield _workflow("CronWorkflow", "spec.workflowSpec")
     for kind in ("Service", "Configuration"):
         yield CustomKind(kind, "serving.knative.dev", (Template("spec.template"),), adds="queue-proxy")
     yield CustomKind("Revision", "serving.knative.dev", (Template("spec"),), adds="queue-proxy")

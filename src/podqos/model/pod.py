@@ -477,6 +477,8 @@ class Workload(Struct, frozen=True, gc=False):
     """How many pods run at a time, if the object says so: for a Job, its parallelism."""
     fields: tuple[tuple[str, str], ...] = ()
     """Where fields of the pod are in an object without a template: the pod's path, the object's; the first counts."""
+    added: tuple[str, ...] = ()
+    """The names of containers that the object's controller adds: nothing in the object is about them."""
     selector: LabelSelector | None = None
     """The selector of an object with a template, if its kind requires one."""
     needs_selector: bool = False

@@ -154,21 +154,22 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
         return ()
     from podqos.manifest.pod_kinds import CUSTOM_KINDS
 
+    how = "kubectl get pods -o yaml"
+    known = [custom_kind for custom_kind in CUSTOM_KINDS.values() if custom_kind.kind in kinds]
     added: dict[str, list[str]] = {}
-    built: set[str] = set()
-    for custom_kind in CUSTOM_KINDS.values():
-        if custom_kind.adds and custom_kind.kind in kinds:
+    for custom_kind in known:
+        if custom_kind.adds:
             added.setdefault(custom_kind.adds, []).append(custom_kind.kind)
-        if custom_kind.is_of_operator and custom_kind.kind in kinds:
-            built.add(custom_kind.kind)
-    assumptions = [
-        Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
-        for adds, of in added.items()
-    ]
-    if built:
-        what = f"what operators add to the pods of {listed(sorted(built))}"
-        assumptions.append(Assumption(what, "nothing", "kubectl get pods -o yaml"))
-    return tuple(assumptions)
+    settings = dict.fromkeys(custom_kind.settings for custom_kind in known if custom_kind.settings)
+    built = sorted({custom_kind.kind for custom_kind in known if custom_kind.is_of_operator})
+    return (
+        *(
+            Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", how)
+            for adds, of in added.items()
+        ),
+        *(Assumption(setting, "not set", how) for setting in settings),
+        *((Assumption(f"what operators add to the pods of {listed(built)}", "nothing", how),) if built else ()),
+    )
 
 
 def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:

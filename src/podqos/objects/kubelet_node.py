@@ -17,7 +17,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.naming import stated_with
+from podqos.naming import naming, stated_with
+from podqos.objects.files import STDIN
 from podqos.placement.kubelet_start import check_starts
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
@@ -59,17 +60,36 @@ def later_rules(notation: Notation, profile: Profile) -> tuple[Assumption, ...]:
     return (Assumption("rules for kubeletArguments (OpenShift 3)", f"those of Kubernetes {version}", how),)
 
 
+# Files that are named in one message.
+_NAMED = 5
 DEFAULT_KUBELET = Kubelet()
 """A kubelet whose configuration is not stated."""
 
 
-def kubelet_among(objects: Objects) -> Kubelet | None:
-    """Return the kubelet whose settings are in the files; None if there are several or none.
+def kubelets_among(objects: Objects) -> list[Kubelet]:
+    """Return the kubelets whose settings are in the files, equal ones once; all of them must start."""
+    kubelets: list[Kubelet] = []
+    for kubelet in map(kubelet_of, objects.kubelets):
+        if all((kubelet.config, kubelet.notation) != (other.config, other.notation) for other in kubelets):
+            kubelets.append(kubelet)
+    return kubelets
 
-    All of them must start.
+
+def chosen_kubelet(objects: Objects, stated: Kubelet | None) -> Kubelet | None:
+    """Return the kubelet of all nodes: the one that is stated, or else the one in the files; None if there is none.
+
+    Which of several is meant is for the user to say.
     """
-    kubelets = [kubelet_of(kubelet) for kubelet in objects.kubelets]
-    return kubelets[0] if len(kubelets) == 1 else None
+    kubelets = [stated] if stated is not None else kubelets_among(objects)
+    if len(kubelets) > 1:
+        paths = list(dict.fromkeys(str(kubelet.path) for kubelet in kubelets))
+        shown = ", ".join(paths[:_NAMED]) + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
+        what = f"{len(kubelets)} different kubelet configurations: in {shown}"
+        can_choose = len(paths) == len(kubelets) and STDIN not in paths
+        raise InvalidConfiguration(
+            what, fix="choose one: " + naming("kubelet_config", paths[0] if can_choose else "FILE")
+        )
+    return kubelets[0] if kubelets else None
 
 
 def kubelet_of(found: KubeletObject) -> Kubelet:

@@ -19,6 +19,7 @@ from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
 from podqos.reading.fixtures import holds_fixtures, is_assertion, skipped_assertions
+from podqos.reading.jsonnet import JsonnetFiles
 from podqos.reading.paths import with_slashes
 from podqos.reading.rendering import Rendered
 
@@ -28,21 +29,22 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
 
     Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
     charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
-    So are the assertions of tests.
+    Jsonnet and the assertions of tests are always left out.
     """
     files: list[InputFile] = []
     problems: list[Problem] = []
-    rendered = Rendered(rendering.render)
+    rendered, jsonnet = Rendered(rendering.render), JsonnetFiles()
     given = list(map(with_slashes, arguments))
     for argument in given:
         if argument == STDIN or not os.path.isdir(argument):
-            if not rendered.leaves_out(argument):
+            if not rendered.leaves_out(argument) and not jsonnet.takes(argument):
                 files.append(InputFile(argument))
             continue
         start, assertions = len(files), list[str]()
         for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
+            jsonnet.note(folder, names)
             scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
             is_fixture = holds_fixtures(with_slashes(os.path.relpath(folder, argument)), names)
             for name in sorted(names):
@@ -57,7 +59,9 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     for directory in rendering.directories:
         rendered.add(directory)
     files += rendered.files()
-    return Inputs(files if len(given) == 1 else _each_once(files), [*problems, *rendered.problems()])
+    problems += rendered.problems()
+    problems += jsonnet.problems(is_all=not files and not problems)
+    return Inputs(files if len(given) == 1 else _each_once(files), problems)
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from podqos.survival.drift.differences import DifferenceKind, PodChange
 from podqos.survival.drift.drift import Order, ReversedPair
 from podqos.survival.drift.resizing import ResizeCost, Resizing
+from podqos.wording import listed, verb
 from podqos.words.qos import kept_scores
 
 
@@ -38,18 +41,37 @@ def resize_words(verdict: ResizeCost) -> str:
             return f"needs new pods: the API server rejects a resize ({'; '.join(verdict.reasons)})"
 
 
+# Workloads of one sentence that are named.
+_NAMED = 5
 _VERBS = {Order.EVICTION: "evicted", Order.KERNEL: "killed"}
 
 
 def overtaking_words(move: ReversedPair, workload: str) -> str:
     """Return a move in words, from the side of one of the two, and which of them changed."""
-    reason = f"never evicted: {move.spared}" if move.spared is not None else str(move.key)
-    if workload == move.goes_first:
-        said = f"now {_VERBS[move.order]} before {move.outlives} ({reason})"
-        own, other, who = move.first_changed, move.other_changed, move.outlives
-    else:
-        said = f"{move.goes_first} is now {_VERBS[move.order]} before it ({reason})"
-        own, other, who = move.other_changed, move.first_changed, move.goes_first
-    if own:
-        return f"{said}; both changed" if other else said
-    return f"{said}; only {who} changed"
+    return overtakings_words((move,), workload)[0]
+
+
+def overtakings_words(moves: Iterable[ReversedPair], workload: str) -> list[str]:
+    """Return moves in words, from the side of a workload that is part of all; those of one kind are one sentence."""
+    kinds: dict[tuple[bool, str, bool, bool], list[str]] = {}
+    for move in moves:
+        reason = f"never evicted: {move.spared}" if move.spared is not None else str(move.key)
+        is_first = workload == move.goes_first
+        other = move.outlives if is_first else move.goes_first
+        changed = (move.first_changed, move.other_changed)
+        kind = (is_first, f"{_VERBS[move.order]} before {{}} ({reason})", *(changed if is_first else changed[::-1]))
+        kinds.setdefault(kind, []).append(other)
+    return [_sentence(kind, names) for kind, names in kinds.items()]
+
+
+def _sentence(kind: tuple[bool, str, bool, bool], names: list[str]) -> str:
+    is_first, turned, own_changed, other_changed = kind
+    is_one = len(names) == 1
+    rest = len(names) - _NAMED
+    others = listed(names) if rest <= 0 else f"{', '.join(names[:_NAMED])} and {rest} more"
+    said = (
+        f"now {turned.format(others)}" if is_first else f"{others} {verb(names, 'is', 'are')} now {turned.format('it')}"
+    )
+    if not own_changed:
+        return f"{said}; only {others if is_one else 'these'} changed"
+    return f"{said}; {'both' if is_one else 'all'} changed" if other_changed else said

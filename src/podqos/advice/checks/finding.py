@@ -132,6 +132,7 @@ class Choice(StrEnum):
     AMOUNT = "amount", "use an amount that the API server accepts"
     FIELD = "field", "use a value that the API server accepts"
     UNIT = "unit", "write the intended amount"
+    POD_SPEC_PATCH = "pod-spec-patch", "write it into podSpecPatch"
     THRESHOLD = "threshold", "choose another value"
     INJECTOR_RESOURCES = "injector-resources", "set requests and limits for the injected containers"
     QUOTA = "quota", "raise the quota, or request fewer or smaller pods"

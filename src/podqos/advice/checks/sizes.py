@@ -220,7 +220,7 @@ def disk_limits(view: View) -> None:
     unlimited = {
         f"spec.containers[{index}].resources": container.name
         for index, container in enumerate(view.stored.spec.containers)
-        if EPHEMERAL_STORAGE not in container.resources.limits
+        if EPHEMERAL_STORAGE not in container.resources.limits and container.name not in view.workload.added
     }
     if unlimited:
         paths = [f"{path}.limits.ephemeral-storage" for path in unlimited]

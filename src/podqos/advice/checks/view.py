@@ -36,6 +36,7 @@ from podqos.errors import InvalidConfiguration, InvalidManifest
 from podqos.eviction.usage import request_of
 from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.runtime_memory import Written
+from podqos.manifest.workflows import is_in_patch
 from podqos.model.autoscaling import ResourceMetric
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node, NodeStatus
@@ -59,6 +60,8 @@ RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 _NO_METADATA = ObjectMeta()
 _YES = ("true", "yes")
 _OF_USAGE = (Choice.RESOURCES, Choice.MEMORY_LIMIT)
+# Of what a controller adds, only this can be changed with the workload.
+_LOWERS_CLASS = "PQ101"
 """Choices that depend on what containers use, which no manifest says."""
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
@@ -373,11 +376,14 @@ class View:
         container: str | None = None,
         repair: Repair = _NO_REPAIR,
     ) -> None:
-        if not self.options.runs(check.id):
+        if not self.options.runs(check.id) or (container in self.workload.added and check.id != _LOWERS_CLASS):
             return
         if patch.is_complete and self._implausible and any(map(self._is_implausible, patch.edits)):
             # Nothing is derived from an amount that was meant in another unit.
             patch = Patch.choose(Choice.UNIT, [edit.path for edit in patch.edits])
+        if patch.is_complete and any(is_in_patch(edit.path) for edit in patch.edits):
+            texts = tuple(dict.fromkeys(str(edit.value) for edit in patch.edits))
+            patch = Patch.choose(Choice.POD_SPEC_PATCH, [edit.path for edit in patch.edits], texts)
         if patch.is_complete and check.fix_on_request and check.id not in self.options.only:
             patch = replace(patch, on_request=True)
         if patch.needs_choice in _OF_USAGE:

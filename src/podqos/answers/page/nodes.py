@@ -36,7 +36,7 @@ from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.naming import published
 from podqos.objects.cluster_snapshot import ClusterSnapshot
-from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelet_among
+from podqos.objects.kubelet_node import DEFAULT_KUBELET, Kubelet, kubelets_among
 from podqos.objects.kubelet_settings import memory_allocatable
 from podqos.objects.node_pods import node_pods
 from podqos.objects.objects import FoundWorkload, Objects
@@ -294,7 +294,8 @@ class PageNodes:
     @cached_property
     def kubelet(self) -> Kubelet | None:
         """The one whose settings stand among the manifests; None where there are several."""
-        return kubelet_among(self.objects)
+        kubelets = kubelets_among(self.objects)
+        return kubelets[0] if len(kubelets) == 1 else None
 
 
 def _bound(node: BlastPods) -> Iterator[tuple[Pod, tuple[ContainerUsage, ...]]]:

@@ -89,11 +89,12 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("leak")
     if arguments.scenario is None:
-        state, profile, errors = state_of(arguments, refuse_impossible=True)
+        kubelet = options.kubelet_option(arguments.config, arguments.kubernetes_version)
+        state, profile, errors = state_of(arguments, kubelet, refuse_impossible=True)
         radius = blast(
             state,
             *rates,
-            kubelet=options.kubelet_option(arguments.config, arguments.kubernetes_version),
+            kubelet=kubelet,
             profile=profile,
             policy=policy,
             growing=arguments.growing,

@@ -72,12 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Forecast, print, and return the exit code."""
     rates = [options.rate_option(text, "--rate") for text in arguments.rate or _DEFAULT_RATES]
-    state, profile, errors = state_of(arguments)
+    kubelet = options.kubelet_option(arguments.config, arguments.kubernetes_version)
+    state, profile, errors = state_of(arguments, kubelet)
     report = forecast(
         state,
         growing=arguments.growing or "",
         rates=rates,
-        kubelet=options.kubelet_option(arguments.config, arguments.kubernetes_version),
+        kubelet=kubelet,
         wanted=arguments.win,
         interval_us=arguments.interval,
         statistics_age_us=arguments.statistics_age,

@@ -68,10 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _rank(arguments: argparse.Namespace) -> int:
-    state, profile, errors = state_of(arguments)
+    kubelet = options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version)
+    state, profile, errors = state_of(arguments, kubelet)
     report = rank(
         state,
-        kubelet=options.kubelet_option(arguments.kubelet_config, arguments.kubernetes_version),
+        kubelet=kubelet,
         signal=arguments.signal,
         policy=arguments.policy,
         hard=not arguments.soft,

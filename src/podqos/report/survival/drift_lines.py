@@ -10,11 +10,9 @@ from podqos.naming import stated_with
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.drift.drift import DriftStatus, Standing
 from podqos.wording import counted, mebibytes
+from podqos.words.drift import overtakings_words
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
-
-# Moves of one workload that are listed.
-_TOLD = 10
 
 
 def table(report: DriftReport, style: Style) -> list[str]:
@@ -38,17 +36,24 @@ def summary(report: DriftReport) -> str:
     counts = Counter(workload.status for workload in report.workloads)
     names = {DriftStatus.AHEAD: "worse in a kill order", DriftStatus.BACK: "better in a kill order"}
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
-    failing = sum(workload.fails for workload in report.workloads)
-    shifted = sum(workload.fails and not workload.differences for workload in report.workloads)
-    verdict = f"{counted(failing, 'workload')} {'is' if failing == 1 else 'are'}" if failing else "No workload is"
-    accepting = f"{stated_with('allow_shifted')} ignores those"
-    hint = f" {shifted} of them changed only in rank; {accepting}." if shifted else ""
-    return f"{verdict} worse off.{hint} Of {len(report.workloads)} compared: {', '.join(parts)}."
+    failing = [workload for workload in report.workloads if workload.fails]
+    shifted = sum(workload.is_shifted for workload in failing)
+    partly = sum(workload.status is DriftStatus.MIXED for workload in failing)
+    verdict = (
+        f"{counted(len(failing), 'workload')} {'is' if len(failing) == 1 else 'are'}" if failing else "No workload is"
+    )
+    worse = "partly worse off" if failing and partly == len(failing) else "worse off"
+    hint = (
+        f" Only because others became safer: {shifted} ({stated_with('allow_shifted')} ignores them)."
+        if shifted
+        else ""
+    )
+    return f"{verdict} {worse}.{hint} Of {len(report.workloads)} compared: {', '.join(parts)}."
 
 
 def movers(report: DriftReport) -> list[WorkloadDrift]:
-    """Return those that changed or got worse; their reasons also name the workloads that got better."""
-    return [drift for drift in report.changed if drift.differences or drift.moved_ahead]
+    """Return those that changed; their reasons also name the workloads that go earlier or later because of it."""
+    return [drift for drift in report.changed if drift.differences]
 
 
 def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
@@ -56,10 +61,7 @@ def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
     yield from (difference.text for difference in workload.differences)
     if workload.resize is not None:
         yield workload.resize.text
-    for moves in (workload.moved_ahead, workload.moved_back):
-        yield from (move.text for move in moves[:_TOLD])
-        if len(moves) > _TOLD:
-            yield f"… and {len(moves) - _TOLD} more"
+    yield from overtakings_words((*workload.moved_ahead, *workload.moved_back), workload.workload)
 
 
 def basis(report: DriftReport) -> str:

@@ -91,6 +91,10 @@ class Standing(Struct, frozen=True, rename="camel"):
     """Among the workloads of its version, 1 goes first, by its first pod; null where it runs no pods."""
     kernel_place: int | None
 
+    def place(self, order: Order) -> int | None:
+        """Return its place in one of the orders."""
+        return self.eviction_place if order is Order.EVICTION else self.kernel_place
+
     @property
     def worst(self) -> ContainerScore:
         """The container that the kernel kills first."""
@@ -127,10 +131,12 @@ class DriftStatus(StrEnum):
     DOWNGRADED = "downgraded"
     """Its class is a lower one."""
     AHEAD = "ahead"
-    """It moved ahead of another in a kill order."""
+    """It goes earlier in a kill order, and later in none."""
+    MIXED = "mixed"
+    """Better in one respect (class, either order), worse in another; its class is not lower."""
     UPGRADED = "upgraded"
     BACK = "back"
-    """Others moved ahead of it, and it ahead of none."""
+    """It goes later in a kill order, and earlier in none."""
     CHANGED = "changed"
     """Amounts or priority changed, without effect on class or order."""
     UNCHANGED = "unchanged"
@@ -156,6 +162,11 @@ class WorkloadChange(Struct, frozen=True, rename="camel"):
     """Where others go first now."""
     resize: ResizeCost | None = None
     """What it takes to give running pods the new resources; null where none changed."""
+    eviction_shift: float = 0
+    """By how many places it moved forward in the eviction order among the workloads that run in both versions; below
+    zero it goes later. To become level with another is half a place."""
+    kernel_shift: float = 0
+    """The same in the kernel's order."""
 
     @property
     def identity(self) -> Identity:
@@ -169,10 +180,45 @@ class WorkloadChange(Struct, frozen=True, rename="camel"):
             return 0
         return _PROTECTION[self.after.qos_class] - _PROTECTION[self.before.qos_class]
 
+    def shift(self, order: Order) -> float:
+        """Return by how many places the change moved it forward in an order."""
+        return self.eviction_shift if order is Order.EVICTION else self.kernel_shift
+
+    @property
+    def worse_orders(self) -> tuple[Order, ...]:
+        """The orders in which it goes earlier; if it did not change itself, its place has to say so, too."""
+        return tuple(order for order in Order if self._turned(order, self.moved_ahead, self.shift(order)))
+
+    @property
+    def better_orders(self) -> tuple[Order, ...]:
+        """The orders in which it goes later."""
+        return tuple(order for order in Order if self._turned(order, self.moved_back, -self.shift(order)))
+
+    def _turned(self, order: Order, moves: tuple[ReversedPair, ...], shift: float) -> bool:
+        if not any(move.order is order for move in moves):
+            return False
+        # Moves of its own that cancel out are both: better and worse.
+        return shift >= 0 if self.differences else shift > 0 and self._forward(order) * self.shift(order) > 0
+
+    def _contradicts(self, order: Order) -> bool:
+        """Whether its place turned the other way than its moves, as new and removed workloads can do."""
+        return self._forward(order) * self.shift(order) < 0
+
+    def _forward(self, order: Order) -> int:
+        """Return by how many places it moved forward in an order, among all workloads of each version."""
+        places = [standing and standing.place(order) for standing in (self.before, self.after)]
+        return 0 if None in places else (places[0] or 0) - (places[1] or 0)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it is better in one respect and worse in another."""
+        worse, better = self.worse_orders, self.better_orders
+        return bool(worse and (better or self.protection > 0)) or any(map(self._contradicts, (*worse, *better)))
+
     @property
     def is_shifted(self) -> bool:
-        """Whether it moved ahead without any change of its own."""
-        return bool(self.moved_ahead) and not self.differences
+        """Whether it goes earlier without any change of its own."""
+        return bool(self.worse_orders) and not self.differences
 
 
 class Allowed(Struct, frozen=True):
@@ -203,9 +249,14 @@ def drift(
     }
     ahead: dict[Identity, list[ReversedPair]] = {}
     back: dict[Identity, list[ReversedPair]] = {}
-    for one, other, move in _overtakings(before, after, changed):
-        ahead.setdefault(one, []).append(move)
-        back.setdefault(other, []).append(move)
+    shifts: dict[tuple[Identity, Order], float] = {}
+    for order, one, other, is_first in _turns(before, after, changed):
+        for identity, way in ((one, 0.5), (other, -0.5)):
+            shifts[identity, order] = shifts.get((identity, order), 0) + (way if is_first else -way)
+        if is_first:
+            move = _reversed(after, changed, order, (one, other))
+            ahead.setdefault(one, []).append(move)
+            back.setdefault(other, []).append(move)
     found = (
         WorkloadChange(
             workload=str(identity),
@@ -223,6 +274,8 @@ def drift(
             resize=resizing(before.pods[identity].pod, after.pods[identity].pod, ranking.profile)
             if changed.get(identity)
             else None,
+            eviction_shift=shifts.get((identity, Order.EVICTION), 0),
+            kernel_shift=shifts.get((identity, Order.KERNEL), 0),
         )
         for identity in sorted({*before.pods, *after.pods})
     )
@@ -237,11 +290,13 @@ def _status(drift: WorkloadChange) -> DriftStatus:
         return DriftStatus.REMOVED
     if drift.protection < 0:
         return DriftStatus.DOWNGRADED
-    if drift.moved_ahead:
+    if drift.is_mixed:
+        return DriftStatus.MIXED
+    if drift.worse_orders:
         return DriftStatus.AHEAD
     if drift.protection > 0:
         return DriftStatus.UPGRADED
-    if drift.moved_back:
+    if drift.better_orders:
         return DriftStatus.BACK
     return DriftStatus.CHANGED if drift.differences else DriftStatus.UNCHANGED
 
@@ -249,7 +304,7 @@ def _status(drift: WorkloadChange) -> DriftStatus:
 def _fails(drift: WorkloadChange, allowed: Allowed) -> bool:
     if {drift.name, f"{drift.namespace}/{drift.name}"} & allowed.workloads or (allowed.shifted and drift.is_shifted):
         return False
-    return drift.protection < 0 or bool(drift.moved_ahead)
+    return drift.protection < 0 or bool(drift.worse_orders)
 
 
 class _Judged:
@@ -318,10 +373,10 @@ def _first_evicted(orders: Orders, owners: Mapping[str, Identity]) -> dict[Ident
     return found
 
 
-def _overtakings(
+def _turns(
     before: _Judged, after: _Judged, changed: Mapping[Identity, tuple[PodChange, ...]]
-) -> Iterator[tuple[Identity, Identity, ReversedPair]]:
-    """Yield every pair whose order was reversed, the one that is killed first now before the other.
+) -> Iterator[tuple[Order, Identity, Identity, bool]]:
+    """Yield every two of which one goes before the other in one version only, and whether that is the new one.
 
     Only workloads count that run in both versions.
     """
@@ -329,19 +384,27 @@ def _overtakings(
     moved = [identity for identity in common if changed[identity]]
     for order in Order:
         for one, other in _pairs(moved, common, changed):
-            units = {after.pods[one].unit, after.pods[other].unit} - {""}
-            if len(units) > 1 or not after.goes_first(order, one, other) or before.goes_first(order, one, other):
+            if len({after.pods[one].unit, after.pods[other].unit} - {""}) > 1:
                 continue
-            move = ReversedPair(
-                order=order,
-                goes_first=str(one),
-                outlives=str(other),
-                key=after.why(order, one, other),
-                spared=after.evicted[other].spared if order is Order.EVICTION else None,
-                first_changed=bool(changed[one]),
-                other_changed=bool(changed[other]),
-            )
-            yield one, other, move
+            is_first = after.goes_first(order, one, other)
+            if is_first != before.goes_first(order, one, other):
+                yield order, one, other, is_first
+
+
+def _reversed(
+    after: _Judged, changed: Mapping[Identity, tuple[PodChange, ...]], order: Order, pair: tuple[Identity, Identity]
+) -> ReversedPair:
+    """Return a pair of which the first is killed before the other now."""
+    one, other = pair
+    return ReversedPair(
+        order=order,
+        goes_first=str(one),
+        outlives=str(other),
+        key=after.why(order, one, other),
+        spared=after.evicted[other].spared if order is Order.EVICTION else None,
+        first_changed=bool(changed[one]),
+        other_changed=bool(changed[other]),
+    )
 
 
 def _pairs(
