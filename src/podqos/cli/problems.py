@@ -35,7 +35,8 @@ class ProblemPrinter:
             self._alike[words] = self._alike.get(words, 0) + 1
             if self._alike[words] > _MOST_ALIKE:
                 return
-        print(problem.worded(spelled), file=sys.stderr)
+        for line in problem.worded(spelled).split("\n"):  # a message is one line to the stream
+            print(line, file=sys.stderr)
 
     def close(self) -> None:
         """Print how many were left out."""

@@ -18,6 +18,7 @@ from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
 from podqos.reading.paths import with_slashes
+from podqos.reading.renderers import piped
 from podqos.reading.rendering import Rendered
 
 
@@ -28,9 +29,12 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
     """
     files: list[InputFile] = []
-    rendered = Rendered(rendering.render)
+    rendered = Rendered(rendering)
     given = list(map(with_slashes, arguments))
     for argument in given:
+        if argument == STDIN and rendering.splits_stdin:
+            files += piped()
+            continue
         if argument == STDIN or not os.path.isdir(argument):
             if not rendered.leaves_out(argument):
                 files.append(InputFile(argument))
@@ -110,7 +114,7 @@ def applied_files(given: list[str] | None, verb: str, rendering: Rendering = NO_
     """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
     if not given:
         return manifest_files(given, verb, rendering)
-    found = [existing_files([each], Rendering(rendering.render)) for each in given]
+    found = [existing_files([each], replace(rendering, directories=())) for each in given]
     if rendering.directories:
         found.append(gather((), rendering))
     files = [file for inputs in found for file in sorted(inputs.files, key=lambda file: file.path)]
