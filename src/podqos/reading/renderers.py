@@ -13,7 +13,7 @@ from enum import Enum
 from msgspec import Struct
 
 from podqos.manifest.problems import Problem, Severity, SyntaxProblem
-from podqos.manifest.text import normalise
+from podqos.manifest.text import chunks, normalise
 from podqos.model.profile import LATEST
 from podqos.naming import naming
 from podqos.objects.files import RENDERED, STDIN, InputFile
@@ -27,7 +27,9 @@ _MOST_BYTES = 256 << 20
 # Helm writes it above every document, and nothing else between.
 _SOURCE = re.compile(rb"^---[ \t]*\r?\n# Source: ([^\r\n]+)\r?\n", re.MULTILINE)
 _LACKING = re.compile(r"found in Chart\.yaml, but missing in charts/ directory: (.+)")
-_ADVICE = "Use --debug flag to render out invalid YAML"
+_ACCUMULATING = "accumulating resources from "
+# How to call Helm, and what kustomize says of notation that it accepts.
+_NOISE = ("Use --debug flag to render out invalid YAML", "# Warning: ")
 # What renderers say, and what to do about it.
 _FIXES = (
     (
@@ -44,7 +46,10 @@ _FIXES = (
         re.compile(r"security; file .* is not in or below"),
         "add " + naming("kustomize_args", "'--load-restrictor LoadRestrictionsNone'"),
     ),
-    (re.compile(r"git (?:fetch|clone|init)|dial tcp|no such host|failed to (?:run|clone)"), "it needs the network"),
+    (
+        re.compile(r"git (?:fetch|clone|init)|dial tcp|no such host|failed to (?:run|clone)"),
+        "check the network: it names something remote",
+    ),
 )
 
 
@@ -53,16 +58,15 @@ class Tool(Enum):
 
     KUSTOMIZE = (
         "kustomization",
-        "https://kubernetes.io/docs/tasks/tools/ or https://kubectl.docs.kubernetes.io/installation/kustomize/",
+        "install kubectl: https://kubernetes.io/docs/tasks/tools/",
         ("kubectl", "kustomize"),
         ("kustomize", "build"),
     )
-    HELM = ("Helm chart", "https://helm.sh/docs/intro/install/", ("helm", "template"))
+    HELM = ("Helm chart", "install helm: https://helm.sh/docs/intro/install/", ("helm", "template"))
 
-    def __init__(self, noun: str, page: str, *programs: tuple[str, str]) -> None:
+    def __init__(self, noun: str, how_to_install: str, *programs: tuple[str, str]) -> None:
         self.noun = noun
-        self.page = page
-        """Where to get it."""
+        self.how_to_install = how_to_install
         self.programs = programs
 
     @property
@@ -79,6 +83,8 @@ class Failure(Struct, frozen=True):
     """Why a directory was not rendered."""
 
     problem: Problem
+    cause: str = ""
+    """The end of what the program said: the same for all kustomizations that take in a broken one."""
     lacks: str = ""
     """The chart's dependencies that are not in its directory."""
 
@@ -93,28 +99,30 @@ def render(directory: str, tool: Tool, rendering: Rendering, scope: str | None) 
     try:
         output = run(command, timeout_s=rendering.timeout_s, most_bytes=_MOST_BYTES)
     except OSError as error:
-        return Failure(_failed(directory, tool, f"cannot run {command[0]}: {error.strerror or error}", tool.page))
+        return Failure(
+            _failed(directory, tool, f"cannot run {command[0]}: {error.strerror or error}", tool.how_to_install)
+        )
     if output.stopped is not None or output.code:
         return _failure(directory, tool, command, output, rendering.timeout_s)
-    if not output.text.strip():
+    parts = dict(_parts(directory, tool, output.text))
+    if not parts:
         what, fix = f"this {tool.noun} renders no objects", "give it other values" if tool is Tool.HELM else ""
         return Failure(Problem(directory, 0, 0, Severity.WARNING, "", what, fix))
-    return [InputFile(path, scope, text) for path, text in _parts(directory, tool, output.text)]
+    return [InputFile(path, scope, text) for path, text in parts.items()]
 
 
 def _parts(directory: str, tool: Tool, text: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the texts that were rendered: of a chart, by template."""
-    if tool is Tool.HELM:
-        for name, part in _by_template(text).items():
-            # The first part of a name is the chart's, which its directory need not have.
-            yield _rendered(directory, name.partition("/")[2] or CHART), part
-        return
     files = (name for name in KUSTOMIZATIONS if os.path.isfile(os.path.join(directory, name)))
-    yield _rendered(directory, next(files, KUSTOMIZATIONS[0])), text
-
-
-def _rendered(directory: str, name: str) -> str:
-    return with_slashes(os.path.join(directory, name)) + RENDERED
+    # The first part of a name is the chart's, which its directory need not have.
+    parts = (
+        {name.partition("/")[2] or CHART: part for name, part in _by_template(text).items()}
+        if tool is Tool.HELM
+        else {next(files, KUSTOMIZATIONS[0]): text}
+    )
+    for name, part in parts.items():
+        if next(chunks(normalise(part)), None) is not None:
+            yield with_slashes(os.path.join(directory, name)) + RENDERED, part
 
 
 def piped() -> list[InputFile]:
@@ -151,13 +159,14 @@ def _template(name: bytes) -> str:
 
 
 def _failure(directory: str, tool: Tool, command: list[str], output: Output, timeout_s: float) -> Failure:
-    lines = [line for line in output.errors.replace("\r\n", "\n").split("\n") if line.strip() not in {"", _ADVICE}]
+    lines = [line for line in output.errors.splitlines() if line.strip() and not line.startswith(_NOISE)]
     what, fix = _reason(output, timeout_s)
     what = what or ("" if lines else f"failed with exit code {output.code} and no message")
     what = f"{' '.join(command[:2])} {what}" if what else ""
     lacking = _LACKING.search(output.errors)
     problem = _failed(directory, tool, what, fix, (f"$ {shlex.join(command)}", *lines))
-    return Failure(problem, lacking[1].strip() if lacking else "")
+    cause = output.errors.rpartition(_ACCUMULATING)[2] if _ACCUMULATING in output.errors else ""
+    return Failure(problem, cause, lacking[1].strip() if lacking else "")
 
 
 def _reason(output: Output, timeout_s: float) -> tuple[str, str]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.plain import Plain
@@ -115,7 +116,7 @@ class Rendered:
                 for real, directory in self._directories.items()
                 if real not in self._used and real not in self._asked and not directory.part_of
             ]
-        lacking: dict[str, Failure] = {}
+        failures: list[Failure] = []
         for tool in Tool:
             directories = [(directory, scope) for directory, scope in wanted if directory.tool is tool]
             if directories and tool.program is None:
@@ -123,14 +124,11 @@ class Rendered:
                 continue
             for directory, scope in directories:
                 rendered = render(directory.path, tool, self._rendering, scope)
-                if not isinstance(rendered, Failure):
-                    yield from rendered
-                elif rendered.lacks:
-                    lacking[directory.path] = rendered
+                if isinstance(rendered, Failure):
+                    failures.append(rendered)
                 else:
-                    self._problems.append(rendered.problem)
-        if lacking:
-            self._problems.append(_lacking(lacking))
+                    yield from rendered
+        self._problems += _told(failures)
 
     def problems(self) -> list[Problem]:
         """Return which directories could not be rendered, and how to render those left out."""
@@ -193,22 +191,44 @@ def _left_out(directory: _Directory) -> Problem:
 
 def _not_installed(tool: Tool, paths: list[str]) -> Problem:
     """Return the error about all directories that need a program."""
-    programs = " or ".join(program for program, _ in tool.programs)
+    names = [program for program, _ in tool.programs]
+    missing = f"{names[0]} is not installed" if len(names) == 1 else f"neither {' nor '.join(names)} is installed"
     many = f"{len(paths)} {tool.noun}s" if len(paths) > 1 else f"this {tool.noun}"
     where = _common(paths) if len(paths) > 1 else paths[0]
-    what = f"cannot render {many}: {programs} is not installed"
-    return Problem(where, 0, 0, Severity.ERROR, "", what, f"install it: {tool.page}")
+    what = f"cannot render {many}: {missing}"
+    return Problem(where, 0, 0, Severity.ERROR, "", what, tool.how_to_install)
 
 
-def _lacking(failures: Mapping[str, Failure]) -> Problem:
-    """Return the error about all charts without their dependencies."""
+def _told(failures: Iterable[Failure]) -> Iterator[Problem]:
+    """Yield what could not be rendered; charts without their dependencies are one error, and so is a common cause."""
+    lacking: list[Failure] = []
+    by_cause: dict[str, list[Problem]] = {}
+    for failure in failures:
+        if failure.lacks:
+            lacking.append(failure)
+        elif failure.cause:
+            by_cause.setdefault(failure.cause, []).append(failure.problem)
+        else:
+            yield failure.problem
+    if lacking:
+        yield _lacking(lacking)
+    for first, *others in by_cause.values():
+        names = [problem.source for problem in others]
+        more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        line = f"the same error: {', '.join(names[:_SHOWN])}{more}"
+        yield replace(first, details=(*first.details, line)) if others else first
+
+
+def _lacking(failures: Sequence[Failure]) -> Problem:
+    """Return the error about charts without their dependencies."""
+    paths = [failure.problem.source for failure in failures]
+    commands = [f"helm dependency build {shlex.quote(path)}" for path in paths]
     if len(failures) == 1:
-        ((path, failure),) = failures.items()
-        what = f"cannot render this Helm chart: its dependencies are not in charts/: {failure.lacks}"
-        return Problem(path, 0, 0, Severity.ERROR, "", what, f"run `helm dependency build {shlex.quote(path)}`")
-    what = f"cannot render {len(failures)} Helm charts: their dependencies are not in their charts/ directories"
-    lines = [f"helm dependency build {shlex.quote(path)}  # {failure.lacks}" for path, failure in failures.items()]
-    return Problem(_common(failures), 0, 0, Severity.ERROR, "", what, "run these commands first", details=tuple(lines))
+        what = f"cannot render this Helm chart: its dependencies are not in charts/: {failures[0].lacks}"
+        return Problem(paths[0], 0, 0, Severity.ERROR, "", what, f"run `{commands[0]}`")
+    what = f"cannot render {len(failures)} Helm charts: their dependencies are not in charts/"
+    lines = [f"{command}  # {failure.lacks}" for command, failure in zip(commands, failures, strict=True)]
+    return Problem(_common(paths), 0, 0, Severity.ERROR, "", what, "run these commands first", details=tuple(lines))
 
 
 def _chart_of_templates(folder: str) -> str | None:
