@@ -160,7 +160,7 @@ def test_what_is_committed_is_what_the_tool_writes():
 @needs_helm
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
 def test_helm_renders_the_same(settings, tmp_path):
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values_of(settings)))
+    (tmp_path / "values.yaml").write_text(json.dumps(values_of(settings)))
     command = [HELM, "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
 
@@ -173,7 +173,7 @@ def test_helm_renders_the_same(settings, tmp_path):
 def test_helm_renders_the_same_guard(settings, tmp_path):
     values = values_of_guard(settings)
     values["webhook"]["enabled"] = values["exporter"]["enabled"] = False
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
+    (tmp_path / "values.yaml").write_text(json.dumps(values))
     command = [HELM, "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
 
