@@ -22,8 +22,8 @@ FILES = {
         "  replicas: {{ .Values.replicas }}\n  selector: {matchLabels: {app: web}}\n"
         "  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}\n"
     ),
-    "umbrella/templates/hook.yaml": POD.replace("{name: NAME}", "{name: hook, annotations: {helm.sh/hook: pre-install}}"),
-    "umbrella/templates/tests/t.yaml": POD.replace("{name: NAME}", "{name: tested, annotations: {helm.sh/hook: test}}"),
+    "umbrella/templates/hook.yaml": POD.replace("NAME", "hook, annotations: {helm.sh/hook: pre-install}"),
+    "umbrella/templates/tests/t.yaml": POD.replace("NAME", "tested, annotations: {helm.sh/hook: test}"),
     "umbrella/templates/off.yaml": "{{- if .Values.off }}\n" + POD + "{{- end }}\n",
     "umbrella/templates/NOTES.txt": "1. Get: {{ .Release.Name }}: it: {\n",
     "umbrella/charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
@@ -35,7 +35,7 @@ FILES = {
         "apiVersion: v2\nname: lacking\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.0.0, repository: 'file://../r'}]\n"
     ),
     "strict/Chart.yaml": "apiVersion: v2\nname: strict\nversion: 1.0.0\n",
-    "strict/templates/a.yaml": POD.replace("NAME", '{{ required "name it:\\nwith name" .Values.name }}-{{ .Values.kind }}'),
+    "strict/templates/a.yaml": POD.replace("NAME", '{{ required "name it:\\nplease" .Values.name }}-{{ .Values.kind }}'),
 }  # fmt: skip
 
 
@@ -80,18 +80,14 @@ def test_a_tree_of_charts_is_rendered_once_with_every_failure_in_full(run):
         ("sub", "./umbrella/charts/sub/templates/pod.yaml (rendered)"),
     }
     assert (
-        err.replace(f" {HELM} ", " helm ").splitlines()[-6:]
-        == [
-            (
-                "./lacking: error: cannot render this Helm chart: its dependencies are not in charts/: redis "
-                "(run `helm dependency build ./lacking`)"
-            ),
-            ("./strict: error: cannot render this Helm chart (give it values with --values FILE or --set KEY=VALUE)"),
-            "    $ helm template ./strict --skip-tests",
-            "    Error: execution error at (strict/templates/a.yaml:3:20): name it:",
-            "    with name",
-        ][-6:]
-    )
+        "./lacking: error: cannot render this Helm chart: its dependencies are not in charts/: redis "
+        "(run `helm dependency build ./lacking`)\n"
+        "./strict: error: cannot render this Helm chart (give it values with --values FILE or --set KEY=VALUE)\n"
+        "    $ helm template ./strict --skip-tests\n"
+        "    Error: execution error at (strict/templates/a.yaml:3:20): name it:\n"
+        "    please\n"
+    ) in err
+    assert err.count("error:") == 2
 
 
 @needs_helm
