@@ -13,7 +13,7 @@ STAMP  := $(VENV)/.installed
 DEMO   := .venv-demo
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check lint check-page types fast check-system test-versions golden bench bench-node viewer chromium dist wheels deploy image image-archive release-notes lock clean
+.PHONY: demo test check lint check-page types fast check-system test-versions golden bench bench-node viewer chromium helm dist wheels deploy image image-archive release-notes lock clean
 
 demo: $(DEMO)/.installed
 	@$(DEMO)/bin/python tools/page.py
@@ -21,7 +21,7 @@ demo: $(DEMO)/.installed
 
 # Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python). Slow ones wait
 # most of the time, for a node or a browser: four at once keep two cores busy.
-test: viewer chromium check check-system check-page
+test: viewer chromium helm check check-system check-page
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 # What a developer runs all the time: a few minutes.
@@ -106,6 +106,10 @@ chromium:
 	  { apt-get -qq install --yes --no-install-recommends chromium >/dev/null \
 	  || { apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium >/dev/null; }; }; } \
 	|| echo "no chromium: the tests of the page will be skipped"
+
+# The helm that the tests of charts use.
+helm: $(STAMP)
+	@tools/helm $(BIN)
 
 $(STAMP): requirements.lock pyproject.toml
 	@tools/environment $(PYTHON) $(VENV) requirements.lock

@@ -436,7 +436,11 @@ def test_a_revision_that_cannot_be_rendered_is_named_as_it_was_given(capsys, ove
     (overlays / "kubectl").write_text('#!/bin/sh\necho "no base in $2" >&2\nexit 1\n')
     code, _, err = drift(capsys, "HEAD~1:overlay", "HEAD:overlay", "--render")
     assert code == 2
-    assert "HEAD:overlay: error: no base in HEAD:overlay (the command was: kubectl kustomize HEAD:overlay)" in err
+    assert (
+        "HEAD:overlay: error: cannot render this kustomization\n"
+        "    $ kubectl kustomize HEAD:overlay\n"
+        "    no base in HEAD:overlay\n"
+    ) in err
     assert "Traceback" not in err
 
 

@@ -126,11 +126,11 @@ def test_a_named_directory_is_rendered_and_kustomize_will_do(tree):
     assert [line.split()[1:] for line in ran()] == [["build", "base"]]
 
 
-def test_findings_in_what_was_rendered_name_the_directory(tree):
+def test_findings_in_what_was_rendered_name_the_kustomization(tree):
     run = tree(OVERLAY)
     tool("kubectl", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
     _, out, _ = run("check", "-k", "overlay")
-    assert "\n  overlay/(rendered):" in out
+    assert "\n  overlay/kustomization.yaml (rendered):" in out
 
 
 def test_what_was_rendered_is_not_fixed_in_place(tree):
@@ -139,18 +139,33 @@ def test_what_was_rendered_is_not_fixed_in_place(tree):
     assert "rendered manifests cannot be fixed in place" in err
 
 
-def test_a_failing_tool_is_one_line_and_the_rest_goes_on(tree):
+def test_all_that_a_failing_tool_says_is_below_one_line_and_the_rest_goes_on(tree):
     run = tree(OVERLAY)
-    tool("kubectl", "echo 'warning: old' >&2; echo 'error: no such base' >&2; exit 1")
+    tool("kubectl", "echo '# Warning: old' >&2; printf 'error: no such base\\n  in \\033[31mred\\n' >&2; exit 1")
     code, out, err = run("explain", "-f", ".", "--render", "-o", "csv")
     assert (code, names(out)) == (2, ["plain"])
-    assert "./overlay: error: error: no such base (the command was: kubectl kustomize ./overlay)" in err
+    assert err.splitlines()[:4] == [
+        "./overlay: error: cannot render this kustomization",
+        "    $ kubectl kustomize ./overlay",
+        "    error: no such base",
+        "      in \\x1b[31mred",
+    ]
 
 
-def test_a_missing_tool_is_one_line(tree):
-    code, _, err = tree(OVERLAY)("explain", "-k", "overlay")
+def test_a_missing_tool_is_one_line_for_all_that_need_it(tree):
+    run = tree({**OVERLAY, **CHART, "other/Chart.yaml": CHART["chart/Chart.yaml"]})
+    code, _, err = run("explain", "-f", ".", "--render")
     assert code == 2
-    assert "overlay: error: cannot run kubectl: No such file or directory (install kubectl or kustomize)" in err
+    assert [line for line in err.splitlines() if "error:" in line] == [
+        (
+            ".: error: cannot render 2 Helm charts: helm is not installed "
+            "(install helm: https://helm.sh/docs/intro/install/)"
+        ),
+        (
+            "./overlay: error: cannot render this kustomization: neither kubectl nor kustomize is installed "
+            "(install kubectl: https://kubernetes.io/docs/tasks/tools/)"
+        ),
+    ]
 
 
 def test_a_directory_without_anything_to_render_is_refused(tree):
@@ -216,7 +231,7 @@ def test_render_renders_a_chart(tree):
     tool("helm", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
     code, out, _ = run("explain", "-f", ".", "--render", "-o", "csv")
     assert (code, names(out)) == (0, ["plain", "web"])
-    assert [line.split()[1:] for line in ran()] == [["template", "./chart"]]
+    assert [line.split()[1:] for line in ran()] == [["template", "./chart", "--skip-tests"]]
 
 
 def test_many_directories_are_ten_lines_and_a_count(tree):

@@ -4,7 +4,6 @@ import base64
 import importlib.util
 import json
 import re
-import shutil
 import subprocess
 import textwrap
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from podqos.web.installation import (
     webhook_objects,
 )
 from podqos.web.webhook_rules import Watched
+from programs import HELM, needs_helm
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -157,24 +157,24 @@ def test_what_is_committed_is_what_the_tool_writes():
             assert (DEPLOY / place / name).read_text() == text, f"{place}/{name} is old: make deploy"
 
 
-@pytest.mark.skipif(not shutil.which("helm"), reason="no helm")
+@needs_helm
 @pytest.mark.parametrize("settings", ALL_SETTINGS)
 def test_helm_renders_the_same(settings, tmp_path):
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values_of(settings)))
-    command = ["helm", "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
+    (tmp_path / "values.yaml").write_text(json.dumps(values_of(settings)))
+    command = [HELM, "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
 
     expected = [*webhook_objects(settings, POLICY), *exporter_objects(settings)]
     assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(expected)
 
 
-@pytest.mark.skipif(not shutil.which("helm"), reason="no helm")
+@needs_helm
 @pytest.mark.parametrize("settings", ALL_GUARDS)
 def test_helm_renders_the_same_guard(settings, tmp_path):
     values = values_of_guard(settings)
     values["webhook"]["enabled"] = values["exporter"]["enabled"] = False
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(values))
-    command = ["helm", "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
+    (tmp_path / "values.yaml").write_text(json.dumps(values))
+    command = [HELM, "template", "podqos", str(DEPLOY / "chart"), "-n", settings.namespace, "-f", "values.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
 
     assert by_name(filter(None, yaml.safe_load_all(done.stdout))) == by_name(guard_objects(settings))

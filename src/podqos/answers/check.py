@@ -55,7 +55,7 @@ from podqos.objects.assumptions import (
     without_policies,
 )
 from podqos.objects.autoscaling import Autoscalers
-from podqos.objects.files import STDIN
+from podqos.objects.files import STDIN, file_behind
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
 from podqos.objects.scopes import enclosing
@@ -254,7 +254,7 @@ class Checked:
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
         return [
-            () if self._sources[path].cluster else _replacements(finding, self.text(path))
+            () if self._sources[path].cluster or file_behind(path) else _replacements(finding, self.text(path))
             for path, group in self._reported().items()
             for finding in group
         ]

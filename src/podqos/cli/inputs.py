@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_arguments
 from podqos.cli.progress import progress_line
+from podqos.cli.rendering import rendering_of
 from podqos.cli.selecting import select
 from podqos.errors import InvalidOption
 from podqos.objects.files import Inputs
@@ -17,7 +18,6 @@ from podqos.objects.objects import Objects
 from podqos.objects.selection import Selection, namespace_of
 from podqos.reading.cluster_part import POLICIES, Part
 from podqos.reading.configured import configured_kinds
-from podqos.reading.files import Rendering
 from podqos.reading.gathering import applied_files, manifest_files
 from podqos.reading.loading import load
 
@@ -53,7 +53,7 @@ def given_files(
     cluster = None if is_judge else cluster_of(arguments, Part(usage=False, workloads=declared, named_kinds=kinds))
     found = Inputs([])
     if cluster is None or has_files:
-        rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+        rendering = rendering_of(arguments)
         gathered = applied_files if in_order_of_apply else manifest_files
         found = gathered(arguments.files, verb, rendering)
     if cluster is not None:

@@ -17,6 +17,7 @@ FILES = "files"
 """The attribute with a command's manifests, given with -f or without."""
 LOGS = "logs"
 """The attribute with a command's logs."""
+_RAW = ("--helm-args", "--kustomize-args")
 _MOST_LISTED = 12
 _NUMBER = re.compile(r"invalid int value: (.*)")
 # Formats of kubectl that are small languages.
@@ -39,7 +40,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]  # noqa: ANN401
         """Parse a command line; files may come before, between and after the options."""
-        arguments, rest = self.parse_known_args(args, namespace)
+        arguments, rest = self.parse_known_args(None if args is None else _joined(args), namespace)
         parsers = self.chosen(arguments)
         see = f"see `{parsers[-1].prog} --help`"
         options = [each for each in rest if each.startswith("-") and each not in {"-", "--"}]
@@ -99,6 +100,17 @@ class CommandParser(argparse.ArgumentParser):
             for parser in subcommands(action, getattr(arguments, action.dest)).values()
         ]
         return [self, *(parser for parsers in below for parser in parsers)]
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Return a command line with the arguments of other programs tied to their option: they may begin with a dash."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in _RAW:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def formatter(prog: str) -> argparse.HelpFormatter:

@@ -11,6 +11,7 @@ from podqos.cli.cluster import arguments_name_cluster, cluster_of, object_argume
 from podqos.cli.inputs import stored_policies
 from podqos.cli.options import stated_classes
 from podqos.cli.progress import progress_line
+from podqos.cli.rendering import rendering_of
 from podqos.cli.selecting import select, selection_of
 from podqos.errors import InvalidOption
 from podqos.objects.files import STDIN, Inputs
@@ -20,7 +21,6 @@ from podqos.policy.model import Policy
 from podqos.reading.cluster_part import Part
 from podqos.reading.configuration import configuration_for
 from podqos.reading.configured import FILE_NAME, configured_kinds
-from podqos.reading.files import Rendering
 from podqos.reading.gathering import existing_files, manifest_files
 from podqos.reading.loading import load
 
@@ -31,7 +31,7 @@ def judged_objects(arguments: argparse.Namespace) -> Objects:
     given = [*(arguments.files or ()), *arguments.policies]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="use files for the rest")
-    rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+    rendering = rendering_of(arguments)
     files = Inputs([])
     if arguments.files or arguments.kustomize or not arguments_name_cluster(arguments):
         files = manifest_files(arguments.files, "judge", rendering)

@@ -40,7 +40,8 @@ class ProblemPrinter:
             reported_bugs.append(problem.what.removeprefix("internal error").lstrip(": "))
             if wants_traceback():
                 print(problem.traceback, end="", file=sys.stderr)
-        print(problem.worded(spelled), file=sys.stderr)
+        for line in problem.worded(spelled).split("\n"):  # a message is one line to the stream
+            print(line, file=sys.stderr)
 
     def close(self) -> None:
         """Print how many were left out."""

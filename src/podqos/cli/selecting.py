@@ -8,6 +8,7 @@ import sys
 from podqos.cli.cluster import add_cluster_options
 from podqos.cli.options import Parser, add_class_options, add_list_option, add_recursive_option
 from podqos.cli.parser import FILES
+from podqos.cli.rendering import add_rendering_options
 from podqos.errors import InvalidOption
 from podqos.model.selector import LabelSelector
 from podqos.objects.objects import Objects
@@ -35,8 +36,7 @@ def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = 
     parser.add_argument(
         "-k", "--kustomize", metavar="DIR", action="append", default=[], help=f"{about}; may be repeated"
     )
-    about = "render every kustomization and chart below the directories of -f (default: skip them)"
-    parser.add_argument("--render", action="store_true", help=about)
+    add_rendering_options(parser, "render every kustomization and chart below the directories of -f")
     add_cluster_options(parser)
     add_class_options(parser)
     _add_selection_options(parser.add_argument_group("which workloads to report (the others still count)"))

@@ -7,6 +7,7 @@ from podqos.advice.checks.gate import Gate
 from podqos.answers.check import Checked, CheckRequest
 from podqos.answers.findings import CheckReport
 from podqos.library.many_files import over_cores
+from podqos.objects.files import file_behind
 from podqos.objects.objects import Objects
 from podqos.objects.spreading import Progress
 from podqos.reading.configuration import relative_path
@@ -45,6 +46,6 @@ def run_checks(
         gate=gate,
         resized=resized,
         tries_all=tries_all,
-        paths={source.path: relative_path(source.path, gate.folder) for source in sources},
+        paths={source.path: relative_path(file_behind(source.path) or source.path, gate.folder) for source in sources},
     )
     return Checked(request, over_cores(progress))

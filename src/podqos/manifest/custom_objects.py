@@ -152,7 +152,7 @@ class CustomResources:
         try:
             pod = self._pod(other, value, found)
         except NotBuilt as reason:
-            return self._leave(other, reason.why, reason.hint, part)
+            return self._leave(other, reason.why, reason.hint, part if found.template.workflow else None)
         if pod is None:
             return False
         holder = PodHolder(other.kind, (group_of(other.api_version),), (_TEMPLATE,))
@@ -168,7 +168,7 @@ class CustomResources:
             if not is_decided(what.workload.pod.spec, pod.doubts):
                 names = ", ".join(dict.fromkeys(added.name for added in pod.doubts))
                 return self._leave(
-                    other, f"the operator adds {names}, which can change the class of its pods", FROM_CLUSTER, part
+                    other, f"the operator adds {names}, which can change the class of its pods", FROM_CLUSTER
                 )
             whole = replace(what.workload.pod, is_partial=not all(added.keeps_guaranteed for added in pod.doubts))
             workload = replace(

@@ -39,9 +39,11 @@ class Problem(Struct, frozen=True, order=True):
     """Kind and name of the object, where that says where it is: it comes from a cluster and has no line or column."""
     traceback: str = ""
     """Of the exception, if this is a bug of podqos."""
+    details: tuple[str, ...] = ()
+    """What another program said about it, line by line."""
 
     def __str__(self) -> str:
-        """One line: where, what, how to fix."""
+        """One line: where, what, how to fix; details are indented below it."""
         return self.worded()
 
     def worded(self, spelled: Spelled = str) -> str:
@@ -53,8 +55,12 @@ class Problem(Struct, frozen=True, order=True):
         place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
         place = f"{place}: {self.subject}" if self.subject else place
         text = f"{place}: {self.severity}: {field}{spelled(self.what)}{fix}"
-        # Texts of the input are quoted in it; they must not break the line or talk to the terminal.
-        return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+        return "\n    ".join(map(_printable, (text, *self.details)))
+
+
+def _printable(text: str) -> str:
+    """Return a line that quotes the input: that must not break the line or talk to the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 class FieldProblem(Struct, frozen=True):

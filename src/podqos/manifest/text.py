@@ -13,6 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from podqos.manifest.binary_formats import BZIP2, GZIP, TAR, XZ, ZIP, ZSTD, binary_format
+from podqos.manifest.helm_release import only_manifests
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Position, SyntaxProblem, position_at
 
@@ -94,12 +95,15 @@ def encoded_like(other: bytes, data: bytes) -> bytes:
 
 
 def normalise(data: bytes) -> bytes:
-    """Return the text as UTF-8 with simple line ends; raise ``SyntaxProblem`` if it is in another encoding."""
+    """Return the text as UTF-8 with simple line ends; raise ``SyntaxProblem`` if it is in another encoding.
+
+    What Helm says about a release around its manifests is blank.
+    """
     encoding = _OTHER_MARKS.get(data[:2])
     if encoding is not None:
         raise SyntaxProblem((1, 1), f"the file is {encoding}", "save it as UTF-8")
     data = data.removeprefix(_UTF8_MARK)
-    return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+    return only_manifests(data.replace(b"\r\n", b"\n") if b"\r" in data else data)
 
 
 def decode(text: bytes, origin: Position) -> str:

@@ -10,6 +10,13 @@ from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 
 STDIN = "-"
+RENDERED = " (rendered)"
+"""Follows the name of the file that rendered text comes from; its lines are those of the rendered text."""
+
+
+def file_behind(source: str) -> str | None:
+    """Return the file in the repository that rendered text comes from; None if the text was not rendered."""
+    return source.removesuffix(RENDERED) if source.endswith(RENDERED) else None
 
 
 class InputFile(Struct, frozen=True):

@@ -21,6 +21,7 @@ from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_specia
 from podqos.reading.fixtures import holds_fixtures, is_assertion, skipped_assertions
 from podqos.reading.jsonnet import JsonnetFiles
 from podqos.reading.paths import with_slashes
+from podqos.reading.renderers import piped
 from podqos.reading.rendering import Rendered
 
 
@@ -33,9 +34,12 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     """
     files: list[InputFile] = []
     problems: list[Problem] = []
-    rendered, jsonnet = Rendered(rendering.render), JsonnetFiles()
+    rendered, jsonnet = Rendered(rendering), JsonnetFiles()
     given = list(map(with_slashes, arguments))
     for argument in given:
+        if argument == STDIN and rendering.splits_stdin:
+            files += piped()
+            continue
         if argument == STDIN or not os.path.isdir(argument):
             if not rendered.leaves_out(argument) and not jsonnet.takes(argument):
                 files.append(InputFile(argument))
@@ -122,7 +126,7 @@ def applied_files(given: list[str] | None, verb: str, rendering: Rendering = NO_
     """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
     if not given:
         return manifest_files(given, verb, rendering)
-    found = [existing_files([each], Rendering(rendering.render)) for each in given]
+    found = [existing_files([each], replace(rendering, directories=())) for each in given]
     if rendering.directories:
         found.append(gather((), rendering))
     files = [file for inputs in found for file in sorted(inputs.files, key=lambda file: file.path)]

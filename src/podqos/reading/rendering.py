@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from enum import Enum
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.naming import hint, naming
 from podqos.objects.files import STDIN, InputFile
-from podqos.reading.files import read_bytes
+from podqos.reading.files import NO_RENDERING, Rendering, read_bytes
 from podqos.reading.paths import RealPaths, relative, with_slashes
+from podqos.reading.renderers import CHART, KUSTOMIZATIONS, Failure, Tool, render
 
-_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_CHART = "Chart.yaml"
 _TEMPLATES = "templates"
 _SHOWN = 10
 # Where a kustomization names files and directories.
@@ -32,23 +31,6 @@ _BASES = ("resources", "bases", "components")
 _NAMED = ("patchesStrategicMerge", "transformers", "generators", "validators", "configurations", "crds")
 _IN_PATH = ("patches", "patchesJson6902", "replacements")
 _GENERATORS = ("configMapGenerator", "secretGenerator")
-RENDERED = "(rendered)"
-"""Replaces the file name of rendered text."""
-
-
-class Tool(Enum):
-    """The commands that render a directory; the first one installed is used."""
-
-    KUSTOMIZE = ("kustomization", ("kubectl", "kustomize"), ("kustomize", "build"))
-    HELM = ("Helm chart", ("helm", "template"))
-
-    def command(self, directory: str) -> list[str]:
-        """Return the first command that is installed, or else the preferred one."""
-        import shutil
-
-        commands = self.value[1:]
-        found = next((command for command in commands if shutil.which(command[0])), commands[0])
-        return [*found, directory]
 
 
 class _Directory(Struct, frozen=True):
@@ -56,15 +38,15 @@ class _Directory(Struct, frozen=True):
 
     path: str
     tool: Tool
-    is_component: bool = False
-    """Whether it is a kustomize component, which cannot be rendered alone."""
+    part_of: str = ""
+    """What it cannot be rendered without: of a kustomize component a kustomization, of a library chart a chart."""
 
 
 class Rendered:
     """Directories found that must be rendered, and the files they claim."""
 
-    def __init__(self, render: bool) -> None:
-        self._render = render
+    def __init__(self, rendering: Rendering) -> None:
+        self._rendering = rendering
         self._directories: dict[str, _Directory] = {}
         self._asked: dict[str, _Directory] = {}
         self._claimed: set[str] = set()
@@ -77,16 +59,16 @@ class Rendered:
 
     def takes(self, folder: str, folders: list[str], names: Collection[str]) -> bool:
         """Whether a walked directory must be rendered; a chart includes everything below it."""
-        if _CHART in names:
+        if CHART in names:
             folders.clear()
-            self._found(_Directory(folder, Tool.HELM))
+            self._found(_chart(folder))
             return True
         chart = _chart_of_templates(folder)
         if chart is not None:
             folders.clear()
-            self._found(_Directory(chart, Tool.HELM))
+            self._found(_chart(chart))
             return True
-        file = next((name for name in _KUSTOMIZATIONS if name in names), None)
+        file = next((name for name in KUSTOMIZATIONS if name in names), None)
         return file is not None and self._kustomization(folder, file)
 
     def leaves_out(self, path: str) -> bool:
@@ -94,14 +76,14 @@ class Rendered:
         if path == STDIN:
             return False
         folder, name = os.path.split(path)
-        chart = _chart_of_templates(folder) or (folder if name == _CHART else None)
+        chart = _chart_of_templates(folder) or (folder if name == CHART else None)
         if chart is not None and os.path.isfile(path):
-            self._found(_Directory(chart or ".", Tool.HELM))
+            self._found(_chart(chart or "."))
             return True
-        file = next((each for each in _KUSTOMIZATIONS if os.path.isfile(os.path.join(folder, each))), None)
+        file = next((each for each in KUSTOMIZATIONS if os.path.isfile(os.path.join(folder, each))), None)
         if file is None:
             return False
-        beside = Rendered(render=False)
+        beside = Rendered(NO_RENDERING)
         is_one = beside._kustomization(folder or ".", file)
         if is_one and (name == file or os.path.realpath(path) in beside._patches(folder or ".", file)):
             self._found(*beside._directories.values())
@@ -118,46 +100,52 @@ class Rendered:
     def add(self, directory: str) -> None:
         """Add a directory to render."""
         names = os.listdir(directory) if os.path.isdir(directory) else []
-        if _CHART not in names and not set(_KUSTOMIZATIONS) & set(names):
+        if CHART not in names and not set(KUSTOMIZATIONS) & set(names):
             what = f"no kustomization.yaml or Chart.yaml in {directory}"
             raise InvalidArgument(what, where=naming("kustomize"), fix="give the directory of a kustomization or chart")
-        self._asked[os.path.realpath(directory)] = _Directory(
-            directory, Tool.HELM if _CHART in names else Tool.KUSTOMIZE
+        is_chart = CHART in names
+        self._asked[os.path.realpath(directory)] = (
+            _chart(directory) if is_chart else _Directory(directory, Tool.KUSTOMIZE)
         )
 
     def files(self) -> Iterator[InputFile]:
         """Yield rendered manifests; a kustomization that another includes is rendered with that one."""
-        for asked in self._asked.values():
-            yield from self._run(asked, None)
-        if self._render:
-            for real, directory in self._directories.items():
-                if real not in self._used and real not in self._asked and not directory.is_component:
-                    yield from self._run(directory, os.path.abspath(directory.path))
+        wanted: list[tuple[_Directory, str | None]] = [(directory, None) for directory in self._asked.values()]
+        if self._rendering.render:
+            wanted += [
+                (directory, os.path.abspath(directory.path))
+                for real, directory in self._directories.items()
+                if real not in self._used and real not in self._asked and not directory.part_of
+            ]
+        failures: list[Failure] = []
+        for tool in Tool:
+            directories = [(directory, scope) for directory, scope in wanted if directory.tool is tool]
+            if directories and tool.program is None:
+                self._problems.append(_not_installed(tool, [directory.path for directory, _ in directories]))
+                continue
+            for directory, scope in directories:
+                rendered = render(directory.path, tool, self._rendering, scope)
+                if isinstance(rendered, Failure):
+                    failures.append(rendered)
+                else:
+                    yield from rendered
+        self._problems += _told(failures)
 
     def problems(self) -> list[Problem]:
         """Return which directories could not be rendered, and how to render those left out."""
         left = (
             []
-            if self._render
+            if self._rendering.render
             else [directory for real, directory in self._directories.items() if real not in self._asked]
         )
         # What others take in is rendered with them, so they come first.
-        left.sort(key=lambda directory: (directory.is_component, os.path.realpath(directory.path) in self._used))
+        left.sort(key=lambda directory: (bool(directory.part_of), os.path.realpath(directory.path) in self._used))
         notes = [_left_out(directory) for directory in left[:_SHOWN]]
         if len(left) > _SHOWN:
             what = f"skipped {len(left)} kustomizations and charts, of which {_SHOWN} are listed here"
             where = _common(directory.path for directory in left)
-            notes.append(
-                Problem(
-                    where,
-                    0,
-                    0,
-                    Severity.WARNING,
-                    "",
-                    what,
-                    hint(naming("render") + " renders them all"),
-                )
-            )
+            fix = hint(naming("render") + " renders them all")
+            notes.append(Problem(where, 0, 0, Severity.WARNING, "", what, fix))
         return [*self._problems, *notes]
 
     def _found(self, *directories: _Directory) -> None:
@@ -169,7 +157,7 @@ class Rendered:
         value = _document(os.path.join(folder, file))
         if "fluxcd.io" in str(value.get("apiVersion", "")):
             return False  # Flux has a kind of this name
-        self._found(_Directory(folder, Tool.KUSTOMIZE, value.get("kind") == "Component"))
+        self._found(_Directory(folder, Tool.KUSTOMIZE, "kustomization" if value.get("kind") == "Component" else ""))
         claimed = self._patches(folder, file)
         for path in _existing(folder, _texts(value, _BASES)):
             (self._used if os.path.isdir(path) else claimed).add(path)
@@ -183,42 +171,65 @@ class Rendered:
         """Return the files that a kustomization names other than its resources."""
         return set(_existing(folder, _patch_texts(_document(os.path.join(folder, file)))))
 
-    def _run(self, directory: _Directory, scope: str | None) -> Iterator[InputFile]:
-        import subprocess
 
-        path = os.path.join(directory.path, RENDERED)
-        command = directory.tool.command(directory.path)
-        try:
-            result = subprocess.run(  # noqa: S603 # no shell, and asked for
-                command, stdin=subprocess.DEVNULL, capture_output=True, check=False
-            )
-        except OSError as error:
-            wanted = " or ".join(each[0] for each in directory.tool.value[1:])
-            what = f"cannot run {command[0]}: {error.strerror or error}"
-            self._problems.append(_error(directory.path, what, f"install {wanted}"))
-            return
-        if result.returncode:
-            lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
-            self._problems.append(_error(directory.path, lines[-1], f"the command was: {shlex.join(command)}"))
-            return
-        yield InputFile(path, scope, result.stdout)
+def _chart(path: str) -> _Directory:
+    is_library = _document(os.path.join(path, CHART)).get("type") == "library"
+    return _Directory(path, Tool.HELM, "chart" if is_library else "")
 
 
 def _left_out(directory: _Directory) -> Problem:
-    kind = directory.tool.value[0]
-    if directory.is_component:
-        what, fix = "skipped: a kustomize component", "render a kustomization that uses it"
+    if directory.part_of:
+        kind = "kustomize component" if directory.tool is Tool.KUSTOMIZE else "library chart"
+        what, fix = f"skipped: a {kind}", f"render a {directory.part_of} that uses it"
     else:
         command = shlex.join(directory.tool.command(os.path.normpath(directory.path)))
         what, fix = (
-            f"skipped: a {kind}",
+            f"skipped: a {directory.tool.noun}",
             command + hint(" | podqos … " + naming("files", "-")) + hint(", or add " + naming("render")),
         )
     return Problem(directory.path, 0, 0, Severity.WARNING, "", what, fix)
 
 
-def _error(path: str, what: str, fix: str) -> Problem:
-    return Problem(path, 0, 0, Severity.ERROR, "", what, fix)
+def _not_installed(tool: Tool, paths: list[str]) -> Problem:
+    """Return the error about all directories that need a program."""
+    names = [program for program, _ in tool.programs]
+    missing = f"{names[0]} is not installed" if len(names) == 1 else f"neither {' nor '.join(names)} is installed"
+    many = f"{len(paths)} {tool.noun}s" if len(paths) > 1 else f"this {tool.noun}"
+    where = _common(paths) if len(paths) > 1 else paths[0]
+    what = f"cannot render {many}: {missing}"
+    return Problem(where, 0, 0, Severity.ERROR, "", what, tool.how_to_install)
+
+
+def _told(failures: Iterable[Failure]) -> Iterator[Problem]:
+    """Yield what could not be rendered; charts without their dependencies are one error, and so is a common cause."""
+    lacking: list[Failure] = []
+    by_cause: dict[str, list[Problem]] = {}
+    for failure in failures:
+        if failure.lacks:
+            lacking.append(failure)
+        elif failure.cause:
+            by_cause.setdefault(failure.cause, []).append(failure.problem)
+        else:
+            yield failure.problem
+    if lacking:
+        yield _lacking(lacking)
+    for first, *others in by_cause.values():
+        names = [problem.source for problem in others]
+        more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        line = f"the same error: {', '.join(names[:_SHOWN])}{more}"
+        yield replace(first, details=(*first.details, line)) if others else first
+
+
+def _lacking(failures: Sequence[Failure]) -> Problem:
+    """Return the error about charts without their dependencies."""
+    paths = [failure.problem.source for failure in failures]
+    commands = [f"helm dependency build {shlex.quote(path)}" for path in paths]
+    if len(failures) == 1:
+        what = f"cannot render this Helm chart: its dependencies are not in charts/: {failures[0].lacks}"
+        return Problem(paths[0], 0, 0, Severity.ERROR, "", what, f"run `{commands[0]}`")
+    what = f"cannot render {len(failures)} Helm charts: their dependencies are not in charts/"
+    lines = [f"{command}  # {failure.lacks}" for command, failure in zip(commands, failures, strict=True)]
+    return Problem(_common(paths), 0, 0, Severity.ERROR, "", what, "run these commands first", details=tuple(lines))
 
 
 def _chart_of_templates(folder: str) -> str | None:
@@ -226,7 +237,7 @@ def _chart_of_templates(folder: str) -> str | None:
     path = folder
     while os.path.basename(path):
         above = os.path.dirname(path)
-        if os.path.basename(path) == _TEMPLATES and os.path.isfile(os.path.join(above, _CHART)):
+        if os.path.basename(path) == _TEMPLATES and os.path.isfile(os.path.join(above, CHART)):
             return above or "."
         path = above
     return None
@@ -250,10 +261,10 @@ def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
     directories: list[str] = []
     for name in texts:
         folder, file = os.path.split(name)
-        if file == _CHART:
+        if file == CHART:
             directories.append(folder)
             left_out |= {text for text in texts if not folder or text.startswith(f"{folder}/")}
-        elif file in _KUSTOMIZATIONS:
+        elif file in KUSTOMIZATIONS:
             value = _value(name, texts[name])
             if "fluxcd.io" in str(value.get("apiVersion", "")):
                 continue

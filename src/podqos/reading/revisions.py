@@ -18,7 +18,7 @@ from podqos.errors import HostError, InputError
 from podqos.manifest.problems import Problem, Severity
 from podqos.naming import naming
 from podqos.objects.files import STDIN
-from podqos.reading.files import Rendering, is_manifest, read_bytes
+from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, read_bytes
 from podqos.reading.fixtures import holds_fixtures, is_assertion
 from podqos.reading.gathering import applied_files
 from podqos.reading.paths import begins_with_drive, with_slashes
@@ -36,16 +36,16 @@ class ManifestText(Struct, frozen=True):
     """Whether tests keep it, so that it may be broken on purpose."""
 
 
-def read_version(argument: str, *, render: bool = False) -> tuple[list[ManifestText], list[Problem]]:
+def read_version(argument: str, rendering: Rendering = NO_RENDERING) -> tuple[list[ManifestText], list[Problem]]:
     """Return the manifests that an argument names, in the order of ``kubectl apply -R``, and what was left out.
 
-    ``render``: kustomizations and charts are rendered.
+    Kustomizations and charts are skipped, unless ``rendering`` asks to render them.
     """
     if _is_path(argument):
-        return _from_files(argument, render=render)
+        return _from_files(argument, rendering)
     revision, _, path = argument.partition(":")
-    if render:
-        return _from_checkout(revision, path)
+    if rendering.render:
+        return _from_checkout(revision, path, rendering)
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
         raise InputError("contains no YAML or JSON files", where=argument, fix="give a directory of manifests")
@@ -67,8 +67,8 @@ def _is_path(argument: str) -> bool:
     return argument == STDIN or ":" not in argument or begins_with_drive(argument) or os.path.exists(argument)
 
 
-def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], list[Problem]]:
-    inputs = applied_files([argument], "compare", Rendering(render))
+def _from_files(argument: str, rendering: Rendering) -> tuple[list[ManifestText], list[Problem]]:
+    inputs = applied_files([argument], "compare", rendering)
     texts, problems = [], list(inputs.problems)
     for file in inputs.files:
         try:
@@ -81,7 +81,7 @@ def _from_files(argument: str, *, render: bool) -> tuple[list[ManifestText], lis
     return texts, problems
 
 
-def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[Problem]]:
+def _from_checkout(revision: str, path: str, rendering: Rendering) -> tuple[list[ManifestText], list[Problem]]:
     """Return the manifests of a revision, rendered in a full checkout, because bases may be anywhere."""
     import tempfile
 
@@ -92,16 +92,24 @@ def _from_checkout(revision: str, path: str) -> tuple[list[ManifestText], list[P
         _check_out(revision, top)
 
         def named(text: str) -> str:
+            if top.rstrip("/") not in text:
+                return text  # which may name fields
             return text.replace(top, f"{revision}:").replace(top.rstrip("/"), f"{revision}:")
 
         try:
-            texts, problems = _from_files(os.path.join(top, _from_top(path)), render=True)
+            texts, problems = _from_files(os.path.join(top, _from_top(path)), rendering)
         except InputError as error:
             raise InputError(error.what, where=f"{revision}:{path}", fix=error.fix) from None
         return (
             [replace(text, name=named(text.name), scope=text.scope and _absolute(named(text.scope))) for text in texts],
             [
-                replace(problem, source=named(problem.source), what=named(problem.what), fix=named(problem.fix))
+                replace(
+                    problem,
+                    source=named(problem.source),
+                    what=named(problem.what),
+                    fix=named(problem.fix),
+                    details=tuple(map(named, problem.details)),
+                )
                 for problem in problems
             ],
         )

@@ -12,7 +12,7 @@ from podqos.model.policy import PriorityClass, RuntimeClass
 from podqos.objects.contents import TakenFile
 from podqos.objects.files import InputFile, Inputs
 from podqos.objects.objects import Objects
-from podqos.reading.files import read_bytes
+from podqos.reading.files import Rendering, read_bytes
 from podqos.reading.gathering import existing_files
 from podqos.reading.loading import LoadRequest, objects_of, read_sources
 from podqos.reading.revisions import ManifestText, read_version
@@ -38,6 +38,8 @@ class VersionRequest(Struct, frozen=True, kw_only=True):
     """Custom resources with pods, each with the path to its template."""
     render: bool = False
     """Whether kustomizations and charts are rendered."""
+    rendering: Rendering | None = None
+    """The same, with what they are rendered with."""
 
 
 class VersionOptions(TypedDict, total=False):
@@ -50,6 +52,7 @@ class VersionOptions(TypedDict, total=False):
     stated: Sequence[PriorityClass | RuntimeClass]
     kinds: Mapping[str, str] | None
     render: bool
+    rendering: Rendering | None
 
 
 def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Objects:
@@ -59,13 +62,14 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
     is. ``namespace`` is that of objects which name none. ``policies`` are files of which only the policies count,
     ``beside`` those of workloads that run next to it; a workload of the version replaces the same one next to it.
     ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
-    path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them; of
-    a revision, in a checkout in a temporary directory.
+    path to its template. Kustomizations and charts of the version are skipped unless ``render`` asks to render them, or
+    ``rendering`` with arguments; of a revision, in a checkout in a temporary directory.
     """
     request = VersionRequest(**options)
     policies, beside = _opened(request.policies), _opened(request.beside)
     cluster = request.cluster or Inputs([])
-    texts, problems = read_version(version, render=request.render) if version is not None else ((), ())
+    rendering = request.rendering or Rendering(request.render)
+    texts, problems = read_version(version, rendering) if version is not None else ((), ())
     reading = LoadRequest(namespace=request.namespace, stated=request.stated, kinds=request.kinds)
     sources = partial(read_sources, request=reading)
     objects = objects_of(

@@ -39,8 +39,9 @@ from podqos.sim.blast import BlastRadius, ImpossibleUsage
 from podqos.sim.variation import KUBERNETES_VERSION, Parameter, Variation
 
 _OF_NODES = (
-    "files", "kustomize", "render", "usage", "stats", "pods", "snapshot", "context", "kubeconfig", "all_namespaces",
-    "node", "node_memory", "system_memory", "config", "priority", "runtime_class",
+    "files", "kustomize", "render", "values", "set", "helm_args", "kustomize_args", "usage", "stats", "pods",
+    "snapshot", "context", "kubeconfig", "all_namespaces", "node", "node_memory", "system_memory", "config", "priority",
+    "runtime_class",
 )  # fmt: skip
 """What options say about a node and its pods."""
 

@@ -27,6 +27,7 @@ from podqos.cli.inputs import refuse_scenarios, stored_policies
 from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.problems import print_problems
 from podqos.cli.progress import progress_line
+from podqos.cli.rendering import rendering_of
 from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_of
 from podqos.controls import own
@@ -42,7 +43,7 @@ from podqos.reading.baseline import read_baseline, write_baseline
 from podqos.reading.cluster_part import Part
 from podqos.reading.configuration import checks_named, configuration_for
 from podqos.reading.configured import FILE_NAME
-from podqos.reading.files import Rendering, read_bytes
+from podqos.reading.files import read_bytes
 from podqos.reading.gathering import existing_files, manifest_files
 from podqos.reading.loading import LoadRequest, load_all
 from podqos.report.text.style import Style
@@ -84,7 +85,8 @@ class CheckRun:
             raise InvalidOption("standard input is not read", where="--stdin-filename", fix="add -f -")
         named = [self._stdin_name if path == STDIN else path for path in given]
         self._config = configuration_for(named, arguments.config_file)
-        rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+        is_text = arguments.fix or arguments.diff or arguments.stdin_filename is not None
+        rendering = replace(rendering_of(arguments), splits_stdin=not is_text)
         if arguments.fix and (rendering.render or rendering.directories):
             raise InvalidOption(
                 "rendered manifests cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"

@@ -21,6 +21,7 @@ from podqos.cli import options
 from podqos.cli.cluster import add_cluster_options, cluster_of, profile_of
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.problems import print_problems
+from podqos.cli.rendering import add_rendering_options, rendering_of
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
 from podqos.objects.cluster_snapshot import ClusterSnapshot
@@ -43,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_recursive_option(parser)
     add_cluster_options(parser)
     parser.add_argument("-n", "--namespace", metavar="NAME", help="only this namespace of the live cluster")
-    about = "render the kustomizations and charts of both versions (default: skip them)"
-    parser.add_argument("--render", action="store_true", help=about)
+    add_rendering_options(parser, "render the kustomizations and charts of both versions")
     options.add_list_option(parser, "--policies", "FILE|DIR", "the cluster's policies, which apply to both versions")
     about = "workloads and policies that both versions share, such as the rest of the cluster"
     options.add_list_option(parser, "--beside", "FILE|DIR", about)
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             beside=arguments.beside,
             stated=stated,
             kinds=kinds,
-            render=arguments.render,
+            rendering=rendering_of(arguments),
         )
         for version in (arguments.old, arguments.new)
     )

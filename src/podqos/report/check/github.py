@@ -11,6 +11,7 @@ from podqos.advice.checks.finding import FindingSeverity
 from podqos.answers.findings import CheckReport, FindingReport
 from podqos.manifest.problems import Position, Problem
 from podqos.naming import published
+from podqos.objects.files import file_behind
 from podqos.report.check.table import is_shown
 from podqos.words.fixes import patch_lines
 
@@ -26,7 +27,8 @@ def github(report: CheckReport, problems: Iterable[Problem] = (), *, verbose: bo
         parts = (problem.subject, problem.field, problem.what)
         title = ": ".join(filter(None, parts))
         file = "" if problem.subject else problem.source
-        yield _command(problem.severity, file, (problem.line, problem.column), title, published(problem.fix) or title)
+        message = "\n".join((published(problem.fix) or title, *problem.details))
+        yield _command(problem.severity, file, (problem.line, problem.column), title, message)
     for item in report.items:
         if item.suppression is None and is_shown(item, report, verbose=verbose):
             title = f"{item.check} {item.check_name}: {item.title}"
@@ -36,7 +38,10 @@ def github(report: CheckReport, problems: Iterable[Problem] = (), *, verbose: bo
 
 def _command(name: str, file: str, position: Position, title: str, message: str) -> str:
     properties = {"title": title}
-    if file:  # what comes from a cluster has none
+    rendered = file_behind(file)
+    if rendered is not None:  # whose lines are others
+        properties = {"file": rendered, "title": title}
+    elif file:  # what comes from a cluster has none
         # A file that cannot be opened has no lines.
         line, column = (str(max(1, number)) for number in position)
         properties = {"file": file, "line": line, "col": column, "title": title}
@@ -46,7 +51,8 @@ def _command(name: str, file: str, position: Position, title: str, message: str)
 
 def _message(item: FindingReport) -> str:
     container = f", container {item.container}" if item.container else ""
-    field = f" {item.path}" if item.path and not item.line else ""
+    is_rendered = file_behind(item.source) is not None
+    field = f" {item.path}" if item.path and (is_rendered or not item.line) else ""
     lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence]
     return "\n".join(filter(None, [*lines, *patch_lines(item.patch)]))
 

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 
 from podqos.advice.checks.finding import CheckedObject, FailOn
 from podqos.answers.findings import CheckReport, FindingReport
+from podqos.objects.files import file_behind
 from podqos.report.text.junit import document, element
 from podqos.words.fixes import patch_lines
 
@@ -35,7 +36,9 @@ def _case(items: Sequence[FindingReport], fail_on: FailOn) -> Element:
     """Return what a check found about an object."""
     first = items[0]
     name = f"{first.check} {first.check_name}"
+    rendered = file_behind(first.source)
     where = {"file": first.source, "line": str(first.line)} if first.line else {}
+    where = where if rendered is None else {"file": rendered}
     case = element("testcase", classname=first.subject, name=name, **where)
     text = "\n\n".join(map(_description, items))
     shown = [item for item in items if item.suppression is None]

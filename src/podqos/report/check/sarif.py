@@ -19,6 +19,7 @@ from podqos.advice.checks.finding import FindingSeverity
 from podqos.answers.findings import CheckReport, FindingReport
 from podqos.answers.replacements import Replacement
 from podqos.manifest.problems import Problem, Severity
+from podqos.objects.files import file_behind
 from podqos.report.check.catalogue import GoodExample
 from podqos.version import PROJECT_URL
 
@@ -113,6 +114,9 @@ def _physical(item: FindingReport) -> dict[str, JSON]:
     """Return the place in the file (3.28.3), which an object of a cluster does not have."""
     if not item.line:
         return {}
+    rendered = file_behind(item.source)
+    if rendered is not None:  # whose lines are others
+        return {"physicalLocation": {"artifactLocation": {"uri": uri(rendered)}}}
     region: dict[str, JSON] = {"startLine": item.line, "startColumn": item.column}
     return {"physicalLocation": {"artifactLocation": {"uri": uri(item.source)}, "region": region}}
 
@@ -135,13 +139,15 @@ def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
 
 def _notification(problem: Problem) -> JSON:
     """Return a notification (3.58) about the input."""
-    notification: dict[str, JSON] = {"level": str(problem.severity), "message": {"text": problem.what}}
+    text = "\n".join((problem.what, *problem.details))
+    notification: dict[str, JSON] = {"level": str(problem.severity), "message": {"text": text}}
     if problem.subject:
         name = f"{problem.subject.replace(' ', '/', 1)}#{problem.field}".removesuffix("#")
         notification["locations"] = [{"logicalLocations": [{"fullyQualifiedName": name, "kind": "object"}]}]
         return notification
-    location: dict[str, JSON] = {"artifactLocation": {"uri": uri(problem.source)}}
-    if problem.line:
+    rendered = file_behind(problem.source)
+    location: dict[str, JSON] = {"artifactLocation": {"uri": uri(rendered or problem.source)}}
+    if problem.line and rendered is None:
         location["region"] = {"startLine": problem.line, "startColumn": problem.column}
     notification["locations"] = [{"physicalLocation": location}]
     return notification
