@@ -132,7 +132,7 @@ def test_a_node_without_pods_has_no_figures_about_them():
 def test_many_nodes_say_on_how_many_kubelet_and_kernel_differ():
     found = shown(read_given({"fleet.json": fleet(40, 4).encode()}))
     assert found["nodes"] == ("4", "1 with conditions", "warned")
-    [name] = [name for name in found if "first victims" in name]
+    [name] = [name for name in found if "killed first" in name]
     assert name == "of 4 nodes: evicted and OOM-killed first differ"
 
 
