@@ -150,7 +150,7 @@ def test_the_pods_of_the_source_name_the_victim_unless_that_is_not_wanted(visit,
     expect(page.locator(".tree .container .key")).to_have_text("container db")
     expect(page.get_by_label("the command", exact=True)).to_have_text("podqos autopsy - -f pod.yaml")
     page.get_by_role("link", name="Paste another").click()
-    page.get_by_label("Name the victims by the pods").uncheck()
+    page.get_by_label("Match victims to the pods").uncheck()
     page.get_by_role("button", name="Explain").click()
     expect(page.locator(".kill b").first).to_have_text(f"pod {UID}")
 

@@ -32,7 +32,7 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
         "The kubelet evicts it 3rd, the kernel kills it 5th of 10 pods on its node."
     )
     why = _card(page, "Why Burstable")
-    expect(why).to_contain_text("analytics requests 4130Mi of its memory limit 10Gi")
+    expect(why).to_contain_text("analytics requests 4130Mi memory but its limit is 10Gi")
     expect(why.locator("tbody tr")).to_have_count(1)
     expect(why).to_contain_text("1000 − 1000 × 4130Mi / 64Gi")
     expect(_card(page, "Stored after admission")).to_contain_text("PriorityClass batch-processing")

@@ -554,7 +554,7 @@ def test_an_assumption_says_what_the_page_takes_and_no_option_that_it_does_not_h
         opened.page.goto("about:blank")  # nothing of the view before
         page = opened.open(route)
         assumed = page.locator("main .card", has=page.get_by_role("heading", name=re.compile("^Assumed")))
-        expect(assumed).to_contain_text("node memory: 64Gi (set it with a Node with its capacity among the files)")
+        expect(assumed).to_contain_text("node memory: 64Gi (add a Node with its capacity to the files)")
         expect(assumed).not_to_contain_text("--")
 
 

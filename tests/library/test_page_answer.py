@@ -53,7 +53,7 @@ def test_the_reason_says_by_how_much_a_pod_exceeds_its_request():
     panel = first(measured())
     assert panel.next_evicted.pod == "shop/web-0"
     assert panel.next_evicted.explanation.startswith("it uses 644Mi more than it requests")
-    assert panel.next_killed.explanation.startswith("its oom_score_adj is 997 (Burstable)")
+    assert panel.next_killed.explanation.startswith("it is Burstable with oom_score_adj 997")
 
 
 def test_what_is_only_assumed_is_not_told_as_measured():
@@ -69,12 +69,12 @@ def test_a_lower_priority_is_a_reason_of_its_own():
     low = low.replace(b"spec: {", b"spec: {priorityClassName: low, ").replace(b"  priorityClassName: low\n", b"")
     panel = first(page(**{"a.yaml": low, "b.yaml": written_pod("b"), "c.yaml": classes}))
     assert panel.next_evicted.pod == "default/a"
-    assert panel.next_evicted.explanation == "its priority is -5, that of the next pod 0"
+    assert panel.next_evicted.explanation == "its priority is -5 (next pod: 0)"
 
 
 def test_a_pod_that_is_alone_has_no_one_to_go_before_it_and_no_fix():
     shown = page(**{"a.yaml": written_pod("a")})
-    assert first(shown).next_evicted.explanation == "the kubelet can evict no other pod"
+    assert first(shown).next_evicted.explanation == "it is the only pod the kubelet can evict"
     answer = shown.answer()
     assert answer.fix is None
     assert "only pod on its node" in answer.no_fix

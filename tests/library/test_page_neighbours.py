@@ -23,19 +23,19 @@ def page():
         pytest.param(
             "batch/analytics-pipeline-0",
             ("kubelet", True, "monitoring/debug-tools"),
-            "it has priority 0, this pod 100000",
+            "that one has priority 0, this pod 100000",
             id="priority",
         ),
         pytest.param(
             "batch/analytics-pipeline-0",
             ("kubelet", False, "batch/content-generator-0"),
-            "this pod uses more than it requests, it does not",
+            "this pod uses more than it requests, that one doesn't",
             id="over its request",
         ),
         pytest.param(
             "production/search-api-0",
             ("kubelet", False, "production/article-service-0"),
-            "this pod has 248Mi of its request left, it has 1Gi of its request left",
+            "this pod is 248Mi under its request, that one is 1Gi under its request",
             id="what is left of the request",
         ),
         pytest.param(
@@ -47,13 +47,13 @@ def page():
         pytest.param(
             "batch/analytics-pipeline-0",
             ("kernel", True, "batch/search-indexer-0"),
-            "it uses 10Gi, this pod 3Gi, which outweighs oom_score_adj 829 against 937",
+            "that one uses 10Gi, this pod 3Gi, which outweighs oom_score_adj 829 vs 937",
             id="memory outweighs the adjustment",
         ),
         pytest.param(
             "batch/analytics-pipeline-0",
             ("kernel", False, "batch/content-generator-1"),
-            "this pod has oom_score_adj 937, it 829, which outweighs 3Gi against 9Gi in use",
+            "this pod has oom_score_adj 937, that one 829, which outweighs 3Gi vs 9Gi in use",
             id="the adjustment outweighs memory",
         ),
     ],

@@ -58,7 +58,7 @@ def test_one_whose_growth_hits_another_pod_is_riskier_than_one_that_is_hit_itsel
     view = page.forecast(ForecastRequest())
     (outcome,) = view.report.growths[0].outcomes
     assert (view.growing, outcome.pod) == ("default/pod1:app", "default/pod3")
-    assert view.chosen == "Chosen because its growth does most harm: another pod is evicted or killed first."
+    assert view.chosen == "Selected because its growth does the most harm: another pod is evicted or killed first."
     assert view.verdict.endswith("instead, and the growth continues.")
 
 
@@ -78,7 +78,7 @@ def test_a_node_on_which_every_container_is_limited_is_passed_over_for_one_with_
 def test_where_no_growth_can_use_up_the_node_that_is_said():
     view = _page(_node("a"), _pod("one", "a", "1Gi", "2Gi"), _pod("two", "a", "2Gi", "2Gi")).forecast(ForecastRequest())
     assert view.chosen == (
-        "Every container here has a memory limit that ends its growth: none can use up the node by itself."
+        "Every container here has a memory limit that stops its growth: none can use up the node alone."
     )
     assert view.by_rate == (
         "The container's own memory limit ends the growth at every rate: the kubelet has no reason to act."

@@ -73,7 +73,7 @@ def test_more_pods_than_a_node_can_run_are_an_alarm():
 
 def test_requests_beyond_what_is_allocatable_are_an_alarm_and_pods_without_one_are_counted():
     found = tiles(NODE, pod("web", {"requests": {"memory": "65Gi"}}), pod("free"))
-    note = "of 64Gi allocatable, more than there is, 1 of 2 pods requests none"
+    note = "of 64Gi allocatable, does not fit, 1 of 2 pods requests none"
     assert found["memory requested"] == ("102 %", note, "alarm")
 
 
@@ -132,8 +132,8 @@ def test_a_node_without_pods_has_no_figures_about_them():
 def test_many_nodes_say_on_how_many_kubelet_and_kernel_differ():
     found = shown(read_given({"fleet.json": fleet(40, 4).encode()}))
     assert found["nodes"] == ("4", "1 with conditions", "warned")
-    [name] = [name for name in found if "first victims" in name]
-    assert name == "of 4 nodes with two first victims"
+    [name] = [name for name in found if "killed first" in name]
+    assert name == "of 4 nodes: evicted and OOM-killed first differ"
 
 
 @pytest.mark.parametrize("scenario", ["race", "oom-by-class"])

@@ -28,7 +28,7 @@ def said(*deaths):
         ("kernel", False, ("Unexpected", "the kernel killed a process its rule does not name")),
         ("kubelet", True, ("As expected", "the kubelet evicted the pod its rule names")),
         ("podqos guard", True, ("As expected", "podqos guard evicted the pod the kubelet's rule names")),
-        ("kernel", None, ("Unverified", "the input does not show whom the rule names")),
+        ("kernel", None, ("Unverified", "the input does not show which one the rule names")),
     ],
 )
 def test_of_one_death_it_says_whether_the_rule_names_the_victim(by, follows, tile):

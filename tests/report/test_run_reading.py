@@ -248,7 +248,7 @@ def test_a_container_at_its_own_limit_is_told_the_limit_with_which_it_lives_thro
     (saving,) = view.kills[0].savings
     assert (saving.change, saving.saves) == ("A memory limit of 482Mi", True)
     assert saving.edits == ("spec.containers[0].resources.limits.memory: 482Mi   # was 200Mi",)
-    assert saving.rests_on[0] == "the whole run, repeated with this change"
+    assert saving.rests_on[0] == "replayed the whole run with this change"
 
 
 def test_a_request_with_which_another_workload_finds_no_node_says_so():

@@ -193,13 +193,13 @@ def test_usage_that_the_kernel_would_not_allow_is_refused_and_not_blamed_on_a_le
 
 def test_all_pods_together_above_their_limit_are_refused():
     spec = replace(NODE, config=KubeletConfiguration(system_reserved={"memory": "8Gi"}))
-    with pytest.raises(ImpossibleUsage, match="the pods of n use more than the limit of /kubepods"):
+    with pytest.raises(ImpossibleUsage, match="the pods on n use more than the limit of /kubepods"):
         BlastNode(BlastPods(spec, (_holds(pod("a"), 10 * GI),)), slowest=MI)
 
 
 def test_pods_for_which_there_is_no_room_are_refused_and_not_left_out():
     pods = _holds(pod("a", "memory=10Gi"), GI), _holds(pod("b", "memory=10Gi"), GI)
-    with pytest.raises(ImpossibleUsage, match="the pods of n request more memory than it has for pods"):
+    with pytest.raises(ImpossibleUsage, match="the pods on n request more memory than its allocatable"):
         BlastNode(BlastPods(NODE, pods), slowest=MI)
 
 

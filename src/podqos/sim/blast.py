@@ -411,9 +411,9 @@ def _check(entries: Iterable[Entry]) -> None:
             case OOMKill(level=OOMLevel.NODE, limit_bytes=limit):
                 what = f"pods and system use more memory than {entry.node} has ({mebibytes(limit)})"
             case OOMKill(limit_bytes=limit, domain=domain):
-                what = f"the pods of {entry.node} use more than the limit of {domain} ({mebibytes(limit)})"
+                what = f"the pods on {entry.node} use more than the limit of {domain} ({mebibytes(limit)})"
             case TooLittleLeft(resource=resource):
-                what = f"the pods of {entry.node} request more {resource} than it has for pods"
+                what = f"the pods on {entry.node} request more {resource} than its allocatable"
                 fix = "check the requests, and the node's memory"
             case _:
                 continue

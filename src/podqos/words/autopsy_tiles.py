@@ -16,7 +16,7 @@ _REMOVERS = frozenset({"kubelet", "podqos guard", "user", "scheduler", "control 
 _ONE = {
     True: ("As expected", "{killed} the {what} {its} rule names"),
     False: ("Unexpected", "{killed} a {what} {its} rule does not name"),
-    None: ("Unverified", "the input does not show whom the rule names"),
+    None: ("Unverified", "the input does not show which one the rule names"),
 }
 _KILLED: Mapping[str, Mapping[str, str]] = {
     _KERNEL: {"killed": "the kernel killed", "what": "process", "its": "its"},

@@ -117,11 +117,11 @@ def _rests_on(counterfactual: Counterfactual, telling: Telling) -> Iterator[str]
     """Yield how a change was tried, and what of it is assumed."""
     whose = "kernel" if telling.by is By.KERNEL else "kubelet"
     if counterfactual.second_run is not None:
-        yield "the whole run, repeated with this change"
+        yield "replayed the whole run with this change"
     else:
-        yield f"the {whose}'s decision, repeated with this change and the usage of that moment"
+        yield f"replayed the {whose}'s decision with this change and the same usage"
     if telling.assumed:
-        yield f"assumed usage of {listed(telling.assumed)}"
+        yield f"the usage of {listed(telling.assumed)} is assumed"
     if counterfactual.change is PodChange.GUARANTEED:
         yield f"memory limits at least {HEADROOM_PERCENT} % above what is in use"
         if any(edit.value is None for edit in counterfactual.edits):

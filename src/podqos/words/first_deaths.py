@@ -52,13 +52,13 @@ def why_first_evicted(first: FirstEvicted) -> str:
     standing = _over(first)
     match first.before_next_by:
         case None:
-            return "the kubelet can evict no other pod"
+            return "it is the only pod the kubelet can evict"
         case RankKey.NO_STATISTICS:
-            return "its kubelet has no statistics of it"
+            return "the kubelet has no statistics for it"
         case RankKey.OVER_REQUEST:
             return f"{standing}, and all others stay within their requests"
         case RankKey.PRIORITY:
-            lower = f"its priority is {first.priority}, that of the next pod {first.next_priority}"
+            lower = f"its priority is {first.priority} (next pod: {first.next_priority})"
             return f"{standing}, and {lower}" if standing else lower
         case RankKey.EXCESS if first.usage is not None and first.usage <= first.request:
             return f"no pod exceeds its request, and it is the closest to doing so ({_left(first)} left)"
@@ -69,7 +69,7 @@ def why_first_evicted(first: FirstEvicted) -> str:
         case RankKey.QOS_CLASS | RankKey.TIER:
             return "its QoS class is the lowest"
         case _:
-            tie = "a tie with the next pod, decided by the order in which the kubelet lists them"
+            tie = "tied with the next pod, so the order in which the kubelet lists them decides"
             within = (
                 "all pods are assumed to stay within their requests"
                 if first.is_assumed
@@ -95,15 +95,14 @@ def _left(first: FirstEvicted) -> str:
 
 def why_first_killed(first: FirstKilled) -> str:
     """Return why the kernel kills a container before all others."""
-    whose = f"the oom_score_adj of {first.container}" if first.container else "its oom_score_adj"
-    score = f"{whose} is {first.oom_score_adj} ({first.qos_class})"
-    after = "" if first.next_oom_score_adj is None else f", that of the next container {first.next_oom_score_adj}"
+    score = f"{first.container or 'it'} is {first.qos_class} with oom_score_adj {first.oom_score_adj}"
+    after = "" if first.next_oom_score_adj is None else f" (next container: {first.next_oom_score_adj})"
     uses = f"{first.container or 'it'} {'is assumed to use' if first.is_assumed else 'uses'}"
     used = f"{uses} {mebibytes(first.used_bytes)}"
-    more = "" if first.next_used_bytes is None else f", the next container {mebibytes(first.next_used_bytes)}"
+    more = "" if first.next_used_bytes is None else f" (next container: {mebibytes(first.next_used_bytes)})"
     match first.before_next_by:
         case None:
-            return "no other container can be killed"
+            return "it is the only container that can be killed"
         case KillKey.MEMORY:
             return f"{used}{more}"
         case KillKey.ADJUSTMENT:
@@ -111,4 +110,4 @@ def why_first_killed(first: FirstKilled) -> str:
         case KillKey.BOTH:
             return f"{score}{after}, and {used[0].lower()}{used[1:]}{more}"
         case KillKey.SCANNED_LATER:
-            return f"{score}; a tie with the next container, decided by the order of processes"
+            return f"{score}; tied with the next container, so the order of processes decides"

@@ -203,9 +203,8 @@ def _unequal_clauses(unequal: tuple[Unequal, ...]) -> Iterable[str]:
     for resource in unequal:
         for difference in resource.differences:
             if difference.limit:
-                request = difference.request or "none"
-                who = _named(difference.place)
-                yield f"{who} requests {request} of its {resource.resource} limit {difference.limit}"
+                requests = f"{_named(difference.place)} requests {difference.request or 'no'} {resource.resource}"
+                yield f"{requests} but its limit is {difference.limit}"
 
 
 def _named(place: ResourcePlace) -> str:

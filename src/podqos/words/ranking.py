@@ -23,7 +23,7 @@ _TIERS = {
 
 _EVICTED_FIRST: Mapping[RankKey | None, str] = {
     RankKey.NO_STATISTICS: "no statistics",
-    RankKey.OVER_REQUEST: "over its request, next is not",
+    RankKey.OVER_REQUEST: "over its request, next isn't",
     RankKey.TIER_USAGE: "proportionally further over its request",
     RankKey.NAME: "tie, by name",
 }

@@ -111,6 +111,8 @@ const STATED: readonly (readonly [RegExp, string])[] = [
   [/-f NAMESPACES\b/, "Namespaces among the files"],
   [/--priority \S+=VALUE/, "a PriorityClass among the files"],
   [/--runtime-class \S+=\S+/, "a RuntimeClass among the files"],
+  [/^to apply them to all: .*/, "to apply them to all: put them in the top directory"],
+  [/^to choose one: .*/, "to choose one: open only that one"],
 ];
 
 /** Replace options of commands with what the page offers. */
@@ -119,11 +121,13 @@ export function stated(words: string): string {
 }
 
 /** How to replace an assumption, for parentheses; some say it as a sentence. */
-export function howToState(words: string): string {
-  const here = stated(words);
+export function howToState(words: string, translated = stated): string {
+  const here = translated(words);
   if (/^(to|run|check) /.test(here)) return here;
   if (here.startsWith("permission ")) return `needs ${here}`;
-  return /^(podqos|kubectl) /.test(here) ? `see ${here}` : `set it with ${here}`;
+  if (/^(podqos|kubectl) /.test(here)) return `see ${here}`;
+  const file = /^(.+) among the files$/.exec(here);
+  return file === null ? `set with ${here}` : `add ${file[1]} to the files`;
 }
 
 /** The assumptions of an answer; nothing if there are none. */
@@ -348,7 +352,7 @@ const FAILED: Readonly<Record<Lack, string>> = {
   saved: "Not in this saved page",
   away: "No connection",
   gone: "No longer there",
-  "": "Something went wrong",
+  "": "Can't show this",
 };
 
 export function Failed({ failure, again }: { failure: Failure; again?: () => void }) {

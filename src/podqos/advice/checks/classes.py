@@ -67,9 +67,8 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
             if spoiler.limit is None or spoiler.limit == "0":
                 missing.setdefault(spoiler.container, []).append(f"no {spoiler.resource} limit")
             else:
-                request = spoiler.request or "nothing"
-                of_limit = f"of its {spoiler.resource} limit {spoiler.limit}"
-                clauses.append(f"{spoiler.container} requests {request} {of_limit}")
+                requests = f"{spoiler.container} requests {spoiler.request or 'no'} {spoiler.resource}"
+                clauses.append(f"{requests} but its limit is {spoiler.limit}")
         spoilt = listed([*(f"{name} has {' and '.join(limits)}" for name, limits in missing.items()), *clauses])
         return f"{spoilt}, unlike {listed(self.in_order)}" if self.in_order else spoilt
 

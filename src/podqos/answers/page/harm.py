@@ -34,7 +34,7 @@ class Riskiest(Struct, frozen=True):
     def text(self) -> str:
         """Why it was chosen."""
         if not self.harm.is_open_ended:
-            return "Every container here has a memory limit that ends its growth: none can use up the node by itself."
+            return "Every container here has a memory limit that stops its growth: none can use up the node alone."
         if self.harm.of_others:
-            return "Chosen because its growth does most harm: another pod is evicted or killed first."
-        return "Chosen because its growth does most harm: it has no memory limit that ends it."
+            return "Selected because its growth does the most harm: another pod is evicted or killed first."
+        return "Selected because its growth does the most harm: no memory limit stops it."

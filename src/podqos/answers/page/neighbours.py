@@ -65,12 +65,12 @@ def _of_kills(pod: str, order: Sequence[KillPlace]) -> Iterator[PlaceNeighbour]:
 
 def _why_evicted(one: EvictionPlace, other: EvictionPlace, *, is_earlier: bool) -> str:
     """Return why one pod is evicted before another; of a pod and its neighbour, which is earlier or later."""
-    first, second = ("it", "this pod") if is_earlier else ("this pod", "it")
+    first, second = ("that one", "this pod") if is_earlier else ("this pod", "that one")
     match one.before_next_by:
         case RankKey.NO_STATISTICS:
             return f"the kubelet has no statistics of {first}"
         case RankKey.OVER_REQUEST:
-            return f"{first} uses more than it requests, {second} does not"
+            return f"{first} uses more than it requests, {second} doesn't"
         case RankKey.PRIORITY:
             return f"{first} has priority {one.priority}, {second} {other.priority}"
         case RankKey.EXCESS if one.excess is not None and other.excess is not None:
@@ -87,22 +87,22 @@ def _why_evicted(one: EvictionPlace, other: EvictionPlace, *, is_earlier: bool) 
 
 def _excess(excess_bytes: int) -> str:
     if excess_bytes > 0:
-        return f"uses {mebibytes(excess_bytes)} more than it requests"
-    return f"has {mebibytes(-excess_bytes)} of its request left" if excess_bytes else "uses exactly its request"
+        return f"is {mebibytes(excess_bytes)} over its request"
+    return f"is {mebibytes(-excess_bytes)} under its request" if excess_bytes else "uses exactly its request"
 
 
 def _why_killed(one: KillPlace, other: KillPlace, *, is_earlier: bool) -> str:
     """Return why one container is killed before another."""
-    first, second = ("it", "this pod") if is_earlier else ("this pod", "it")
+    first, second = ("that one", "this pod") if is_earlier else ("this pod", "that one")
     memory = f"{first} uses {mebibytes(one.used_bytes)}, {second} {mebibytes(other.used_bytes)}"
     score = f"{first} has oom_score_adj {one.oom_score_adj}, {second} {other.oom_score_adj}"
     match one.before_next_by:
         case KillKey.MEMORY if one.oom_score_adj < other.oom_score_adj:
-            return f"{memory}, which outweighs oom_score_adj {one.oom_score_adj} against {other.oom_score_adj}"
+            return f"{memory}, which outweighs oom_score_adj {one.oom_score_adj} vs {other.oom_score_adj}"
         case KillKey.MEMORY:
             return memory
         case KillKey.ADJUSTMENT if one.used_bytes < other.used_bytes:
-            used = f"{mebibytes(one.used_bytes)} against {mebibytes(other.used_bytes)} in use"
+            used = f"{mebibytes(one.used_bytes)} vs {mebibytes(other.used_bytes)} in use"
             return f"{score}, which outweighs {used}"
         case KillKey.ADJUSTMENT:
             return score

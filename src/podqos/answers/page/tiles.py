@@ -90,7 +90,7 @@ def _requested(nodes: Sequence[NodePanel], pods: Sequence[PodBlock]) -> ClusterT
         else "",
     ]
     if beyond:
-        those = "more than there is" if len(nodes) == 1 else f"more than {counted(len(beyond), 'node')} can allocate"
+        those = "does not fit" if len(nodes) == 1 else f"does not fit on {counted(len(beyond), 'node')}"
         notes.insert(1, those)
     kind = TileKind.ALARM if beyond else TileKind.CALM
     return ClusterTile(f"{round(share * 100)} %", "memory requested", _joined(notes), kind)
@@ -119,8 +119,8 @@ def _first_victims(nodes: Sequence[NodePanel]) -> ClusterTile | None:
         return None
     differ = [node for node in ranked if _first(node.next_evicted) != _first(node.next_killed)]
     if len(ranked) > 1:
-        note = "kubelet and kernel choose different pods" if differ else "kubelet and kernel agree who is first"
-        name = f"of {counted(len(ranked), 'node')} with two first victims"
+        note = "kubelet and kernel choose different pods" if differ else "kubelet and kernel choose the same pod"
+        name = f"of {counted(len(ranked), 'node')}: evicted and OOM-killed first differ"
         return ClusterTile(f"{len(differ):,}", name, note, TileKind.CALM)
     if differ:
         return ClusterTile("2", "first victims", "kubelet and kernel choose different pods", TileKind.CALM)

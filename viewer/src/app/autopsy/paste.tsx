@@ -172,7 +172,7 @@ function Box({ app, source }: { app: App; source: ServerSource }) {
               checked={isNamed}
               onChange={(event) => setNamed(event.currentTarget.checked)}
             />
-            <span>Name the victims by the pods of {app.info.name}</span>
+            <span>Match victims to the pods of {app.info.name}</span>
           </label>
         ) : null}
         {trouble ? (

@@ -1,6 +1,8 @@
 // The headings of the matrix: three columns that stay, and the victims that are near.
 
+import { useMemo } from "preact/hooks";
 import { bare } from "../../format";
+import { useLater } from "../frames";
 import { kept } from "../ui";
 import type { Range } from "../windowed";
 import { COLUMNS, POD, isIn, leftOf, type MatrixLayout } from "./layout";
@@ -14,7 +16,11 @@ interface HeadingsProps {
   layout: MatrixLayout;
 }
 
-export const Headings = kept(({ victims, sort, columns, kept: focused, layout }: HeadingsProps) => {
+/** They follow a frame after the input: cells are drawn over several, too. */
+export const Headings = kept(({ sort, kept: focused, ...next }: HeadingsProps) => {
+  const { victims, columns, layout } = useLater(
+    useMemo(() => next, [next.victims, next.columns, next.layout]),
+  );
   const shown = [];
   for (let column = columns[0]; column < columns[1]; column++) shown.push(column);
   const isKept = focused !== null && focused >= 0 && focused < victims.length && !isIn(focused, columns);

@@ -25,7 +25,7 @@ const [SWATCH, CHIP, LINE, PADDING] = [17, 104, 18, 8];
 /** Longer names of victims are cut with an ellipsis; below them is room for the arrow of a sorted column. */
 const [LONGEST, BELOW_NAMES] = [170, 40];
 /** The margin rendered above and below in pixels; columns per step; the most cells that a frame changes. */
-const [BEYOND, STEP, CELLS] = [80, 4, 20];
+const [BEYOND, STEP, CELLS] = [80, 4, 12];
 
 export interface Matrix {
   rows: readonly Leaking[];

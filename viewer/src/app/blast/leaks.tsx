@@ -82,7 +82,9 @@ function Harmless({ radius, most }: Omit<LeaksProps, "all">) {
   return (
     <Card id="leaks" title="How each leak ends, the fastest first">
       <Table columns={columns} rows={shown} />
-      {more > 0 ? <p class="quiet">{`${plural(more, "more leak")}: podqos blast -o csv has all.`}</p> : null}
+      {more > 0 ? (
+        <p class="quiet">{`${plural(more, "more leak")}: podqos blast -o csv lists them all.`}</p>
+      ) : null}
     </Card>
   );
 }

@@ -4,7 +4,7 @@
 import { useMemo } from "preact/hooks";
 import { bytes, fate, plural, seconds } from "../../format";
 import type { BlastRadius } from "../../schema";
-import { afterFrame } from "../frames";
+import { afterFrame, useLater } from "../frames";
 import { change, here, href, useRoute } from "../router";
 import { Card, Key, Select } from "../ui";
 import { Board } from "./board";
@@ -23,7 +23,8 @@ export function Matrix({ radius }: { radius: BlastRadius }) {
   const [worst] = useMemo(() => harmful(radius), [radius]);
   const rates = useMemo(() => ratesOf(radius), [radius]);
   // It opens on what is most dangerous.
-  const rate = Number(query.get("rate")) || (worst?.rateBytesPerSecond ?? rates.at(-1) ?? 0);
+  const wanted = Number(query.get("rate")) || (worst?.rateBytesPerSecond ?? rates.at(-1) ?? 0);
+  const rate = useLater(wanted);
   const sort = query.get("sort") ?? "-taken";
   const { leaks, victims } = useMemo(() => leaksOf(radius, rate), [radius, rate]);
   const rows = useMemo(() => sorted(leaks, sort), [leaks, sort]);
@@ -43,7 +44,7 @@ export function Matrix({ radius }: { radius: BlastRadius }) {
   return (
     <>
       <Story leak={shown} isWorst={shown === worst} />
-      <Card title="Which pod takes which down" tools={<Rates rates={rates} rate={rate} />}>
+      <Card title="Which pod takes which down" tools={<Rates rates={rates} rate={wanted} />}>
         <p class="quiet">{victims.length > 0 ? HELP : HARMLESS}</p>
         {victims.length > 0 ? (
           <>

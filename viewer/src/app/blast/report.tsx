@@ -4,7 +4,7 @@
 import type { ComponentChildren } from "preact";
 import { bytes, count, plural } from "../../format";
 import type { BlastRadius } from "../../schema";
-import { Card, Key, Page } from "../ui";
+import { Card, howToState, Key, Page } from "../ui";
 import { Leaks } from "./leaks";
 import { harmful } from "./model";
 import { Story } from "./story";
@@ -16,9 +16,9 @@ const DESCRIPTION =
   "If a pod leaks memory: which other pods on its node are OOM-killed or evicted, in what order, how soon, " +
   "and why.";
 const FOOTER =
-  "Each leak is simulated on its node alone, from its current state until the leaking pod is itself " +
-  "OOM-killed or evicted. CPU is left out: a pod that wants more CPU slows others down, but takes none " +
-  "down. Keys: t toggles dark mode.";
+  "Each leak is simulated on its own node, from its current state until the leaking pod itself is " +
+  "OOM-killed or evicted. CPU is not simulated: contention slows pods down but kills none. " +
+  "Keys: t toggles dark mode.";
 
 interface ReportProps {
   radius: BlastRadius;
@@ -55,7 +55,7 @@ export function BlastReport(props: ReportProps) {
         <Card id="assumed" title="Assumed">
           <ul class="reasons">
             {radius.assumptions.map(({ what, value, stateWith }) => (
-              <li key={what}>{`${what}: ${value} (set it with ${stated(stateWith)})`}</li>
+              <li key={what}>{`${what}: ${value} (${howToState(stateWith, stated)})`}</li>
             ))}
           </ul>
         </Card>

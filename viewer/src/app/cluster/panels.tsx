@@ -456,7 +456,7 @@ export function NodeFacts({ panel }: { panel: Panel }) {
       "no pod"
     ) : (
       <>
-        <b>{next.pod}</b> ({next.qosClass}){next.reason ? `: ${next.reason}` : ""}
+        <b>{next.pod}</b> ({next.qosClass}){next.explanation ? `: ${next.explanation}` : ""}
       </>
     );
   return (
@@ -469,8 +469,8 @@ export function NodeFacts({ panel }: { panel: Panel }) {
           ...(node.reversedPairs > 0
             ? [
                 [
-                  "conflicts",
-                  `${plural(node.reversedPairs, "pair")} of pods in opposite order in the two kill orders`,
+                  "orders",
+                  "kubelet and kernel disagree: a pod evicted late can be OOM-killed early",
                 ] as const,
               ]
             : []),

@@ -110,7 +110,7 @@ function roomFor(spans: readonly Span[], plot: Plot, width: number, labels: read
   for (const [index, start] of spans.entries()) {
     const x = Math.max(plot.left, start.x);
     if (x + width > plot.right || (spans[index + 1]?.x ?? Infinity) <= x) continue;
-    const [top, bottom] = narrowest(spans, index, x + width);
+    const [top, bottom] = narrowest(spans, index, x + width, nameHeight);
     const y = (top + bottom) / 2;
     const isFree = labels.every((label) => {
       const begin = plot.right - 6 - textWidth(label.words);
@@ -121,15 +121,20 @@ function roomFor(spans: readonly Span[], plot: Plot, width: number, labels: read
   return null;
 }
 
-/** The top and the bottom between which a band stays from a point to an end. */
-function narrowest(spans: readonly Span[], from: number, end: number): readonly [number, number] {
+/** The top and the bottom between which a band stays from a point to an end, or to where it is too low. */
+function narrowest(
+  spans: readonly Span[],
+  from: number,
+  end: number,
+  least: number,
+): readonly [number, number] {
   let { top, bottom } = spans[from] as Span;
   for (let next = from + 1; next < spans.length; next++) {
     const [before, span] = [spans[next - 1] as Span, spans[next] as Span];
     const share = span.x > end ? (end - before.x) / (span.x - before.x) : 1;
     top = Math.max(top, before.top + (span.top - before.top) * share);
     bottom = Math.min(bottom, before.bottom + (span.bottom - before.bottom) * share);
-    if (share < 1) break;
+    if (share < 1 || bottom - top < least) break;
   }
   return [top, bottom];
 }

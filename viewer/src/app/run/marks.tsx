@@ -1,8 +1,10 @@
 // The victims above the panels: a sign with a number, the name and the reason, and a line through each panel.
 
+import { useMemo } from "preact/hooks";
 import { fate, time, victims } from "../../format";
 import { nameOf } from "../../run";
 import type { Kill } from "../../schema";
+import { useLater } from "../frames";
 import { kept } from "../ui";
 import type { Plot } from "./plot";
 import { Glyph, Shape } from "./sign";
@@ -19,7 +21,9 @@ interface MarksProps {
   choose: (kill: Kill) => void;
 }
 
-export const Marks = kept(function Marks({ plot, rail, extents, selected, choose }: MarksProps) {
+export const Marks = kept(function Marks({ selected, choose, ...placed }: MarksProps) {
+  const now = useMemo(() => placed, [placed.plot, placed.rail, placed.extents]);
+  const { plot, rail, extents } = useLater(now, ["beforeprint"]);
   const { lane, signs } = plot.picture.measures;
   return (
     <g class="marks">

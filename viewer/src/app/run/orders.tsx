@@ -80,9 +80,10 @@ function Both({ state, orders, focus }: { state: State; orders: OrdersView; focu
 function verdict(orders: OrdersView, kernel: readonly KernelRank[], more: number): string {
   const { kubelet, reversedPairs } = orders;
   const agree = reversedPairs === 0;
-  const words = agree ? "Both orders agree" : `They disagree about ${plural(reversedPairs, "pair")} of pods`;
+  const disagree = "The orders disagree: a pod evicted late can be OOM-killed early";
+  const words = agree ? "Both orders agree" : disagree;
   const hasTies = crossings(kubelet, kernel) > reversedPairs;
-  const end = hasTies ? "; other crossing lines are ties in one of the orders." : ".";
+  const end = hasTies ? `. ${agree ? "Lines that cross" : "Other crossing lines"} are ties.` : ".";
   return `${words}${end}${more > 0 ? ` ${plural(more, "more pod")} not shown.` : ""}`;
 }
 

@@ -2,6 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { LineKind, Panel, Row } from "../../schema";
+import { useLater } from "../frames";
 import { kept } from "../ui";
 import { stackOf } from "./bands";
 import { curvePath } from "./curves";
@@ -38,7 +39,7 @@ export function headOf(panel: Panel, plot: Plot): number {
   return title + (isBehind ? 0 : noteLine * lines.length);
 }
 
-export function Heading({ plot, panel }: Pick<PanelProps, "plot" | "panel">) {
+export const Heading = kept(function Heading({ plot, panel }: Pick<PanelProps, "plot" | "panel">) {
   const { isBehind, lines } = noteOf(panel, plot);
   return (
     <text class="title" x={plot.left} y={15}>
@@ -56,12 +57,34 @@ export function Heading({ plot, panel }: Pick<PanelProps, "plot" | "panel">) {
       )}
     </text>
   );
+});
+
+interface BodyProps extends PanelProps {
+  /** The times of the vertical lines. */
+  ticks: readonly number[];
 }
 
-export const Body = kept(function Body(props: PanelProps) {
-  const { panel, plot, focus } = props;
+/** What is in a panel is drawn after its title, a panel or two with each frame: all take longer than one. */
+export const Body = kept(function Body({ plot, panel, ticks, focus, id }: BodyProps) {
+  const drawn = useLater(
+    useMemo(() => ({ plot, panel, ticks }), [plot, panel, ticks]),
+    ["beforeprint"],
+  );
+  const height = heightOf(drawn.panel, drawn.plot);
+  return (
+    <>
+      {drawn.ticks.map((tick, index) => {
+        const x = drawn.plot.x(tick);
+        return <line key={index} class="grid" x1={x} x2={x} y1={0} y2={height} />;
+      })}
+      <Content plot={drawn.plot} panel={drawn.panel} focus={focus} id={id} />
+    </>
+  );
+});
+
+const Content = kept(function Content({ plot, panel, focus, id }: PanelProps) {
   const height = plot.picture.measures.row;
-  if (panel.axis !== null) return <Chart {...props} />;
+  if (panel.axis !== null) return <Chart plot={plot} panel={panel} focus={focus} id={id} />;
   if (panel.name === "checks") return <Checks plot={plot} panel={panel} />;
   return (
     <>

@@ -91,10 +91,7 @@ function Drawn({ state, plot, all, width }: DrawnProps) {
         <g key={panel.title} class={`panel ${panel.name}`} transform={`translate(0 ${top})`}>
           <Heading plot={plot} panel={panel} />
           <g transform={`translate(0 ${head})`}>
-            {ticks.at.map((tick, index) => (
-              <Upright key={index} x={plot.x(tick)} height={heightOf(panel, plot)} />
-            ))}
-            <Body plot={plot} panel={panel} focus={pod} id={id} />
+            <Body plot={plot} panel={panel} ticks={ticks.at} focus={pod} id={id} />
           </g>
         </g>
       ))}
@@ -112,10 +109,6 @@ function Drawn({ state, plot, all, width }: DrawnProps) {
       )}
     </svg>
   );
-}
-
-function Upright({ x, height }: { x: number; height: number }) {
-  return <line class="grid" x1={x} x2={x} y1={0} y2={height} />;
 }
 
 interface CursorPlace {
