@@ -142,7 +142,7 @@ def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
 
 def _general_consequence(item: FindingReport) -> str:
     """Return the consequence without the name of a container."""
-    return worded(item.effects, names_container=False)
+    return worded(item.effects, item.facts, names_container=False)
 
 
 def _consequence(item: FindingReport, told: Told, whose: tuple[str, str] | None = None) -> str:
