@@ -102,12 +102,7 @@ class Contents:
         kinds = self.rules.kinds
         return Contents(
             (
-                replace(
-                    taken_file,
-                    source=Source(
-                        taken_file.source.path, texts[taken_file.source.path], None, taken_file.source.scope, kinds
-                    ),
-                )
+                replace(taken_file, source=taken_file.source.with_text(texts[taken_file.source.path], kinds))
                 if taken_file.source.path in texts
                 else taken_file
                 for taken_file in self.taken

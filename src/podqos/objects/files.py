@@ -22,6 +22,8 @@ class InputFile(Struct, frozen=True):
     """Its contents, if already rendered or read."""
     cluster: str = ""
     """The name of the cluster that this list of objects comes from, without lines and columns; empty for a file."""
+    root: str = ""
+    """The directory that was named, if it was found by walking that."""
 
 
 class Inputs(Struct, frozen=True):

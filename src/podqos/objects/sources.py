@@ -19,6 +19,7 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Position, Problem, Severity, SyntaxProblem
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
+from podqos.objects.purposes import Purpose, purpose
 from podqos.wording import counted
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 # What every manifest has, or a part of one; and what templates and files of other programs have.
 _OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
+_YTT_OVERLAY = b"#@overlay/match"
 _LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
 _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
@@ -57,15 +59,30 @@ class Source:
         self.path = path
         self.cluster = cluster
         self.scope = scope
+        self.root = ""
+        """The directory that was named, where it was found by walking that."""
         self.data = data
         self.reading = read(path, data) if reading is None else reading
         if scope is not None and self.reading.problems and self._is_of_others():
+            self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
+        if scope is not None and _YTT_OVERLAY in data:
             self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
         if scope is not None and self.reading.refused and any(mark in data for mark in _OF_PATCHES):
             self.reading = self._without_patches()
         self.reading = self._with_custom_resources(self.reading, kinds or {})
         if cluster and self.reading.problems:
             self.reading = self._without_lines(self.reading)
+
+    def with_text(self, data: bytes, kinds: Mapping[str, CustomKind]) -> Source:
+        """Return the same file with another text."""
+        source = Source(self.path, data, None, self.scope, kinds)
+        source.root = self.root
+        return source
+
+    @property
+    def purpose(self) -> Purpose | None:
+        """What it is for, by the directories below the one that was named; None where it may well be applied."""
+        return None if self.scope is None else purpose(self.scope, self.root)
 
     @property
     def name(self) -> str:

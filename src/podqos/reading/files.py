@@ -47,7 +47,7 @@ def with_data(file: InputFile) -> InputFile:
     """Return a file with its contents; an unreadable one is returned unchanged."""
     if file.data is None:
         with suppress(InputError):  # reading it will say why
-            return InputFile(file.path, file.scope, read_bytes(file.path))
+            return InputFile(file.path, file.scope, read_bytes(file.path), root=file.root)
     return file
 
 
@@ -63,7 +63,9 @@ def source_of(file: InputFile, kinds: Mapping[str, CustomKind] | None = None, re
         except InputError as error:
             problem = Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             data, reading = b"", Reading(file.path, (), (), problems=(problem,))
-    return Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster)
+    source = Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster)
+    source.root = file.root
+    return source
 
 
 def is_manifest(name: str) -> bool:

@@ -35,13 +35,13 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
             if not rendered.leaves_out(argument):
                 files.append(InputFile(argument))
             continue
-        start = len(files)
+        start, root = len(files), with_slashes(os.path.abspath(argument))
         for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
             scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
             files += [
-                InputFile(start_of_path + name, scope)
+                InputFile(start_of_path + name, scope, root=root)
                 for name in sorted(names)
                 if is_manifest(name) and not name.startswith(".")
             ]

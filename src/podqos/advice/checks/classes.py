@@ -11,9 +11,9 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Fact
+from podqos.advice.checks.kinds_of_pods import is_completed_by_operator, runs_until_done
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
-from podqos.advice.checks.until_done import runs_until_done
 from podqos.advice.checks.view import Repair, View
 from podqos.eviction.ranking import Ranking, ranking_keys
 from podqos.eviction.signals import RankKey, Signal
@@ -234,6 +234,8 @@ def find_best_effort(view: View) -> None:
     the kernel ignores that.
     """
     if view.stored_class is not QOSClass.BEST_EFFORT or view.is_refused or view.is_protected:
+        return
+    if is_completed_by_operator(view.workload):
         return
     kind = view.workload.kind
     priority = 0 if view.stored.is_critical else view.priority

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
@@ -28,6 +30,8 @@ _MEGABYTE = 10**6
 LIKE_NOTHING = 990
 # How much lower the score of the container it serves must be.
 FAR_BELOW = 20
+# So little beyond its request hardly matters to a node.
+_LITTLE_BYTES = 256 << 20
 # Beside less, hardly any share is lost.
 _SOME_CPU = Quantity.parse("100m")
 _LOCAL_STORAGE = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (localStorageEviction)"
@@ -82,8 +86,9 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     if any(view.is_in_wrong_unit(MEMORY, str(amount)) for amount in (request, limit)):
         return
     edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
+    is_little = limit.value - request.value < _LITTLE_BYTES or view.standing.is_spared
     view.report(
-        limit_far_above_request,
+        replace(limit_far_above_request, severity=INFO) if is_little else limit_far_above_request,
         edit.path,
         LimitFarAboveRequest(
             str(request), str(limit), shown_ratio(Fraction(limit.nanos, request.nanos)), float(allowed)
@@ -107,7 +112,8 @@ def limit_far_above_request() -> Example:
 
     The scheduler reserves the request, the kernel allows the limit. A pod that uses up to its limit is far above its
     request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
-    is evicted first. The small request also gives it a high oom_score_adj.
+    is evicted first. The small request also gives it a high oom_score_adj. An info where the difference is less than
+    256Mi, and for critical pods, which are never evicted.
 
     Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that passes the
     check.
@@ -266,7 +272,7 @@ class UnboundedVolume(Fact, frozen=True, gc=False):
 
     def harm(self) -> str:
         """Return what happens to pods that are never evicted, or last."""
-        return "what is written there counts as memory: the container is OOM-killed at its limit, and again after each restart"
+        return "files there count as memory: the container is OOM-killed at its limit, and again after each restart"
 
 
 def volumes(view: View) -> None:

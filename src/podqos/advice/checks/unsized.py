@@ -12,10 +12,10 @@ from podqos.advice.checks.check import WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Fact
+from podqos.advice.checks.kinds_of_pods import is_completed_by_operator, runs_until_done
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
-from podqos.advice.checks.until_done import runs_until_done
 from podqos.advice.checks.view import Repair, View
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, QOSClass
@@ -29,7 +29,7 @@ def find_unsized(view: View) -> None:
     """Find containers that keep running and state no memory, each once: that it states nothing at all matters more."""
     if view.stored_class is not QOSClass.BURSTABLE or view.is_refused or view.has_found(accidental_burstable):
         return  # PQ102–PQ104, PQ203 and PQ206, PQ101 tell of them
-    if view.is_protected:
+    if view.is_protected or is_completed_by_operator(view.workload):
         return
     for container, path in _without_memory(view):
         if is_told_with_return(view, container.name):

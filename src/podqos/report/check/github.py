@@ -47,7 +47,8 @@ def _command(name: str, file: str, position: Position, title: str, message: str)
 def _message(item: FindingReport) -> str:
     container = f", container {item.container}" if item.container else ""
     field = f" {item.path}" if item.path and not item.line else ""
-    lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence]
+    also = f"also: {item.also_text}" if item.also else ""
+    lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence, also]
     return "\n".join(filter(None, [*lines, *patch_lines(item.patch)]))
 
 
