@@ -231,7 +231,7 @@ class Checked:
                     name,
                     self._position(told.finding),
                     tuple(map(self._also, told.also)),
-                    purpose if told.finding.severity is FindingSeverity.INFO else None,
+                    purpose if told.finding.is_lowered else None,
                 )
                 for told in by_source[path]
             ]
@@ -378,7 +378,7 @@ def _lowered(finding: Finding, purpose: Purpose | None) -> Finding:
         return finding
     if purpose is Purpose.EXAMPLE and finding.consequence.effect is Effect.NOT_CREATED:
         return finding
-    return replace(finding, severity=FindingSeverity.INFO)
+    return replace(finding, severity=FindingSeverity.INFO, is_lowered=True)
 
 
 def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:

@@ -201,5 +201,5 @@ def finding_report(
         fingerprint=fingerprint(finding),
         suppression=finding.suppression,
         also=also,
-        purpose=purpose if check.severity is not finding.severity else None,
+        purpose=purpose,
     )

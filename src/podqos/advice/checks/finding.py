@@ -359,6 +359,8 @@ class Finding(Struct, frozen=True, gc=False):
     patch: Patch
     container: str | None = None
     suppression: Suppression | None = None
+    is_lowered: bool = False
+    """Whether it would be more severe in a file that is neither a test nor an example."""
 
     @property
     def order(self) -> tuple[str, tuple[int, ...], str, str, str, str, str]:
