@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from browser.windows import _offline_window, browser, window  # noqa: F401 - fixtures
 from podqos.cli import spelling
 from podqos.naming import Field
 

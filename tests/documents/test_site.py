@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from browser.conftest import _offline_window, browser, window  # noqa: F401 - fixtures
 from documents.commands import ROOT
 from podqos import __version__
 
@@ -71,7 +70,7 @@ def test_every_picture_is_there(site):
     assert missing == []
 
 
-def test_search_answers_from_a_file_without_a_network(site, window):  # noqa: F811
+def test_search_answers_from_a_file_without_a_network(site, window):
     requests, errors = [], []
     window.on("request", lambda request: requests.append(request.url))
     window.on("pageerror", lambda error: errors.append(error))  # noqa: PLW0108 - playwright cannot mark a built-in

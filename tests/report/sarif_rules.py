@@ -83,6 +83,7 @@ REGION = shape(  # 3.30: lines and columns count from one
 PHYSICAL_LOCATION = shape({"artifactLocation": ARTIFACT_LOCATION}, {"region": REGION})  # 3.29
 LOGICAL_LOCATION = shape({"fullyQualifiedName": text}, {"kind": text, "name": text})  # 3.33
 LOCATION = shape({"physicalLocation": PHYSICAL_LOCATION}, {"logicalLocations": list_of(LOGICAL_LOCATION)})  # 3.28
+RELATED_LOCATION = shape({"physicalLocation": PHYSICAL_LOCATION}, {"message": MESSAGE})  # 3.28
 REPLACEMENT = shape({"deletedRegion": REGION}, {"insertedContent": shape({"text": anything})})  # 3.57
 ARTIFACT_CHANGE = shape(  # 3.56
     {"artifactLocation": ARTIFACT_LOCATION, "replacements": list_of(REPLACEMENT, least=1)}
@@ -99,6 +100,7 @@ RESULT = shape(  # 3.27
         "ruleIndex": whole(0),
         "level": LEVEL,
         "locations": list_of(LOCATION),
+        "relatedLocations": list_of(RELATED_LOCATION, least=1),
         "partialFingerprints": texts_by_name,
         "fixes": list_of(FIX, unique=True),
         "suppressions": list_of(SUPPRESSION, unique=True),

@@ -29,11 +29,12 @@ from podqos.advice.checks.catalogue import check_names
 from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.configuration import ignored
-from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
+from podqos.advice.checks.finding import CheckedObject, Effect, FieldEdit, Finding, FindingSeverity
 from podqos.advice.checks.gate import Gate, summarize
 from podqos.advice.checks.trying import tries_of_each
 from podqos.advice.checks.view import CheckContext
-from podqos.answers.findings import CheckReport, FindingReport, finding_report
+from podqos.answers.findings import AlsoFound, CheckReport, FindingReport, finding_report
+from podqos.answers.same_findings import Gathered, copies, gathered
 from podqos.answers.verdict import verdict
 from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
@@ -58,6 +59,7 @@ from podqos.objects.autoscaling import Autoscalers
 from podqos.objects.files import STDIN, file_behind
 from podqos.objects.objects import FoundWorkload, Objects
 from podqos.objects.other_objects import FoundObject, KubeletObject, decides_about_pods, is_own_policy
+from podqos.objects.purposes import Purpose
 from podqos.objects.scopes import enclosing
 from podqos.objects.sources import Source
 from podqos.objects.spreading import Input, Result, Spread, one_by_one
@@ -132,12 +134,17 @@ class Checked:
         found = check_bundle(self._results(workloads, context_of), context, context_of)
         checked = (*(workload.subject for workload in workloads), *whole.subjects)
         left_out = _left_out(objects, workloads, whole.subjects)
-        self.subjects = tuple(
+        judged = [
             checked_object
             for checked_object in checked
             if checked_object.source in self._sources and checked_object not in left_out
-        )
-        """Everything that was checked."""
+        ]
+        self.files = len({checked_object.source for checked_object in judged})
+        """How many files these are in."""
+        self._copied_from = copies(workloads)
+        self.subjects = tuple(checked_object for checked_object in judged if checked_object not in self._copied_from)
+        """Everything that was checked; of workloads with copies in other files the first."""
+        self.copies = len(judged) - len(self.subjects)
         have_pods = {workload.subject for workload in workloads}
         self.with_pods = tuple(subject for subject in self.subjects if subject in have_pods)
         """Of these, what has pods."""
@@ -158,7 +165,9 @@ class Checked:
         about_files = [
             finding for finding in found if finding.subject.source in self._sources and finding.subject not in left_out
         ]
-        compared = compare(_without_ignored(about_files, request), gate.baseline, self.object_keys)
+        self._purposes = {path: source.purpose for path, source in self._sources.items() if source.purpose is not None}
+        lowered = [_lowered(finding, self._purposes.get(finding.subject.source)) for finding in about_files]
+        compared = compare(_without_ignored(lowered, request), gate.baseline, self.object_keys)
         self.findings = compared.findings
         """All of them; known and ignored ones are marked."""
         self.stale: tuple[BaselineEntry, ...] = compared.stale
@@ -195,7 +204,14 @@ class Checked:
         items = tuple(self._reports())
         return CheckReport(
             items=items,
-            summary=summarize(self.findings, self.named_subjects, self.gate, len(self.stale)),
+            summary=replace(
+                summarize(self.findings, self.gate, (item.severity for item in items if item.suppression is None)),
+                files=self.files,
+                objects=len(self.subjects),
+                stale_baseline_entries=len(self.stale),
+                copies=self.copies,
+                lowered=sum(item.purpose is not None and item.suppression is None for item in items),
+            ),
             kubernetes_version=self.options.profile.version_text,
             fail_on=self.gate.fail_on,
             notes=tuple(problem.worded(published) for problem in self.problems if problem.severity is Severity.WARNING),
@@ -208,19 +224,35 @@ class Checked:
         by_source = self._reported()
 
         def report_file(path: str) -> list[FindingReport]:
-            name = self._sources[path].name
-            return [finding_report(finding, name, self._position(finding)) for finding in by_source[path]]
+            name, purpose = self._sources[path].name, self._purposes.get(path)
+            return [
+                finding_report(
+                    told.finding,
+                    name,
+                    self._position(told.finding),
+                    tuple(map(self._also, told.also)),
+                    purpose if told.finding.is_lowered else None,
+                )
+                for told in by_source[path]
+            ]
 
         for reports in self._spread(report_file, list(by_source)):
             yield from reports
 
-    def _reported(self) -> dict[str, list[Finding]]:
+    def _reported(self) -> dict[str, list[Gathered]]:
         """Return what is reported by file, in the order of the files."""
-        by_source: dict[str, list[Finding]] = {path: [] for path in self._sources}
-        for finding in self.findings:
-            if self.gate.is_reported(finding):
-                by_source[finding.subject.source].append(finding)
+        by_source: dict[str, list[Gathered]] = {path: [] for path in self._sources}
+        reported = (finding for finding in self.findings if self.gate.is_reported(finding))
+        for told in gathered(reported, self._copied_from, lambda path: bool(self._sources[path].cluster)):
+            by_source[told.finding.subject.source].append(told)
         return {path: group for path, group in by_source.items() if group}
+
+    def _also(self, finding: Finding) -> AlsoFound:
+        subject = finding.subject
+        name = self._sources[subject.source].name
+        return AlsoFound(
+            subject.kind, subject.namespace, subject.name, finding.container, name, *self._position(finding)
+        )
 
     def _position(self, finding: Finding) -> tuple[int, int]:
         place = finding.subject.place
@@ -254,9 +286,9 @@ class Checked:
     def replacements(self) -> list[Sequence[Replacement]]:
         """Return what to replace in its file for each reported finding; nothing where that is not safe."""
         return [
-            () if self._sources[path].cluster or file_behind(path) else _replacements(finding, self.text(path))
+            () if self._sources[path].cluster or file_behind(path) else _replacements(told.finding, self.text(path))
             for path, group in self._reported().items()
-            for finding in group
+            for told in group
         ]
 
     def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
@@ -340,6 +372,18 @@ class Checked:
             else:
                 resizes.append(Resize(old.workload.pod, new))
         return resizes
+
+
+def _lowered(finding: Finding, purpose: Purpose | None) -> Finding:
+    """Return a finding; in tests, examples and what is vendored, none of which is run for long, it is an info.
+
+    That an example cannot be created is an error there, too; in a test it may be what is tested.
+    """
+    if purpose is None or finding.severity is FindingSeverity.INFO:
+        return finding
+    if purpose is Purpose.EXAMPLE and finding.consequence.effect is Effect.NOT_CREATED:
+        return finding
+    return replace(finding, severity=FindingSeverity.INFO, is_lowered=True)
 
 
 def _later_rules(objects: Objects, profile: Profile) -> tuple[Assumption, ...]:

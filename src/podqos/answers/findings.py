@@ -17,7 +17,28 @@ from podqos.advice.checks.gate import CheckSummary
 from podqos.manifest.problems import Position
 from podqos.model.assumption import Assumption
 from podqos.model.listing import Listing
+from podqos.objects.purposes import Purpose
+from podqos.wording import listed
 from podqos.words.consequences import consequence
+
+_ALSO_NAMED = 3
+
+
+class AlsoFound(Struct, frozen=True, gc=False):
+    """What a finding is about as well: a copy of the object in another file, or another object at the same place."""
+
+    kind: str
+    namespace: str
+    name: str
+    container: str | None
+    source: str
+    line: int
+    column: int
+
+    @property
+    def subject(self) -> str:
+        """Kind and name of the object."""
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
 class FindingReport(Struct, frozen=True, rename="camel"):
@@ -50,6 +71,24 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     fingerprint: str
     """Stays the same when lines move; see the baseline."""
     suppression: Suppression | None
+    also: tuple[AlsoFound, ...] = ()
+    """What the same finding is about, too: it is counted once."""
+    purpose: Purpose | None = None
+    """Why its severity is lower than that of its check: the file is a test or an example, by its directory."""
+
+    @property
+    def also_text(self) -> str:
+        """That in words; empty where there is nothing."""
+        others = list(dict.fromkeys(self._other(other) for other in self.also))
+        more = len(others) - _ALSO_NAMED
+        return listed(others if more <= 0 else [*others[:_ALSO_NAMED], f"{more:,} more"])
+
+    def _other(self, other: AlsoFound) -> str:
+        if other.source != self.source:
+            return f"{other.source}:{other.line}"
+        if other.subject != self.subject or not other.container:
+            return other.subject
+        return f"container {other.container}"
 
     @property
     def subject(self) -> str:
@@ -131,8 +170,14 @@ class CheckReport(Listing[FindingReport], Struct, frozen=True, rename="camel"):
         return any(item.suppression is None and self.fail_on.fails(item.severity) for item in self.items)
 
 
-def finding_report(finding: Finding, source: str, position: Position) -> FindingReport:
-    """Render one finding into the documented shape."""
+def finding_report(
+    finding: Finding,
+    source: str,
+    position: Position,
+    also: tuple[AlsoFound, ...] = (),
+    purpose: Purpose | None = None,
+) -> FindingReport:
+    """Render one finding into the documented shape; ``purpose`` is that of its file, where it lowers the severity."""
     check = CHECKS[finding.check]
     subject = finding.subject
     return FindingReport(
@@ -155,4 +200,6 @@ def finding_report(finding: Finding, source: str, position: Position) -> Finding
         patch=finding.patch,
         fingerprint=fingerprint(finding),
         suppression=finding.suppression,
+        also=also,
+        purpose=purpose,
     )

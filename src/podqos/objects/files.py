@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
+from podqos.objects.purposes import Purpose
 
 STDIN = "-"
 RENDERED = " (rendered)"
@@ -29,8 +30,8 @@ class InputFile(Struct, frozen=True):
     """Its contents, if already rendered or read."""
     cluster: str = ""
     """The name of the cluster that this list of objects comes from, without lines and columns; empty for a file."""
-    is_fixture: bool = False
-    """Whether tests keep it, so that it may be broken on purpose."""
+    purpose: Purpose | None = None
+    """What it is for if not to be applied, by the directory it was found in."""
 
 
 class Inputs(Struct, frozen=True):

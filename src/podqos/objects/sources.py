@@ -20,6 +20,7 @@ from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Isolated, Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
+from podqos.objects.purposes import Purpose
 from podqos.wording import counted
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _OF_MANIFESTS = re.compile(
 # What templates have, and JSON with comments or YAML of other programs.
 _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]|^\s*(?://|/\*)", re.MULTILINE)
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
+_YTT_OVERLAY = b"#@overlay/match"
 _REJECTED = "the API server rejects it, see `podqos admit`"
 _LIST = re.compile(rb'\{(?:"apiVersion":"[^"]*",)?"kind":"(\w+)List"')
 
@@ -64,32 +66,36 @@ class Source:
         self.path = path
         self.cluster = cluster
         self.scope = scope
+        self.purpose: Purpose | None = None
+        """What it is for if not to be applied."""
         self.data = data
         self.reading = read(path, data) if reading is None else reading
         if scope is not None and self.reading.problems and self._is_of_others(self.reading):
+            self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
+        if scope is not None and _YTT_OVERLAY in data:
             self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
         if scope is not None and self.reading.refused and any(mark in data for mark in _OF_PATCHES):
             self.reading = self._without_patches()
         self.reading = self._with_custom_resources(self.reading, kinds or {})
         if cluster and self.reading.problems:
             self.reading = self._without_lines(self.reading)
-        self._is_fixture = False
         self.is_broken_fixture = False
         """Whether tests keep it and parts of it were left out because they cannot be read."""
 
-    def as_fixture(self) -> Source:
-        """Leave out what cannot be read, without errors: tests keep files that are broken on purpose."""
+    def kept_for(self, purpose: Purpose | None) -> Source:
+        """Note what it is for. Tests keep files that are broken on purpose: what cannot be read is no error there."""
+        self.purpose = purpose
+        if purpose is not Purpose.FIXTURE:
+            return self
         reading = self.reading
         warnings = tuple(problem for problem in reading.problems if problem.severity is not Severity.ERROR)
-        self._is_fixture = True
         self.is_broken_fixture = len(warnings) < len(reading.problems)
         self.reading = replace(reading, problems=warnings, refused=())
         return self
 
     def with_text(self, data: bytes, kinds: Mapping[str, CustomKind]) -> Source:
         """Return the same file with another text."""
-        source = Source(self.path, data, None, self.scope, kinds)
-        return source.as_fixture() if self._is_fixture else source
+        return Source(self.path, data, None, self.scope, kinds).kept_for(self.purpose)
 
     def __getstate__(self) -> dict[str, object]:
         """Travel to another process without what can be looked up again."""

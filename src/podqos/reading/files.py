@@ -55,7 +55,7 @@ def with_data(file: InputFile) -> InputFile:
     """Return a file with its contents; an unreadable one is returned unchanged."""
     if file.data is None:
         with suppress(InputError):  # reading it will say why
-            return InputFile(file.path, file.scope, read_bytes(file.path), is_fixture=file.is_fixture)
+            return InputFile(file.path, file.scope, read_bytes(file.path), purpose=file.purpose)
     return file
 
 
@@ -73,8 +73,7 @@ def source_of(file: InputFile, kinds: Mapping[str, CustomKind] | None = None, re
             data, reading = b"", Reading(file.path, (), (), problems=(problem,))
     problems: list[Problem] = []
     with Isolated(problems, file.path):
-        source = Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster)
-        return source.as_fixture() if file.is_fixture and file.scope is not None else source
+        return Source(file.path, data, reading, file.scope, kinds, cluster=file.cluster).kept_for(file.purpose)
     return Source(file.path, data, Reading(file.path, (), (), problems=tuple(problems)), cluster=file.cluster)
 
 

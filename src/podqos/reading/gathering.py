@@ -17,8 +17,9 @@ from podqos.errors import InputError, InvalidArgument
 from podqos.manifest.problems import Problem
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
+from podqos.objects.purposes import is_assertion, purpose
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, is_special
-from podqos.reading.fixtures import holds_fixtures, is_assertion, skipped_assertions
+from podqos.reading.fixtures import skipped_assertions
 from podqos.reading.jsonnet import JsonnetFiles
 from podqos.reading.paths import with_slashes
 from podqos.reading.renderers import piped
@@ -50,14 +51,14 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
                 continue
             jsonnet.note(folder, names)
             scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
-            is_fixture = holds_fixtures(with_slashes(os.path.relpath(folder, argument)), names)
+            meant = purpose(with_slashes(os.path.relpath(folder, argument)), names)
             for name in sorted(names):
                 if not is_manifest(name) or name.startswith("."):
                     continue
                 if is_assertion(name):
                     assertions.append(start_of_path + name)
                 else:
-                    files.append(InputFile(start_of_path + name, scope, is_fixture=is_fixture))
+                    files.append(InputFile(start_of_path + name, scope, purpose=meant))
         files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
         problems += skipped_assertions(argument, assertions)
     for directory in rendering.directories:

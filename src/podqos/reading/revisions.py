@@ -18,8 +18,8 @@ from podqos.errors import HostError, InputError
 from podqos.manifest.problems import Problem, Severity
 from podqos.naming import naming
 from podqos.objects.files import STDIN
+from podqos.objects.purposes import Purpose, is_assertion, purpose
 from podqos.reading.files import NO_RENDERING, Rendering, is_manifest, read_bytes
-from podqos.reading.fixtures import holds_fixtures, is_assertion
 from podqos.reading.gathering import applied_files
 from podqos.reading.paths import begins_with_drive, with_slashes
 from podqos.reading.rendering import left_out_of_tree
@@ -32,8 +32,8 @@ class ManifestText(Struct, frozen=True):
     data: bytes
     scope: str | None = None
     """The directory that was walked to find it; None if it was named."""
-    is_fixture: bool = False
-    """Whether tests keep it, so that it may be broken on purpose."""
+    purpose: Purpose | None = None
+    """What it is for if not to be applied."""
 
 
 def read_version(argument: str, rendering: Rendering = NO_RENDERING) -> tuple[list[ManifestText], list[Problem]]:
@@ -73,7 +73,7 @@ def _from_files(argument: str, rendering: Rendering) -> tuple[list[ManifestText]
     for file in inputs.files:
         try:
             data = read_bytes(file.path) if file.data is None else file.data
-            texts.append(ManifestText(file.path, data, file.scope, file.is_fixture))
+            texts.append(ManifestText(file.path, data, file.scope, file.purpose))
         except InputError as error:
             if file.scope is None:
                 raise
@@ -150,7 +150,7 @@ def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
         folder, own = os.path.split(name)
         if not is_assertion(own):
             path = f"{tree}{separator}{name}"
-            yield ManifestText(path, data, os.path.dirname(_absolute(path)), holds_fixtures(folder, folders[folder]))
+            yield ManifestText(path, data, os.path.dirname(_absolute(path)), purpose(folder, folders[folder]))
 
 
 def _from_top(path: str) -> str:

@@ -89,7 +89,7 @@ def load_version(version: str | None, **options: Unpack[VersionOptions]) -> Obje
 
 
 def _file(text: ManifestText) -> InputFile:
-    return InputFile(text.name, text.scope, text.data, is_fixture=text.is_fixture)
+    return InputFile(text.name, text.scope, text.data, purpose=text.purpose)
 
 
 def _opened(paths: Sequence[str]) -> list[InputFile]:

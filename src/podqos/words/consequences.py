@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from podqos.advice.checks.finding import Consequence, Effect, Finding, PodStanding
+from podqos.advice.checks.finding import Consequence, Effect, Fact, Finding, PodStanding
 from podqos.model.pod import QOSClass
 
 
 def consequence(finding: Finding) -> str:
     """Return the consequence of a finding in a sentence."""
-    return worded(finding.consequence)
+    return worded(finding.consequence, finding.facts)
 
 
-def worded(found: Consequence, *, names_container: bool = True) -> str:
-    """Return a consequence in a sentence, with or without the container whose score is the highest."""
+def worded(found: Consequence, facts: Fact, *, names_container: bool = True) -> str:
+    """Return a consequence in a sentence, with or without the container whose score is the highest.
+
+    Pods that are safe when memory runs short have another reason to worry, which is that of the facts.
+    """
     if found.effect is Effect.NODE:
         return _of_a_node(found)
     if found.effect is Effect.DISK:
@@ -20,12 +23,16 @@ def worded(found: Consequence, *, names_container: bool = True) -> str:
     if found.effect is Effect.NOT_CREATED:
         return "no pods are created or scheduled, and pods that die are not replaced"
     if found.effect is Effect.LIMIT:
-        return "the container is OOM-killed at its own memory limit, even on an empty node"
+        return facts.harm() or "the container is OOM-killed at its own memory limit, even on an empty node"
     if found.effect is Effect.FEWER:
         return "some of its pods are not created, and pods that die may not be replaced"
     if found.now is None:
         return ""
     compared = _compared(found)
+    if not compared and (found.effect is Effect.NONE or _is_evicted_last(found.now)):
+        harm = facts.harm()
+        if harm or (found.effect is not Effect.STANDING and _is_safe(found.now)):
+            return harm
     standing = _standing(found.now, found.repaired, names_container=names_container)
     return f"{compared}; {standing}" if compared else standing
 
@@ -48,6 +55,15 @@ def _compared(found: Consequence) -> str:
     return f"{cause}{' and '.join(clauses)} {AT_THE_LIMITS}"
 
 
+def _is_evicted_last(now: PodStanding) -> bool:
+    return now.is_spared or now.qos_class is QOSClass.GUARANTEED
+
+
+def _is_safe(now: PodStanding) -> bool:
+    """Whether a pod is among the last to go when memory runs short, whichever of the two chooses."""
+    return now.oom_score_adj < 0 and _is_evicted_last(now)
+
+
 def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container: bool) -> str:
     container = f" ({now.container})" if names_container else ""
     text = f"{now.qos_class}, oom_score_adj {now.oom_score_adj}{container}, {when_evicted(now)}"
@@ -59,9 +75,10 @@ def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container
 
 def when_evicted(now: PodStanding) -> str:
     """Return when the kubelet evicts a pod."""
-    return "never evicted" if now.is_spared else _EVICTED[now.qos_class]
+    return _NEVER if now.is_spared else _EVICTED[now.qos_class]
 
 
+_NEVER = "never evicted, but the kernel kills by score"
 _EVICTED = {
     QOSClass.BEST_EFFORT: "eligible for eviction as soon as memory runs short",
     QOSClass.BURSTABLE: "evicted once it uses more than it requests",

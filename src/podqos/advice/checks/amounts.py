@@ -33,7 +33,7 @@ from podqos.model.resources import (
 )
 
 _USUAL_NANOS = {True: (NANOS // 1000, 20 * NANOS), False: (6 * (1 << 20) * NANOS, (1 << 45) * NANOS)}
-"""Amounts of cpu, and of anything else, that ``units`` need not look at. Bytes are whole."""
+"""Amounts of cpu, and of anything else, that ``units`` need not look at."""
 
 # ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ def _suspicious(view: View, container: str, path: str, resources: ResourceRequir
         for name, amount in amounts.items():
             least, most = _USUAL_NANOS[name == CPU]
             # Nearly all amounts lie between; only the others are looked at.
-            if not least <= amount.nanos < most or (name != CPU and amount.nanos % NANOS):
+            if not least <= amount.nanos < most:
                 suspects[name] = None
     for name in suspects:
         if name in CONTAINER_RESOURCES:
@@ -285,6 +285,12 @@ class ImplausibleAmount(Fact, frozen=True, gc=False):
         if readings:
             return f"{amount}; {' or '.join(readings)} was probably meant"
         return f"{amount}, {'more than any machine has' if self.is_too_large else 'too little for a container'}"
+
+    def harm(self) -> str:
+        """Return what becomes of pods that are never evicted, or last."""
+        if self.is_too_large:
+            return "no node has room for it" if self.side == "requests" else ""
+        return "the container is OOM-killed as it starts" if (self.resource, self.side) == (MEMORY, "limits") else ""
 
 
 def implausible_facts(stated: Stated, reading: Meant, patch: Patch) -> ImplausibleAmount:

@@ -25,6 +25,7 @@ from podqos.advice.checks import (
     runtimes,
     scaling,
     sizes,
+    tiny_limits,
     toleration,
     unsized,
 )
@@ -36,7 +37,7 @@ from podqos.wording import nearest
 
 _MODULES = (
     *(amounts, capacity, classes, demands, kubelet, policies, priority, resize, scaling, sizes, toleration),
-    *(databases, rejected, runtimes, unsized),
+    *(databases, rejected, runtimes, tiny_limits, unsized),
 )
 
 CHECKS: dict[str, Check] = {

@@ -11,6 +11,7 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Fact
+from podqos.advice.checks.kinds_of_pods import is_completed_by_operator, runs_until_done
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import Repair, View
@@ -28,7 +29,6 @@ from podqos.wording import listed, verb
 _NEARLY = 0.9
 # What a container that states nothing is assumed to get in comparisons.
 _SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
-_UNTIL_DONE = ("Job", "CronJob")
 THE_POD = "the pod"
 """What states resources where it is no container."""
 _DAEMON_SET = "DaemonSet"
@@ -205,13 +205,15 @@ class NothingSet(Fact, frozen=True, gc=False):
     """The HorizontalPodAutoscaler that needs requests and cannot scale it."""
     priority_counts: bool = True
     """Whether the kubelet ranks by priority: among pods over their requests, as this one always is."""
+    is_spared: bool = False
+    """Whether it is critical, so that the kubelet never evicts it."""
 
     def sentence(self, _: str) -> str:
         """Return which containers request nothing, and why it matters."""
         asked = f"{listed(self.containers)} {verb(self.containers, 'requests', 'request')} no cpu and no memory"
         if self.serves is not None and not self.serves.startswith("annotation "):
             asked = f"{asked}, and {self.serves} sends it users' traffic"
-        elif self.kind == _DAEMON_SET:
+        elif self.kind == _DAEMON_SET and not self.is_spared:
             asked = f"{asked}, and {DAEMON_COMES_BACK}"
         if self.autoscaler is not None:
             asked = f"{asked}; HorizontalPodAutoscaler {self.autoscaler} cannot scale it"
@@ -230,7 +232,9 @@ def find_best_effort(view: View) -> None:
     One that policies reject has that finding, and one that its autoscaler cannot scale PQ601. A priority is part of it:
     the kernel ignores that.
     """
-    if view.stored_class is not QOSClass.BEST_EFFORT or view.is_refused:
+    if view.stored_class is not QOSClass.BEST_EFFORT or view.is_refused or view.is_protected:
+        return
+    if is_completed_by_operator(view.workload):
         return
     kind = view.workload.kind
     priority = 0 if view.stored.is_critical else view.priority
@@ -242,8 +246,8 @@ def find_best_effort(view: View) -> None:
         return
     else:
         check = daemon_set_best_effort if kind == _DAEMON_SET else best_effort
-        runs_until_done = kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
-        if view.is_expendable or (check is best_effort and runs_until_done) or not view.options.runs(check.id):
+        is_repeated = check is best_effort and runs_until_done(view.workload)
+        if view.is_expendable or is_repeated or not view.options.runs(check.id):
             if priority > 0:
                 facts = PriorityWithoutRequests(priority, priority_counts)
                 patch = view.choose(Choice.RESOURCES, *_request_paths(view))
@@ -256,7 +260,7 @@ def find_best_effort(view: View) -> None:
     view.report(
         check,
         "spec.containers[0].resources" if containers else "spec",
-        NothingSet(kind, names, view.serves, priority, autoscaler, priority_counts),
+        NothingSet(kind, names, view.serves, priority, autoscaler, priority_counts, view.standing.is_spared),
         view.choose(Choice.RESOURCES, *_request_paths(view)),
         repair=Repair(lambda: _covered(view.pod), is_assumed=True),
     )

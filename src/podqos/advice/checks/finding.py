@@ -71,6 +71,10 @@ class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="ca
         """Return in a few words why pods die earlier because of it, for a headline; empty where they need not."""
         return ""
 
+    def harm(self) -> str:
+        """Return what is bad about it for pods that are safe when memory runs short; empty where ``sentence`` says."""
+        return ""
+
 
 # Kubernetes reads a number there as well as a text: cpu: 2 needs no quotes.
 _QUANTITY_FIELD = re.compile(r"(?:^|\.)(?:resources|overhead|hard)\.|\.limits\[\d+\]\.|\.sizeLimit$")
@@ -356,6 +360,8 @@ class Finding(Struct, frozen=True, gc=False):
     patch: Patch
     container: str | None = None
     suppression: Suppression | None = None
+    is_lowered: bool = False
+    """Whether it would be more severe in a file that is neither a test nor an example."""
 
     @property
     def order(self) -> tuple[str, tuple[int, ...], str, str, str, str, str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from podqos.advice.checks.baseline import Baseline
 from podqos.advice.checks.configuration import Ignore
-from podqos.advice.checks.finding import CheckedObject, FailOn, Finding, FindingSeverity, SuppressedBy
+from podqos.advice.checks.finding import FailOn, Finding, FindingSeverity, SuppressedBy
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -54,6 +54,10 @@ class CheckSummary(Struct, frozen=True, rename="camel"):
     in_baseline: int
     below_min_severity: int
     stale_baseline_entries: int = 0
+    copies: int = 0
+    """Workloads that are in other files as well: each counts once, and so do its findings."""
+    lowered: int = 0
+    """Infos that would be errors or warnings if they were not in directories of tests and examples."""
 
     @property
     def findings(self) -> int:
@@ -61,20 +65,17 @@ class CheckSummary(Struct, frozen=True, rename="camel"):
         return self.errors + self.warnings + self.infos
 
 
-def summarize(
-    findings: Sequence[Finding], checked: Sequence[CheckedObject], gate: Gate, stale_entries: int
-) -> CheckSummary:
-    """Count what was found in the objects that were checked."""
+def summarize(findings: Sequence[Finding], gate: Gate, told: Iterable[FindingSeverity]) -> CheckSummary:
+    """Count what was found; ``told`` has the severity of each finding that is reported and not suppressed."""
     left = Counter(finding.suppression.by for finding in findings if finding.suppression is not None)
-    counts = Counter(finding.severity for finding in findings if gate.is_open(finding))
+    counts = Counter(told)
     return CheckSummary(
-        files=len({checked_object.source for checked_object in checked}),
-        objects=len(checked),
+        files=0,
+        objects=0,
         errors=counts[FindingSeverity.ERROR],
         warnings=counts[FindingSeverity.WARNING],
         infos=counts[FindingSeverity.INFO],
         suppressed=left[SuppressedBy.ANNOTATION] + left[SuppressedBy.CONFIGURATION],
         in_baseline=left[SuppressedBy.BASELINE],
-        below_min_severity=len(findings) - sum(left.values()) - sum(counts.values()),
-        stale_baseline_entries=stale_entries,
+        below_min_severity=sum(finding.suppression is None and not gate.is_severe(finding) for finding in findings),
     )

@@ -114,6 +114,10 @@ class HiddenLimit(Fact, frozen=True, gc=False):
             f"a memory limit of {self.limit}"
         )
 
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "it is OOM-killed at that limit, however much memory the node has free"
+
 
 def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
     """Find containers that state a memory request and get their limit from a LimitRange."""

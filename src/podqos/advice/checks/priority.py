@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
+from msgspec.structs import replace
+
 from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, INFO, WARNING, bundle_check, check
@@ -13,11 +15,18 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.references import RANKING
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import CheckContext, View
-from podqos.model.pod import QOSClass
-from podqos.wording import listed
+from podqos.model.pod import Pod, QOSClass
+from podqos.wording import listed, verb
 
 _PATH = "spec.priorityClassName"
 _KUBE_SYSTEM = "kube-system"
+# Everything, control planes, and nodes for add-ons: applications tolerate none of these.
+_SYSTEM_TAINTS = (
+    "",
+    "CriticalAddonsOnly",
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
 _MEMORY_RANKING = f"{RANKING} (rankMemoryPressure)"
 _PRIORITY = "Kubernetes: plugin/pkg/admission/priority/admission.go"
 
@@ -58,6 +67,10 @@ class NoPriority(Fact, frozen=True, gc=False):
         """Return what it gets beside the highest."""
         higher = "has one" if self.higher_priority is None else f"has {self.higher_priority:,}"
         return f"no priorityClassName, so priority {self.priority:,}; {self.higher} {higher}"
+
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "the scheduler preempts it in favour of any pod with a higher priority"
 
 
 class PriorityContradictsClass(Fact, frozen=True, gc=False):
@@ -168,7 +181,11 @@ class SystemPriority(Fact, frozen=True, gc=False):
 
     def sentence(self, _: str) -> str:
         """Return which."""
-        return f"{self.class_name} is reserved for system pods"
+        return f"{self.class_name} is meant for the cluster's own components"
+
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "never evicted, and never preempted: if it leaks, every other pod on its node is evicted first"
 
 
 def find_system_priority(view: View) -> None:
@@ -178,22 +195,44 @@ def find_system_priority(view: View) -> None:
         return
     if view.workload.kind != "DaemonSet":
         patch = view.choose(Choice.PRIORITY_CLASS, _PATH, candidates=user_classes(view.context))
-        view.report(system_priority, _PATH, SystemPriority(name), patch)
+        is_misused = _is_application(view) and not _is_part_of_nodes(view.pod)
+        check = system_priority if is_misused else replace(system_priority, severity=INFO)
+        view.report(check, _PATH, SystemPriority(name), patch)
+
+
+def _is_application(view: View) -> bool:
+    """Whether something shows that it is no part of the cluster: a route for users, or no namespace of its own.
+
+    A Service of type LoadBalancer is also what an ingress controller has.
+    """
+    serves = view.serves
+    return view.pod.metadata.namespace_or_default == "default" or not (serves is None or serves.startswith("Service "))
+
+
+def _is_part_of_nodes(pod: Pod) -> bool:
+    """Whether it uses its node's network or files, or may run where applications may not."""
+    spec = pod.spec
+    if spec.host_network or any(volume.host_path is not None for volume in spec.volumes):
+        return True
+    return any(toleration.key in _SYSTEM_TAINTS for toleration in spec.tolerations)
 
 
 @check(
     "PQ304",
     "system-priority-misuse",
-    ERROR,
+    WARNING,
     "Kubernetes: pkg/kubelet/types/pod_update.go (IsCriticalPod)",
     _PRIORITY,
     rule=find_system_priority,
 )
 def system_priority() -> Example:
-    """PQ304: A workload uses a priority reserved for the system.
+    """PQ304: A workload uses a priority of the system.
 
     Pods with a system priority are never evicted: however much such a pod leaks, the kubelet evicts all others first,
-    and it ranks equal to cluster DNS. With system-node-critical the kernel spares it as well.
+    and it ranks equal to cluster DNS. With system-node-critical the kernel spares it as well. A warning for
+    applications: in the namespace default, or reached by an Ingress or a Gateway API route. An info for what may well
+    be a part of the cluster: in a namespace of its own, on its node's network, with a hostPath volume, or with a
+    toleration for control-plane nodes. DaemonSets and kube-system are not reported.
 
     Fix: Use a PriorityClass of your own.
     """
@@ -245,22 +284,27 @@ class BudgetIsNoShield(Fact, frozen=True, gc=False):
     """A PodDisruptionBudget over pods that node pressure may end."""
 
     budget: str
+    """The first of them."""
     qos_class: QOSClass
+    budgets: tuple[str, ...] = ()
+    """All that cover the pods, by name."""
 
     def sentence(self, _: str) -> str:
         """Return which, and over which class."""
-        return f"it is {self.qos_class}, and PodDisruptionBudget {self.budget} doesn't apply to node-pressure eviction"
+        names = self.budgets or (self.budget,)
+        which = f"PodDisruptionBudget{'s' * (len(names) > 1)} {listed(names)} {verb(names, 'does', 'do')}"
+        return f"it is {self.qos_class}, and {which} not apply to node-pressure eviction"
 
 
 def budget(view: View) -> None:
-    """Find PodDisruptionBudgets over pods that are not Guaranteed."""
+    """Find PodDisruptionBudgets over pods that are neither Guaranteed nor critical, which are never evicted."""
     budgets = view.context.surroundings.disruption_budgets
     if not budgets or view.stored_class is QOSClass.GUARANTEED:
         return
-    for each in budgets:
-        if each.covers(view.pod):
-            facts = BudgetIsNoShield(each.subject.name, view.stored_class)
-            view.report(budget_is_no_shield, "spec.containers[0].resources", facts, Patch.choose(Choice.RESOURCES))
+    names = tuple(dict.fromkeys(budget.subject.name for budget in budgets if budget.covers(view.pod)))
+    if names and not view.standing.is_spared:
+        facts = BudgetIsNoShield(names[0], view.stored_class, names)
+        view.report(budget_is_no_shield, "spec.containers[0].resources", facts, Patch.choose(Choice.RESOURCES))
 
 
 @check(
@@ -275,7 +319,7 @@ def budget_is_no_shield() -> Example:
 
     Budgets only bind clients of the Eviction API, such as kubectl drain. The kubelet does not use it: when its node
     runs short it evicts pods that use more than they request, all of them if necessary, and the kernel ignores budgets
-    entirely.
+    entirely. Critical pods (system priorities, static pods) are never evicted and not reported.
 
     Fix: On its node a pod is protected by its class and its request: make it Guaranteed.
     """

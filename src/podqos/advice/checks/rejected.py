@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+from msgspec.structs import replace
+
 from podqos.admission.chain import Step
 from podqos.admission.field_errors import FieldError, Undecoded
 from podqos.admission.relevance import Question, decides
 from podqos.advice.checks.amounts import RefusedByServer
-from podqos.advice.checks.check import ERROR, check
+from podqos.advice.checks.check import ERROR, INFO, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.examples import USUAL, deployment
 from podqos.advice.checks.finding import Choice, Effect, Patch
@@ -15,6 +19,7 @@ from podqos.advice.checks.view import View
 from podqos.manifest.placeholders import quoted_hint
 from podqos.manifest.plain import format_path, parse_path
 
+_PLACEHOLDER = re.compile(r"\$\{\w|\$\(\w|\{\{|\$[A-Z_]{2}")
 _LABELS = "spec.template.metadata.labels"
 _WORKLOADS = "Kubernetes: pkg/apis/apps/validation/validation.go"
 _JOBS = "Kubernetes: pkg/apis/batch/validation/validation.go"
@@ -30,7 +35,10 @@ def rejections(view: View) -> None:
         if error.path.startswith(inside) and decides(error.path.removeprefix(inside)) is Question.CLASS:
             continue
         field = format_path(parse_path(error.path))
-        view.report_of_object(rejected_object, field, _facts(error), Patch.choose(Choice.FIELD, (field,)))
+        facts = _facts(error)
+        # A placeholder is filled in before the API server sees it.
+        check = replace(rejected_object, severity=INFO) if _PLACEHOLDER.search(facts.message) else rejected_object
+        view.report_of_object(check, field, facts, Patch.choose(Choice.FIELD, (field,)))
 
 
 def _facts(error: FieldError) -> RefusedByServer:

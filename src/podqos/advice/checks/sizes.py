@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
@@ -28,6 +30,10 @@ _MEGABYTE = 10**6
 LIKE_NOTHING = 990
 # How much lower the score of the container it serves must be.
 FAR_BELOW = 20
+# So little beyond its request hardly matters to a node.
+_LITTLE_BYTES = 256 << 20
+# Beside less, hardly any share is lost.
+_SOME_CPU = Quantity.parse("100m")
 _LOCAL_STORAGE = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (localStorageEviction)"
 
 
@@ -68,6 +74,10 @@ class LimitFarAboveRequest(Fact, frozen=True, gc=False):
         """Return what is out of proportion."""
         return "its memory limit is far above its request"
 
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "when it uses more than it requests, other pods are evicted in its place"
+
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
     allowed = view.options.memory_ratio
@@ -76,8 +86,9 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     if any(view.is_in_wrong_unit(MEMORY, str(amount)) for amount in (request, limit)):
         return
     edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
+    is_little = limit.value - request.value < _LITTLE_BYTES or view.standing.is_spared
     view.report(
-        limit_far_above_request,
+        replace(limit_far_above_request, severity=INFO) if is_little else limit_far_above_request,
         edit.path,
         LimitFarAboveRequest(
             str(request), str(limit), shown_ratio(Fraction(limit.nanos, request.nanos)), float(allowed)
@@ -101,7 +112,8 @@ def limit_far_above_request() -> Example:
 
     The scheduler reserves the request, the kernel allows the limit. A pod that uses up to its limit is far above its
     request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
-    is evicted first. The small request also gives it a high oom_score_adj.
+    is evicted first. The small request also gives it a high oom_score_adj. An info where the difference is less than
+    256Mi, and for critical pods, which are never evicted.
 
     Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that passes the
     check.
@@ -157,6 +169,10 @@ class NoMemoryLimit(Fact, frozen=True, gc=False):
     def sentence(self, container: str) -> str:
         """Return what it states instead."""
         return f"{container} requests {self.request} of memory and has no limit"
+
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "if it leaks, other pods are evicted in its place until the node runs out of memory"
 
 
 def _unlimited(view: View, container: Container, path: str, request: Quantity) -> None:
@@ -253,6 +269,10 @@ class UnboundedVolume(Fact, frozen=True, gc=False):
         """Return which, and where it is."""
         where = "in memory" if self.in_memory else "on the node's disk"
         return f"the emptyDir {self.volume} {where} has no size limit"
+
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "files there count as memory: the container is OOM-killed at its limit, and again after each restart"
 
 
 def volumes(view: View) -> None:
@@ -458,6 +478,10 @@ class NoCPURequest(Fact, frozen=True, gc=False):
         """Return which has none, beside one that does."""
         return f"{container} requests no cpu, while {self.other} requests {self.request}"
 
+    def harm(self) -> str:
+        """Return what happens to pods that are never evicted, or last."""
+        return "on a busy node it gets the smallest share of the CPU"
+
 
 def find_no_cpu_request(view: View) -> None:
     """Find containers that share the pod's cpu with others and were given no share of it.
@@ -481,8 +505,8 @@ def find_no_cpu_request(view: View) -> None:
         if number < regular or container.is_sidecar
     ]
     largest = max(running, key=lambda each: each[0].resources.requests.get(CPU, ZERO))[0]
-    request = largest.resources.requests.get(CPU)
-    if not request:
+    request = largest.resources.requests.get(CPU, ZERO)
+    if request < _SOME_CPU:
         return
     for container, path in running:
         if CPU not in container.resources.requests and not is_told_as_unsized(view, container):
@@ -508,7 +532,7 @@ def no_cpu_request() -> Example:
 
     The kernel divides a busy node's CPU by requests. A container without one gets the smallest weight, 2 shares
     compared with 512 for a container that requests 500m. On a busy node it barely runs, and a proxy or an agent that
-    doesn't run blocks the pod's traffic or its probes.
+    doesn't run blocks the pod's traffic or its probes. Reported if another container requests at least 100m.
 
     Fix: Give it a CPU request.
     """

@@ -106,7 +106,7 @@ def is_too_little(name: str, amount: Quantity) -> bool:
     """Whether no container runs with so little cpu, memory or ephemeral storage; zero is a statement."""
     if amount.nanos <= 0 or name not in _LEAST_NANOS:
         return False
-    return amount.nanos < _LEAST_NANOS[name] or (name != CPU and bool(amount.nanos % NANOS))
+    return amount.nanos < _LEAST_NANOS[name]
 
 
 def _is_large(cores: int, beside: ResourceRequirements) -> bool:

@@ -12,6 +12,7 @@ from podqos.advice.checks.check import WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Fact
+from podqos.advice.checks.kinds_of_pods import is_completed_by_operator, runs_until_done
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.toleration import is_told_with_return
@@ -23,13 +24,13 @@ from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES
 from podqos.qos.edits import Edit
 from podqos.survival.node.assumed_usage import NOMINAL
 
-_UNTIL_DONE = ("Job", "CronJob")
-
 
 def find_unsized(view: View) -> None:
     """Find containers that keep running and state no memory, each once: that it states nothing at all matters more."""
     if view.stored_class is not QOSClass.BURSTABLE or view.is_refused or view.has_found(accidental_burstable):
         return  # PQ102–PQ104, PQ203 and PQ206, PQ101 tell of them
+    if view.is_protected or is_completed_by_operator(view.workload):
+        return
     for container, path in _without_memory(view):
         if is_told_with_return(view, container.name):
             continue
@@ -38,7 +39,7 @@ def find_unsized(view: View) -> None:
             facts = UnsizedSidecar(beside.name, str(beside.resources.requests[MEMORY]))
             patch = view.choose(Choice.USAGE, f"{path}.requests", f"{path}.limits")
             view.report(unsized_sidecar, path, facts, patch, container=container.name, repair=_sized(view, path))
-        elif not _runs_until_done(view) and not view.is_expendable and not view.standing.is_spared:
+        elif not runs_until_done(view.workload) and not view.is_expendable and not view.standing.is_spared:
             cpu = container.resources.requests.get(CPU)
             facts_of_memory = NoMemory(None if not cpu else str(cpu))
             patch = view.choose(Choice.USAGE, f"{path}.requests.memory", f"{path}.limits.memory")
@@ -76,7 +77,7 @@ def _without_memory(view: View) -> Iterator[tuple[Container, str]]:
 
 
 def _sized_beside(view: View, container: Container) -> Container | None:
-    """Return the largest container beside one that states neither cpu nor memory; None where none states memory."""
+    """Return the largest container that runs beside one that states neither cpu nor memory; None without memory."""
     resources = container.resources
     if any(resources.requests.get(name) or resources.limits.get(name) for name in QOS_RESOURCES):
         return None
@@ -84,15 +85,11 @@ def _sized_beside(view: View, container: Container) -> Container | None:
     if spec.resources is not None and pod_level_is_set(view.stored):
         return None
     largest = max(
-        (each for each in (*spec.containers, *spec.init_containers) if each.name != container.name),
-        key=lambda container: container.resources.requests.get(MEMORY, ZERO),
+        (beside for beside in view.stored.running_containers if beside.name != container.name),
+        key=lambda beside: beside.resources.requests.get(MEMORY, ZERO),
         default=None,
     )
     return largest if largest is not None and largest.resources.requests.get(MEMORY) else None
-
-
-def _runs_until_done(view: View) -> bool:
-    return view.workload.kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
 
 
 # ---- PQ120 -------------------------------------------------------------------------------------------------------

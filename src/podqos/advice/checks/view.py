@@ -345,6 +345,11 @@ class View:
         """Where its pods stand when memory runs short."""
         return standing(self.stored, self.stored_class, self.priority, self.context)
 
+    @property
+    def is_protected(self) -> bool:
+        """Whether neither the kubelet nor the kernel picks its pods before others: they are critical for the node."""
+        return self.standing.is_spared and self.standing.oom_score_adj < 0
+
     def running(self) -> Pod:
         """Return the stored pod with its priority, for comparing."""
         return with_priority(self.stored, self.priority)

@@ -90,6 +90,7 @@ def check_view(report: CheckReport, *, can_fix: bool) -> CheckView:
             on_request=item.patch.on_request,
             fingerprint=item.fingerprint,
             can_be_fixed=item.patch.is_complete,
+            also=item.also_text,
         )
         for item in report.items
     )

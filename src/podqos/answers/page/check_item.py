@@ -34,3 +34,5 @@ class CheckItem(Struct, frozen=True, rename="camel"):
     fingerprint: str
     can_be_fixed: bool = False
     """Whether a request that names its check tries to fix it."""
+    also: str = ""
+    """What it is about as well: copies in other files, or other objects at the same place."""

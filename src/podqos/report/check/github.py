@@ -53,7 +53,8 @@ def _message(item: FindingReport) -> str:
     container = f", container {item.container}" if item.container else ""
     is_rendered = file_behind(item.source) is not None
     field = f" {item.path}" if item.path and (is_rendered or not item.line) else ""
-    lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence]
+    also = f"also: {item.also_text}" if item.also else ""
+    lines = [f"{item.subject}{field}{container}: {item.reason}", item.consequence, also]
     return "\n".join(filter(None, [*lines, *patch_lines(item.patch)]))
 
 

@@ -89,6 +89,8 @@ def _finding(item: FindingReport) -> Iterator[str]:
     if item.suppression is not None:
         reason = item.suppression.reason or "no reason given"
         yield f"<dt>left</dt><dd>suppressed by {escape(item.suppression.by)}: {escape(reason)}</dd>"
+    if item.also:
+        yield f"<dt>also</dt><dd>{escape(item.also_text)}</dd>"
     yield f"<dt>why</dt><dd>{escape(item.reason)}</dd>"
     if item.consequence:
         yield f"<dt>so</dt><dd>{escape(item.consequence)}</dd>"

@@ -54,5 +54,6 @@ def _case(items: Sequence[FindingReport], fail_on: FailOn) -> Element:
 
 def _description(item: FindingReport) -> str:
     place = f"{item.place}: {item.severity}: {item.path}" if item.line else f"{item.severity}: {item.path}"
-    lines = [place, item.reason, item.consequence]
+    also = f"also: {item.also_text}" if item.also else ""
+    lines = [place, item.reason, item.consequence, also]
     return "\n".join(filter(None, [*lines, *patch_lines(item.patch)]))

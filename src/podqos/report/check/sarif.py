@@ -16,7 +16,7 @@ from typing import TypeAlias
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import FindingSeverity
-from podqos.answers.findings import CheckReport, FindingReport
+from podqos.answers.findings import AlsoFound, CheckReport, FindingReport
 from podqos.answers.replacements import Replacement
 from podqos.manifest.problems import Problem, Severity
 from podqos.objects.files import file_behind
@@ -99,6 +99,10 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
         "locations": [{**_physical(item), "logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}]}],
         "partialFingerprints": {"podqos/v1": item.fingerprint},
     }
+    if item.also:
+        result["relatedLocations"] = [
+            {**_physical(other), "message": {"text": f"the same for {other.subject}"}} for other in item.also
+        ]
     if replacements:
         result["fixes"] = [_fix(item, replacements)]
     if item.suppression is not None:
@@ -110,7 +114,7 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     return result
 
 
-def _physical(item: FindingReport) -> dict[str, JSON]:
+def _physical(item: FindingReport | AlsoFound) -> dict[str, JSON]:
     """Return the place in the file (3.28.3), which an object of a cluster does not have."""
     if not item.line:
         return {}

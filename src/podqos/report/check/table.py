@@ -104,7 +104,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
         place = f"{_shown(one.place)}: " if one.place else ""
         start = f"{place}{style.severity(one.severity)} {name}"
         yield from wrapped(start, style, " " * _INDENT, "  ")
-        said = {"left": _left(one), "why": one.reason, "so": _consequence(one, told)}
+        said = {"left": _left(one), "also": one.also_text, "why": one.reason, "so": _consequence(one, told)}
         yield from _labelled(said | _fix_parts(one), style)
         return
     if len({_object(report) for report in block}) == 1:
@@ -122,7 +122,7 @@ def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> It
         for report in group:
             place = _listed_place(report, with_reason="why" not in shared)
             yield from wrapped(_shown(place), style, " " * (_INDENT + 2), " " * _INDENT)
-            own = {"left": _left(report), **_fix_parts(report)}
+            own = {"left": _left(report), "also": report.also_text, **_fix_parts(report)}
             yield from _labelled({name: text for name, text in own.items() if name not in shared}, style, _INDENT + 2)
         if "so" not in shared:
             first = group[0] if len(group) == 1 else replace(group[0], consequence=_general_consequence(group[0]))
@@ -142,7 +142,7 @@ def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
 
 def _general_consequence(item: FindingReport) -> str:
     """Return the consequence without the name of a container."""
-    return worded(item.effects, names_container=False)
+    return worded(item.effects, item.facts, names_container=False)
 
 
 def _consequence(item: FindingReport, told: Told, whose: tuple[str, str] | None = None) -> str:
@@ -221,6 +221,13 @@ def _summary_lines(
     if hidden:
         yield f"  {counted(hidden, 'info')} hidden ({stated_with('verbose')} shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
+    if summary.lowered:
+        are = "is an info" if summary.lowered == 1 else "are infos"
+        lowered = f"{counted(summary.lowered, 'finding')} in tests and examples {are}"
+        yield f"  {lowered} (name such a directory to have it judged like the rest)"
+    if summary.copies:
+        copies = "1 copy" if summary.copies == 1 else f"{summary.copies:,} copies"
+        yield f"  {copies} of workloads in other files not counted again"
     fixed = [item for item in report.items if _is_fixable(item, report)]
     fixable = len(fixed)
     if fixable and not was_fixed:

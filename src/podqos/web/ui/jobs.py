@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from podqos.answers.page.job import JobInfo, JobKind, JobState
 from podqos.answers.page.source import PageSource, SourceKind
-from podqos.errors import HostError, InputError
+from podqos.errors import HostError, InputError, bug_in_words
 from podqos.library.engines.fan_out import usable_cores
 from podqos.web.ui.memory import resident_bytes
 from podqos.web.ui.settings import UI_LIMITS
@@ -220,8 +220,11 @@ class Jobs:
             before[job.visitor] += 1
         return sorted(self._waiting, key=lambda job: turns[job])
 
-    def _over(self, job: Job, _: asyncio.Task[None]) -> None:
+    def _over(self, job: Job, task: asyncio.Task[None]) -> None:
         del self._running[job]
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not job.is_over:  # a bug of ours, but whoever waits is told
+            job.end(JobState.FAILED, bug_in_words(error))
         self.go_on()
 
     async def _run(self, job: Job) -> None:
@@ -283,7 +286,8 @@ async def worker(data: bytes, most_bytes: int) -> AsyncIterator[asyncio.subproce
     )  # fmt: skip
     try:
         assert process.stdin is not None
-        with suppress(ConnectionError):  # reported by its answer, or the lack of one
+        # Reported by its answer, or the lack of one; uvloop has an error of its own for a pipe that is closed already.
+        with suppress(ConnectionError, RuntimeError):
             process.stdin.write(data)
             await process.stdin.drain()
         yield process  # its input stays open: by its end the worker notices that of the server

@@ -128,6 +128,7 @@ function Finding({ item, group }: { item: CheckItem; group: CheckGroup }) {
       <p class="finding-place">
         <b>{item.subject}</b>
         {item.container ? ` container ${item.container}` : ""} <span class="quiet">{item.place}</span>
+        {item.also ? <span class="quiet"> (also {item.also})</span> : null}
       </p>
       {group.reason ? null : <p>{item.reason}</p>}
       {group.consequence || !item.consequence ? null : <p class="quiet">{item.consequence}</p>}
