@@ -234,14 +234,11 @@ def test_render_renders_a_chart(tree):
     assert [line.split()[1:] for line in ran()] == [["template", "./chart", "--skip-tests"]]
 
 
-def test_many_directories_are_ten_lines_and_a_count(tree):
+def test_many_skipped_directories_are_one_line(tree):
     files = {f"d{number:02}/kustomization.yaml": "resources: []\n" for number in range(15)}
     _, _, err = tree(files)("explain", "-f", ".")
-    assert err.count("skipped: a kustomization") == 10
-    assert (
-        "skipped 15 kustomizations and charts, of which 10 are listed here (--render renders them all)"
-        in err.splitlines()[0]
-    )
+    assert err.count("skipped") == 1
+    assert "skipped 15 kustomizations and charts: d00, d01, d02, … (--render renders them)" in err.splitlines()[0]
 
 
 def test_a_broken_kustomization_is_still_one(tree):

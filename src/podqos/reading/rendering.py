@@ -26,6 +26,8 @@ from podqos.reading.renderers import CHART, KUSTOMIZATIONS, Failure, Tool, rende
 
 _TEMPLATES = "templates"
 _SHOWN = 10
+# More than these that are skipped are one line.
+_EACH = 3
 # Where a kustomization names files and directories.
 _BASES = ("resources", "bases", "components")
 _NAMED = ("patchesStrategicMerge", "transformers", "generators", "validators", "configurations", "crds")
@@ -140,12 +142,7 @@ class Rendered:
         )
         # What others take in is rendered with them, so they come first.
         left.sort(key=lambda directory: (bool(directory.part_of), os.path.realpath(directory.path) in self._used))
-        notes = [_left_out(directory) for directory in left[:_SHOWN]]
-        if len(left) > _SHOWN:
-            what = f"skipped {len(left)} kustomizations and charts, of which {_SHOWN} are listed here"
-            where = _common(directory.path for directory in left)
-            fix = hint(naming("render") + " renders them all")
-            notes.append(Problem(where, 0, 0, Severity.WARNING, "", what, fix))
+        notes = [_left_out(directory) for directory in left] if len(left) <= _EACH else [_all_left_out(left)]
         return [*self._problems, *notes]
 
     def _found(self, *directories: _Directory) -> None:
@@ -188,6 +185,14 @@ def _left_out(directory: _Directory) -> Problem:
             command + hint(" | podqos … " + naming("files", "-")) + hint(", or add " + naming("render")),
         )
     return Problem(directory.path, 0, 0, Severity.WARNING, "", what, fix)
+
+
+def _all_left_out(directories: Sequence[_Directory]) -> Problem:
+    """Return the warning about many directories at once."""
+    where = _common(directory.path for directory in directories)
+    first = ", ".join(os.path.relpath(directory.path, where) for directory in directories[:_EACH])
+    what = f"skipped {len(directories)} kustomizations and charts: {with_slashes(first)}, …"
+    return Problem(where, 0, 0, Severity.WARNING, "", what, hint(naming("render") + " renders them"))
 
 
 def _not_installed(tool: Tool, paths: list[str]) -> Problem:
