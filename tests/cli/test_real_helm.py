@@ -35,7 +35,7 @@ FILES = {
         "apiVersion: v2\nname: lacking\nversion: 1.0.0\ndependencies: [{name: redis, version: 1.0.0, repository: 'file://../r'}]\n"
     ),
     "strict/Chart.yaml": "apiVersion: v2\nname: strict\nversion: 1.0.0\n",
-    "strict/templates/a.yaml": POD.replace("NAME", '{{ required "name it:\\nplease" .Values.name }}-{{ .Values.kind }}'),
+    "strict/templates/a.yaml": POD.replace("NAME", '{{ required "name:\\nplease" .Values.name }}-{{ .Values.kind }}'),
 }  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_a_tree_of_charts_is_rendered_once_with_every_failure_in_full(run):
         "(run `helm dependency build ./lacking`)\n"
         "./strict: error: cannot render this Helm chart (give it values with --values FILE or --set KEY=VALUE)\n"
         "    $ helm template ./strict --skip-tests\n"
-        "    Error: execution error at (strict/templates/a.yaml:3:20): name it:\n"
+        "    Error: execution error at (strict/templates/a.yaml:3:20): name:\n"
         "    please\n"
     ) in err
     assert err.count("error:") == 2
