@@ -7,7 +7,8 @@ import hashlib
 import re
 
 import pytest
-from tests.browser.conftest import PAGE
+
+from browser.windows import PAGE
 
 BUDGET_BYTES = 320_000
 """Every report carries the page: docs/explanation/decisions/0012."""

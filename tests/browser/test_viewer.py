@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 import pytest
 
 from browser.settling import settle
+from browser.windows import PAGE
 from podqos.cli.main import main
 
 pytestmark = pytest.mark.slow
-
-PAGE = files("podqos.report") / "viewer.html"
 
 
 def _report(tmp_path_factory, scenario, *options):

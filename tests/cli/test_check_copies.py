@@ -163,20 +163,18 @@ def test_an_example_that_the_api_server_rejects_is_still_an_error_and_a_test_is_
 @pytest.mark.parametrize(
     ("folder", "expected"),
     [
-        pytest.param("/repo/deploy", None, id="to be applied"),
-        pytest.param("/repo/e2e-tests/conf", Purpose.TEST, id="a word of a name"),
-        pytest.param("/repo/internal/testdata", Purpose.TEST, id="testdata"),
-        pytest.param("/repo/latest", None, id="not a part of a word"),
-        pytest.param("/repo/config/samples", Purpose.EXAMPLE, id="samples"),
-        pytest.param("/repo/configsamples", Purpose.EXAMPLE, id="the end of a word"),
-        pytest.param("/repo/vendor/k8s.io/api/testdata", Purpose.VENDORED, id="vendored"),
-        pytest.param("/tests/repo/deploy", None, id="above what was named"),
+        pytest.param(".", None, id="the named directory"),
+        pytest.param("deploy", None, id="to be applied"),
+        pytest.param("e2e-tests/conf", Purpose.TEST, id="a word of a name"),
+        pytest.param("internal/testdata", Purpose.FIXTURE, id="testdata"),
+        pytest.param("latest", None, id="not a part of a word"),
+        pytest.param("config/samples", Purpose.EXAMPLE, id="samples"),
+        pytest.param("config-samples", Purpose.EXAMPLE, id="the end of a name"),
+        pytest.param("vendor/k8s.io/api/testdata", Purpose.VENDORED, id="vendored"),
     ],
 )
-def test_what_files_are_for_follows_from_directories_below_the_named_one(folder, expected):
-    root = "/tests/repo" if folder.startswith("/tests") else "/repo"
-
-    assert purpose(folder, root) is expected
+def test_what_files_are_for_follows_from_the_names_of_directories(folder, expected):
+    assert purpose(folder) is expected
 
 
 def test_an_overlay_of_ytt_is_not_a_manifest(capsys):

@@ -35,7 +35,7 @@ def test_several_configurations_are_named_with_the_option_that_chooses_one(capsy
     write(blue="1Gi", green="2Gi")
     assert main([*command, "-f", "all"]) == 2
     said = "2 different kubelet configurations: in all/blue.yaml, all/green.yaml"
-    assert f"{said} (choose one: --kubelet-config all/blue.yaml)" in capsys.readouterr().err
+    assert f"{said} (keep one of them, or choose it with --kubelet-config all/blue.yaml)" in capsys.readouterr().err
     assert main([*command, "-f", "all", "--kubelet-config", "all/green.yaml"]) in {0, 1}
 
 
@@ -50,4 +50,4 @@ def test_equal_configurations_are_one(capsys, command):
 def test_two_in_one_file_cannot_be_chosen_by_its_name(capsys, command):
     Path("all/both.yaml").write_text(KUBELET % "1Gi" + "---\n" + KUBELET % "2Gi")
     assert main([*command, "-f", "all"]) == 2
-    assert "in all/both.yaml (choose one: --kubelet-config FILE)" in capsys.readouterr().err
+    assert "in all/both.yaml (keep one of them, or choose it with --kubelet-config FILE)" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_a_patch_that_cannot_be_applied_is_said_and_the_other_templates_are_judg
     )
     pods, err = explained(run)
     assert list(pods) == ["x-t"]
-    assert f"Workflow x-s skipped: spec.templates[0].podSpecPatch {said}" in err
+    assert f"Workflow x-s not judged: spec.templates[0].podSpecPatch {said}" in err
 
 
 PARAMETER = (
@@ -225,7 +225,7 @@ def test_every_command_says_the_same_of_a_field_that_depends_on_a_parameter(run,
     how = "use the running pods: kubectl get pods -o yaml"
     unknown = ("{{inputs.parameters.patch}}", "{{workflow.parameters.arch}}", "{{inputs.parameters.class}}")
     assert said == [
-        f"1:1: warning: Workflow x-t skipped: spec.templates[1].podSpecPatch contains {unknown[0]} ({how})",
+        f"1:1: warning: Workflow x-t not judged: spec.templates[1].podSpecPatch contains {unknown[0]} ({how})",
         f"5:3: warning: spec.nodeSelector: not judged: it depends on {unknown[1]}",
         f"8:7: warning: spec.templates[0].priorityClassName: not judged: it depends on {unknown[2]}",
     ]

@@ -193,7 +193,8 @@ def test_check_judges_a_node_critical_pod_by_the_score_it_gets(command):
 
     code, out, _ = command("check", fragment, "--node-memory", "10Gi")
 
-    assert "Burstable, oom_score_adj -997 (app)" in out
+    assert "never evicted, and never preempted" in out
+    assert "oom_score_adj 9" not in out
     assert code == 1  # a system priority outside kube-system
 
 

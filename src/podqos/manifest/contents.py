@@ -116,9 +116,9 @@ class Collector:
         field = format_path(finding.path)
         self._problems.append(Problem(self._source, line, column, finding.severity, field, finding.what, finding.fix))
 
-    def add_syntax_problem(self, problem: SyntaxProblem) -> None:
-        """Report that a document cannot be read, or that part of it counts for nothing."""
-        severity = Severity.WARNING if problem.keeps_value else Severity.ERROR
+    def add_syntax_problem(self, problem: SyntaxProblem, *, is_strict: bool = False) -> None:
+        """Report that a document cannot be read, or, unless it must be in order, that part of it counts for nothing."""
+        severity = Severity.WARNING if problem.keeps_value and not is_strict else Severity.ERROR
         self.add_problem(FieldProblem((), problem.what, problem.fix, severity), problem.position)
 
     def add_unparsed(self, kind: str, api_version: str, place: Place) -> None:

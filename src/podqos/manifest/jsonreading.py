@@ -181,8 +181,11 @@ def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
             collector.add_problem(FieldProblem((), f"broken JSON: {error}"), locator.locate(part.path))
             continue
         for path in doubled:  # the last one counts, as for kubectl
+            from podqos.manifest.kubelet import holds_settings
+
             what, position = f'key "{path[-1]}" is set twice', locator.locate((*part.path, *path))
-            collector.add_syntax_problem(SyntaxProblem(position, what, "remove one of them", keeps_value=True))
+            problem = SyntaxProblem(position, what, "remove one of them", keeps_value=True)
+            collector.add_syntax_problem(problem, is_strict=holds_settings(value))
         named = collector.name_for_snippet
         for found in objects_in(value, part.path, part.kind, part.api_version, name=named):
             collector.add_object(found, interpret(found), found.place(chunk), locator.locate)

@@ -89,6 +89,11 @@ def kubelet_settings(value: Plain) -> KubeletSettings | None:
     return _read(value, notation)
 
 
+def holds_settings(value: Plain) -> bool:
+    """Whether a document holds the settings of a kubelet, readable or not."""
+    return isinstance(value, dict) and _notation(value) is not None
+
+
 def kubelet_settings_in(source: str, data: bytes) -> KubeletSettings:
     """Return the one kubelet's settings in a text; ``source`` is the name to report it under."""
     from podqos.manifest.documents import plain_documents  # not wanted where only a notation is asked for

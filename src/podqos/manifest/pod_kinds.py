@@ -189,8 +189,8 @@ def _builders() -> Iterator[CustomKind]:
         ("VirtualMachinePool", "pool.kubevirt.io", "its machine, with overhead that KubeVirt adds", ""),
         ("ClusterServiceVersion", "operators.coreos.com", "its deployments, by the Operator Lifecycle Manager", ""),
         ("Instrumentation", "opentelemetry.io", "the agents it adds to other pods", ""),
-        ("HelmRelease", "helm.toolkit.fluxcd.io", "a Helm chart", "render it: helm template CHART --values FILE"),
-        ("HelmChart", "helm.cattle.io", "a Helm chart", "render it: helm template CHART --values FILE"),
+        ("HelmRelease", "helm.toolkit.fluxcd.io", "a Helm chart", "render it with helm template"),
+        ("HelmChart", "helm.cattle.io", "a Helm chart", "render it with helm template"),
         ("Application ApplicationSet", "argoproj.io", "the source it names", "render that: argocd app manifests NAME"),
         ("Template", "template.openshift.io", "its objects and parameters", "render it: oc process -f FILE"),
     ):

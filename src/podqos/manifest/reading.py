@@ -99,7 +99,7 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
                 collector.add_syntax_problem(_lost_indentation(document.locate((key,)), key))
                 continue
             for problem in document.problems:
-                collector.add_syntax_problem(problem)
+                collector.add_syntax_problem(problem, is_strict=_configures_kubelet(document.value))
             if _has_marks(document.value):
                 collector.count_document()
                 collector.add_syntax_problem(_marked(text[chunk.start : chunk.end].decode(), chunk.origin[0]))
@@ -114,6 +114,13 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_jso
     except SyntaxProblem as problem:
         lost = _lost_indentation_in(text[chunk.start : chunk.end].decode(errors="replace"), chunk.origin[0])
         collector.add_syntax_problem(not_json or lost or problem)
+
+
+def _configures_kubelet(value: Plain) -> bool:
+    """Whether every command that takes it would reject it."""
+    from podqos.manifest.kubelet import holds_settings
+
+    return holds_settings(value)
 
 
 def _has_marks(value: Plain) -> bool:

@@ -86,9 +86,8 @@ def chosen_kubelet(objects: Objects, stated: Kubelet | None) -> Kubelet | None:
         shown = ", ".join(paths[:_NAMED]) + (f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else "")
         what = f"{len(kubelets)} different kubelet configurations: in {shown}"
         can_choose = len(paths) == len(kubelets) and STDIN not in paths
-        raise InvalidConfiguration(
-            what, fix="choose one: " + naming("kubelet_config", paths[0] if can_choose else "FILE")
-        )
+        chosen = naming("kubelet_config", paths[0] if can_choose else "FILE")
+        raise InvalidConfiguration(what, fix="keep one of them, or choose it with " + chosen)
     return kubelets[0] if kubelets else None
 
 

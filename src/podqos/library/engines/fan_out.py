@@ -34,6 +34,8 @@ _MOST_TURNS = 2048
 _NUMBER_BYTES = 2
 _BUFFER_BYTES = 1 << 16
 _ORPHAN_CHECK_SECONDS = 1.0
+# How a worker ends whose answer cannot be pickled.
+_NOT_SENT = 1
 
 
 def usable_cores() -> int:
@@ -236,6 +238,9 @@ class _Worker(Generic[Task, Result]):
         try:
             answer: tuple[bool, Any] = pickle.load(self._answers)  # noqa: S301 - written by our own child
         except (EOFError, pickle.UnpicklingError):
+            self.kill()
+            if self._exit_code() == _NOT_SENT:
+                raise TypeError("cannot pickle the result of a worker process") from None
             raise HostError("a worker process died before finishing (out of memory?)") from None
         return answer
 
@@ -256,8 +261,13 @@ class _Worker(Generic[Task, Result]):
         self.give_no_more()
         self._answers.close()
         if self._pid:
-            os.waitpid(self._pid, 0)
-            self._pid = 0
+            self._exit_code()
+
+    def _exit_code(self) -> int:
+        """Wait until it is gone; return how it ended."""
+        _, status = os.waitpid(self._pid, 0)
+        self._pid = 0
+        return os.waitstatus_to_exitcode(status)
 
 
 def _opened(answer: tuple[bool, Any]) -> Any:  # noqa: ANN401
@@ -288,8 +298,11 @@ def _serve(
                     answer = True, function(task)
                 except Exception as error:  # noqa: BLE001 - the parent raises it
                     answer = False, carried(error)
-                with open(answers, "wb", _BUFFER_BYTES, closefd=False) as answering:
-                    pickle.dump(answer, answering, pickle.HIGHEST_PROTOCOL)  # part by part: it may be large
+                try:
+                    with open(answers, "wb", _BUFFER_BYTES, closefd=False) as answering:
+                        pickle.dump(answer, answering, pickle.HIGHEST_PROTOCOL)  # part by part: it may be large
+                except Exception:  # noqa: BLE001 - what cannot be pickled says so in many ways
+                    os._exit(_NOT_SENT)
     finally:
         os._exit(0)
 
