@@ -208,3 +208,13 @@ def test_a_container_without_a_name_is_rejected_at_its_place():
 def test_what_an_operator_fills_in_is_not_missing():
     assert is_completed_by_operator(Workload("Kibana", ObjectMeta(name="k"), Pod()))
     assert not is_completed_by_operator(Workload("Rollout", ObjectMeta(name="k"), Pod()))
+
+
+def test_a_critical_pod_that_fills_the_disk_is_not_evicted_itself():
+    critical, other = (
+        said(pod("{requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}}", extra=extra), "PQ108")
+        for extra in (NODE_CRITICAL, "")
+    )
+
+    assert "other pods are evicted in its place" in critical
+    assert "among the first to be evicted" in other

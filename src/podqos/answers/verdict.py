@@ -140,7 +140,7 @@ def _outcome(item: FindingReport) -> _Outcome:
     caused = [way for way, is_caused in ways.items() if is_caused] if has_cause else []
     if ways:
         return _Outcome(Fate.FIRST, f"{' and '.join(caused or ways)} first {AT_THE_LIMITS}", is_cause=bool(caused))
-    if found.effect is Effect.DISK:
+    if found.effect is Effect.DISK and not (found.now is not None and found.now.is_spared):
         return _Outcome(Fate.DISK, "among the first to be evicted when the disk fills up")
     earlier = _earlier(found)
     if earlier:

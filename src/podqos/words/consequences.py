@@ -19,6 +19,8 @@ def worded(found: Consequence, facts: Fact, *, names_container: bool = True) -> 
     if found.effect is Effect.NODE:
         return _of_a_node(found)
     if found.effect is Effect.DISK:
+        if found.now is not None and found.now.is_spared:
+            return _OTHERS_FOR_DISK
         return _NO_DISK if found.disk_request == "0" else _DISK.format(request=found.disk_request)
     if found.effect is Effect.NOT_CREATED:
         return "no pods are created or scheduled, and pods that die are not replaced"
@@ -87,6 +89,7 @@ _EVICTED = {
 
 
 _NO_DISK = "it is among the first to be evicted when the disk fills up, because it requests no ephemeral-storage"
+_OTHERS_FOR_DISK = "when it fills the disk, other pods are evicted in its place: it is never evicted itself"
 _DISK = "evicted first when the disk fills up, once it uses more than the {request} of ephemeral-storage it requests"
 
 

@@ -507,6 +507,8 @@ class View:
 
     def _disk_consequence(self) -> Consequence:
         spec = self.stored.spec
+        if self.standing.is_spared:
+            return Consequence(Effect.DISK, self.standing)
         for container in (*spec.containers, *spec.init_containers):
             if EPHEMERAL_STORAGE in container.resources.requests:
                 return Consequence(Effect.DISK, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
