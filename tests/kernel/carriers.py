@@ -536,6 +536,16 @@ CARRIERS |= {
     "upper levels": lambda lines: "".join(
         f"{('WARNING', 'INFO', 'ERROR')[n % 3]:<8} {line}\n" for n, line in enumerate(lines)
     ),
+    "time and zone above": each("2026-01-05 15:19:27.708 CET\n{}", plain),
+    "xml attributes": lambda lines: "".join(
+        f'<log level="warn" message="{html.escape(line)}" n="{n}"/>\n' for n, line in enumerate(dmesg(lines))
+    ),
+    "quoted, then wrapped": lambda lines: "".join(
+        "> " + "\n".join(textwrap.wrap(line, 76)) + "\n" for line in dmesg(lines)
+    ),
+    "quoted, wrapped, quoted": lambda lines: "".join(
+        ">> " + "\n> ".join(textwrap.wrap(line, 70)) + "\n" for line in dmesg(lines)
+    ),
     "short id": lambda lines: "".join(f"{n * 7919 % 65536:04x} {line}\n" for n, line in enumerate(lines)),
     "uuid": lambda lines: "".join(
         f"{n * 0x9E3779B97F4A7C15 % (1 << 64):016x}-4fc3 node-1 {line}\n" for n, line in enumerate(dmesg(lines), 1)

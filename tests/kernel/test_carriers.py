@@ -173,6 +173,8 @@ def test_any_prefix_and_whatever_follows_the_message_is_taken_off(words, end, su
         "when the kernel prints Killed process, the victim is gone",
         '+\tpr_err("%s: Killed process %d (%s) total-vm:%lukB, anon-rss:%lukB\\n",',
         "[ pid ] is the first column of the table, uid the second",
+        "such kills are `oom-kill:constraint=CONSTRAINT_NONE`, i.e. those of the machine",
+        "# they look like:\n#   Out of memory: Killed process 7 (python3) total-vm:...,anon-rss:...",
     ],
 )
 def test_prose_and_source_code_are_no_reports(text):

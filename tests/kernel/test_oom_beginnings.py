@@ -312,3 +312,41 @@ def test_prose_source_code_and_patches_are_no_ooms(text, quote):
     assert read(["Hello,", f"{quote}{text}", "", "Bye"]) == []
     (report,) = read([f"{quote}{text}", *machine()])
     assert (report.trigger, [*report.victims], report.ram_pages) == ("worker 7", [102], GIB_PAGES)
+
+
+# ---- lines that mail programs put on lines of their own ---------------------------------------------------------------
+
+
+def test_what_follows_a_prefix_alone_has_its_time_and_host():
+    lines = [f"Jan  5 15:19:27 node-1 kernel: {line}" for line in cgroup([BIG], 7, "python3")]
+    broken = [line.replace(" oom-kill:", "\noom-kill:") for line in lines]
+    report = only(["Hello,", *broken])
+    assert (report.host, report.constraint, report.oom_cgroup) == ("node-1", Constraint.MEMCG, CONTAINER)
+    report = only(["It was this:", *broken[-3:]])
+    assert (report.at, report.host, [*report.victims]) == ("Jan  5 15:19:27", "node-1", [7])
+
+
+def test_a_kill_that_lost_its_prefix_is_that_of_the_line_after_it_which_has_one():
+    summary, kill = cgroup([BIG], 7, "python3")[-3:-1]
+    report = only([summary, f"Jan  5 15:19:27 node-1 kernel: {kill}"])
+    assert (report.constraint, [*report.victims]) == (Constraint.MEMCG, [7])
+    other = [f"Jan  5 15:19:27 node-1 kernel: {kill.replace('process 7', 'process 8')}"]
+    assert [[*report.victims] for report in read([summary, *other])] == [[7], [8]]
+
+
+def test_a_group_dies_as_one_where_its_line_is_the_first():
+    group = f"Tasks in {CONTAINER} are going to be killed due to memory.oom.group set"
+    kills = [killed(pid, "app", why="Memory cgroup out of memory") for pid in (7, 8)]
+    report = only([CARRIERS["syslog"](line) for line in (group, *kills)])
+    assert (report.group, report.task_cgroup, [*report.victims]) == (CONTAINER, CONTAINER, [7, 8])
+
+
+@pytest.mark.parametrize(
+    ("adjustment", "is_old"),
+    [("oomkilladj=0", True), ("oom_adj=0", True), ("oom_adj=0, oom_score_adj=0", False), ("oom_score_adj=0", False)],
+)
+def test_the_first_line_says_by_which_rule_the_kernel_chose(adjustment, is_old):
+    report = only(
+        [f"httpd invoked oom-killer: gfp_mask=0x201d2, order=0, {adjustment}", "Mem-info:", killed(7, "httpd")]
+    )
+    assert report.is_old_rule is is_old

@@ -66,6 +66,7 @@ def complete(report: OOMReport) -> None:
         report.oom_cgroup = report.oom_cgroup or ROOT
     if report.columns is not None and _is_filtered(report):
         report.is_cut = True
+    report.task_cgroup = report.task_cgroup or report.group  # all of it died, the victim with it
 
 
 def _proven(report: OOMReport) -> Constraint | None:

@@ -28,7 +28,7 @@ _CHOSEN = re.compile(
 )
 _KILLED = re.compile(_MESSAGE + r"Killed process (\d{1,10})(?:, UID \d{1,10},)? \((.{0,64})\)(?=$|[ ,.])(.*)")
 _NAMELESS = re.compile(r"(?:(Memory cgroup out of memory|Out of memory[^:]{0,64}): )?Killed process (\d{1,10})$")
-_AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]{1,4}(?:tot|vsz|anon-|file-|UID|oom_)")
+_AFTER_KILLED = re.compile(r"[ ,.]*$|[ ,]{1,4}(?:tot(?!al-vm:\s?[^\s\d])|vsz|anon-|file-|UID|oom_)")
 _PANIC = re.compile(r"Kernel panic - not syncing: ((?:[Oo]ut of memory|System is deadlocked on memory).{0,80})")
 _OWN = (
     "oom-kill:constraint=",

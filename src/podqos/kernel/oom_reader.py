@@ -51,7 +51,7 @@ _REAPED = re.compile(r"oom_reaper: (reaped process|unable to reap pid:) ?(\d{1,1
 _OTHER_DUMP = re.compile(
     r"page allocation (?:failure|stall)|vmalloc (?:error|size)|vmalloc: allocation failure|[Ss]ys[Rr]q ?: Show Memory"
 )
-_SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32})")
+_SUMMARY = re.compile(r"oom-kill:constraint=CONSTRAINT_([A-Z_]{1,32}+)(?![^,\s])")
 _INVOKED = "invoked oom-killer:"
 _OPENERS = (
     "oom-kill",
@@ -65,6 +65,7 @@ _OPENERS = (
     "Task in ",
     "oom_reaper",
     "stats for /",
+    "oom.group set",
     "dump_header",
     "deadlocked on memory",
     BY_HAND,
@@ -126,6 +127,8 @@ class OOMReader:
         is_begun = message.is_marked and bool(message.at or message.host or self._last is None)
         log = self._hosts.get(message.host) if is_begun else self._last
         self._others = 0 if _is_own(message.text) else self._others + 1
+        if log is None and (unnamed := self._hosts.get("")) is not None and unnamed.awaits(message.text):
+            log = self._hosts[message.host] = self._hosts.pop("")
         if log is None:
             if not any(opener in message.text for opener in _OPENERS):
                 return
@@ -215,6 +218,15 @@ class _HostLog:
             return False
         held = self._held
         return held is None or not _begins(held.text)
+
+    def awaits(self, text: str) -> bool:
+        """Whether a line is the kill of the process that the open report chose."""
+        report = self._report
+        if report is None and self._held is not None and (chosen := chosen_of(self._held.text)) is not None:
+            pid: int | None = chosen[0]
+        else:
+            pid = None if report is None or report.victims else report.chosen
+        return pid is not None and (kill := kill_line(text, is_marked=True)) is not None and kill.pid == pid
 
     def feed(self, message: Message) -> Iterator[OOMReport]:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
@@ -340,6 +352,7 @@ class _HostLog:
             order=line.order,
             gfp_mask=line.gfp_mask,
             has_flag_names=line.has_flag_names,
+            is_old_rule="adj=" in message.text and "oom_score_adj=" not in message.text,
         )
         begun.circumstances.read(message.text)
         begun.circumstances.is_by_hand, self._is_by_hand = self._is_by_hand, False
@@ -381,6 +394,8 @@ class _HostLog:
             report = self._latest
         if kill.is_done:
             read_killed(report, kill, is_reaped=is_reaped)
+            if report.chosen == kill.pid:
+                report.chosen_name = kill.name or report.chosen_name  # a summary may be broken inside of it
         else:
             report.chosen, report.chosen_name, report.score = kill.pid, kill.name, kill.score
         read_message(report, kill)

@@ -33,12 +33,16 @@ _COLOUR = re.compile(
 _ENTITY = re.compile(r"&(?:#\d{1,6}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,10});")
 _TAG = re.compile(
     r"</?(?:pre|code|br|p|div|span|td|tr|th|thead|tbody|table|li|ul|ol|tt|font|b|i|u|em|strong|samp|kbd|html|body|a|small"
-    r"|blockquote|ins|del|mark|center|line|log|event|message|msg|text)(?:\s[^<>]{0,300})?/?>|<!\[CDATA\[|\]\]>",
+    r"|blockquote|ins|del|mark|center|line|log|event|message|msg|text)(?:\s[^<>]{0,4000})?/?>|<!\[CDATA\[|\]\]>",
     re.IGNORECASE,
 )
+_ATTRIBUTE = re.compile(
+    r"\s(?:message|msg|text|line|value)=([\"'])(.{1,4000}?)\1\s{0,4}(?:[\w:-]{1,40}=|/?>)", re.IGNORECASE
+)
+"""A message inside of a tag."""
 _MARKUP = re.compile(
     r"^[^\[(]{0,200}&(?:gt|lt|quot|amp|nbsp|#\d{1,5}|#x[0-9a-f]{1,4});|&nbsp;|&lt;/?[A-Z]{3,4}&gt;|<!\[CDATA\["
-    r"|^\s{0,40}</?(?:pre|code|span|td|tr|p|div|li|samp|br|event|log|message)(?:\s[^<>]{0,300})?/?>|<br ?/?>.{0,20}$",
+    r"|^\s{0,40}</?(?:pre|code|span|td|tr|p|div|li|samp|br|event|log|message)(?:\s[^<>]{0,4000})?/?>|<br ?/?>.{0,20}$",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"\^M(?=\$?$)")
@@ -67,12 +71,18 @@ def cleaned(line: str, *, is_markup: bool = False) -> str:
     elif "[" in line:
         line = _BARE_COLOUR.sub("", line)
     if is_markup:
-        line = _TAG.sub("", _without_entities(line))
+        line = _TAG.sub(_in_tag, _without_entities(line))
     if "\\" in line:
         line = _ESCAPED.sub(r"\1", line).replace("\\t", " ")
     if "^" in line:
         line = _CONTROL.sub("", line).replace("^I", "\t")
     return line
+
+
+def _in_tag(tag: re.Match[str]) -> str:
+    """Return the message that a tag has as an attribute."""
+    found = _ATTRIBUTE.search(tag[0]) if "=" in tag[0] else None
+    return "" if found is None else found[2]
 
 
 def _has_escape(line: str) -> bool:

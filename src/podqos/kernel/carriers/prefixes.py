@@ -22,7 +22,8 @@ _DATED = r"\[[^\[\]]{0,60}\d\d?:\d\d[^\[\]]{0,40}\]"
 _BRACKETED = re.compile(rf"(?:\[ {{0,12}}\+?\d{{1,10}}\.\d{{1,9}}[^\]]{{0,24}}\]|{_DATED}):? {{0,2}}")
 _CALLER = re.compile(r"\[(?: {0,12}[TC]\d{1,10}|pid:[^\]]{1,48})\] {0,2}")
 _ISO = re.compile(
-    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?:? +(?:std(?:out|err) [FP] )?"
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?:?"
+    r"(?:(?: [A-Z]{2,5})?$| +(?:std(?:out|err) [FP] )?)"
 )
 _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ")
 _KERNEL = re.compile(

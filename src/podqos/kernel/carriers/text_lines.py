@@ -83,6 +83,8 @@ class TextLines:
         """Whether lines have a prefix."""
         self._is_everywhere = False
         """Whether every line has, also one that continues another."""
+        self._alone: Carried | None = None
+        """The last line, where it has nothing but a prefix: mail programs put a long word on a line of its own."""
 
     @property
     def holds_report(self) -> bool:
@@ -268,6 +270,9 @@ class TextLines:
         text = carried.text.rstrip()
         if "\t" in text:
             text = text.replace("\t", " ")
+        alone, self._alone = self._alone, None if text or not carried.is_marked else carried
+        if alone is not None and text and not carried.is_marked:
+            carried = replace(alone, text=text)
         at = line.at or carried.at
         is_marked = carried.is_marked or line.fields is not None or self._is_noise(carried)
         if at:

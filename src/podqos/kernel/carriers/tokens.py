@@ -20,7 +20,7 @@ LONGEST_NAME = 15
 
 _START = re.compile(
     r"(?:"
-    r"oom-kill:constraint="
+    r"oom-kill:constraint=(?![A-Z_]{1,40}+[^,A-Z_\s])"
     r"|(?:Memory cgroup o|O)ut of [Mm]emory(?: \([^()]{1,40}\))?: [Kk]ill(?:ed)? process \d"
     r"|No available memory(?: \(MPOL_BIND\)| in cpuset): [Kk]ill(?:ed)? process \d"
     r"|Kernel panic - not syncing: (?:[Oo]ut of memory|System is deadlocked on memory)"

@@ -18,6 +18,8 @@ from podqos.kernel.carriers.tokens import columns_of, is_statistic, is_whole
 _FIRST = re.compile(r"\s*(?:\S{0,200}?\w[^0-9\W]-(?=\w{1,40}[^0-9\W])|\S+)")
 _WORD = re.compile(r"\s*\S+")
 _AFTER_PATH = ("are going to be", "killed as a result")
+_UNSPACED = re.compile(r"oom-kill:(?!.*,task=)|Tasks? in /\S*$|Task in /\S+ killed as a result of limit of /\S*$")
+"""A summary up to its task, and paths: there are no spaces in them, so that a line ends inside of a word."""
 _HYPHENATED = re.compile(r"\w-$")
 MOST_JOINED = 64
 _WIDEST_TERMINAL = 200
@@ -81,8 +83,10 @@ class Wrapping(NamedTuple):
         text, rest = joined.rstrip(), line.text.strip()
         if _HYPHENATED.search(text):
             return text + rest
+        if _UNSPACED.match(text):
+            return text + rest if not rest.startswith(_AFTER_PATH) else f"{text} {rest}"
         longest = len(text.rpartition(" ")[2]) + len(rest.partition(" ")[0])
-        is_cut = len(before.text) == self.width and longest > self.width and not rest.startswith(_AFTER_PATH)
+        is_cut = len(before.text) == self.width and longest > self.width
         return text + rest if is_cut else f"{text} {rest}"
 
 
