@@ -154,6 +154,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "db-0 was OOM-killed (3 restarts)",
         ["podqos autopsy db-0", "kubectl get pod db-0 -o yaml"],
     ),
+    "`OOMKilled` in the words of another program: Spark, Argo, Airflow, an alert": (
+        ["Pod executor-3 terminated. Container exit code 137, Reason: OOMKilled\n"],
+        "executor-3 was OOM-killed",
+        ["podqos autopsy executor-3", "kubectl get pod executor-3 -o yaml"],
+    ),
     "a table with `CrashLoopBackOff`": (
         ["NAME    READY   STATUS             RESTARTS      AGE\nweb-0   0/1     CrashLoopBackOff   12 (2m ago)   1h\n"],
         "but 1 container keeps restarting",
@@ -215,7 +220,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         "Not the kernel: the JVM, because its heap is full.",
         [],
     ),
-    "`Killed` from a shell, or exit code 137 from Nomad": (
+    "`Killed` from a shell, or exit code 137 from Nomad, CI or a build": (
         ["./run.sh: line 3:  4242 Killed                  python3 train.py\n"],
         "A shell lost a process: its process was killed with SIGKILL.",
         ["journalctl -k -o short-iso"],

@@ -148,6 +148,10 @@ KILLS = {
          "Current usage: 2.1 GB of 2 GB physical memory used; 4 GB of 4 GB virtual memory used. Killing container.")],
         {"killer": "yarn", "basis": "limit", "victim": "container_1_2_3", "pid": 4711, "limitBytes": 2 << 30},
     ),
+    "YARN, as Spark repeats it": (
+        ["Reason: Container killed by YARN for exceeding memory limits. 2.1 GB of 2 GB physical memory used. Consider"],
+        {"killer": "yarn", "basis": "limit", "limitBytes": 2 << 30, "rule": "physical memory limit"},
+    ),
 }  # fmt: skip
 
 

@@ -78,6 +78,25 @@ FAILURES = {
     "terminate called after throwing an instance of 'std::bad_alloc'": ("C++", {"isFatal": True}),
     "(error) OOM command not allowed when used memory > 'maxmemory'.": ("RedisLimit", {}),
     "Can't save in background: fork: Cannot allocate memory": ("RedisFork", {}),
+    "0 [ERROR] mysqld: Out of memory (Needed 134217728 bytes)": ("Allocation", {"wantedBytes": 134217728}),
+    "[ERROR] [InnoDB] Cannot allocate memory for the buffer pool": ("Allocation", {}),
+    "cc1plus: out of memory allocating 65536 bytes after a total of 1 bytes": ("Allocation", {"wantedBytes": 65536}),
+    "virtual memory exhausted: Cannot allocate memory": ("Allocation", {}),
+    "Error: Process completed with exit code 137.": ("ProcessKilled", {}),
+    "ERROR: Job failed: command terminated with exit code 137": ("ProcessKilled", {}),
+    "ERROR: Job failed: exit code 137": ("ProcessKilled", {}),
+    "Exited with code exit status 137": ("ProcessKilled", {}),
+    "script returned exit code 137": ("ProcessKilled", {}),
+    "The command '/bin/sh -c make' returned a non-zero code: 137": ("ProcessKilled", {}),
+    'process "/bin/sh -c make" did not complete successfully: exit code: 137': ("ProcessKilled", {}),
+    "web-1 exited with code 137": ("ProcessKilled", {}),
+    '"step-build" exited with code 137 (image: "maven"); for logs run: x': ("ProcessKilled", {}),
+    "[n0-0] terminated with exit code (137). Reason [Error]. Message:": ("ProcessKilled", {}),
+    "make: *** [Makefile:3: all] Error 137": ("ProcessKilled", {}),
+    "{local_task_job.py:1} INFO - Task exited with return code Negsignal.SIGKILL": ("ProcessKilled", {}),
+    "Error: Runtime exited with error: signal: killed": ("ProcessKilled", {}),
+    "process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)": ("ProcessKilled", {}),
+    "c++: fatal error: Killed signal terminated program cc1plus": ("ProcessKilled", {}),
     "2026-11-18 09:00:01 UTC [12] ERROR:  out of memory": ("Postgres", {}),
     "LOG:  server process (PID 4711) was terminated by signal 9: Killed": ("PostgresLostProcess", {"pid": 4711}),
     "[2026-11-18 09:00:01 +0000] [7] [ERROR] Worker (pid:4711) was sent SIGKILL! Perhaps out of memory?": (
@@ -170,6 +189,10 @@ NOTICES = {
         "kind": "ContainerOOMKilled",
         "containerId": ID,
     },
+    f"{HEADER} conmon[9]: conmon {ID[:20]} <ninfo>: OOM received": {
+        "kind": "ContainerOOMKilled",
+        "containerId": ID[:20],
+    },
     f"{HEADER} systemd[1]: web.service: A process of this unit has been killed by the OOM killer.": {
         "kind": "UnitOOMKilled",
         "unit": "web.service",
@@ -220,6 +243,26 @@ def test_systemds_two_lines_are_one_kill(told):
     assert len(told(*lines)["nodeEvents"]) == 1
 
 
+def test_systemctl_shows_the_unit_above_its_state(told):
+    status = ["× web.service - Web", "   Active: failed (Result: oom-kill) since Wed 2026-11-18 09:00:01 UTC; 5min ago"]
+    (sign,) = told(*status)["nodeEvents"]
+    assert (sign["kind"], sign["unit"], sign["at"]) == ("UnitOOMKilled", "web.service", "2026-11-18T09:00:01Z")
+    oomd = (
+        f"{HEADER} systemd-oomd[9]: Killed /system.slice/web.service/a.scope due to memory pressure for /system.slice "
+    )
+    found = told(*status, f"{oomd}being 72.35% > 50.00% for > 20s with reclaim activity")
+    assert (len(found["userspaceKills"]), found["nodeEvents"]) == (1, [])
+
+
+def test_a_unit_above_the_victims_is_that_of_the_same_kill(told):
+    report = cgroup(ROWS, 102, "java (main) [x]")
+    within = [line.replace("/kubepods.slice/", "/user.slice/shell.scope/tab(1).scope/") for line in report]
+    line = f"{HEADER} systemd[1]: shell.scope: The kernel OOM killer killed some processes in this unit."
+    assert [sign["kill"] for sign in told(line, *within)["nodeEvents"]] == [0]
+    other = line.replace("shell.scope", "other.scope")
+    assert [sign.get("kill") for sign in told(other, *within)["nodeEvents"]] == [None]
+
+
 def test_a_notice_points_at_the_kernels_report(told):
     report = cgroup(ROWS, 102, "java (main) [x]")
     found = told(*report, next(iter(NOTICES)))
@@ -229,7 +272,7 @@ def test_a_notice_points_at_the_kernels_report(told):
     assert f"the kernel OOM-killed a process in container {ID[:12]}: see above" in said
 
 
-NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit"}
+NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit", "ProcessKilled"}
 """Looked for in the first chunk of a log alone: their words are too common."""
 
 

@@ -314,7 +314,7 @@ def test_prose_source_code_and_patches_are_no_ooms(text, quote):
     assert (report.trigger, [*report.victims], report.ram_pages) == ("worker 7", [102], GIB_PAGES)
 
 
-# ---- lines that mail programs put on lines of their own ---------------------------------------------------------------
+# ---- lines that mail programs put on lines of their own --------------------------------------------------------------
 
 
 def test_what_follows_a_prefix_alone_has_its_time_and_host():

@@ -14,6 +14,7 @@ from podqos.model.pod_fate import FatedPod
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.survival.autopsy.autopsy import OOMAutopsy
 from podqos.survival.autopsy.eviction_traces import NodeSign, SignKind
+from podqos.survival.autopsy.lazy_pattern import LazyPattern
 from podqos.survival.autopsy.log_times import seconds_apart
 from podqos.survival.autopsy.oom_notices import notices
 from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure, ProgramFailures
@@ -36,9 +37,10 @@ MARKS: tuple[Mark, ...] = (
         b"emory",
         re.compile(
             rb"emory(?:E(?:rror(?=[:\s]|$)|xception)|(?<=eap out of memory)|(?<=: out of memory)|(?<=:  out of memory)"
-            rb"|(?<=CUDA out of memory)|(?<=Perhaps out of memory)|(?<=Out of memory)(?:! avail| \(allocated)"
+            rb"|(?<=CUDA out of memory)|(?<=Perhaps out of memory)"
+            rb"|(?<=Out of memory)(?:! avail| \((?:allocated|Needed))"
             rb"|(?<=annot allocate memory)|(?<=to allocate memory)| for the Java|(?<=Allowed memory) size of"
-            rb"| allocation (?:of |\(m)|(?<=[l'] memory) limits?\. |(?<=due to memory) used \(| pressure for /"
+            rb"| allocation (?:of |\(m)|(?<=[gl'] memory) limits?\. |(?<=due to memory) used \(| pressure for /"
             rb"|(?<=[Ll]ow memory)! at|(?<=Low Memory)! At|\(0x|killer: | status that req)"
         ),
     ),
@@ -53,7 +55,8 @@ NOTICE_MARKS: tuple[Mark, ...] = (
     Needle(
         b"OOM",
         re.compile(
-            rb"OOM(?:(?<=TaskOOM)|(?<=n OOM) event in| killer|-killed| command not |Controller| controller t| Killed)"
+            rb"OOM(?:(?<=TaskOOM)|(?<=n OOM) event in|(?<=: OOM) (?:event )?received"
+            rb"| killer|-killed| command not |Controller| controller t| Killed)"
         ),
     ),
     b"sys oom event",
@@ -61,6 +64,9 @@ NOTICE_MARKS: tuple[Mark, ...] = (
 )
 """What lines hold about kills of the kernel's, by others: in a log with the kernel's own, only after a kill."""
 _OF_KERNEL = b"kernel:"
+_STATUS_MARKS = ("●", "×", "*", "○")
+_STATUS = LazyPattern(r"[●×*○] ([\w.@:\\-]{1,255}\.(?:service|scope|slice))(?: - |$)")
+"""The first line of what ``systemctl status`` prints."""
 
 
 class Topic(NamedTuple):
@@ -78,6 +84,8 @@ class OtherKillers:
         self._kills = UserspaceKills(_MOST_KILLS)
         self._failures = ProgramFailures(_MOST_FAILURES)
         self._containers = RuntimeContainers()
+        self._unit = ""
+        """The last one whose status systemctl shows."""
         self.lines_after = 0
         """How many of the lines that follow the last one matter as well."""
         self.repeatable: Topic | None = None
@@ -102,6 +110,8 @@ class OtherKillers:
         """Take a line; yield what it says about kills of the kernel's."""
         self.lines_after, self.repeatable = 0, None
         text = message.text
+        if text.startswith(_STATUS_MARKS) and (shown := _STATUS.match(text)):
+            self._unit = shown[1]
         if not (
             "emory" in text
             or "OOM" in text
@@ -117,7 +127,9 @@ class OtherKillers:
             or "PID: " in text
             or "taking action" in text
             or "any cgroup(s)" in text
-            or "Exit Code: 137" in text
+            or "137" in text
+            or "code -9" in text
+            or "signal: " in text
         ):
             return
         if self._kills.feed(message):
@@ -128,7 +140,7 @@ class OtherKillers:
             if "any cgroup(s)" in text or "triggered kernel OOM" in text:
                 yield from notices(message)
         elif (told := self._failures.feed(message)) is None:
-            yield from notices(message)
+            yield from notices(message, self._unit)
         elif not told.is_detail:
             self.repeatable = Topic(told.host, told.kind)
 
@@ -223,13 +235,18 @@ def without_repeats(
     systemd gives a unit the result 'oom-kill' for systemd-oomd's kills, too: those are not the kernel's.
     """
     ended = {
-        (kill.host, unit): kill.at
+        (host, unit): kill.at
         for kill in by_programs
-        if kill.killer is Killer.SYSTEMD_OOMD and (unit := kill.victim or kill.cgroup.rpartition("/")[2])
+        if kill.killer is Killer.SYSTEMD_OOMD
+        for unit in (kill.victim, *_units(kill.cgroup))
+        for host in {kill.host, ""}  # systemctl shows no host
     }
+    kills = list(kills)
     by_container = {kill.container_id: number for number, kill in enumerate(kills) if kill.container_id}
-    by_unit = {_unit(kill.victim_cgroup or kill.cgroup): number for number, kill in enumerate(kills)}
-    by_unit.pop("", None)
+    by_unit = {unit: number for number, kill in enumerate(kills) for unit in _units(kill.victim_cgroup or kill.cgroup)}
+    by_unit |= {
+        unit: number for number, kill in enumerate(kills) for unit in _units(kill.victim_cgroup or kill.cgroup)[-1:]
+    }
     last: dict[tuple[str, str, str], NodeSign] = {}
     hosts = {kill.host for kill in by_programs if kill.killer is Killer.SYSTEMD_OOMD}
     for sign in signs:
@@ -256,6 +273,6 @@ def _is_near(kill_at: str | None, at: str) -> bool:
     return kill_at is not None and (apart is None or abs(apart) <= _SAME_UNIT_SECONDS)
 
 
-def _unit(cgroup: str) -> str:
-    """Return the systemd unit of a cgroup."""
-    return next((part for part in reversed(cgroup.split("/")) if part.endswith((".service", ".scope"))), "")
+def _units(cgroup: str) -> list[str]:
+    """Return the systemd units of a cgroup, the one that it belongs to last."""
+    return [part for part in cgroup.split("/") if part.endswith((".service", ".scope"))]

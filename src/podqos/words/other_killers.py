@@ -34,6 +34,7 @@ _RULES = {
     (Killer.LOW_MEMORY_KILLER, KillBasis.LOW_MEMORY): "the process with the highest oom_score_adj",
     (Killer.YARN, KillBasis.LIMIT): "the container that exceeds its own limit",
 }
+_UNNAMED = {Killer.YARN: "a container"}
 _SETTINGS = {
     (Killer.SYSTEMD_OOMD, KillBasis.MEMORY_PRESSURE): "ManagedOOMMemoryPressureLimit= of the unit, or "
     "DefaultMemoryPressureLimit= in oomd.conf",
@@ -84,7 +85,11 @@ def victim_words(kill: UserspaceKill) -> str:
     elif kill.cgroup:
         who = f"everything in {short_path(kill.cgroup)}"
     else:
-        who = f"a cgroup below {short_path(kill.pressure_of)}" if kill.pressure_of else "a cgroup"
+        who = (
+            f"a cgroup below {short_path(kill.pressure_of)}"
+            if kill.pressure_of
+            else _UNNAMED.get(kill.killer, "a cgroup")
+        )
     details = [] if kill.pid is None else [f"pid {kill.pid}"]
     if kill.rss_bytes is not None and kill.limit_bytes is None:
         details.append(f"{mebibytes(kill.rss_bytes)} used")
@@ -241,6 +246,7 @@ _RAN_OUT = {
         "",
     ),
     FailureKind.TASK_KILLED: ("Nomad", "its task ended with 137, the code of SIGKILL; nothing says who sent it", ""),
+    FailureKind.PROCESS_KILLED: ("a program", "its process was killed with SIGKILL; nothing says who sent it", ""),
     FailureKind.WORKER_LOST: ("a server", "its worker was killed with SIGKILL; it only guesses why", ""),
     FailureKind.GPU: (
         "a program",
@@ -260,6 +266,7 @@ _UNCLEAR = {
     FailureKind.WORKER_LOST,
     FailureKind.SHELL_LOST_PROCESS,
     FailureKind.TASK_KILLED,
+    FailureKind.PROCESS_KILLED,
 }
 
 

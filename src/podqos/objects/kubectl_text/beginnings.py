@@ -11,6 +11,8 @@ ROWS = re.compile(
     rb"|(?:^|\n)\s{0,80}(?:Reason:\s{0,80}(?:Evicted|OOMKilled)|Message:\s{0,80}The node )"
     rb"|(?:^|\n)[ \t>|'\"]{0,40}(?:Completed |Error ){0,8}OOMKilled"
     rb"(?: Completed| Error| OOMKilled){0,8}['\"\s]{0,40}(?:\n|\Z)"
+    rb"|[Rr]eason[\"':=\[ is]{1,8}(?:OOM ?Killed|OutOfMemoryError: Container )"
+    rb"|OOMKilled \(exit code \d|System OOM encountered, victim process: [^\s%]"
     rb"|(?:^|\n)[ \t>|]{0,40}(?:POD|PODNAME|NS|NAMESPACE)[A-Z ]{0,10}\s{2,80}[A-Z]"
 )
 """Finds rows of a table without its headings."""

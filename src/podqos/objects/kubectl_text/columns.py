@@ -13,7 +13,8 @@ from podqos.objects.kubectl_text.lines import iso_time
 from podqos.objects.kubectl_text.pasted import PastedPod
 from podqos.objects.kubectl_text.tables import tabled_pod
 
-_HEADING = r"[A-Z][A-Z0-9_./:-]{0,40}(?: [A-Z][A-Z0-9_./-]{1,40}){0,2}"
+_SORTED = dict.fromkeys(map(ord, "↑↓"))
+_HEADING = r"%?[A-Z][A-Z0-9_./:-]{0,40}(?: %?[A-Z][A-Z0-9_./-]{1,40}){0,12}"
 _HEADINGS = re.compile(rf"{_HEADING}(?:(?:\s{{2,}}|\t){_HEADING}){{1,20}}$")
 _GAP = re.compile(r"\s{2,}|\t")
 _NAME = re.compile(r"(?:pod/)?([a-z0-9][a-z0-9.-]{0,252})$")
@@ -44,24 +45,32 @@ class Columns(Struct, frozen=True, gc=False):
     """The columns of a table: what each means, empty for one that means nothing here."""
 
     meanings: tuple[str, ...]
+    of_words: tuple[str, ...] = ()
+    """The same if every word is a column of its own, as where a screen has no room for more than a space between."""
 
 
 def columns_of(text: str) -> Columns | None:
     """Return the columns that a heading names; None: it is something else."""
+    text = text.translate(_SORTED)
     if not _HEADINGS.match(text):
         return None
-    meanings = tuple(_MEANINGS.get(_NOT_LETTERS.sub("", heading.lower()), "") for heading in _GAP.split(text))
-    return Columns(meanings) if "name" in meanings and not _TELLING.isdisjoint(meanings) else None
+    meanings, of_words = _meanings(_GAP.split(text)), _meanings(text.split())
+    return Columns(meanings, of_words) if "name" in of_words and not _TELLING.isdisjoint(of_words) else None
+
+
+def _meanings(headings: list[str]) -> tuple[str, ...]:
+    return tuple(_MEANINGS.get(_NOT_LETTERS.sub("", heading.lower()), "") for heading in headings)
 
 
 def column_row(text: str, columns: Columns, namespace: str = "") -> PastedPod | None:
     """Return the pod of a row; None: it is something else."""
-    cells = _GAP.split(text)
-    if len(cells) != len(columns.meanings):
-        cells = text.split()
-    if len(cells) != len(columns.meanings):
+    spaced, words = _GAP.split(text), text.split()
+    for meanings, cells in ((columns.meanings, spaced), (columns.meanings, words), (columns.of_words, words)):
+        if len(cells) == len(meanings) and "name" in meanings:
+            break
+    else:
         return None
-    row = {meaning: "" if cell == "<none>" else cell for meaning, cell in zip(columns.meanings, cells, strict=True)}
+    row = {meaning: "" if cell == "<none>" else cell for meaning, cell in zip(meanings, cells, strict=True)}
     named = _NAME.match(row["name"])
     if named is None:
         return None

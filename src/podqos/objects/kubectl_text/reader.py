@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from podqos.model.event import Event, ObjectReference
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta
+from podqos.model.pod_fate import ContainerStatus
 from podqos.objects.kubectl_text.columns import Columns, column_row, columns_of
 from podqos.objects.kubectl_text.describe_node import NodeDescription
 from podqos.objects.kubectl_text.describe_pod import KEY, Place, PodDescription
@@ -46,13 +48,35 @@ _BEGINNINGS = frozenset(
 _NODE_BEGINNINGS = frozenset(("Capacity", "Allocatable", "Non-terminated Pods", "Allocated resources", "Unschedulable"))
 _STATES = ("Terminated", "Waiting", "Running")
 _RULE = re.compile(r"[-\s]{4,}$")
+_STATED = ("OOMKilled", "OOM Killed", "System OOM encountered", "OutOfMemoryError: Container killed")
+_ENDS = frozenset(("Evicted", "SystemOOM", "OOMKilling"))
 
 
 def read_text(text: str) -> Pasted:
     """Return what kubectl printed in a text; everything else in it is left out."""
     reader = _Reader(Lines(text))
     reader.read()
-    return joined([Pasted(tuple(reader.pods), tuple(reader.nodes), tuple(reader.events), tuple(reader.messages))])
+    own = Pasted(tuple(reader.pods), tuple(reader.nodes), tuple(reader.events), tuple(reader.messages))
+    if any(words in text for words in _STATED) and not _tells_of_an_end(own):
+        from podqos.objects.kubectl_text.stated import stated
+
+        return joined([own, stated(text)])
+    return joined([own])
+
+
+def _tells_of_an_end(paste: Pasted) -> bool:
+    """Whether a text has a container that ended, an eviction or an OOM."""
+    if paste.messages or any(event.reason in _ENDS for event in paste.events):
+        return True
+    return any(
+        bool(pod.status.reason) or _has_ended(pod.status.container_statuses + pod.status.init_container_statuses)
+        for pod in paste.pods
+    )
+
+
+def _has_ended(statuses: Iterable[ContainerStatus]) -> bool:
+    states = (state for status in statuses for state in (status.state, status.last_state))
+    return any(state is not None and state.terminated is not None for state in states)
 
 
 class _Reader:

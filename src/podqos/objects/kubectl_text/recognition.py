@@ -21,7 +21,17 @@ _TOKENS = (
 )
 _MOST_SEARCHED = 1 << 17
 _OBJECT_WORDS = (b"apiVersion", b"kind", b"items", b"metadata")
-_ROW_WORDS = (b"OOMKilled", b"Evicted", b"CrashLoopBackOff", b"Error", b"Normal ", b"Warning ")
+_ROW_WORDS = (
+    b"OOMKilled",
+    b"OOM Killed",
+    b"System OOM",
+    b"OutOfMemoryError: Cont",
+    b"Evicted",
+    b"CrashLoopBackOff",
+    b"Error",
+    b"Normal ",
+    b"Warning ",
+)
 
 
 def may_be_kubectl(head: bytes) -> bool:

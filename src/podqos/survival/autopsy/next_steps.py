@@ -41,6 +41,7 @@ _UNCLEAR = {
     FailureKind.WORKER_LOST,
     FailureKind.SHELL_LOST_PROCESS,
     FailureKind.TASK_KILLED,
+    FailureKind.PROCESS_KILLED,
 }
 """What a program lost may have been killed by the kernel."""
 STDIN = "-"

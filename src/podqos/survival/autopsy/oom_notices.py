@@ -32,6 +32,12 @@ _CONTAINERD = LazyPattern(
 )
 _TOPIC = LazyPattern(r"/tasks/oom.{0,80}?\"?container_id\"?: ?\"([0-9a-f]{12,64})\"", needs=("/tasks/oom",))
 _ANY_TASK = LazyPattern(r"topic=\"?/tasks/oom\b", needs=("/tasks/oom",))
+_CONMON = LazyPattern(r"conmon ([0-9a-f]{12,64}) <\w{1,10}>: OOM (?:event )?received", needs=(": OOM ",))
+_STATUS = LazyPattern(
+    r"Active: failed \(Result: oom-kill\)"
+    r"(?: since (?:[A-Z][a-z]{2} )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?: ([A-Z]{3,5}))?)?",
+    needs=("Result: oom-kill",),
+)
 _CADVISOR = LazyPattern(r"Created an OOM event in container \\?\"(/[^\"\\]{0,4000})\\?\"", needs=("n OOM event in",))
 _KUBELET = LazyPattern(r"Got sys oom event", needs=("sys oom event",))
 _PID = LazyPattern(r"\bPid\"?: ?(\d{1,10})")
@@ -69,13 +75,16 @@ _EARLYOOM = LazyPattern(
 )
 
 
-def notices(message: Message) -> Iterator[NodeSign]:
-    """Yield what a line says about kills of the kernel's."""
+def notices(message: Message, unit: str = "") -> Iterator[NodeSign]:
+    """Yield what a line says about kills of the kernel's; of ``unit`` systemctl shows the status."""
     text = message.text
     if match := _UNIT.search(text):
         at, host = carried(text[: match.start()], message)
         yield NodeSign(SignKind.UNIT_OOM_KILLED, at, host, unit=unit_before(text, match))
-    elif match := _CONTAINERD.search(text) or _TOPIC.search(text):
+    elif match := _STATUS.search(text):
+        at = f"{match[1].replace(' ', 'T')}{'Z' * (match[2] == 'UTC')}" if match[1] else ""
+        yield NodeSign(SignKind.UNIT_OOM_KILLED, at, message.host, unit=unit)
+    elif match := _CONTAINERD.search(text) or _TOPIC.search(text) or _CONMON.search(text):
         at, host = carried("", message)
         yield NodeSign(SignKind.CONTAINER_OOM_KILLED, at, host, container_id=match[1])
     elif _ANY_TASK.search(text):

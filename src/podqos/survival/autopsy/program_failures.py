@@ -53,6 +53,8 @@ class FailureKind(StrEnum):
     """A shell says that its process was killed: it does not know by whom."""
     TASK_KILLED = "TaskKilled"
     """A Nomad task ended with the code of SIGKILL, and nothing says who sent it."""
+    PROCESS_KILLED = "ProcessKilled"
+    """A program says that another ended with the code of SIGKILL, as CI, builds and clients do."""
     WORKER_LOST = "WorkerLost"
     """A server's worker was killed: the server only guesses why."""
     GPU = "GPU"
@@ -211,7 +213,16 @@ _OF_MEMORY = (
     _form(
         FailureKind.ALLOCATION,
         ": Cannot allocate memory",
-        r"\b(?:mmap|malloc|calloc|realloc|sbrk|mlock)\b[^\n]{0,80}: Cannot allocate memory",
+        r"\b(?:mmap|malloc|calloc|realloc|sbrk|mlock)\b[^\n]{0,80}: Cannot allocate memory"
+        r"|virtual memory exhausted: Cannot allocate memory",
+    ),
+    _form(FailureKind.ALLOCATION, ": Out of memory (Needed ", r"Out of memory \(Needed (?P<wanted>\d{1,15}) bytes\)"),
+    _form(FailureKind.ALLOCATION, "Cannot allocate memory for the buffer pool"),
+    _form(
+        FailureKind.ALLOCATION,
+        ": out of memory allocating ",
+        r": out of memory allocating (?P<wanted>\d{1,15}) bytes",
+        is_fatal=True,
     ),
 )
 _OF_SHELLS = _form(
@@ -220,8 +231,32 @@ _OF_SHELLS = _form(
     r"^Killed$|(?:^|\s)\S{1,200}: line \d{1,9}: {1,8}(?P<pid>\d{1,10}) Killed(?=\s|$)"
     r"|(?:^|\s)\[\d{1,6}\][+-]? {1,8}Killed(?= {2,40}\S)",
 )
+_ENDED_BY_SIGKILL = r"[\s.\"')]{0,8}$"
+_OF_PARENTS = (
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "137",
+        r"(?:(?:terminated|completed|returned|exited|failed|[Ff]ailed:) (?:with )?(?:a )?(?:exit code|exit status|code)"
+        r"|returned a non-zero code|did not complete successfully: exit code|Exited with code exit status"
+        r"|\] Error):? 137(?:" + _ENDED_BY_SIGKILL + r"| \(image: )"
+        r"|terminated with exit code \(137\)\. Reason \[Error\]",
+    ),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "code ",
+        r"Task exited with return code (?:-9|Negsignal\.SIGKILL)" + _ENDED_BY_SIGKILL,
+    ),
+    _form(
+        FailureKind.PROCESS_KILLED,
+        "ignal",
+        r"(?<=: )signal: killed"
+        + _ENDED_BY_SIGKILL
+        + r"|\(signal: 9, SIGKILL: kill\)|Killed signal terminated program \w{1,64}",
+    ),
+)
 _OF_OTHERS = (
     _OF_SHELLS,
+    *_OF_PARENTS,
     _form(
         FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)(?!.{0,200}OOM Killed)"
     ),

@@ -99,3 +99,8 @@ YARN = LazyPattern(
     r"(PHYSICAL|physical|VIRTUAL|virtual)'? memory limits?\. Current usage: "
     r"([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) physical memory used"
 )
+YARN_IN_SHORT = LazyPattern(
+    r"Container killed by YARN for exceeding (physical |virtual )?memory limits\."
+    r"(?: ([\d.]{1,12}) ?([KMGT]?B) of ([\d.]{1,12}) ?([KMGT]?B) (physical|virtual) memory used)?"
+)
+"""As Spark repeats it."""

@@ -45,7 +45,7 @@ class UserspaceKills:
             self._talos: ("Sending SIGKILL to cgroup", "victim processes:"),
             self._nohang: ("MemAvailable [", "PSI avg (", "PID: ", "oom_score_adj: ", "Vm, MiB: ", "Sending SIG"),
             self._android: (" to free ", "lowmemorykiller: Killing", "is below limit"),
-            self._yarn: ("Container [pid=",),
+            self._yarn: ("Container [pid=", "Container killed by YARN"),
         }
         # What a line has to hold; no other line is matched.
         self._recognisers = [(needs, recognise) for recognise, words in by_killer.items() for needs in words]
@@ -278,7 +278,7 @@ class UserspaceKills:
     def _yarn(self, text: str, message: Message) -> bool:
         match = lines.YARN.search(text)
         if match is None:
-            return False
+            return self._yarn_in_short(text, message)
         kill = UserspaceKill(
             Killer.YARN,
             KillBasis.LIMIT,
@@ -287,6 +287,19 @@ class UserspaceKills:
             rss_bytes=_size(match[4], match[5]),
             limit_bytes=_size(match[6], match[7]),
             rule=f"{match[3].lower()} memory limit",
+        )
+        return self._add(kill, match, text, message)
+
+    def _yarn_in_short(self, text: str, message: Message) -> bool:
+        match = lines.YARN_IN_SHORT.search(text)
+        if match is None:
+            return False
+        kill = UserspaceKill(
+            Killer.YARN,
+            KillBasis.LIMIT,
+            rss_bytes=_size(match[2], match[3]) if match[2] else None,
+            limit_bytes=_size(match[4], match[5]) if match[4] else None,
+            rule=f"{(match[1] or match[6] or 'physical').strip()} memory limit",
         )
         return self._add(kill, match, text, message)
 

@@ -1,0 +1,172 @@
+"""``podqos autopsy`` on ends of containers as other programs than kubectl and the runtimes pass them on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from podqos.cli.main import main
+
+ID = "ab" * 32
+MAP = f"containerID:containerd://{ID} exitCode:137 finishedAt:2026-11-18T09:00:01Z reason:OOMKilled startedAt:x"
+AT = "2026-11-18T09:00:01Z"
+
+
+@pytest.fixture
+def told(tmp_path, capsys):
+    """Return what the command answers, as JSON or in another form."""
+
+    def run(text, output="json"):
+        log = tmp_path / "log"
+        log.write_text(text)
+        assert main(["autopsy", str(log), "-o", output]) == 0
+        said = capsys.readouterr().out
+        return json.loads(said) if output == "json" else said
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("text", "pod", "container", "at"),
+    [
+        pytest.param(f"map[terminated:map[{MAP}]]\n", "", "", AT, id="go's map"),
+        pytest.param(
+            "v1.ContainerStatus{LastTerminationState:v1.ContainerState{Terminated:&ContainerStateTerminated{"
+            "ExitCode:137,Signal:0,Reason:OOMKilled,FinishedAt:2026-11-18 09:00:01 +0000 UTC,}}}\n",
+            "",
+            "",
+            AT,
+            id="go's struct",
+        ),
+        pytest.param(
+            "ERROR - Pod etl-x7k2p returned a failure.\n{'metadata': {'namespace': 'batch'},\n"
+            " 'terminated': {'exit_code': 137,\n"
+            "  'finished_at': datetime.datetime(2026, 11, 18, 9, 0, 1, tzinfo=tzutc()),\n  'reason': 'OOMKilled'}}\n",
+            "batch/etl-x7k2p",
+            "",
+            AT,
+            id="python's client",
+        ),
+        pytest.param(
+            "\t container name: executor\n\t container state: terminated\n"
+            f"\t container finished at: {AT}\n\t exit code: 137\n\t termination reason: OOMKilled\n",
+            "",
+            "executor",
+            AT,
+            id="spark",
+        ),
+        pytest.param("[n0-0] terminated with exit code (137). Reason [OOMKilled]. Message:\n", "", "", "", id="flyte"),
+        pytest.param(
+            "Pod tm-1-3 terminated. Container exit code 137, Reason: OOMKilled\n", "tm-1-3", "", "", id="flink"
+        ),
+        pytest.param(
+            "build Container maven was terminated (Exit Code: 137, Reason: OOMKilled)\n", "", "", "", id="jenkins"
+        ),
+        pytest.param(
+            'level=info msg="node wf-1 message: OOMKilled (exit code 137)" workflow=wf\n', "", "", "", id="argo"
+        ),
+        pytest.param(
+            "Name:    wf\nStatus:  Failed\nMessage: OOMKilled (exit code 137)\n", "", "", "", id="argo's description"
+        ),
+        pytest.param(
+            "Labels:\n - container = app\n - namespace = shop\n - pod = web-0\n - reason = OOMKilled\n",
+            "shop/web-0",
+            "app",
+            "",
+            id="alertmanager",
+        ),
+        pytest.param(
+            '{"data":{"result":[{"metric":{"container":"app","namespace":"shop","pod":"web-0","reason":"OOMKilled"}}]}}\n',
+            "shop/web-0",
+            "app",
+            "",
+            id="prometheus",
+        ),
+        pytest.param(
+            "- Error: the last termination reason is OOMKilled container=app pod=web-0\n",
+            "web-0",
+            "app",
+            "",
+            id="k8sgpt",
+        ),
+        pytest.param(
+            '{\n "exitCode": 137,\n "reason": "OutOfMemoryError: Container killed due to memory usage"\n}\n',
+            "",
+            "",
+            "",
+            id="ecs",
+        ),
+    ],
+)
+def test_a_container_that_was_oom_killed_is_recognised_in_the_words_of_other_programs(told, text, pod, container, at):
+    answer = told(text)
+    (ended,) = answer["terminations"]
+    assert (ended["cause"], ended["pod"], ended["container"]) == ("KernelUnreported", pod, container)
+    assert ended.get("at", "") == at
+    assert not answer["kills"]
+    assert "OOM-killed" in told(text, "text").splitlines()[0]
+    assert answer["nextSteps"]
+
+
+def test_what_a_workflow_calls_a_node_is_no_machine(told):
+    answer = told('msg="node wf-1 message: OOMKilled (exit code 137)"\n')
+    assert not any("wf-1" in step["command"] for step in answer["nextSteps"])
+
+
+def test_several_containers_of_one_text_are_several(told):
+    block = "\t container name: {}\n\t exit code: 137\n\t termination reason: OOMKilled\n\n"
+    text = "".join(block.format(name) for name in ("driver", "executor", "driver"))
+    assert [ended["container"] for ended in told(text)["terminations"]] == ["driver", "executor"]
+
+
+@pytest.mark.parametrize(
+    ("text", "node"),
+    [
+        ("System OOM encountered, victim process: java, pid: 12345\n", ""),
+        ("*Warning* on node `worker-3`: System OOM encountered, victim process: java, pid: 12345\n", "worker-3"),
+        (
+            "Event: SystemOOM Node None/worker-3. Message: System OOM encountered, victim process: java, pid: 12345.\n",
+            "worker-3",
+        ),
+        ('{"node":"worker-3","message":"System OOM encountered, victim process: java, pid: 12345"}\n', "worker-3"),
+    ],
+)
+def test_the_kubelets_message_about_an_oom_is_read_wherever_it_is_quoted(told, text, node):
+    (sign,) = told(text)["nodeEvents"]
+    assert (sign["kind"], sign.get("node", ""), sign["process"], sign["pid"]) == ("SystemOOM", node, "java", 12345)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},',
+        'if state.Terminated.Reason == "OOMKilled" && state.Terminated.ExitCode == 137 {',
+        "const state = { terminated: { exitCode: 137, reason: 'OOMKilled' } };",
+        'expr: kube_pod_container_status_last_terminated_reason{reason="OOMKilled"} == 1\nfor: {{ $labels.pod }}',
+        "- Fixed pods that were OOMKilled (exit code 137) after an upgrade",
+        "The reason is now OOMKilled instead of Error.",
+        "message: 'System OOM encountered, victim process: my-app, pid: 7',",
+        'fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", name, pid)',
+        "    oom_test.go:12: expecting exit code 137 and OOMKilled",
+    ],
+)
+def test_source_code_rules_and_prose_are_no_ends_of_containers(told, text):
+    answer = told(f"{text}\n")
+    assert not any(answer[found] for found in ("terminations", "nodeEvents", "kills"))
+
+
+def test_what_kubectl_prints_in_the_same_text_counts_alone(told):
+    table = "NAME    READY   STATUS      RESTARTS   AGE\nweb-0   0/1     OOMKilled   3          5m\n"
+    (ended,) = told(f"{table}\nmap[terminated:map[{MAP}]]\n")["terminations"]
+    assert ended["pod"] == "web-0"
+
+
+def test_a_table_on_a_screen_may_have_a_single_space_between_columns(told):
+    text = (
+        " NAMESPACE↑  NAME   PF READY STATUS     RESTARTS CPU %MEM/L NODE     AGE\n"
+        " shop        web-0  ●  0/1   OOMKilled         3   0      0 worker-1  5m\n"
+        " shop        web-1  ●  1/1   Running           0   1     20 worker-1  5m\n"
+    )
+    (ended,) = told(text)["terminations"]
+    assert (ended["pod"], ended["node"], ended["restarts"]) == ("shop/web-0", "worker-1", 3)
