@@ -146,6 +146,8 @@ def test_the_kubelets_message_about_an_oom_is_read_wherever_it_is_quoted(told, t
         'expr: kube_pod_container_status_last_terminated_reason{reason="OOMKilled"} == 1\nfor: {{ $labels.pod }}',
         "- Fixed pods that were OOMKilled (exit code 137) after an upgrade",
         "The reason is now OOMKilled instead of Error.",
+        "Look for `Reason: OOMKilled` and `Exit Code: 137` in its description.",
+        "| `pod_status` | `Last State: Terminated, Reason: OOMKilled, Exit Code: 137` |",
         "message: 'System OOM encountered, victim process: my-app, pid: 7',",
         'fmt.Sprintf("System OOM encountered, victim process: %s, pid: %d", name, pid)',
         "    oom_test.go:12: expecting exit code 137 and OOMKilled",

@@ -174,6 +174,7 @@ def test_any_prefix_and_whatever_follows_the_message_is_taken_off(words, end, su
         '+\tpr_err("%s: Killed process %d (%s) total-vm:%lukB, anon-rss:%lukB\\n",',
         "[ pid ] is the first column of the table, uid the second",
         "such kills are `oom-kill:constraint=CONSTRAINT_NONE`, i.e. those of the machine",
+        '# they look like:\n#   "Out of memory: Kill process 7 (python3) score 900 or sacrifice child"',
         "# they look like:\n#   Out of memory: Killed process 7 (python3) total-vm:...,anon-rss:...",
     ],
 )

@@ -70,8 +70,8 @@ _NO_HOST = re.compile(
     r"|(?i:emerg|alert|crit|critical|err|error|warn|warning|notice|info|debug|kern)|[\d.:,+-]+Z?"
 )
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
-_CALL = re.compile(r"\w\(\s{0,8}(?:KERN_\w{1,16}\s{0,8})?[\"']$")
-"""What comes before a message in source code."""
+_CALL = re.compile(r"\w\(\s{0,8}(?:KERN_\w{1,16}\s{0,8})?[\"']$|(?:#|//)\s{1,8}[\"']$")
+"""What comes before a message in source code: a call, or a comment that quotes it."""
 _RELATIVE = re.compile(r"\[\s{0,12}\+\d")
 _WORDS = re.compile(r"([^\W_]+)|(\s+)|(.)", re.DOTALL)
 _LEVELS = frozenset(

@@ -72,8 +72,15 @@ def _reasons(text: str) -> Iterator[tuple[int, int | None]]:
         yield found.start(), int(found[1])
     for found in _REASON.finditer(text):
         before = _BEFORE_REASON.search(text, max(0, found.start() - 40), found.start())
-        if before is not None and bool(before["key"]) >= bool(before["value"]):
+        is_printed = before is not None and bool(before["key"]) >= bool(before["value"])
+        if is_printed and not _is_in_prose(text, found.start()):
             yield found.start(), None
+
+
+def _is_in_prose(text: str, start: int) -> bool:
+    """Whether a sentence quotes what is here, between backticks."""
+    before = text[max(text.rfind("\n", max(0, start - _NEAR), start) + 1, start - _NEAR, 0) : start]
+    return before.count("`") % 2 == 1 and any(map(str.isalnum, before[: before.rfind("`")]))
 
 
 def _pod(text: str, start: int, code: int | None) -> tuple[tuple[str, ...], PastedPod] | None:
