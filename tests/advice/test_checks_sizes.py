@@ -314,3 +314,14 @@ def test_fractions_of_cores_matter_under_the_static_policy(policy, expected):
     text = pod("{requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 500m, memory: 1Gi}}") + kubelet
 
     assert ids(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("volume", "severity"),
+    [("dshm", "info"), ("shm", "info"), ("web-shm", "info"), ("shared-memory", "info"), ("cache", "warning")]
+    + [("ashman", "warning")],
+)
+def test_shared_memory_without_a_size_limit_is_an_info(volume, severity):
+    (finding,) = found(pod(FULL, extra=f"volumes: [{{name: {volume}, emptyDir: {{medium: Memory}}}}]"))
+
+    assert (finding.check, finding.severity) == ("PQ109", severity)

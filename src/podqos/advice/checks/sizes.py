@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from msgspec.structs import replace
@@ -275,6 +276,9 @@ class UnboundedVolume(Fact, frozen=True, gc=False):
         return "files there count as memory: the container is OOM-killed at its limit, and again after each restart"
 
 
+_SHARED_MEMORY = re.compile(r"(?:.*-)?(?:d?shm|shared-mem(?:ory)?)(?:-.*)?")
+
+
 def volumes(view: View) -> None:
     """Find emptyDir volumes without a size limit, in memory and on disk."""
     for index, volume in enumerate(view.pod.spec.volumes):
@@ -283,8 +287,9 @@ def volumes(view: View) -> None:
             continue
         in_memory = directory.medium == "Memory"
         path = f"spec.volumes[{index}].emptyDir"
+        check = memory_volume if in_memory else disk_volume
         view.report(
-            memory_volume if in_memory else disk_volume,
+            replace(check, severity=INFO) if in_memory and _SHARED_MEMORY.fullmatch(volume.name) else check,
             path,
             UnboundedVolume(volume.name, in_memory),
             view.choose(Choice.VOLUME_SIZE_LIMIT, f"{path}.sizeLimit"),
@@ -307,7 +312,8 @@ def memory_volume() -> Example:
 
     Data written to an emptyDir with medium Memory counts as memory of the container that wrote it. It is neither freed
     when that container restarts nor swapped out. Without a size limit it can grow to the pod's memory limit, and the
-    container is then killed again as soon as it starts.
+    container is then killed again as soon as it starts. An info for shared memory, known by the usual names of volumes
+    at /dev/shm (`dshm`, `shm`): its size is up to the program.
 
     Fix: Set emptyDir.sizeLimit, and include it in the memory limit.
     """

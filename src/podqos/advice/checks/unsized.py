@@ -103,7 +103,7 @@ class NoMemory(Fact, frozen=True, gc=False):
 
     def sentence(self, container: str) -> str:
         """Return what it states, and what it does not."""
-        stated = "" if self.cpu_request is None else f"requests {self.cpu_request} of cpu, but "
+        stated = "" if self.cpu_request is None else f"requests {self.cpu_request} cpu, but "
         return f"{container} {stated}has no memory request and no memory limit"
 
     def cause(self) -> str:
