@@ -87,7 +87,9 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     if any(view.is_in_wrong_unit(MEMORY, str(amount)) for amount in (request, limit)):
         return
     edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
-    is_little = limit.value - request.value < _LITTLE_BYTES or view.standing.is_spared
+    # 500Mi beside 2Gi was meant as a quarter.
+    is_nearly = edit.value is not None and 10 * edit.value.nanos < 11 * request.nanos
+    is_little = limit.value - request.value < _LITTLE_BYTES or is_nearly or view.standing.is_spared
     view.report(
         replace(limit_far_above_request, severity=INFO) if is_little else limit_far_above_request,
         edit.path,
@@ -114,7 +116,7 @@ def limit_far_above_request() -> Example:
     The scheduler reserves the request, the kernel allows the limit. A pod that uses up to its limit is far above its
     request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
     is evicted first. The small request also gives it a high oom_score_adj. An info where the difference is less than
-    256Mi, and for critical pods, which are never evicted.
+    256Mi or the request lacks less than a tenth, and for critical pods, which are never evicted.
 
     Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that passes the
     check.
