@@ -31,7 +31,7 @@ from podqos.model.resources import (
     ResourceRequirements,
     is_overcommit_allowed,
 )
-from podqos.wording import listed
+from podqos.wording import listed, of_resource
 
 _USUAL_NANOS = {True: (NANOS // 1000, 20 * NANOS), False: (6 * (1 << 20) * NANOS, (1 << 45) * NANOS)}
 """Amounts of cpu, and of anything else, that ``units`` need not look at."""
@@ -51,7 +51,7 @@ class RequestAboveLimit(Fact, frozen=True, gc=False):
     def sentence(self, container: str) -> str:
         """Return both amounts."""
         limit = "limit (null counts as zero)" if self.is_null else f"limit {self.limit}"
-        return f"{container} requests {self.request} of {self.resource}, more than its {limit}"
+        return f"{container} requests {of_resource(self.request, self.resource)}, more than its {limit}"
 
 
 class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):

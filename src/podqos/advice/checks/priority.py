@@ -93,7 +93,8 @@ def compare_priorities(context: CheckContext, sketches: Sequence[Sketch]) -> Ite
     ranked = [sketch for sketch in sketches if not sketch.is_system]
     if not ranked:
         return
-    has_default = global_default(context.priority_classes) is not None
+    default = global_default(context.priority_classes)
+    has_default = default is not None and default.value != 0
     # Without the classes, only that there is a priority is known, not how high it is.
     highest = max(ranked, key=lambda sketch: (sketch.priority, sketch.names_priority, *_name(sketch)))
     is_known = context.knows_priorities or highest.priority > 0
@@ -107,7 +108,7 @@ def compare_priorities(context: CheckContext, sketches: Sequence[Sketch]) -> Ite
         if not sketch.names_priority:
             # A manifest that asks for nothing and has no priority is at least consistent.
             is_lower = highest.priority > sketch.priority or others_have
-            # Where a class is the default, to name none is to choose it.
+            # Where the default is a priority, to name none is to choose it.
             if sketch.asks_for_nothing or has_default or not (are_usual and is_lower):
                 continue
             check = no_priority
@@ -133,7 +134,8 @@ def no_priority() -> Example:
     Among pods that use more than they request, the kubelet evicts the one with the lowest priority first. A pod without
     a class gets the default, usually zero: it is evicted before every batch job that has one, and the scheduler may
     preempt it for any of them. Reported if at least two thirds of the other workloads in the directory name a class: if
-    few do, they are the exceptions. Not reported if a class is the global default.
+    few do, they are the exceptions. Not reported if the global default
+    is another than zero.
 
     Fix: Set a PriorityClass.
     """
