@@ -48,7 +48,7 @@ class Source:
     ``reading`` is its contents, if already read. ``scope`` is the directory to which its policies apply, with all
     below; None: they apply to all objects. ``kinds`` are custom resources with pods in addition to the well-known ones.
     ``cluster`` is the name of the cluster that a list of objects comes from: these have names instead of lines and
-    columns. A text that was not named, cannot be read and has nothing of a manifest is another program's.
+    columns. A text that was not named, cannot be read and is no manifest is another program's.
     """
 
     def __init__(
