@@ -38,6 +38,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def of_resource(amount: str, resource: str) -> str:
+    """Return an amount of a resource: ``500m cpu``, ``64Mi of memory``."""
+    return f"{amount} {resource}" if resource == "cpu" else f"{amount} of {resource}"
+
+
 def ordinal(place: int) -> str:
     """Return a place in an order: ``1st``, ``2nd``, ``11th``."""
     teens = place % 100 in {11, 12, 13}

@@ -48,6 +48,12 @@ CLASSES = priority_class("high", 1000) + priority_class("low", 10)
             id="the default is as high",
         ),
         pytest.param(
+            CLASSES + priority_class("usual", -10, default=True) + "---\n" + pod(BURST) + "---\n"
+            + named(pod(BURST), "q", "low"),
+            [],
+            id="there is a default",
+        ),
+        pytest.param(
             pod(BURST) + "---\n" + named(pod(BURST), "q", "unheard-of"), [("p", "PQ301")], id="of unknown height"
         ),
         pytest.param(

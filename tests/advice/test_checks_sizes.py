@@ -314,3 +314,33 @@ def test_fractions_of_cores_matter_under_the_static_policy(policy, expected):
     text = pod("{requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 500m, memory: 1Gi}}") + kubelet
 
     assert ids(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("volume", "severity"),
+    [
+        *(("dshm", "info"), ("shm", "info"), ("web-shm", "info"), ("shared-memory", "info")),
+        *(("cache", "warning"), ("ashman", "warning")),
+    ],
+)
+def test_shared_memory_without_a_size_limit_is_an_info(volume, severity):
+    (finding,) = found(pod(FULL, extra=f"volumes: [{{name: {volume}, emptyDir: {{medium: Memory}}}}]"))
+
+    assert (finding.check, finding.severity) == ("PQ109", severity)
+
+
+@pytest.mark.parametrize(
+    ("limit", "severity"), [("memory: 2Gi", "info"), ("memory: 2180Mi", "info"), ("memory: 2300Mi", "warning")]
+)
+def test_a_ratio_that_is_nearly_kept_is_an_info(limit, severity):
+    (finding,) = found(pod(container("memory: 500Mi", limit)))
+
+    assert (finding.check, finding.severity) == ("PQ105", severity)
+
+
+def test_resources_that_need_a_limit_are_named():
+    text = pod("{requests: {cpu: 1, example.com/gpu: 1, example.com/nic: 2}, limits: {cpu: 1, example.com/nic: 2}}")
+    (finding,) = found(text)
+
+    assert finding.facts.sentence("").endswith("non overcommitable resources: example.com/gpu")
+    assert finding.patch.paths == ("spec.containers[0].resources.limits[example.com/gpu]",)

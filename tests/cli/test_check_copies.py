@@ -160,17 +160,32 @@ def test_an_example_that_the_api_server_rejects_is_still_an_error_and_a_test_is_
     }
 
 
+def test_a_policy_beside_an_example_may_be_another_examples(capsys):
+    small = "apiVersion: v1\nkind: LimitRange\nmetadata: {name: small, namespace: shop}\nspec:\n  limits:\n"
+    small += "  - {type: Container, max: {memory: 1Mi}, default: {memory: 8Mi}}\n"
+    write(examples_web=WEB, examples_small=small)
+
+    assert {item["severity"] for item in of(checked(capsys), "PQ203")} == {"info"}
+
+
 @pytest.mark.parametrize(
     ("folder", "expected"),
     [
         pytest.param(".", None, id="the named directory"),
         pytest.param("deploy", None, id="to be applied"),
         pytest.param("e2e-tests/conf", Purpose.TEST, id="a word of a name"),
-        pytest.param("internal/testdata", Purpose.FIXTURE, id="testdata"),
+        pytest.param("internal/testdata", Purpose.TEST, id="testdata"),
+        pytest.param("policies/test_fixtures/web", Purpose.TEST, id="fixtures"),
+        pytest.param("cmd/_testdata", Purpose.TEST, id="hidden from tools"),
+        pytest.param("e2e/expectedfailures", Purpose.TEST, id="meant to fail"),
+        pytest.param("api/src/test/resources", Purpose.TEST, id="of a build tool"),
+        pytest.param("clusters/test/web", None, id="a cluster's name"),
         pytest.param("latest", None, id="not a part of a word"),
         pytest.param("config/samples", Purpose.EXAMPLE, id="samples"),
-        pytest.param("config-samples", Purpose.EXAMPLE, id="the end of a name"),
+        pytest.param("config-samples", Purpose.EXAMPLE, id="the last word of a name"),
         pytest.param("vendor/k8s.io/api/testdata", Purpose.VENDORED, id="vendored"),
+        pytest.param("_archived/redis", Purpose.ARCHIVED, id="archived"),
+        pytest.param("archiver", None, id="what archives"),
     ],
 )
 def test_what_files_are_for_follows_from_the_names_of_directories(folder, expected):

@@ -167,7 +167,7 @@ def test_a_null_is_no_zero_and_a_request_beside_it_is_fixed_by_removing_it(capsy
     ]
     Path("above.yaml").write_text(pod("requests: {cpu: 100m, memory: 1Gi}, limits: {cpu: null, memory: 1Gi}"))
     (above,) = [each for each in findings(capsys, "above.yaml") if each["check"] == "PQ111"]
-    assert above["reason"] == "c requests 100m of cpu, more than its limit (null counts as zero)"
+    assert above["reason"] == "c requests 100m cpu, more than its limit (null counts as zero)"
     main(["check", "--fix", "above.yaml"])
     assert "limits: {memory: 1Gi}" in Path("above.yaml").read_text()
     assert "cpu: 100m" in Path("above.yaml").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,10 @@ OF_OTHERS = {
     "empty.json": "",
     "site.yaml": "title: a\ntitle: b\n",
     "page.yaml": "{% include x %}\n  - a: [\n",
+    "machine.yaml": "#cloud-config\n%{ for path in files }\n  - path: ${path}\n",
+    "proposal.yaml": "reviewers:\n  - @somebody\n",
+    "empty.yaml": "",
+    "commented-out.yaml": "# apiVersion: v1\n# kind: Pod\n---\n",
 }
 
 
@@ -81,7 +86,7 @@ def test_other_names_are_read(capsys, name):
     assert f"tree/{name}:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("folder", ["testdata", "a/fixtures/b", "invalid"])
+@pytest.mark.parametrize("folder", ["testdata", "a/fixtures/b", "invalid", "test/web"])
 def test_what_is_broken_in_the_input_of_tests_is_no_error_and_said_once(capsys, folder):
     below = Path("tree", folder)
     below.mkdir(parents=True)
@@ -120,3 +125,38 @@ def test_of_a_key_that_is_set_twice_the_last_counts_with_a_warning(capsys):
     Path("tree/web.yaml").write_text(POD.replace("image: web:1", "image: web:1, image: web:2"))
     assert main(["explain", "tree"]) == 0
     assert 'tree/web.yaml:4:48: warning: key "image" is set twice' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "what"),
+    [
+        ("nothing.yaml", None, "No such file or directory (check the path)"),
+        ("program.yaml", bytes(range(256)), "binary data, not a manifest (give YAML or JSON)"),
+        ("latin.yaml", b"caf\xe9: [", "byte 0xe9 is not UTF-8 (save the file as UTF-8)"),
+    ],
+)
+def test_a_file_that_is_no_text_is_an_error_as_it_may_be_a_manifest(capsys, name, data, what):
+    if data is None:
+        Path("tree", name).symlink_to("elsewhere")
+    else:
+        Path("tree", name).write_bytes(data)
+    assert main(["explain", "tree"]) == EXIT_BAD_INPUT
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if ": error: " in line]
+    assert line.startswith(f"tree/{name}:")
+    assert line.endswith(what)
+
+
+def test_a_directory_that_cannot_be_read_is_an_error_and_the_rest_is_read(capsys, monkeypatch):
+    Path("tree/closed").mkdir()
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    assert main(["explain", "tree"]) == EXIT_BAD_INPUT
+    out, err = capsys.readouterr()
+    assert "web" in out
+    assert "tree/closed: error: Permission denied (make the directory readable)\n" in err

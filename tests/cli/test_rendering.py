@@ -1,5 +1,6 @@
 """Kustomizations and Helm charts: left out with the command that renders them, and rendered only when asked."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -272,3 +273,38 @@ def test_hidden_files_and_other_yaml_of_a_repository_are_no_errors(tree):
     assert "error" not in err
     code, _, err = tree(files)("explain", "-f", "mkdocs.yml")
     assert (code, "mkdocs.yml:" in err) == (2, True)
+
+
+@pytest.mark.parametrize("included", [{"a": "a"}, {"a": "b", "b": "a"}, {"a": "b", "b": "c", "c": "b"}], ids="".join)
+def test_of_kustomizations_that_include_each_other_one_is_rendered_to_see_why(tree, included):
+    run = tree({f"{name}/kustomization.yaml": f"resources: [../{other}]\n" for name, other in included.items()})
+    tool("kubectl", "echo cycle detected >&2; exit 1")
+    code, _, err = run("explain", "-f", ".", "--render")
+    assert code == 2
+    assert ran() == [f"{Path('bin/kubectl').absolute()} kustomize ./a"]
+    assert "    cycle detected\n" in err
+
+
+def test_what_tests_and_examples_render_is_judged_like_their_files(tree):
+    files = {"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": DEPLOYMENT}
+    run = tree({f"{folder}/{name}": text for folder in ("tests/a", "docs", "prod") for name, text in files.items()})
+    tool("kubectl", 'cat "$2/web.yaml" | sed "s/name: web/name: $(basename "$2")/"'.replace("cat", "/bin/cat"))
+    Path("bin/sed").symlink_to("/bin/sed")
+    Path("bin/basename").symlink_to("/usr/bin/basename")
+    _, out, _ = run("check", "-f", ".", "--render", "-o", "json")
+    found = {item["name"]: item["severity"] for item in json.loads(out)["items"] if item["check"] == "PQ102"}
+    assert found == {"a": "info", "docs": "info", "prod": "warning"}
+
+
+def test_what_tests_keep_and_cannot_be_rendered_is_one_warning(tree):
+    broken = {f"tests/{name}/kustomization.yaml": "resources: [none.yaml]\n" for name in "ab"}
+    run = tree({**broken, "web.yaml": DEPLOYMENT})
+    tool("kubectl", "echo no such file >&2; exit 1")
+    code, _, err = run("explain", "-f", ".", "--render")
+    assert code == 0
+    said = (
+        "./tests/a: warning: test input: what cannot be rendered is skipped, here and in 1 more (-k ./tests/a says why)"
+    )
+    assert err.count("test input") == 1
+    assert said in err
+    assert run("explain", "-f", "tests/a", "--render")[0] == 2

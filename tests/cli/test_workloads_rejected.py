@@ -290,3 +290,24 @@ def test_policy_test_says_of_a_template_that_its_pods_can_never_be_admitted(text
     err = capsys.readouterr().err
     assert message in err
     assert ("never be admitted" in err) == bool(message)
+
+
+def test_fields_that_the_server_names_in_one_answer_are_one_finding(tmp_path, capsys):
+    path = tmp_path / "web.yaml"
+    path.write_text(manifest("Deployment", "  replica: 2\n  strategi: {}\n"))
+    main(["check", "-f", str(path), "-o", "json"])
+    (item,) = [item for item in json.loads(capsys.readouterr().out)["items"] if item["check"] == "PQ127"]
+
+    assert item["reason"] == 'strict decoding error: unknown field "spec.replica", unknown field "spec.strategi"'
+    assert item["patch"]["paths"] == ["spec.replica", "spec.strategi"]
+
+
+def test_a_value_that_the_server_both_lists_and_rejects_is_said_to_need_a_feature_gate(tmp_path, capsys):
+    path = tmp_path / "pod.yaml"
+    path.write_text(pod("name: web", "tolerations: [{key: level, operator: Gt, value: '9'}], "))
+    main(["check", "-f", str(path), "-o", "json"])
+    (item,) = [item for item in json.loads(capsys.readouterr().out)["items"] if item["check"] == "PQ127"]
+
+    assert item["reason"].endswith(
+        'supported values: "Equal", "Exists", "Lt", "Gt" (its feature gate is off by default)'
+    )

@@ -34,6 +34,7 @@ def test_a_kind_of_kubernetes_is_not_misspelt(kind: str):
         ("Deploymnt", "example.com/v1"),
         ("ServiceMonitor", "monitoring.coreos.com/v1"),
         ("Rollout", "argoproj.io/v1"),
+        ("Reaction", "v1"),
         ("Cluster", "kops.k8s.io/v1alpha2"),
     ],
 )

@@ -44,6 +44,7 @@ from podqos.model.resources import (
 
 Errors = Iterator[FieldError]
 
+LIMIT_REQUIRED = "Limit must be set for non overcommitable resources"
 CONTAINER_RESOURCES = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
 OBJECT_COUNTS = frozenset(
     (
@@ -204,7 +205,7 @@ def _request_against_limit(name: str, request: Quantity, limit: Quantity | None,
     overcommit = is_overcommit_allowed(name)
     if limit is None:
         if not overcommit:
-            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+            yield required(f"{path}.limits", LIMIT_REQUIRED)
     elif request != limit and not overcommit:
         yield invalid(f"{path}.requests", str(request), f"must be equal to {name} limit of {limit}")
     elif request > limit:

@@ -75,6 +75,7 @@ Namespaced = TypeVar("Namespaced", Service, PodDisruptionBudget)
 Scoped = dict[str | None, list[Item]]
 """Objects by the directory they count in; None: everywhere."""
 
+_OF_THE_POD = "PQ1"
 _NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler")
 
 
@@ -377,11 +378,13 @@ class Checked:
 def _lowered(finding: Finding, purpose: Purpose | None) -> Finding:
     """Return a finding; in tests, examples and what is vendored, none of which is run for long, it is an info.
 
-    That an example cannot be created is an error there, too; in a test it may be what is tested.
+    That an example cannot be created at all is an error there, too; in a test it may be what is tested. The policies of
+    an example may be those of another one.
     """
     if purpose is None or finding.severity is FindingSeverity.INFO:
         return finding
-    if purpose is Purpose.EXAMPLE and finding.consequence.effect is Effect.NOT_CREATED:
+    is_rejected = finding.consequence.effect is Effect.NOT_CREATED and finding.check.startswith(_OF_THE_POD)
+    if purpose is Purpose.EXAMPLE and is_rejected:
         return finding
     return replace(finding, severity=FindingSeverity.INFO, is_lowered=True)
 

@@ -37,7 +37,7 @@ _GROUPS = frozenset(
         *("networking", "node", "rbac.authorization", "resource", "scheduling", "storage", "storagemigration"),
     )
 )
-_CLOSE_ENOUGH = 0.75
+_CLOSE_ENOUGH = 0.8
 
 
 def is_kubernetes_own(kind: str, api_version: str) -> bool:

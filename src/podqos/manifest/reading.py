@@ -25,6 +25,7 @@ from podqos.manifest.problems import FieldProblem, Position, Severity, SyntaxPro
 from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
 from podqos.manifest.unparsed import unparsed_type
 
+NO_DOCUMENTS = "contains no documents"
 _OF_OBJECTS = "apiVersion"
 _MARKED = re.compile(r".*[^\w\"'-]apiVersion|[+>]\s*apiVersion", re.DOTALL)
 # Others, such as namespace and labels, are there by right in a Kustomization.
@@ -65,7 +66,7 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
             else:
                 collector.add_unparsed(*unparsed, Place(chunk))
     if collector.is_empty:
-        collector.add_problem(FieldProblem((), "contains no documents", severity=Severity.WARNING), (1, 1))
+        collector.add_problem(FieldProblem((), NO_DOCUMENTS, severity=Severity.WARNING), (1, 1))
     return collector.reading()
 
 

@@ -10,28 +10,31 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from enum import StrEnum
+from itertools import pairwise
 
 
 class Purpose(StrEnum):
     """What manifests are written for if not to be applied from here."""
 
     TEST = "test"
-    FIXTURE = "fixture"
-    """Input of tests, which may be broken on purpose."""
+    """Some of it may be broken on purpose."""
     EXAMPLE = "example"
     VENDORED = "vendored"
     """Another project's, kept with its code."""
+    ARCHIVED = "archived"
 
 
 # 00-assert.yaml, assert-ready.yaml, install-assert.yaml, assertions.yaml; 01-error.yaml, 02-errors.yaml
 _ASSERTION = re.compile(r"(?:.*[-_.])?assert(?:s|ions?)?[-_.].*|[0-9]+[a-z]?-errors?[-.].*")
-_TEST_FILES = frozenset(f"{tool}-test.{suffix}" for tool in ("chainsaw", "kuttl") for suffix in ("yaml", "yml"))
-_FIXTURES = frozenset({
-    *("testdata", "test-data", "test_data", "fixtures", "__fixtures__", "golden"),
-    *("invalid", "bad", "broken", "negative"),
-})  # fmt: skip
+_TEST_TOOLS = ("chainsaw", "kuttl", "kyverno")
+_TEST_FILES = frozenset(f"{tool}-test.{suffix}" for tool in _TEST_TOOLS for suffix in ("yaml", "yml"))
 _VENDORED = frozenset({"vendor", "third_party", "third-party", "thirdparty", "node_modules"})
-_TESTS = re.compile(r"(?:.*[-_])?(?:tests|testcases|e2e)(?:[-_].*)?|__tests__|test[-_]e2e")
+_TESTS = re.compile(
+    r"_*(?:.*[-_])?(?:tests|testcases|e2e|conformance)(?:[-_].*)?"
+    r"|_*(?:.*[-_])?(?:test[-_]?data\d*|test[-_]e2e|fixtures?|golden|expected[-_]?failures)_*"
+    r"|_*(?:invalid|bad|broken|negative|malformed|fakes?|mocks?)_*"
+)
+_ARCHIVED = re.compile(r"_*archived?_*|attic")
 _EXAMPLES = re.compile(r"(?:.*[-_])?(?:examples?|samples?|tutorials?|quickstarts?)|docs?")
 # Below an overlay they may be a cluster's name, at the top of a repository they are not.
 _AT_THE_TOP = {"test": Purpose.TEST, "testing": Purpose.TEST, "demo": Purpose.EXAMPLE, "demos": Purpose.EXAMPLE}
@@ -50,10 +53,12 @@ def purpose(folder: str, names: Collection[str] = ()) -> Purpose | None:
     steps = folder.lower().split("/")
     if not _VENDORED.isdisjoint(steps):
         return Purpose.VENDORED
-    if not _FIXTURES.isdisjoint(steps) or not _TEST_FILES.isdisjoint(names) or any(map(is_assertion, names)):
-        return Purpose.FIXTURE
-    if any(map(_TESTS.fullmatch, steps)):
+    if any(map(_TESTS.fullmatch, steps)) or ("src", "test") in pairwise(steps):
         return Purpose.TEST
+    if not _TEST_FILES.isdisjoint(names) or any(map(is_assertion, names)):
+        return Purpose.TEST
+    if any(map(_ARCHIVED.fullmatch, steps)):
+        return Purpose.ARCHIVED
     if any(map(_EXAMPLES.fullmatch, steps)):
         return Purpose.EXAMPLE
     return _AT_THE_TOP.get(steps[0])

@@ -18,7 +18,7 @@ from podqos.manifest.known_kinds import is_kubernetes_own
 from podqos.manifest.placeholders import quoted_hint
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Isolated, Position, Problem, Severity
-from podqos.manifest.reading import read
+from podqos.manifest.reading import NO_DOCUMENTS, read
 from podqos.manifest.text import Place
 from podqos.objects.purposes import Purpose
 from podqos.wording import counted
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _OF_MANIFESTS = re.compile(
     rb"""(?<![\w-])(?:apiVersion|containers|kubeletArguments)["']?[ ]*:|^kind:|kubeletconfig""", re.MULTILINE
 )
-# What templates have, and JSON with comments or YAML of other programs.
-_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]|^\s*(?://|/\*)", re.MULTILINE)
 _OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
 _YTT_OVERLAY = b"#@overlay/match"
 _REJECTED = "the API server rejects it, see `podqos admit`"
@@ -50,7 +48,7 @@ class Source:
     ``reading`` is its contents, if already read. ``scope`` is the directory to which its policies apply, with all
     below; None: they apply to all objects. ``kinds`` are custom resources with pods in addition to the well-known ones.
     ``cluster`` is the name of the cluster that a list of objects comes from: these have names instead of lines and
-    columns. A file that was not named, cannot be read and looks like another program's is not a manifest.
+    columns. A text that was not named, cannot be read and is no manifest is another program's.
     """
 
     def __init__(
@@ -70,6 +68,8 @@ class Source:
         """What it is for if not to be applied."""
         self.data = data
         self.reading = read(path, data) if reading is None else reading
+        if scope is not None and any(problem.what == NO_DOCUMENTS for problem in self.reading.problems):
+            self.reading = replace(self.reading, problems=())
         if scope is not None and self.reading.problems and self._is_of_others(self.reading):
             self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
         if scope is not None and _YTT_OVERLAY in data:
@@ -85,7 +85,7 @@ class Source:
     def kept_for(self, purpose: Purpose | None) -> Source:
         """Note what it is for. Tests keep files that are broken on purpose: what cannot be read is no error there."""
         self.purpose = purpose
-        if purpose is not Purpose.FIXTURE:
+        if purpose is not Purpose.TEST:
             return self
         reading = self.reading
         warnings = tuple(problem for problem in reading.problems if problem.severity is not Severity.ERROR)
@@ -157,7 +157,8 @@ class Source:
     def _is_of_others(self, reading: Reading) -> bool:
         if reading.workloads or reading.others or _OF_MANIFESTS.search(self.data) is not None:
             return False
-        return bool(reading.skipped) or self.path.endswith(".json") or _OF_OTHERS.search(self.data) is not None
+        text = self.data.decode(errors="replace")
+        return text != "" and "\0" not in text and "\ufffd" not in text
 
     def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
         if all(

@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidArgument
-from podqos.manifest.problems import Problem
+from podqos.manifest.problems import Problem, Severity
 from podqos.naming import naming
 from podqos.objects.files import STDIN, InputFile, Inputs
 from podqos.objects.purposes import is_assertion, purpose
@@ -46,12 +45,12 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
                 files.append(InputFile(argument))
             continue
         start, assertions = len(files), list[str]()
-        for folder, folders, names in _walk(argument):
-            if rendered.takes(folder, folders, names):
+        for folder, folders, names in _walk(argument, problems):
+            meant = purpose(with_slashes(os.path.relpath(folder, argument)), names)
+            if rendered.takes(folder, folders, names, meant):
                 continue
             jsonnet.note(folder, names)
             scope, start_of_path = map(with_slashes, (os.path.abspath(folder), os.path.join(folder, "")))
-            meant = purpose(with_slashes(os.path.relpath(folder, argument)), names)
             for name in sorted(names):
                 if not is_manifest(name) or name.startswith("."):
                     continue
@@ -69,25 +68,30 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     return Inputs(files if len(given) == 1 else _each_once(files), problems)
 
 
-def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+def _walk(top: str, problems: list[Problem]) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield a directory and those below it, as ``os.walk`` does: path, directories, files.
 
     Without hidden directories, and without pipes, sockets and devices. Of most files nothing but the name is looked at.
+    A directory that cannot be read becomes a problem.
     """
     waiting = [top]
     while waiting:
         folder = waiting.pop()
         folders: list[str] = []
         names: list[str] = []
-        with suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    names.append(entry.name)
-                elif os.path.isdir(entry.path):
-                    if not entry.name.startswith("."):
-                        folders.append(entry.name)
-                elif not is_special(entry.path):
-                    names.append(entry.name)
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        names.append(entry.name)
+                    elif os.path.isdir(entry.path):
+                        if not entry.name.startswith("."):
+                            folders.append(entry.name)
+                    elif not is_special(entry.path):
+                        names.append(entry.name)
+        except OSError as error:
+            what = error.strerror or str(error)
+            problems.append(Problem(folder, 0, 0, Severity.ERROR, "", what, "make the directory readable"))
         folders.sort()
         yield folder, folders, names
         below = (os.path.join(folder, name) for name in reversed(folders))

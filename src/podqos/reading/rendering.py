@@ -20,6 +20,7 @@ from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.naming import hint, naming
 from podqos.objects.files import STDIN, InputFile
+from podqos.objects.purposes import Purpose
 from podqos.reading.files import NO_RENDERING, Rendering, read_bytes
 from podqos.reading.paths import RealPaths, relative, with_slashes
 from podqos.reading.renderers import CHART, KUSTOMIZATIONS, Failure, Tool, render
@@ -54,13 +55,17 @@ class Rendered:
         self._claimed: set[str] = set()
         self._parts: set[str] = set()
         """Directories with files that a kustomization names: unused patches are found there, too."""
-        self._used: set[str] = set()
-        """Directories that a kustomization includes."""
+        self._uses: dict[str, set[str]] = {}
+        """Directories that each kustomization includes."""
+        self._purposes: dict[str, Purpose] = {}
+        """What walked directories are for if not to be applied."""
         self._problems: list[Problem] = []
         self._real_paths = RealPaths()
 
-    def takes(self, folder: str, folders: list[str], names: Collection[str]) -> bool:
+    def takes(self, folder: str, folders: list[str], names: Collection[str], meant: Purpose | None = None) -> bool:
         """Whether a walked directory must be rendered; a chart includes everything below it."""
+        if meant is not None:
+            self._purposes[os.path.realpath(folder)] = meant
         if CHART in names:
             folders.clear()
             self._found(_chart(folder))
@@ -115,11 +120,12 @@ class Rendered:
         wanted: list[tuple[_Directory, str | None]] = [(directory, None) for directory in self._asked.values()]
         if self._rendering.render:
             wanted += [
-                (directory, os.path.abspath(directory.path))
-                for real, directory in self._directories.items()
-                if real not in self._used and real not in self._asked and not directory.part_of
+                (self._directories[real], os.path.abspath(self._directories[real].path))
+                for real in self._roots()
+                if real not in self._asked and not self._directories[real].part_of
             ]
         failures: list[Failure] = []
+        broken: list[str] = []
         for tool in Tool:
             directories = [(directory, scope) for directory, scope in wanted if directory.tool is tool]
             if directories and tool.program is None:
@@ -127,11 +133,19 @@ class Rendered:
                 continue
             for directory, scope in directories:
                 rendered = render(directory.path, tool, self._rendering, scope)
-                if isinstance(rendered, Failure):
-                    failures.append(rendered)
+                meant = None if scope is None else self._purposes.get(os.path.realpath(directory.path))
+                if not isinstance(rendered, Failure):
+                    yield from (replace(file, purpose=meant) for file in rendered)
+                elif meant is Purpose.TEST:
+                    broken.append(directory.path)
                 else:
-                    yield from rendered
+                    failures.append(rendered)
         self._problems += _told(failures)
+        if broken:
+            others = f", here and in {len(broken) - 1:,} more" if len(broken) > 1 else ""
+            what = f"test input: what cannot be rendered is skipped{others}"
+            fix = hint(naming("kustomize", shlex.quote(broken[0])) + " says why")
+            self._problems.append(Problem(broken[0], 0, 0, Severity.WARNING, "", what, fix))
 
     def problems(self) -> list[Problem]:
         """Return which directories could not be rendered, and how to render those left out."""
@@ -141,9 +155,26 @@ class Rendered:
             else [directory for real, directory in self._directories.items() if real not in self._asked]
         )
         # What others take in is rendered with them, so they come first.
-        left.sort(key=lambda directory: (bool(directory.part_of), os.path.realpath(directory.path) in self._used))
+        used = self._used()
+        left.sort(key=lambda directory: (bool(directory.part_of), os.path.realpath(directory.path) in used))
         notes = [_left_out(directory) for directory in left] if len(left) <= _EACH else [_all_left_out(left)]
         return [*self._problems, *notes]
+
+    def _used(self) -> set[str]:
+        return set().union(*self._uses.values())
+
+    def _roots(self) -> Iterator[str]:
+        """Yield directories that no other one includes, and one of each circle: its renderer says what is wrong."""
+        used, reached = self._used(), set[str]()
+        for real in sorted(self._directories, key=used.__contains__):
+            if real in reached:
+                continue
+            yield real
+            waiting = [real]
+            while waiting:
+                below = self._uses.get(waiting.pop(), set()) - reached
+                reached |= below
+                waiting += below
 
     def _found(self, *directories: _Directory) -> None:
         for directory in directories:
@@ -156,8 +187,9 @@ class Rendered:
             return False  # Flux has a kind of this name
         self._found(_Directory(folder, Tool.KUSTOMIZE, "kustomization" if value.get("kind") == "Component" else ""))
         claimed = self._patches(folder, file)
+        included = self._uses.setdefault(os.path.realpath(folder), set())
         for path in _existing(folder, _texts(value, _BASES)):
-            (self._used if os.path.isdir(path) else claimed).add(path)
+            (included if os.path.isdir(path) else claimed).add(path)
         self._claimed |= claimed
         below = os.path.join(os.path.realpath(folder), "")
         self._parts |= {os.path.dirname(path) for path in claimed if path.startswith(below)}

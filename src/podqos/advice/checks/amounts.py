@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
-from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
+from podqos.admission.validation import CONTAINER_RESOURCES, LIMIT_REQUIRED, validate_resources
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
@@ -31,6 +31,7 @@ from podqos.model.resources import (
     ResourceRequirements,
     is_overcommit_allowed,
 )
+from podqos.wording import listed, of_resource
 
 _USUAL_NANOS = {True: (NANOS // 1000, 20 * NANOS), False: (6 * (1 << 20) * NANOS, (1 << 45) * NANOS)}
 """Amounts of cpu, and of anything else, that ``units`` need not look at."""
@@ -50,7 +51,7 @@ class RequestAboveLimit(Fact, frozen=True, gc=False):
     def sentence(self, container: str) -> str:
         """Return both amounts."""
         limit = "limit (null counts as zero)" if self.is_null else f"limit {self.limit}"
-        return f"{container} requests {self.request} of {self.resource}, more than its {limit}"
+        return f"{container} requests {of_resource(self.request, self.resource)}, more than its {limit}"
 
 
 class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):
@@ -91,11 +92,25 @@ def refused_amounts(view: View) -> bool:
     if errors and of_pod is not None:
         for name in dict.fromkeys((*of_pod.limits, *of_pod.requests)):
             _wrong_units(view, "", "spec.resources", of_pod, name)
-    for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
+    others = _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above})
+    for error in {str(error): error for error in others}.values():
         field = format_path(parse_path(error.path))
-        refused = RefusedByServer("Validation", error.words)
-        view.report(refused_resources, field, refused, view.choose(Choice.AMOUNT, field))
+        lacking = _without_limit(view, error.path) if error.detail == LIMIT_REQUIRED else []
+        words = f"{error.words}: {listed(lacking)}" if lacking else error.words
+        fields = [format_path((*parse_path(error.path), name)) for name in lacking] or [field]
+        view.report(refused_resources, field, RefusedByServer("Validation", words), view.choose(Choice.AMOUNT, *fields))
     return bool(errors)
+
+
+def _without_limit(view: View, path: str) -> list[str]:
+    """Return the resources at fault where the API server only says that there are some."""
+    return [
+        name
+        for container, place in view.resources()
+        if path == f"{place}.limits"
+        for name in sorted(container.resources.requests)
+        if name not in container.resources.limits and not is_overcommit_allowed(name)
+    ]
 
 
 def _written(errors: tuple[FieldError, ...], view: View) -> tuple[FieldError, ...]:

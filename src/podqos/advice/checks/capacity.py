@@ -21,7 +21,7 @@ from podqos.model.node import Node
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY
-from podqos.wording import listed, shown_ratio
+from podqos.wording import listed, of_resource, shown_ratio
 
 if TYPE_CHECKING:
     from podqos.placement.overcommit import Overcommit
@@ -53,8 +53,8 @@ class Overcommitted(Fact, frozen=True, gc=False):
         """Return the sum of limits beside the budget, and who has most of it."""
         largest = f"; largest: {listed(self.largest)}" if self.largest else ""
         return (
-            f"limits add up to {self.limits} of {self.resource}, {self.ratio:.2f}× the {self.allocatable} allocatable "
-            f"on {_nodes(self.nodes)} (budget {self.budget:g}×){largest}"
+            f"limits add up to {of_resource(self.limits, self.resource)}, {self.ratio:.2f}× the {self.allocatable} "
+            f"allocatable on {_nodes(self.nodes)} (budget {self.budget:g}×){largest}"
         )
 
 
@@ -69,7 +69,7 @@ class Overfull(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return the sum of requests beside what there is."""
         where = f"allocatable on {_nodes(self.nodes)}"
-        return f"{self.requests} of {self.resource} is requested, {self.allocatable} {where}"
+        return f"{of_resource(self.requests, self.resource)} is requested, {self.allocatable} {where}"
 
 
 def sums(context: CheckContext, sketches: Sequence[Sketch]) -> Iterator[Finding]:
@@ -237,7 +237,7 @@ class LargerThanAnyNode(Fact, frozen=True, gc=False):
     def sentence(self, _: str) -> str:
         """Return its request beside the largest node."""
         largest = f"the largest node, {self.node}, has {self.largest}" if self.node else f"nodes have {self.largest}"
-        return f"the pod requests {self.request} of {self.resource}; {largest}"
+        return f"the pod requests {of_resource(self.request, self.resource)}; {largest}"
 
 
 def find_larger_than_any_node(view: View) -> None:

@@ -168,7 +168,7 @@ def _spoiler(place: ResourcePlace, resources: ResourceRequirements, name: str) -
 
 @check("PQ101", "accidental-burstable", WARNING, QOS, OOM, rule=find_accidental_burstable)
 def accidental_burstable() -> Example:
-    """PQ101: One container keeps the pod from being Guaranteed.
+    """PQ101: A container keeps the pod from being Guaranteed.
 
     A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to its
     requests. One sidecar without limits makes the whole pod Burstable: its main container loses the oom_score_adj of

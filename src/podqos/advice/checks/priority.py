@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from msgspec.structs import replace
 
-from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
+from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, global_default, priority_of
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, INFO, WARNING, bundle_check, check
 from podqos.advice.checks.check_identity import Example
@@ -93,6 +93,8 @@ def compare_priorities(context: CheckContext, sketches: Sequence[Sketch]) -> Ite
     ranked = [sketch for sketch in sketches if not sketch.is_system]
     if not ranked:
         return
+    default = global_default(context.priority_classes)
+    has_default = default is not None and default.value != 0
     # Without the classes, only that there is a priority is known, not how high it is.
     highest = max(ranked, key=lambda sketch: (sketch.priority, sketch.names_priority, *_name(sketch)))
     is_known = context.knows_priorities or highest.priority > 0
@@ -106,7 +108,8 @@ def compare_priorities(context: CheckContext, sketches: Sequence[Sketch]) -> Ite
         if not sketch.names_priority:
             # A manifest that asks for nothing and has no priority is at least consistent.
             is_lower = highest.priority > sketch.priority or others_have
-            if sketch.asks_for_nothing or not (are_usual and is_lower):
+            # Where the default is a priority, to name none is to choose it.
+            if sketch.asks_for_nothing or has_default or not (are_usual and is_lower):
                 continue
             check = no_priority
             facts = NoPriority(sketch.priority, highest.subject.key, highest.priority if is_known else None)
@@ -131,7 +134,8 @@ def no_priority() -> Example:
     Among pods that use more than they request, the kubelet evicts the one with the lowest priority first. A pod without
     a class gets the default, usually zero: it is evicted before every batch job that has one, and the scheduler may
     preempt it for any of them. Reported if at least two thirds of the other workloads in the directory name a class: if
-    few do, they are the exceptions.
+    few do, they are the exceptions. Not reported if the global default
+    is another than zero.
 
     Fix: Set a PriorityClass.
     """

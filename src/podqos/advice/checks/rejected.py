@@ -20,6 +20,9 @@ from podqos.manifest.placeholders import quoted_hint
 from podqos.manifest.plain import format_path, parse_path
 
 _PLACEHOLDER = re.compile(r"\$\{\w|\$\(\w|\{\{|\$[A-Z_]{2}")
+# The API server lists values of feature gates that are off, and rejects them.
+_IS_GATED = re.compile(r'Unsupported value: ("[^"]*"): supported values: .*\1')
+_GATED = "its feature gate is off by default"
 _LABELS = "spec.template.metadata.labels"
 _WORKLOADS = "Kubernetes: pkg/apis/apps/validation/validation.go"
 _JOBS = "Kubernetes: pkg/apis/batch/validation/validation.go"
@@ -29,21 +32,22 @@ def rejections(view: View) -> None:
     """Find what the API server rejects; of resources, ``amounts`` says more."""
     inside = f"{view.workload.pod_path}." if view.workload.pod_path else ""
     has_selector = all(error.path != "spec.selector" for error in view.rejections)
+    fields: dict[RefusedByServer, list[str]] = {}
     for error in view.rejections:
         if error.path == _LABELS and not has_selector:
             continue  # which then match nothing
         if error.path.startswith(inside) and decides(error.path.removeprefix(inside)) is Question.CLASS:
             continue
-        field = format_path(parse_path(error.path))
-        facts = _facts(error)
+        fields.setdefault(_facts(error), []).append(format_path(parse_path(error.path)))
+    for facts, paths in fields.items():
         # A placeholder is filled in before the API server sees it.
         check = replace(rejected_object, severity=INFO) if _PLACEHOLDER.search(facts.message) else rejected_object
-        view.report_of_object(check, field, facts, Patch.choose(Choice.FIELD, (field,)))
+        view.report_of_object(check, paths[0], facts, Patch.choose(Choice.FIELD, paths))
 
 
 def _facts(error: FieldError) -> RefusedByServer:
     step, words = (Step.DECODING, error.words) if isinstance(error, Undecoded) else (Step.VALIDATION, str(error))
-    hint = quoted_hint(words)
+    hint = _GATED if _IS_GATED.search(words) else quoted_hint(words)
     return RefusedByServer(step, f"{words} ({hint})" if hint else words)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from msgspec.structs import replace
@@ -86,7 +87,9 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     if any(view.is_in_wrong_unit(MEMORY, str(amount)) for amount in (request, limit)):
         return
     edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
-    is_little = limit.value - request.value < _LITTLE_BYTES or view.standing.is_spared
+    # 500Mi beside 2Gi was meant as a quarter.
+    is_nearly = edit.value is not None and 10 * edit.value.nanos < 11 * request.nanos
+    is_little = limit.value - request.value < _LITTLE_BYTES or is_nearly or view.standing.is_spared
     view.report(
         replace(limit_far_above_request, severity=INFO) if is_little else limit_far_above_request,
         edit.path,
@@ -113,7 +116,7 @@ def limit_far_above_request() -> Example:
     The scheduler reserves the request, the kernel allows the limit. A pod that uses up to its limit is far above its
     request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
     is evicted first. The small request also gives it a high oom_score_adj. An info where the difference is less than
-    256Mi, and for critical pods, which are never evicted.
+    256Mi or the request lacks less than a tenth, and for critical pods, which are never evicted.
 
     Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that passes the
     check.
@@ -275,6 +278,9 @@ class UnboundedVolume(Fact, frozen=True, gc=False):
         return "files there count as memory: the container is OOM-killed at its limit, and again after each restart"
 
 
+_SHARED_MEMORY = re.compile(r"(?:.*-)?(?:d?shm|shared-mem(?:ory)?)(?:-.*)?")
+
+
 def volumes(view: View) -> None:
     """Find emptyDir volumes without a size limit, in memory and on disk."""
     for index, volume in enumerate(view.pod.spec.volumes):
@@ -283,8 +289,9 @@ def volumes(view: View) -> None:
             continue
         in_memory = directory.medium == "Memory"
         path = f"spec.volumes[{index}].emptyDir"
+        check = memory_volume if in_memory else disk_volume
         view.report(
-            memory_volume if in_memory else disk_volume,
+            replace(check, severity=INFO) if in_memory and _SHARED_MEMORY.fullmatch(volume.name) else check,
             path,
             UnboundedVolume(volume.name, in_memory),
             view.choose(Choice.VOLUME_SIZE_LIMIT, f"{path}.sizeLimit"),
@@ -307,7 +314,8 @@ def memory_volume() -> Example:
 
     Data written to an emptyDir with medium Memory counts as memory of the container that wrote it. It is neither freed
     when that container restarts nor swapped out. Without a size limit it can grow to the pod's memory limit, and the
-    container is then killed again as soon as it starts.
+    container is then killed again as soon as it starts. An info for shared memory, known by the usual names of volumes
+    at /dev/shm (`dshm`, `shm`): its size is up to the program.
 
     Fix: Set emptyDir.sizeLimit, and include it in the memory limit.
     """

@@ -23,6 +23,7 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES
 from podqos.qos.edits import Edit
 from podqos.survival.node.assumed_usage import NOMINAL
+from podqos.wording import of_resource
 
 
 def find_unsized(view: View) -> None:
@@ -103,7 +104,7 @@ class NoMemory(Fact, frozen=True, gc=False):
 
     def sentence(self, container: str) -> str:
         """Return what it states, and what it does not."""
-        stated = "" if self.cpu_request is None else f"requests {self.cpu_request} of cpu, but "
+        stated = "" if self.cpu_request is None else f"requests {of_resource(self.cpu_request, CPU)}, but "
         return f"{container} {stated}has no memory request and no memory limit"
 
     def cause(self) -> str:

@@ -39,10 +39,11 @@ several. Copies of a workload in other files (same kind, namespace and name, sam
 and so do their findings, which name the copies under `also`; so do workloads that share the place of a finding. A
 workload of the same name with other content is judged by itself. `--fix` writes every copy.
 
-Findings in directories of tests, examples, documentation and vendored code are infos, because nobody runs these for
-long: below the directory that you name, one called `test`, `e2e`, `testdata`, `examples`, `samples`, `demo`, `docs`,
-`vendor` or alike. The summary says how many there are, `purpose` in JSON why. Objects that the API server rejects
-(PQ111, PQ127 and alike) are errors in examples, too. Name such a directory, or a file, to have it judged like the rest.
+Findings in directories of tests, examples, documentation, archives and vendored code are infos, because nobody runs
+these for long: below the directory that you name, one called `test`, `e2e`, `testdata`, `examples`, `samples`, `demo`,
+`docs`, `archive`, `vendor` or alike. The summary says how many there are, `purpose` in JSON why. Objects that the API
+server rejects by themselves (PQ111, PQ127 and alike) are errors in examples, too. Name such a directory, or a file, to
+have it judged like the rest.
 
 Objects found in a directory (policies, Services, Ingresses and routes, autoscalers, disruption budgets, Nodes, kubelet
 configurations) apply to that directory and below. Files that you name apply to everything.
