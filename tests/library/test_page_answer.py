@@ -72,6 +72,11 @@ def test_a_lower_priority_is_a_reason_of_its_own():
     assert panel.next_evicted.explanation == "its priority is -5 (next pod: 0)"
 
 
+def test_without_pods_there_is_no_answer_and_no_error():
+    answer = page(**{"empty.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nothing}\n"}).answer()
+    assert (answer.node, answer.growth, answer.fix, answer.no_fix, answer.problem) == ("", None, None, "", "")
+
+
 def test_a_pod_that_is_alone_has_no_one_to_go_before_it_and_no_fix():
     shown = page(**{"a.yaml": written_pod("a")})
     assert first(shown).next_evicted.explanation == "it is the only pod the kubelet can evict"

@@ -111,6 +111,8 @@ class Page(ShownSource):
         """Return who acts first on a node, and the safest fix; without a name, on the one whose pod is next to die."""
         if not node:
             deaths = next_deaths(self._shown(page_node).panel for page_node in self.nodes.nodes.values())
+            if not deaths and not self.nodes_by_headroom():
+                return AnswerView("", None, None, "", ())  # whoever asks just when the last pod goes
             node = deaths[0].node if deaths else ""
         if node not in self._answers:
             self._answers[node] = answer_about(self, self.node(node))

@@ -5,7 +5,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { about, plural } from "../../format";
 import type { AnswerFix, AnswerView, ClusterView, GrowthAnswer, NextDeath, NodePanel } from "../../schema";
 import { tryAddress } from "../fixes";
-import { leftOn } from "../headroom";
+import { leftOn, leftText } from "../headroom";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Swatch } from "../swatch";
@@ -18,6 +18,7 @@ export function AnswerCard({ app, view, node }: { app: App; view: ClusterView; n
   const panel = view.nodes.find((each) => each.name === name);
   const isRanked = panel !== undefined && (panel.nextEvicted !== null || panel.nextKilled !== null);
   const path = node === null ? "answer" : `answer?node=${encodeURIComponent(node)}`;
+  const isServed = app.source.saved === null;
   const answer = useAnswer<AnswerView>(app.source, isRanked ? { path: app.path(path) } : null);
   const found = answer.data !== null && answer.data.node === panel?.name ? answer.data : null;
   const isComing = found === null && answer.failure === null;
@@ -39,11 +40,11 @@ export function AnswerCard({ app, view, node }: { app: App; view: ClusterView; n
         <First kind="kubelet" title="Evicted first" victim={nextEvicted} none="The kubelet evicts none." />
         <First kind="kernel" title="OOM-killed first" victim={nextKilled} none="No container is running." />
         {isComing ? <Coming title="Who acts first" lines={2} /> : null}
-        {found?.growth ? <Race growth={found.growth} node={panel.name} /> : null}
+        {found?.growth ? <Race growth={found.growth} node={panel.name} isServed={isServed} /> : null}
         {isComing ? <Coming title="Safest fix" lines={4} /> : null}
-        {found?.fix ? <Fix fix={found.fix} view={view} canTry={app.source.saved === null} /> : null}
+        {found?.fix ? <Fix fix={found.fix} view={view} canTry={isServed} /> : null}
         {found !== null && found.noFix !== "" ? (
-          <NoFix of={found} view={view} canTry={app.source.saved === null} />
+          <NoFix of={found} view={view} canTry={isServed} />
         ) : null}
         {found !== null && found.unknowns.length > 0 ? <Unknowns of={found.unknowns} /> : null}
       </dl>
@@ -59,9 +60,7 @@ function whereOf(panel: NodePanel, nodes: number, node: string | null): string {
   const name = panel.name === "" ? "one assumed node" : panel.name;
   const which = nodes > 1 && node === null ? `${name}, the node with the least headroom` : name;
   const left = leftOn(panel);
-  if (left === null) return which;
-  const { bytes, until } = left;
-  return `${which}: ${bytes < 0 ? `${about(-bytes)} past` : `${about(bytes)} headroom before`} ${until}`;
+  return left === null ? which : `${which}: ${leftText(left)}`;
 }
 
 function PodLink({ of, qosClass }: { of: string; qosClass: string | null }) {
@@ -106,14 +105,14 @@ function Coming({ title, lines }: { title: string; lines: number }) {
   );
 }
 
-/** Whether kubelet or kernel acts first, as the forecast says. */
-function Race({ growth, node }: { growth: GrowthAnswer; node: string }) {
+/** Whether kubelet or kernel acts first, as the forecast says; a saved page may not have that. */
+function Race({ growth, node, isServed }: { growth: GrowthAnswer; node: string; isServed: boolean }) {
   return (
     <div class="answer-race">
       <dt>Who acts first</dt>
       <dd>
         {growth.text} <span class="quiet">{growth.verdict}</span>{" "}
-        <a href={href("forecast", [], { growing: growth.growing, node })}>Forecast</a>
+        {isServed ? <a href={href("forecast", [], { growing: growth.growing, node })}>Forecast</a> : null}
       </dd>
     </div>
   );

@@ -24,7 +24,7 @@ import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve, isFlat } from "../forecast/curve";
 import { ABOUT_RISKIEST } from "../forecast/request";
 import { useLater, useTurns } from "../frames";
-import { type Left, leftAfter, leftOn } from "../headroom";
+import { type Left, leftAfter, leftOn, until } from "../headroom";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Swatch } from "../swatch";
@@ -959,7 +959,7 @@ function Tiles({
       />
       <Tile
         value={left === null ? NONE : about(left.bytes)}
-        name={`headroom before ${left?.until ?? "eviction"}`}
+        name={`headroom before ${until(left)}`}
         note={left?.was === undefined ? "" : was(about(left.was), about(left.bytes))}
         kind={left !== null && left.bytes < 0 ? "kernel" : ""}
       />
