@@ -102,7 +102,7 @@ def node_overview(
 
 
 def first_by(report: RankReport) -> By:
-    """Return who acts first on a node however slowly memory grows."""
+    """Return who acts first on a node while memory grows slowly."""
     return By.KERNEL if report.node.kernel_first else By.KUBELET
 
 

@@ -1,4 +1,4 @@
-// What is left on a node, by whichever of kubelet and kernel acts first however slowly memory grows.
+// What is left on a node, by whichever of kubelet and kernel acts first while memory grows slowly.
 
 import { about, bySignal } from "../format";
 import type { NodePanel, WhatIfView } from "../schema";

@@ -187,7 +187,7 @@ class WhatIfView(Struct, frozen=True, rename="camel"):
     headroom_signal: Signal | None = None
     """The signal that ``headroomAfterBytes`` is about; null where the kubelet has no threshold of memory."""
     first_by: By = By.KUBELET
-    """Who acts first after the edits, however slowly memory grows."""
+    """Who acts first after the edits while memory grows slowly."""
     kernel_left_before_bytes: int = 0
     """What the kernel could still allocate before it kills."""
     kernel_left_after_bytes: int = 0
