@@ -18,6 +18,8 @@ PODS = [
     "shop/web-0",
     "shop/web-5d9c7bd4f-x2x4z",
     "shop/web-x2x4z",
+    "shop/web-0-r1",
+    "kube-system/agent-worker-r12",
     "shop/cache-1-5d9c7bd4f-x2x4z",
     "batch/search-indexer-12",
     "kube-system/coredns",

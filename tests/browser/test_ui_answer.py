@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.library.shop import shop
 
+from browser.fleet import fleet
+
 pytestmark = pytest.mark.slow
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
 
@@ -55,3 +57,41 @@ def test_copy_takes_the_fix_and_try_it_opens_what_if_with_it(visit, crowded):
     expect(page.get_by_label("Memory request", exact=True)).to_have_value("1Gi")
     expect(page.locator(".headline")).to_contain_text("shop/web-1 becomes Guaranteed")
     expect(page.get_by_text("768Mi more memory is reserved for each of 2 pods")).to_be_visible()
+
+
+def test_a_change_that_is_withheld_is_tried_only_by_who_asks_for_it(visit, serve):
+    opened = visit(serve("accidental-burstable"))
+    page = opened.open()
+    card = page.get_by_role("region", name="Answer")
+    expect(card).to_contain_text("No safe fix for production/article-service-0")
+    expect(card.get_by_role("button", name="Copy")).to_have_count(0)
+    card.get_by_role("link", name="Try it anyway").click()
+    expect(page.locator(".headline")).to_contain_text("production/article-service-0 becomes Guaranteed")
+    page.goto(f"{opened.address}#/pod/production/article-service-0")
+    protection = page.locator(".card", has_text="How to protect it")
+    expect(protection).to_contain_text("No safe fix. Make it Guaranteed")
+    protection.get_by_role("link", name="Try it anyway").click()
+    expect(page.locator(".headline")).to_contain_text("production/article-service-0 becomes Guaranteed")
+
+
+def test_what_if_states_the_headroom_of_the_card(visit, crowded):
+    page = visit(crowded).open()
+    card = page.get_by_role("region", name="Answer")
+    left = card.locator(".answer-head p").inner_text().partition(": ")[2]
+    assert left.endswith("headroom before an OOM kill")
+    page.get_by_role("link", name="What if", exact=True).click()
+    tile = page.locator(".tile", has_text="headroom before an OOM kill")
+    expect(tile).to_contain_text(left.partition(" ")[0])
+    page.get_by_label("Memory request", exact=True).fill("1Gi")
+    expect(page.locator(".headline")).to_contain_text("becomes")
+    expect(tile).to_contain_text(left.partition(" ")[0])
+
+
+def test_the_next_to_die_take_a_line_each_whatever_they_are_called(visit, serve, tmp_path):
+    (tmp_path / "fleet.json").write_text(fleet(50, 5))
+    rows = visit(serve(tmp_path / "fleet.json")).open().locator(".answer-next li")
+    expect(rows).to_have_count(5)
+    assert rows.filter(has_text="a-pod-with-a-name").count() > 0
+    assert len(set(rows.evaluate_all("(rows) => rows.map((row) => row.offsetHeight)"))) == 1
+    for row in rows.all():
+        assert row.locator(".answer-pod .quiet").evaluate("(word) => word.scrollWidth <= word.clientWidth + 1")

@@ -34,6 +34,7 @@ VIEWS = {
     "Check with its fixes": (SHOP, "#/check?fix=all"),
     "a view that there is not": (LOG, "#/check"),
     "no such view": (SHOP, "#/nowhere"),
+    "a pod whose fix is withheld": (SCENARIO, "#/pod/default/pod2"),
     "Run": (SCENARIO, "#/run"),
     "Blast of a scenario": (SCENARIO, "#/blast"),
     "Compare": (SCENARIO, "compare"),

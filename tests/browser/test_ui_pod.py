@@ -41,8 +41,8 @@ def test_it_tells_class_scores_places_and_cgroups(visit, platform):
     expect(cgroups.locator("tr", has_text="memory.max").first).to_contain_text("10737418240")
     places = _card(page, "Kill orders")
     expect(places).to_contain_text("3rd of 10 pods")
-    expect(places).to_contain_text("monitoring/debug-tools: it has priority 0, this pod 100000")
-    expect(places).to_contain_text("batch/content-generator-0: this pod uses more than it requests, it does not")
+    expect(places).to_contain_text("monitoring/debug-tools: that one has priority 0, this pod 100000")
+    expect(places).to_contain_text("batch/content-generator-0: this pod uses more than it requests, that one doesn't")
     expect(places).to_contain_text("the next one is killed first only if it uses 933.8Mi more")
 
 

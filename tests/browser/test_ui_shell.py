@@ -132,7 +132,7 @@ def test_a_file_that_cannot_be_read_is_told_with_its_line(visit, empty):
     page.evaluate(DROP, ["bad.yaml", "kind: Pod\nmetadata: {name: [}\n"])
     page.locator(".problems summary").click()
     expect(page.locator(".problems li")).to_have_text(re.compile("^bad.yaml:2:19: error: broken YAML"))
-    expect(page.locator(".state h2")).to_have_text("No nodes or pods")
+    expect(page.locator(".state h2")).to_have_text("No pods could be read")
     assert opened.violations() == []
 
 

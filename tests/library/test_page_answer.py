@@ -12,7 +12,7 @@ from tests.library.shop import shop
 from podqos.answers.page.answer import MOST_NEXT
 from podqos.answers.page.forecast import ForecastRequest
 from podqos.answers.page.source import PageSource, SourceKind
-from podqos.answers.page.what_if import PodEdit, WhatIf
+from podqos.answers.page.what_if import KubeletEdit, PodEdit, WhatIf
 from podqos.cli.main import main
 from podqos.manifest.encoding import json_line
 from podqos.model.quantity import Quantity
@@ -70,6 +70,11 @@ def test_a_lower_priority_is_a_reason_of_its_own():
     panel = first(page(**{"a.yaml": low, "b.yaml": written_pod("b"), "c.yaml": classes}))
     assert panel.next_evicted.pod == "default/a"
     assert panel.next_evicted.explanation == "its priority is -5 (next pod: 0)"
+
+
+def test_without_pods_there_is_no_answer_and_no_error():
+    answer = page(**{"empty.yaml": b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: nothing}\n"}).answer()
+    assert (answer.node, answer.growth, answer.fix, answer.no_fix, answer.problem) == ("", None, None, "", "")
 
 
 def test_a_pod_that_is_alone_has_no_one_to_go_before_it_and_no_fix():
@@ -181,7 +186,9 @@ def test_no_amount_is_offered_for_a_pod_of_which_it_is_not_known_what_it_uses():
     shown = page(**{"pods.yaml": shop()})
     answer = shown.answer()
     assert answer.fix is None
-    assert answer.no_fix == "What shop/shell uses is not known, so no request or limit can be computed for it."
+    unknown = "What shop/shell uses is not known, so no request or limit can be computed for it."
+    (usage,) = (each for each in answer.unknowns if "usage" in each.text)
+    assert answer.no_fix == f"{unknown} {usage.how}"
     assert {each.text.partition(" is not")[0].partition(" are not")[0] for each in answer.unknowns} == {
         "Where the pods run",
         "The memory of the node",
@@ -191,7 +198,7 @@ def test_no_amount_is_offered_for_a_pod_of_which_it_is_not_known_what_it_uses():
     assert all(each.how for each in answer.unknowns)
     own = shown.pod("shop/shell")
     assert not [way for way in own.safer if way.edits]
-    assert own.unknown == answer.no_fix
+    assert own.unknown == unknown
 
 
 def test_a_fix_that_the_node_has_no_room_for_is_not_offered_and_that_is_said():
@@ -266,7 +273,46 @@ def test_a_priority_that_makes_another_pod_first_in_both_orders_is_no_fix():
     assert answer.fix is None
     both = "production/article-service-0 would be evicted and OOM-killed first"
     assert answer.no_fix.startswith(f"Only a higher priority would protect batch/analytics-job-2, and then {both}.")
-    assert answer.no_fix.endswith("Make it Guaranteed: that protects it, but adds a CPU limit, which can throttle it.")
+    assert answer.no_fix.endswith(answer.withheld.text)
+
+
+def test_a_change_that_adds_a_cpu_limit_is_only_offered_to_be_tried_and_the_pod_says_the_same():
+    shown = page_about(read_paths(["scenarios/accidental-burstable.yaml"]))
+    withheld = shown.answer().withheld
+    assert withheld.text == "Make it Guaranteed: that protects it, but adds a CPU limit, which can throttle it."
+    (edit,) = withheld.tries
+    assert edit.limits["cpu"]
+    (compared,) = (each for each in shown.what_if(WhatIf(edits=withheld.tries)).pods if each.pod == edit.pod)
+    assert (compared.before.kill_place, compared.after.kill_place) == (1, compared.after.pods)
+    own = shown.pod(edit.pod)
+    assert not any("cpu" in str(way.edits) for way in own.safer)
+    assert own.withheld == (withheld,)
+
+
+def test_a_fix_that_is_offered_leaves_nothing_to_be_tried_anyway():
+    answer = measured().answer()
+    assert answer.fix is not None
+    assert answer.withheld is None
+
+
+def test_pods_of_a_scenario_are_of_the_workload_that_its_manifest_names():
+    shown = page_about(read_paths(["race"]))
+    made_by = {block.workload for block in shown.cluster().pods}
+    assert "Deployment batch/analytics-pipeline" in made_by
+    assert "CronJob batch/content-generator" in made_by
+    assert not any(name.startswith(("ReplicaSet", "Job")) for name in made_by)
+    assert shown.pod("batch/analytics-pipeline-0").workload == "Deployment batch/analytics-pipeline"
+
+
+def test_headroom_in_a_what_if_is_that_of_whoever_acts_first_as_on_the_card():
+    shown = measured()
+    panel = first(shown)
+    edit = PodEdit("shop/web-0", "main", {"memory": "1Gi"})
+    view = shown.what_if(WhatIf(edits=(edit,)))
+    assert (view.first_by, view.kernel_left_before_bytes) == (panel.first_by, panel.kernel_left_bytes)
+    assert view.kernel_left_after_bytes == panel.kernel_left_bytes
+    late = shown.what_if(WhatIf(edits=(edit,), kubelet=KubeletEdit(eviction_hard="4Gi")))
+    assert (view.first_by, late.first_by) == ("kernel", "kubelet")
 
 
 def test_a_change_to_a_job_is_tried_on_all_of_its_pods():

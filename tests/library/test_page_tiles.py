@@ -49,12 +49,12 @@ LIMITED = {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}
 
 def test_limits_that_leave_out_pods_without_one_say_how_many():
     found = tiles(NODE, pod("web", LIMITED), *(pod(f"free-{number}") for number in range(3)))
-    assert found["pods without a memory limit"] == ("3", "of 4; limits of the others: 0.0× allocatable", "warned")
+    assert found["pods without a memory limit"] == ("3", "of 4; limits of the others: <0.1× allocatable", "warned")
     assert "memory limits" not in found
 
 
 def test_limits_of_all_pods_are_a_ratio_and_slightly_more_than_one_is_not_one():
-    assert tiles(NODE, pod("web", LIMITED))["memory limits"] == ("0.0×", "not overcommitted", "")
+    assert tiles(NODE, pod("web", LIMITED))["memory limits"] == ("<0.1×", "not overcommitted", "")
     high = {"requests": {"memory": "1Gi"}, "limits": {"memory": "65Gi"}}
     assert tiles(NODE, pod("web", high))["memory limits"] == ("1.02×", "overcommitted", "warned")
 

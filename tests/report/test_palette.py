@@ -8,7 +8,9 @@ from podqos.answers.palette import SHADES, shade
 from podqos.model.pod import QOSClass
 
 
-@pytest.mark.parametrize("pod", ["shop/web-0", "shop/web-17", "shop/web-x2x4z", "shop/web-5d9c7bd4f-x2x4z"])
+@pytest.mark.parametrize(
+    "pod", ["shop/web-0", "shop/web-0-r1", "shop/web-17", "shop/web-x2x4z", "shop/web-5d9c7bd4f-x2x4z"]
+)
 def test_replicas_have_the_colour_of_their_workload(pod):
     assert shade(QOSClass.BURSTABLE, pod) == shade(QOSClass.BURSTABLE, "shop/web")
 

@@ -81,10 +81,15 @@ export function duration(us: number): string {
   return time(us, us < 1e6 ? 1e3 : us < 1.2e8 ? 1e5 : 1e6);
 }
 
+// Rounded as the server does, whose sentences name the same times: 37.25 is 37.2.
+const ROUNDED = { roundingMode: "halfEven", useGrouping: false } as const;
+const THREE_DIGITS = new Intl.NumberFormat("en-US", { ...ROUNDED, maximumSignificantDigits: 3 });
+const NO_FRACTION = new Intl.NumberFormat("en-US", { ...ROUNDED, maximumFractionDigits: 0 });
+
 /** How long it takes: three digits below 100 seconds, and to the second from there on. */
 export function seconds(value: number): string {
-  if (value < 100) return `${Number(value.toPrecision(3))} s`;
-  const whole = Math.round(value);
+  if (value < 100) return `${THREE_DIGITS.format(value)} s`;
+  const whole = Number(NO_FRACTION.format(value));
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
   return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min${rest > 0 ? ` ${rest} s` : ""}`;
 }

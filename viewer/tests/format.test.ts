@@ -32,6 +32,10 @@ test("times are as exact as the step asks for", () => {
   table(seconds, [[12.345, "12.3 s"], [100, "1 min 40 s"], [7260, "2 h 1 min"]]);
 });
 
+test("times are rounded as in the sentences of the server: half to even", () => {
+  table(seconds, [[37.25, "37.2 s"], [37.35, "37.4 s"], [102.5, "1 min 42 s"], [103.5, "1 min 44 s"]]);
+});
+
 test("ordinals, plurals, signs and bare names", () => {
   table(ordinal, [[1, "1st"], [2, "2nd"], [3, "3rd"], [11, "11th"], [112, "112th"], [1021, "1,021st"]]);
   assert.deepEqual([plural(1, "pod"), plural(0, "pod")], ["1 pod", "0 pods"]);

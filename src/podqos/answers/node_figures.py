@@ -96,9 +96,14 @@ def node_overview(
         is_measured=state is not None and state.is_kubelets,
         next_evicted=_evicted(evicted[:2], unmeasured),
         next_killed=_killed(killed, unmeasured),
-        first_by=None if report is None else By.KERNEL if report.node.kernel_first else By.KUBELET,
+        first_by=None if report is None else first_by(report),
         problem="" if report is None else report.problem,
     )
+
+
+def first_by(report: RankReport) -> By:
+    """Return who acts first on a node while memory grows slowly."""
+    return By.KERNEL if report.node.kernel_first else By.KUBELET
 
 
 def _evicted(places: Sequence[EvictionPlace], unmeasured: Collection[str]) -> NextVictim | None:

@@ -32,8 +32,8 @@ KERNEL = "#c62828"
 KUBELET = "#00695c"
 
 _RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
-_REPLICA = re.compile(rf"-(?:{_RANDOM}{{6,10}}-{_RANDOM}{{5}}|{_RANDOM}{{5}}|[0-9]+)$")
-"""What controllers add to the name of a replica."""
+_REPLICA = re.compile(rf"(?:-(?:{_RANDOM}{{6,10}}-{_RANDOM}{{5}}|{_RANDOM}{{5}}|[0-9]+))?(?:-r[0-9]+)?$")
+"""What controllers add to the name of a replica, and a simulation to that of its replacement."""
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 

@@ -28,6 +28,11 @@ def unknown_usage(pod: str) -> str:
     return f"What {pod} uses is not known, so no request or limit can be computed for it."
 
 
+def how_to_know_usage(*, is_cluster: bool) -> str:
+    """Return where to get the usage of pods."""
+    return (_FROM_CLUSTER if is_cluster else _FROM_FILES)["usage"]
+
+
 def unknown_text(assumption: Assumption) -> str:
     """Return what is not known and what is assumed; empty for what hardly matters to who dies first."""
     what, _, pods = assumption.what.partition(" of ")

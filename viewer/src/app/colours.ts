@@ -19,9 +19,9 @@ const SHADES: Readonly<Record<string, readonly string[]>> = {
 /** The colour of what has no class: system daemons, processes of no known pod. */
 export const NO_CLASS = "#8a95a3";
 
-/** What controllers add to the name of a replica. */
+/** What controllers add to the name of a replica, and a simulation to that of its replacement. */
 const RANDOM = "[bcdfghjklmnpqrstvwxz2456789]";
-const REPLICA = new RegExp(`-(?:${RANDOM}{6,10}-${RANDOM}{5}|${RANDOM}{5}|[0-9]+)$`);
+const REPLICA = new RegExp(`(?:-(?:${RANDOM}{6,10}-${RANDOM}{5}|${RANDOM}{5}|[0-9]+))?(?:-r[0-9]+)?$`);
 
 /** The colour of a pod, named `namespace/name`; replicas of a workload share it. */
 export function colourOf(pod: string, qosClass: string | null): string {

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from podqos.agent.journal import By
 from podqos.answers.page.cluster import NextDeath, NodePanel
-from podqos.answers.page.pod import SaferEdit
+from podqos.answers.page.pod import SaferEdit, WithheldChange
 from podqos.survival.forecast.turning import TurningRates
 
 MOST_NEXT = 10
@@ -82,6 +82,8 @@ class AnswerView(Struct, frozen=True, rename="camel"):
     unknowns: tuple[Unknown, ...]
     problem: str = ""
     """What keeps the node from being judged; empty where nothing does."""
+    withheld: WithheldChange | None = None
+    """What ``noFix`` says of a change that can be tried all the same."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "AnswerView"
 

@@ -8,8 +8,8 @@ from podqos.agent.journal import By
 from podqos.answers.page.answer import AnswerFix, AnswerView, GrowthAnswer, LikelyEnd, Unknown
 from podqos.answers.page.forecast import ForecastRequest
 from podqos.answers.page.nodes import PageNode
-from podqos.answers.page.pod import SaferEdit
-from podqos.answers.page.saving import PodToSave, ways_to_save, why_not_saved
+from podqos.answers.page.pod import SaferEdit, WithheldChange
+from podqos.answers.page.saving import PodToSave, ways_to_save, withheld_change
 from podqos.answers.page.shown import ShownSource
 from podqos.answers.page.what_if_engine import WhatIfEngine
 from podqos.errors import InputError
@@ -17,7 +17,7 @@ from podqos.model.quantity import Quantity
 from podqos.naming import published
 from podqos.objects.kubelet_node import DEFAULT_KUBELET
 from podqos.survival.counterfactual.counterfactual import PodChange
-from podqos.words.unknowns import how_to_know, unknown_text, unknown_usage
+from podqos.words.unknowns import how_to_know, how_to_know_usage, unknown_text, unknown_usage
 
 
 def answer_about(page: ShownSource, node: PageNode) -> AnswerView:
@@ -30,8 +30,8 @@ def answer_about(page: ShownSource, node: PageNode) -> AnswerView:
         growth = _growth(page, node)
     except InputError as error:
         problem = error.worded(published)
-    fix, no_fix = _safest(page, node, growth)
-    return AnswerView(node.name, growth, fix, no_fix, tuple(_unknowns(page, node)), problem)
+    fix, no_fix, withheld = _safest(page, node, growth)
+    return AnswerView(node.name, growth, fix, no_fix, tuple(_unknowns(page, node)), problem, withheld)
 
 
 def _growth(page: ShownSource, node: PageNode) -> GrowthAnswer:
@@ -52,9 +52,13 @@ def _growth(page: ShownSource, node: PageNode) -> GrowthAnswer:
     )
 
 
-def _safest(page: ShownSource, node: PageNode, growth: GrowthAnswer | None) -> tuple[AnswerFix | None, str]:
-    """Return the safest fix for a pod that is first in an order, or why there is none."""
+def _safest(
+    page: ShownSource, node: PageNode, growth: GrowthAnswer | None
+) -> tuple[AnswerFix | None, str, WithheldChange | None]:
+    """Return the safest fix for a pod that is first in an order, or why there is none and what to try all the same."""
     reasons: dict[str, str] = {}
+    withheld: WithheldChange | None = None
+    is_unmeasured = False
     ways: dict[str, list[SaferEdit]] = {}
     for by, pod in _first_pods(node, growth):
         at, entry, found = page.found(pod, node.name)
@@ -68,6 +72,7 @@ def _safest(page: ShownSource, node: PageNode, growth: GrowthAnswer | None) -> t
                 pod, f"{pod} is the only pod on its node: no other can be evicted or killed in its place."
             )
         elif not saved.is_measured:
+            is_unmeasured = True
             reasons.setdefault(pod, unknown_usage(pod))
         else:
             if pod not in ways:
@@ -79,12 +84,14 @@ def _safest(page: ShownSource, node: PageNode, growth: GrowthAnswer | None) -> t
                 reasons.setdefault(pod, f"Only a higher priority would protect {pod}, and then {other}.")
             elif best is not None:
                 is_running = found.workload.is_stored and page.source.scenario is None
-                return _fix(pod, by, best, is_running=is_running), ""
+                return _fix(pod, by, best, is_running=is_running), "", None
             else:
-                why = why_not_saved(saved, by)
+                change = withheld_change(saved, by)
                 nothing = f"No change to its manifest that was tried protects {pod}."
-                reasons.setdefault(pod, f"No safe fix for {pod}. {why}" if why else nothing)
-    return None, " ".join(reasons.values())
+                reasons.setdefault(pod, nothing if change is None else f"No safe fix for {pod}. {change.text}")
+                withheld = change if withheld is None and change is not None and change.tries else withheld
+    how = how_to_know_usage(is_cluster=page.source.cluster is not None) if is_unmeasured else ""
+    return None, " ".join((*reasons.values(), *filter(None, (how,)))), withheld
 
 
 def _first_pods(node: PageNode, growth: GrowthAnswer | None) -> Iterator[tuple[By, str]]:

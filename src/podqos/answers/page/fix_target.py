@@ -15,16 +15,14 @@ from podqos.answers.page.editing import patch_of
 from podqos.answers.page.edits import PodEdit
 from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.pod import PatchText
-from podqos.answers.page.shown import ShownSource, owner, workload_of
+from podqos.answers.page.shown import ShownSource, owner
 from podqos.answers.patches import kubectl_patch, kustomize_patch, template_lines, template_patch
 from podqos.errors import InputError
 from podqos.manifest.plain import format_path
 from podqos.model.owners import controllers
-from podqos.model.pod import Pod
 from podqos.model.snapshot import PodUsage
 from podqos.objects.objects import FoundWorkload
 from podqos.placement.workloads import POD
-from podqos.sim.scenario.scenario import Scenario
 
 _DEPLOYMENT, _REPLICA_SET = "Deployment", "ReplicaSet"
 _MIRROR_OWNER = "Node"
@@ -54,11 +52,12 @@ class FixTarget(Struct, frozen=True):
 def fix_target(page: ShownSource, at: PageNode, entry: PodUsage, found: FoundWorkload) -> FixTarget:
     """Return what is edited so that a pod, which is read from ``found``, becomes another."""
     if page.source.scenario is not None:
-        made = _in_scenario(page.source.scenario, entry.pod)
-        return FixTarget(POD, entry.pod.key, found) if made is None else made
+        kind, _, key = page.maker_of(entry.pod).partition(" ")
+        return FixTarget(kind, key) if kind else FixTarget(POD, entry.pod.key, found)
     kind, key = found.workload.kind, found.workload.pod.key
     if found.workload.is_stored and at.state is not None:
-        kind, _, key = (workload_of(at.state, entry.pod) or owner(kind, key) or f"{POD} {entry.pod.key}").partition(" ")
+        made_by = page.workload_of(at.state, entry.pod) or owner(kind, key) or f"{POD} {entry.pod.key}"
+        kind, _, key = made_by.partition(" ")
     known = found if (found.workload.kind, found.workload.pod.key) == (kind, key) else page.makers.get((kind, key))
     # A dump of a cluster also has what is made by others.
     makers = [] if known is None else list(controllers(known.workload.metadata))
@@ -114,16 +113,3 @@ def written_fields(edits: Iterable[PodEdit], found: FoundWorkload) -> Iterator[F
             for resource, amount in amounts.items():
                 key = format_path(("resources", side, resource))
                 yield FieldEdit(found.workload.at(f"{path}.{key}"), amount)
-
-
-def _in_scenario(scenario: Scenario, pod: Pod) -> FixTarget | None:
-    """Return the workload of a scenario that a pod is of: pods are called after it."""
-    alike = [
-        workload
-        for workload in scenario.workloads
-        if f"{pod.key}-".startswith(f"{workload.namespace or 'default'}/{workload.name}-")
-    ]
-    if not alike:
-        return None
-    made = max(alike, key=lambda workload: len(workload.name))
-    return FixTarget(made.kind, f"{made.namespace or 'default'}/{made.name}")

@@ -28,9 +28,9 @@ from podqos.answers.page.forecast import ForecastRequest, ForecastView
 from podqos.answers.page.neighbours import neighbours_of
 from podqos.answers.page.nodes import PageNode, ShownNode
 from podqos.answers.page.places import Places, before
-from podqos.answers.page.pod import PodPage, SaferEdit
-from podqos.answers.page.saving import PodToSave, ways_to_save
-from podqos.answers.page.shown import ShownSource, controller, owner, workload_of
+from podqos.answers.page.pod import PodPage
+from podqos.answers.page.saving import PodToSave, ways_to_save, withheld_changes
+from podqos.answers.page.shown import ShownSource, owner
 from podqos.answers.page.source import PageSource
 from podqos.answers.page.tiles import cluster_tiles
 from podqos.answers.page.usage_history import SampleIndex, UsageHistory, usage_history
@@ -111,6 +111,8 @@ class Page(ShownSource):
         """Return who acts first on a node, and the safest fix; without a name, on the one whose pod is next to die."""
         if not node:
             deaths = next_deaths(self._shown(page_node).panel for page_node in self.nodes.nodes.values())
+            if not deaths and not self.nodes_by_headroom():
+                return AnswerView("", None, None, "", ())  # whoever asks just when the last pod goes
             node = deaths[0].node if deaths else ""
         if node not in self._answers:
             self._answers[node] = answer_about(self, self.node(node))
@@ -172,13 +174,13 @@ class Page(ShownSource):
             return
         places = self.places(node)
         blocks = [
-            self._block(entry, node.name, workload_of(node.state, entry.pod), places)
+            self._block(entry, node.name, self.workload_of(node.state, entry.pod), places)
             for entry in node.state.snapshot.pods
         ]
         yield from sorted(blocks, key=lambda block: block.eviction_place or 0)
 
     def _unranked(self, entry: NodePod, node: str) -> PodBlock:
-        workload = owner(entry.kind, entry.workload) or controller(entry.pod)
+        workload = owner(entry.kind, entry.workload) or self.maker_of(entry.pod)
         return self._block(PodUsage(entry.pod, None, ()), node, workload, None)
 
     def _block(self, entry: PodUsage, node: str, workload: str, places: Places | None) -> PodBlock:
@@ -221,11 +223,13 @@ class Page(ShownSource):
         kills = () if places is None else tuple(places.kills.get(pod, ()))
         deaths = self._deaths_of(pod)
         report = None if at is None else at.report
+        saved = self._to_save(at, entry, found, places)
+        ways = () if saved is None else tuple(ways_to_save(saved))
         return PodPage(
             namespace=entry.pod.metadata.namespace_or_default,
             name=entry.pod.metadata.name or entry.pod.metadata.generate_name,
             node="" if at is None else at.name,
-            workload=owner(found.workload.kind, found.workload.pod.key) or controller(entry.pod),
+            workload=owner(found.workload.kind, found.workload.pod.key) or self.maker_of(entry.pod),
             kubernetes_version=profile.version_text,
             explanation=explained.items[0],
             admission=None if found.workload.is_stored else self._admission(found),
@@ -235,7 +239,8 @@ class Page(ShownSource):
             kills=kills,
             killed_before=before(next(iter(kills), None), () if report is None else report.kill_order),
             problem="" if at is None else at.problem,
-            safer=() if at is None or places is None else self._safer(at, entry, found, places),
+            safer=ways,
+            withheld=() if saved is None else tuple(withheld_changes(saved, ways)),
             unknown=self._unknown(at, entry),
             deaths=deaths.deaths,
             endings=deaths.containers,
@@ -255,7 +260,7 @@ class Page(ShownSource):
     def _usage(self, entry: PodUsage, found: FoundWorkload) -> UsageHistory:
         """Return what the pod used over time, or how to get to know it."""
         source, pod = self.source, entry.pod
-        kind, _, key = (owner(found.workload.kind, found.workload.pod.key) or controller(pod)).partition(" ")
+        kind, _, key = (owner(found.workload.kind, found.workload.pod.key) or self.maker_of(pod)).partition(" ")
         namespace, _, name = key.partition("/")
         samples, whose = self._samples.of(pod, Identity(namespace, kind, name) if kind else None)
         history = usage_history(samples, pod, self._autopsies)
@@ -277,12 +282,14 @@ class Page(ShownSource):
         objects = self.nodes.objects.only(self.nodes.objects.workloads).with_selection(own)
         return next(iter(admit(objects, profile=self.nodes.profile).items), None)
 
-    def _safer(self, node: PageNode, entry: PodUsage, found: FoundWorkload, places: Places) -> tuple[SaferEdit, ...]:
-        """Return what saves the pod when its turn comes."""
-        now = places.standing(entry.pod.key)
-        if now is None or entry.pod.is_windows:
-            return ()
-        return tuple(ways_to_save(PodToSave(self, node, entry, found, now)))
+    def _to_save(
+        self, node: PageNode | None, entry: PodUsage, found: FoundWorkload, places: Places | None
+    ) -> PodToSave | None:
+        """Return a pod that may be saved when its turn comes."""
+        now = None if places is None else places.standing(entry.pod.key)
+        if node is None or now is None or entry.pod.is_windows:
+            return None
+        return PodToSave(self, node, entry, found, now)
 
     # ---- what if -----------------------------------------------------------------------------------------------------
 

@@ -73,6 +73,14 @@ class SaferEdit(Struct, frozen=True, rename="camel"):
     """The pod that is then evicted and OOM-killed first; empty where these are two."""
 
 
+class WithheldChange(Struct, frozen=True, rename="camel"):
+    """A change that is not offered as a fix, and why."""
+
+    text: str
+    tries: tuple[PodEdit, ...] = ()
+    """The same as a what-if, for who wants it anyway; empty where it cannot be had."""
+
+
 class PodPage(Struct, frozen=True, rename="camel"):
     """Everything that the view of a pod shows."""
 
@@ -112,5 +120,7 @@ class PodPage(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
     unknown: str = ""
     """Why no amount can be computed for it: what it uses is not known; empty where it is."""
+    withheld: tuple[WithheldChange, ...] = ()
+    """What would save it, and is not among ``safer``."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "PodPage"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.answers.node_state import NodeState
 from podqos.answers.page.nodes import PageNode
-from podqos.answers.page.shown import ShownSource, workload_of
+from podqos.answers.page.shown import ShownSource
 from podqos.answers.page.what_if import MovedPod, PreemptedPod, ResizeWait
 from podqos.errors import InvalidManifest
 from podqos.model.node import PODS
@@ -150,7 +150,7 @@ class _Move:
                 pod, home = entry.pod, "" if entry.pod.key in self._homeless else name
                 view = known.get(id(pod)) or made.of(pod if pod.spec.node_name == home else _bound(pod, home))
                 views[id(view.pod)] = view
-                if not workload_of(state, pod):
+                if not page.workload_of(state, pod):
                     bare.add(pod.key)
         surroundings = PlacementSurroundings(
             tuple(node.node for node in page.nodes.nodes.values() if is_known(node)),

@@ -20,7 +20,7 @@ from podqos.answers.page.edits import PodEdit
 from podqos.answers.page.fix_target import fix_target, written_fields
 from podqos.answers.page.nodes import PageNode
 from podqos.answers.page.places import is_safer
-from podqos.answers.page.pod import PodStanding, SaferEdit
+from podqos.answers.page.pod import PodStanding, SaferEdit, WithheldChange
 from podqos.answers.page.shown import ShownSource
 from podqos.answers.page.what_if import ComparedPod, WhatIf, WhatIfView
 from podqos.answers.page.what_if_engine import WhatIfEngine
@@ -95,20 +95,29 @@ def ways_to_save(pod: PodToSave) -> Iterator[SaferEdit]:
         offered.append((way.change, way.edits))
 
 
-def why_not_saved(pod: PodToSave, by: By) -> str:
-    """Return what would save a pod from kubelet or kernel, and why it cannot be had; empty where nothing would."""
+def withheld_changes(pod: PodToSave, ways: Sequence[SaferEdit]) -> Iterator[WithheldChange]:
+    """Yield what would save a pod from whichever of kubelet and kernel no edit among ``ways`` saves it from."""
+    unsaved = [by for by in (By.KUBELET, By.KERNEL) if not any(way.tries and way.by is by for way in ways)]
+    found = (withheld_change(pod, by) for by in unsaved)
+    yield from {change.text: change for change in found if change is not None}.values()
+
+
+def withheld_change(pod: PodToSave, by: By) -> WithheldChange | None:
+    """Return what would save a pod from kubelet or kernel, and why it is not offered; None where nothing would."""
     state = pod.node.state
-    if state is None:
-        return ""
+    if state is None or not pod.is_measured:
+        return None
     for whose, turn in turns(ranked_now(state, pod.page.nodes.profile), state, pod.pod.metadata.uid):
         for counterfactual in turn.counterfactuals if whose is by else ():
             remedy = worded(counterfactual, by, turn, state)
             if _adds_cpu_limit(counterfactual):
-                if counterfactual.saves:
-                    return f"{remedy.change}: that protects it, but adds a CPU limit, which can throttle it."
+                tried = _tried(pod, counterfactual) if counterfactual.saves else None
+                if tried is not None:
+                    why = f"{remedy.change}: that protects it, but adds a CPU limit, which can throttle it."
+                    return WithheldChange(why, tried.edits)
             elif counterfactual.decision.spared and not counterfactual.saves:
-                return f"{remedy.change}: {remedy.effect}."
-    return ""
+                return WithheldChange(f"{remedy.change}: {remedy.effect}.")
+    return None
 
 
 def _adds_cpu_limit(counterfactual: Counterfactual) -> bool:

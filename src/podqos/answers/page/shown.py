@@ -129,7 +129,32 @@ class ShownSource:
     def alike(self, at: PageNode, entry: PodUsage) -> Sequence[tuple[PageNode, PodUsage]]:
         """Return the pods of the same workload, on all nodes; a pod of its own is alone."""
         assert at.state is not None
-        return self._by_workload.get(workload_of(at.state, entry.pod), [(at, entry)])
+        return self._by_workload.get(self.workload_of(at.state, entry.pod), [(at, entry)])
+
+    def workload_of(self, state: NodeState, pod: Pod) -> str:
+        """Return what a pod is a replica of, as ``Deployment shop/web``; empty where it is on its own."""
+        kind, key = state.owners.get(pod.metadata.uid, (POD, ""))
+        return owner(kind, key) or self.maker_of(pod)
+
+    def maker_of(self, pod: Pod) -> str:
+        """Return the workload that made a pod that runs: its Deployment or CronJob rather than a ReplicaSet or Job.
+
+        Pods of a scenario are called after its workloads.
+        """
+        key = pod.key if self._workload_kinds else ""
+        while "-" in key:
+            key = key.rpartition("-")[0]
+            if key in self._workload_kinds:
+                return f"{self._workload_kinds[key]} {key}"
+        *_, (kind, name) = ("", ""), *controllers(pod.metadata)
+        return f"{kind} {pod.metadata.namespace}/{name}" if kind else ""
+
+    @cached_property
+    def _workload_kinds(self) -> dict[str, str]:
+        """The kinds of a scenario's workloads by ``namespace/name``."""
+        scenario = self.source.scenario
+        workloads = () if scenario is None else scenario.workloads
+        return {f"{workload.namespace or 'default'}/{workload.name}": workload.kind for workload in workloads}
 
     def made_from(self, at: PageNode, entry: PodUsage) -> FoundWorkload:
         """Return the object that a pod is read from: a pod that runs, or the workload of a manifest."""
@@ -149,7 +174,7 @@ class ShownSource:
     def _by_workload(self) -> dict[str, list[tuple[PageNode, PodUsage]]]:
         found: dict[str, list[tuple[PageNode, PodUsage]]] = {}
         for node, entry in (each for of in self._running.values() for each in of):
-            workload = "" if node.state is None else workload_of(node.state, entry.pod)
+            workload = "" if node.state is None else self.workload_of(node.state, entry.pod)
             if workload:
                 found.setdefault(workload, []).append((node, entry))
         return found
@@ -188,18 +213,6 @@ class ShownSource:
         return explained
 
 
-def workload_of(state: NodeState, pod: Pod) -> str:
-    """Return what a pod is a replica of, as ``Deployment shop/web``; empty where it is on its own."""
-    kind, key = state.owners.get(pod.metadata.uid, (POD, ""))
-    return owner(kind, key) or controller(pod)
-
-
 def owner(kind: str, key: str) -> str:
     """Return the name of a workload; empty for a pod of its own."""
     return "" if kind == POD else f"{kind} {key}"
-
-
-def controller(pod: Pod) -> str:
-    """Return the workload that made a pod that runs: its Deployment or CronJob rather than a ReplicaSet or Job."""
-    *_, (kind, name) = ("", ""), *controllers(pod.metadata)
-    return f"{kind} {pod.metadata.namespace}/{name}" if kind else ""

@@ -14,6 +14,8 @@ from podqos.wording import counted
 
 _NEARLY_ONE = 1.05
 """Up to here, one decimal would hide that there is more than one."""
+_LEAST = 0.05
+"""Below that, one decimal would read as none at all."""
 _MI, _GI, _TI = 1 << 20, 1 << 30, 1 << 40
 
 
@@ -102,7 +104,7 @@ def _limits(nodes: Sequence[NodePanel], pods: Sequence[PodBlock]) -> ClusterTile
     if not without and (allocatable <= 0 or not pods):
         return None
     ratio = sum(node.memory.limits for node in nodes) / allocatable if allocatable > 0 else 0.0
-    times = f"{ratio:.2f}×" if 1 < ratio < _NEARLY_ONE else f"{ratio:.1f}×"
+    times = "<0.1×" if 0 < ratio < _LEAST else f"{ratio:.2f}×" if 1 < ratio < _NEARLY_ONE else f"{ratio:.1f}×"
     if not without:
         over = "overcommitted" if ratio > 1 else "not overcommitted"
         return ClusterTile(times, "memory limits", over, TileKind.WARNED if ratio > 1 else TileKind.CALM)

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.agent.journal import By
 from podqos.answers.drift import ResizeVerdict
 from podqos.answers.forecast import CurvePoint
 from podqos.answers.page.edits import PodEdit
@@ -185,5 +186,10 @@ class WhatIfView(Struct, frozen=True, rename="camel"):
     assumptions: tuple[Assumption, ...] = ()
     headroom_signal: Signal | None = None
     """The signal that ``headroomAfterBytes`` is about; null where the kubelet has no threshold of memory."""
+    first_by: By = By.KUBELET
+    """Who acts first after the edits while memory grows slowly."""
+    kernel_left_before_bytes: int = 0
+    """What the kernel could still allocate before it kills."""
+    kernel_left_after_bytes: int = 0
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "WhatIfView"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from podqos.answers.drift import resize_verdict
 from podqos.answers.forecast import ForecastReport, GrowthRequest, forecast
+from podqos.answers.node_figures import first_by
 from podqos.answers.node_state import NodeState, available_bytes
 from podqos.answers.page.edit_costs import edit_costs
 from podqos.answers.page.editing import edited, edited_alike, with_workloads
@@ -141,6 +142,9 @@ class WhatIfEngine:
             headroom_before_bytes=was.headroom_bytes,
             headroom_after_bytes=then.headroom_bytes,
             headroom_signal=None if then.headroom is None else then.headroom.signal,
+            first_by=first_by(report),
+            kernel_left_before_bytes=(node.report or report).node.kernel_left_bytes,
+            kernel_left_after_bytes=report.node.kernel_left_bytes,
             forecast=self._forecast_change(request.growing, node, state) if request.growing else None,
             notes=(*notes, *(note for state in states.values() for note in _notes(state, touched))),
             assumptions=report.assumptions,

@@ -2,9 +2,10 @@
 // words come from the server; what takes longer to compute than the view itself is asked for afterwards.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { about, bySignal, plural } from "../../format";
+import { about, plural } from "../../format";
 import type { AnswerFix, AnswerView, ClusterView, GrowthAnswer, NextDeath, NodePanel } from "../../schema";
 import { tryAddress } from "../fixes";
+import { leftOn, leftText } from "../headroom";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Swatch } from "../swatch";
@@ -17,6 +18,7 @@ export function AnswerCard({ app, view, node }: { app: App; view: ClusterView; n
   const panel = view.nodes.find((each) => each.name === name);
   const isRanked = panel !== undefined && (panel.nextEvicted !== null || panel.nextKilled !== null);
   const path = node === null ? "answer" : `answer?node=${encodeURIComponent(node)}`;
+  const isServed = app.source.saved === null;
   const answer = useAnswer<AnswerView>(app.source, isRanked ? { path: app.path(path) } : null);
   const found = answer.data !== null && answer.data.node === panel?.name ? answer.data : null;
   const isComing = found === null && answer.failure === null;
@@ -38,14 +40,11 @@ export function AnswerCard({ app, view, node }: { app: App; view: ClusterView; n
         <First kind="kubelet" title="Evicted first" victim={nextEvicted} none="The kubelet evicts none." />
         <First kind="kernel" title="OOM-killed first" victim={nextKilled} none="No container is running." />
         {isComing ? <Coming title="Who acts first" lines={2} /> : null}
-        {found?.growth ? <Race growth={found.growth} node={panel.name} /> : null}
-        {isComing ? <Coming title="Safest fix" lines={5} /> : null}
-        {found?.fix ? <Fix fix={found.fix} view={view} canTry={app.source.saved === null} /> : null}
+        {found?.growth ? <Race growth={found.growth} node={panel.name} isServed={isServed} /> : null}
+        {isComing ? <Coming title="Safest fix" lines={4} /> : null}
+        {found?.fix ? <Fix fix={found.fix} view={view} canTry={isServed} /> : null}
         {found !== null && found.noFix !== "" ? (
-          <div>
-            <dt>Safest fix</dt>
-            <dd>{found.noFix}</dd>
-          </div>
+          <NoFix of={found} view={view} canTry={isServed} />
         ) : null}
         {found !== null && found.unknowns.length > 0 ? <Unknowns of={found.unknowns} /> : null}
       </dl>
@@ -60,16 +59,8 @@ export function AnswerCard({ app, view, node }: { app: App; view: ClusterView; n
 function whereOf(panel: NodePanel, nodes: number, node: string | null): string {
   const name = panel.name === "" ? "one assumed node" : panel.name;
   const which = nodes > 1 && node === null ? `${name}, the node with the least headroom` : name;
-  const { firstBy, kernelLeftBytes, headroomBytes } = panel;
-  if (firstBy === "kernel" && kernelLeftBytes !== null) {
-    return `${which}: ${left(kernelLeftBytes, "an OOM kill")}`;
-  }
-  if (headroomBytes === null) return which;
-  return `${which}: ${left(headroomBytes, `eviction${bySignal(panel.headroom?.signal)}`)}`;
-}
-
-function left(amount: number, before: string): string {
-  return amount < 0 ? `${about(-amount)} past ${before}` : `${about(amount)} headroom before ${before}`;
+  const left = leftOn(panel);
+  return left === null ? which : `${which}: ${leftText(left)}`;
 }
 
 function PodLink({ of, qosClass }: { of: string; qosClass: string | null }) {
@@ -114,14 +105,14 @@ function Coming({ title, lines }: { title: string; lines: number }) {
   );
 }
 
-/** Whether kubelet or kernel acts first, as the forecast says. */
-function Race({ growth, node }: { growth: GrowthAnswer; node: string }) {
+/** Whether kubelet or kernel acts first, as the forecast says; a saved page may not have that. */
+function Race({ growth, node, isServed }: { growth: GrowthAnswer; node: string; isServed: boolean }) {
   return (
     <div class="answer-race">
       <dt>Who acts first</dt>
       <dd>
         {growth.text} <span class="quiet">{growth.verdict}</span>{" "}
-        <a href={href("forecast", [], { growing: growth.growing, node })}>Forecast</a>
+        {isServed ? <a href={href("forecast", [], { growing: growth.growing, node })}>Forecast</a> : null}
       </dd>
     </div>
   );
@@ -130,7 +121,7 @@ function Race({ growth, node }: { growth: GrowthAnswer; node: string }) {
 /** The fix; a saved page cannot try it. */
 function Fix({ fix, view, canTry }: { fix: AnswerFix; view: ClusterView; canTry: boolean }) {
   const { edit, copied } = fix;
-  const workload = view.pods.find((each) => `${each.namespace}/${each.name}` === fix.pod)?.workload ?? "";
+  const workload = workloadOf(fix.pod, view);
   const text = useRef<HTMLPreElement>(null);
   const details = useRef<HTMLDetailsElement>(null);
   const copy = async () => {
@@ -163,18 +154,43 @@ function Fix({ fix, view, canTry }: { fix: AnswerFix; view: ClusterView; canTry:
               Try it
             </a>
           ) : null}
+          {copied === "" ? null : (
+            <details ref={details}>
+              <summary>{fix.isCommand ? "Show the command" : "Show the lines"}</summary>
+              <pre ref={text} tabIndex={0} aria-label="The fix">
+                {copied}
+              </pre>
+            </details>
+          )}
         </span>
-        {copied === "" ? null : (
-          <details ref={details}>
-            <summary>{fix.isCommand ? "Show the command" : "Show the lines"}</summary>
-            <pre ref={text} tabIndex={0} aria-label="The fix">
-              {copied}
-            </pre>
-          </details>
-        )}
       </dd>
     </div>
   );
+}
+
+/** Why there is no fix; what protects at a price that podqos does not choose can still be tried. */
+function NoFix({ of, view, canTry }: { of: AnswerView; view: ClusterView; canTry: boolean }) {
+  const tries = of.withheld?.tries ?? [];
+  const [first] = tries;
+  return (
+    <div class="answer-fix">
+      <dt>Safest fix</dt>
+      <dd>
+        {of.noFix}
+        {canTry && first !== undefined ? (
+          <span class="answer-tools">
+            <a class="tool" href={tryAddress(tries, workloadOf(first.pod, view))}>
+              Try it anyway
+            </a>
+          </span>
+        ) : null}
+      </dd>
+    </div>
+  );
+}
+
+function workloadOf(pod: string, view: ClusterView): string {
+  return view.pods.find((each) => `${each.namespace}/${each.name}` === pod)?.workload ?? "";
 }
 
 /** What is assumed, and how to replace the assumption. */

@@ -1,8 +1,9 @@
 // The lines of the queue that are about a node: above its pods what it is and how near it is to evicting,
 // below them how many more there are.
 
-import { about, bySignal, plural } from "../../format";
+import { plural } from "../../format";
 import type { NodePanel } from "../../schema";
+import { leftOn, leftText } from "../headroom";
 import { change, href } from "../router";
 import { kept, stated } from "../ui";
 import { WAITING, type Panel } from "./model";
@@ -62,14 +63,11 @@ function Problem({ words }: { words: string }) {
 }
 
 function Headroom({ node }: { node: NodePanel }) {
-  const left = node.headroomBytes;
+  const left = leftOn(node);
   if (left === null) return null;
-  const by = bySignal(node.headroom?.signal);
   const assumed = node.isMeasured ? "" : ", usage assumed";
-  if (left < 0) {
-    return <span class="trouble">{`⚠ ${about(-left)} past its eviction threshold${by}${assumed}`}</span>;
-  }
-  return <span>{`${about(left)} headroom${by}${assumed}`}</span>;
+  const text = `${leftText(left)}${assumed}`;
+  return left.bytes < 0 ? <span class="trouble">{`⚠ ${text}`}</span> : <span>{text}</span>;
 }
 
 interface MoreLineProps extends Stand {

@@ -118,9 +118,17 @@ function Shown({ view, route, app }: { view: ClusterView; route: Route; app: App
   if (view.pods.length === 0 && panels.length === 0) {
     return (
       <Page title="Cluster">
-        <Empty title="No nodes or pods">
-          <p>{view.notes.length > 0 ? view.notes.join(" ") : `${view.name} contains neither.`}</p>
-        </Empty>
+        {view.notes.length === 0 ? (
+          <Empty title="No nodes or pods">
+            <p>{`${view.name} contains neither.`}</p>
+          </Empty>
+        ) : (
+          <Empty title="No pods could be read">
+            {view.notes.map((note) => (
+              <p key={note}>{note}</p>
+            ))}
+          </Empty>
+        )}
       </Page>
     );
   }

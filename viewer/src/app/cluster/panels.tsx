@@ -3,9 +3,10 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { about, bySignal, bytes, cores, count, ordinal, plural } from "../../format";
+import { about, bytes, cores, count, ordinal, plural } from "../../format";
 import type { NodePanel, PodBlock } from "../../schema";
 import { useTurns } from "../frames";
+import { leftOn } from "../headroom";
 import { change, go, href } from "../router";
 import { Card, Facts, kept, NONE, stated } from "../ui";
 import { even, useWidth, useWindow } from "../windowed";
@@ -177,10 +178,11 @@ function share(part: number, whole: number): string {
 
 /** The headroom before eviction or, if that comes first, before an OOM kill; named by its limiting factor. */
 function headroomOf(node: NodePanel): { left: number | null; name: string } {
-  const { headroomBytes, kernelLeftBytes } = node;
-  if (headroomBytes !== null && kernelLeftBytes !== null && kernelLeftBytes <= headroomBytes)
-    return { left: kernelLeftBytes, name: "OOM headroom" };
-  return { left: headroomBytes, name: `headroom${bySignal(node.headroom?.signal)}` };
+  const left = leftOn(node);
+  return {
+    left: left?.bytes ?? null,
+    name: left?.by === "kernel" ? "OOM headroom" : `headroom${left?.signal ?? ""}`,
+  };
 }
 
 function Figures({ node, unlimited }: { node: NodePanel; unlimited: number }) {

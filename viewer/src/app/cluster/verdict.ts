@@ -3,6 +3,7 @@
 
 import { about } from "../../format";
 import type { ClusterView, NodePanel } from "../../schema";
+import { leftOn, leftText } from "../headroom";
 import { KERNEL, KUBELET, type Ranked, type Verdict } from "../verdict";
 import type { ViewProps } from "../view";
 import { keyOf, panelsOf, placeOf, type Order, type Panel } from "./model";
@@ -13,22 +14,23 @@ interface Edit {
   change: string;
   target?: string;
   then?: string;
-  remedy?: { change: string } | null;
+  remedy?: { change: string; costs: readonly string[] } | null;
 }
 
 /** The parts of the answer card that are drawn. */
 interface Answer {
   growth?: { text: string } | null;
   fix?: { edit: Edit } | null;
+  noFix?: string;
 }
 
 export async function clusterVerdict({ app, route }: ViewProps): Promise<Verdict> {
   const view = app.live?.cluster ?? (await app.source.ask<ClusterView>({ path: app.path("cluster") }));
   const chosen = route.query.get("node");
+  const meant = chosen ?? view.nextDeaths[0]?.node;
   const panels = panelsOf(view);
   const isRanked = ({ node }: Panel) => node.nextEvicted !== null || node.nextKilled !== null;
-  const isMeant = ({ node }: Panel) => (chosen === null ? node.headroomBytes !== null : node.name === chosen);
-  const panel = panels.find(isMeant) ?? panels.find(isRanked);
+  const panel = panels.find(({ node }) => node.name === meant) ?? panels.find(isRanked);
   const path = app.path(chosen === null ? "answer" : `answer?node=${encodeURIComponent(chosen)}`);
   const answer = app.source.answers(app.info.id)[path] as Answer | undefined;
   const facts = [view.name, ...(view.takenAt ? [new Date(view.takenAt).toLocaleString("en-GB")] : [])];
@@ -47,11 +49,10 @@ export async function clusterVerdict({ app, route }: ViewProps): Promise<Verdict
 
 function headroom(node: NodePanel, isLeast: boolean): string {
   const name = node.name || "One assumed node";
-  const left = node.headroomBytes;
+  const left = leftOn(node);
   if (left === null) return name;
-  if (left < 0) return `${name} is ${about(-left)} past its eviction threshold`;
   const which = isLeast ? `${name}, the node with the least headroom,` : name;
-  return `${which} has ${about(left)} headroom before eviction`;
+  return `${which} ${left.bytes < 0 ? "is" : "has"} ${leftText(left)}`;
 }
 
 function first(panel: Panel, order: Order): Ranked[] {
@@ -71,12 +72,15 @@ function reasons(node: NodePanel): (readonly [string, string])[] {
   return [...told(node.nextEvicted, "Evicted first"), ...told(node.nextKilled, "OOM-killed first")];
 }
 
-function answered({ growth, fix }: Answer): (readonly [string, string])[] {
+function answered({ growth, fix, noFix }: Answer): (readonly [string, string])[] {
   const edit = fix?.edit;
   const where = edit?.target ? ` in ${edit.target}` : "";
   const notes: (readonly [string, string])[] = [];
   if (growth) notes.push(["Who acts first", growth.text]);
   const change = edit?.remedy?.change ?? edit?.change;
-  if (edit) notes.push(["Safest fix", `${change}${where}. ${edit.then ?? ""}`.trim()]);
+  const costs = edit?.remedy?.costs ?? [];
+  const cost = costs.length > 0 ? ` Cost: ${costs.join("; ")}.` : "";
+  if (edit) notes.push(["Safest fix", `${change}${where}. ${edit.then ?? ""}${cost}`.trim()]);
+  else if (noFix) notes.push(["Safest fix", noFix]);
   return notes;
 }

@@ -1,29 +1,19 @@
 // The view of a pod: class and why, what is stored and written for it, its place in both orders, how to be
 // safer, and how it died before.
 
-import { useState } from "preact/hooks";
 import { count, ordinal, plural, signed } from "../../format";
-import type {
-  CgroupExplanation,
-  ContainerExplanation,
-  PodPage as Pod,
-  PodStanding,
-  SaferEdit,
-} from "../../schema";
-import { tryAddress } from "../fixes";
+import type { CgroupExplanation, ContainerExplanation, PodPage as Pod } from "../../schema";
 import { useTurns } from "../frames";
 import { href } from "../router";
 import { useAnswer } from "../source";
 import { Death } from "../autopsy/death";
 import "../autopsy/autopsy.css";
-import { Assumed, Awaited, Card, Chip, Choice, Copyable, Empty, NONE, Page, Table, Tile } from "../ui";
+import { Assumed, Awaited, Card, Chip, Empty, NONE, Page, Table, Tile } from "../ui";
 import type { ViewProps } from "../view";
 import { podPath } from "../cluster/page";
 import { Places } from "./places";
+import { Protection } from "./protection";
 import { Usage } from "./usage";
-
-const NOTHING_HELPS =
-  "Nothing that was tried protects this pod: neither a change to its manifest nor lower usage.";
 
 export function PodPage({ route, app }: ViewProps) {
   const [namespace = "", name = ""] = route.parts;
@@ -100,19 +90,7 @@ function Shown({ pod, canTry }: { pod: Pod; canTry: boolean }) {
         ) : null}
         {turns > 2 ? (
           <>
-            <Card title="How to protect it" kind="turn-3">
-              {pod.safer.length > 0 ? (
-                pod.safer.map((edit, index) => (
-                  <Safer key={index} edit={edit} now={standing} workload={pod.workload} canTry={canTry} />
-                ))
-              ) : (
-                <p class="quiet">
-                  {pod.standing === null
-                    ? "It is not ranked, so there is nothing to compare."
-                    : pod.unknown || NOTHING_HELPS}
-                </p>
-              )}
-            </Card>
+            <Protection pod={pod} canTry={canTry} />
             <Past pod={pod} />
           </>
         ) : null}
@@ -326,110 +304,6 @@ function Cgroups({ cgroups }: { cgroups: readonly CgroupExplanation[] }) {
       ))}
     </Card>
   );
-}
-
-const FORMS = [
-  ["kubectl", "kubectl"],
-  ["kustomize", "Kustomize"],
-  ["json", "JSON patch"],
-] as const;
-
-type SaferProps = { edit: SaferEdit; now: PodStanding | null; workload: string; canTry: boolean };
-
-function Safer({ edit, now, workload, canTry }: SaferProps) {
-  const given = edit.patch === null ? [] : FORMS.filter(([form]) => edit.patch?.[form]);
-  const [form, setForm] = useState<string>(given[0]?.[0] ?? "");
-  const text = edit.patch?.[form as keyof typeof edit.patch] ?? null;
-  return (
-    <div class="safer">
-      <h3>{edit.remedy?.change ?? edit.change.charAt(0).toUpperCase() + edit.change.slice(1)}</h3>
-      {edit.remedy === null ? null : (
-        <p>
-          {`${edit.by === "kernel" ? "Against an OOM kill" : "Against eviction"}: ${edit.remedy.effect}.`}
-        </p>
-      )}
-      {edit.target === "" ? null : (
-        <p>
-          Edit {edit.target}. {edit.then}{" "}
-          {canTry ? (
-            <a class="tool" href={tryAddress(edit.tries, workload)}>
-              Try it
-            </a>
-          ) : null}
-        </p>
-      )}
-      <ul class="edits">
-        {edit.edits.map((each) => (
-          <li key={each.path}>
-            <code class="key">{each.path}</code>:{" "}
-            {each.replaces === null ? null : (
-              <>
-                <del>{each.replaces}</del> →{" "}
-              </>
-            )}
-            <b>{each.value ?? "choose a value"}</b>
-          </li>
-        ))}
-      </ul>
-      <p class="after">{after(edit.after, now)}</p>
-      {edit.remedy === null ? null : (
-        <ul class="reasons">
-          {edit.remedy.costs.map((each) => (
-            <li key={each}>{`Cost: ${each}.`}</li>
-          ))}
-          {edit.remedy.restsOn.map((each) => (
-            <li key={each} class="quiet">{`Tried: ${each}.`}</li>
-          ))}
-        </ul>
-      )}
-      {text === null ? null : (
-        <>
-          {given.length > 1 ? (
-            <Choice
-              label={`Form of the patch: ${edit.change}`}
-              options={given}
-              value={form}
-              change={setForm}
-            />
-          ) : null}
-          <Copyable text={text} what={`${FORMS.find(([each]) => each === form)?.[1] ?? ""} patch`} />
-        </>
-      )}
-      {edit.patch !== null && edit.patch.kubectl === null ? (
-        <p class="quiet">The API server rejects this change of an existing object: recreate it.</p>
-      ) : null}
-    </div>
-  );
-}
-
-/** The effect of a change, as before → after. */
-function after(then: PodStanding, now: PodStanding | null) {
-  const parts: [string, string, string][] = [
-    ["class", now?.qosClass ?? "", then.qosClass],
-    [
-      "oom_score_adj",
-      now?.oomScoreAdj === null || now === null ? "" : signed(now.oomScoreAdj),
-      then.oomScoreAdj === null ? "" : signed(then.oomScoreAdj),
-    ],
-    [
-      "evicted",
-      now?.spared ? "never" : nthOf(now?.evictionPlace),
-      then.spared ? "never" : nthOf(then.evictionPlace),
-    ],
-    ["OOM-killed", nthOf(now?.killPlace), nthOf(then.killPlace)],
-  ];
-  return parts
-    .filter(([, before, next]) => before !== next && next !== "")
-    .map(([name, before, next]) => (
-      <span key={name} class="change">
-        {name} {before ? `${before} → ` : ""}
-        <b>{next}</b>
-      </span>
-    ));
-}
-
-function nthOf(place: number | null | undefined): string {
-  return place === null || place === undefined ? "" : ordinal(place);
 }
 
 function Past({ pod }: { pod: Pod }) {

@@ -24,6 +24,7 @@ import { Amount, amountOf, sameAmount, useNewest } from "../controls";
 import { Curve, isFlat } from "../forecast/curve";
 import { ABOUT_RISKIEST } from "../forecast/request";
 import { useLater, useTurns } from "../frames";
+import { type Left, leftAfter, leftOn, until } from "../headroom";
 import { change, here, href, type Route } from "../router";
 import { useAnswer, type Request } from "../source";
 import { Swatch } from "../swatch";
@@ -272,14 +273,9 @@ function Editor({ app, route, cluster, block, growing, isMissing }: EditorProps)
       headline={view === null ? asItIs(pod, now, isChanged) : headline(pod, own, view, isChanged)}
       tiles={
         view === null ? (
-          <Tiles
-            before={now}
-            after={now}
-            left={panel?.headroomBytes ?? null}
-            signal={panel?.headroom?.signal}
-          />
+          <Tiles before={now} after={now} left={panel === undefined ? null : leftOn(panel)} />
         ) : own === undefined ? null : (
-          <Tiles {...own} left={view.headroomAfterBytes} signal={view.headroomSignal} view={view} />
+          <Tiles {...own} left={leftAfter(view)} view={view} />
         )
       }
     >
@@ -929,11 +925,9 @@ function Tiles({
   before,
   after,
   left,
-  signal,
   view,
 }: Pick<ComparedPod, "before" | "after"> & {
-  left: number | null;
-  signal: string | null | undefined;
+  left: (Left & { was?: number }) | null;
   view?: WhatIfView;
 }) {
   const was = (one: string, other: string) => (one === other || before === null ? "" : `was ${one}`);
@@ -964,10 +958,10 @@ function Tiles({
         kind="kernel"
       />
       <Tile
-        value={left === null ? NONE : about(left)}
-        name={`headroom${bySignal(signal)} before eviction`}
-        note={view === undefined || left === null ? "" : was(about(view.headroomBeforeBytes), about(left))}
-        kind={left !== null && left < 0 ? "kernel" : ""}
+        value={left === null ? NONE : about(left.bytes)}
+        name={`headroom before ${until(left)}`}
+        note={left?.was === undefined ? "" : was(about(left.was), about(left.bytes))}
+        kind={left !== null && left.bytes < 0 ? "kernel" : ""}
       />
       <Tile
         value={view === undefined ? NONE : `${count(view.safer)} / ${count(view.atRisk)}`}
