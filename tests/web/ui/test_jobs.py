@@ -17,7 +17,7 @@ FILES = {"long.yaml": LONG, "pod.yaml": POD}
 
 def job_of(visitor=None):
     task = JobTask(JobKind.RUN, None, "", (), FILES)
-    return Job(JobRequest(JobKind.RUN, "start"), task, visitor=visitor)
+    return Job(JobRequest(JobKind.RUN, "start"), lambda: task, visitor=visitor)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5])
