@@ -201,6 +201,18 @@ class Jobs:
         self._waiting.append(job)
         self.go_on()
 
+    def has_room(self, visitor: Hashable, most: int) -> bool:
+        """Whether a visitor may add a job; if there are too many, one who has more of them gives way."""
+        if self.count < most:
+            return True
+        has = Counter(job.visitor for job in (*self._running, *self._waiting) if not job.is_over)
+        last = max(reversed(self._in_turn()), key=lambda job: has[job.visitor], default=None)
+        if last is None or has[last.visitor] <= has[visitor] + 1:
+            return False
+        last.fail("others want to run something, too: run it again later")
+        self.go_on()
+        return True
+
     def go_on(self) -> None:
         """Begin what can begin; the others move up."""
         self._waiting = [job for job in self._waiting if not job.is_over]

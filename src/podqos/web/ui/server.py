@@ -469,7 +469,8 @@ class Ui:
         info = self._info(shown)
         check_request(asked, info.kind, info.name)
         limits = self.limits
-        if sum(not job.is_over for job in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
+        running = sum(not job.is_over for job in visitor.jobs.values())
+        if running >= limits.jobs or not self.jobs.has_room(visitor, limits.all_jobs):
             raise NoRoom("too many runs at once", fix="wait for one to finish, or cancel it")
         over = [key for key, job in visitor.jobs.items() if job.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:

@@ -34,8 +34,8 @@ class WorkerLimits(Struct, frozen=True):
     """Of all these processes together."""
     with_runs_bytes: int = 8 << 30
     """The same with long runs."""
-    processes: int = 4
-    untried: int = 3
+    processes: int = 5
+    untried: int = 4
     """At most this many compute something whose duration is not known to be short, so that one is always free."""
     slow: int = 2
     """At most this many compute something slow."""

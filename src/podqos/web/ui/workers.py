@@ -4,7 +4,8 @@ A question is quick if the same one was quick before, untried at first, slow onc
 ``quick_seconds``. Slow and untried questions never occupy all processes, so that quick ones do not wait for them. A
 question that turns out to be slow keeps its process if fewer than ``slow`` are slow; otherwise the process is killed,
 and the question starts again when it is its turn. Within each group, the visitor who has lately used least time is
-next. If too many questions wait, the last one of the visitor who has most of them gives way.
+next; new sources count by their size. If too many questions wait, the last one of the visitor who has most of them
+gives way.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _ABANDONED_SECONDS = 0.25
 _FAILED_STARTS = 3
 _MOST_EXTENSION = 3
 """Times a deadline, for a process that gets less than half of a core."""
+_BYTES_PER_SECOND = 4 << 20
+"""About as fast as new sources are read: small ones do not wait for large ones."""
 _MOST_WAITING = 10
 """Times the CPU time of a quick question: whatever takes longer is slow, even if it computes little."""
 
@@ -143,7 +146,9 @@ class Workers:
         running = Counter(asked.visitor for asked in self._workers.values() if asked is not None)
 
         def turn(asked: Asked) -> tuple[Pace, float]:
-            return asked.pace, self._usage.lately(asked.visitor) + running[asked.visitor] * self._limits.quick_seconds
+            reading = asked.inquiry.new_bytes / _BYTES_PER_SECOND
+            more = running[asked.visitor] * self._limits.quick_seconds
+            return asked.pace, self._usage.lately(asked.visitor) + more + reading
 
         return sorted(self._waiting, key=turn)  # the order of arrival among equals
 
@@ -198,9 +203,11 @@ class Workers:
         is_held = key in held
         held.pop(key, None)
         held[key] = None
-        old = tuple(held)[: max(0, len(held) - self._limits.sources)]
-        for unused in old:
-            del held[unused]
+        old: tuple[str, ...] = ()
+        while len(held) > self._limits.sources:  # of those used least recently, the one that is read most quickly
+            least = min(tuple(held)[: len(held) // 2], key=self._times.reading)
+            del held[least]
+            old += (least,)
         forget, worker.dropped = (*worker.dropped, *old), ()
         return Task(inquiry.what, key, None if is_held else inquiry.given, forget)
 
@@ -250,12 +257,16 @@ class Workers:
         if slow < self._limits.slow:
             worker.slow_down()
         else:
-            asked.stop_timers()
-            asked.worker = None
-            self._end(worker)
-            self._waiting.append(asked)
-            asked.later(self._limits.queue_seconds, self._waited_too_long)
+            self._again(asked, worker)
         self._go_on()
+
+    def _again(self, asked: Asked, worker: WorkerProcess) -> None:
+        """Let a question wait again, and end its process."""
+        asked.stop_timers()
+        asked.worker = None
+        self._end(worker)
+        self._waiting.append(asked)
+        asked.later(self._limits.queue_seconds, self._waited_too_long)
 
     def _still_quick(self, asked: Asked, worker: WorkerProcess) -> bool:
         """Whether a question has waited for a busy machine rather than computed."""
@@ -350,6 +361,7 @@ class Workers:
         while True:
             busy = any(asked is not None for asked in self._workers.values()) or self._others.total() > 0
             await asyncio.sleep(_WATCH_SECONDS if busy else min(1.0, self._limits.idle_seconds / 4))
+            await self._replace_stopped()
             self._keep_below_limit()
             until = loop.time() - self._limits.idle_seconds
             for worker in self._idle():
@@ -357,6 +369,20 @@ class Workers:
                     self._end(worker)
             if not self._workers and not self._starting and not self._waiting and not self._nursery.is_empty:
                 await self._nursery.rest()
+
+    async def _replace_stopped(self) -> None:
+        """End processes that somebody has stopped; what they were asked is asked again."""
+        if self._nursery.is_stopped:
+            await self._nursery.rest()
+        stopped = [worker for worker in self._workers if worker.is_stopped]
+        for worker in stopped:
+            asked = self._workers[worker]
+            if asked is None:
+                self._end(worker)
+            else:
+                self._again(asked, worker)
+        if stopped:
+            self._go_on()
 
     def _idle(self) -> list[WorkerProcess]:
         return [worker for worker, asked in self._workers.items() if asked is None]
