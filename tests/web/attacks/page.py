@@ -16,7 +16,7 @@ from web.ui.running import POD, VIEWER, Visitor, eventually, running
 LIMIT_BYTES = 1 << 30
 VIEW_SECONDS, IDLE_SECONDS, ABANDONED_SECONDS = 5, 2, 2
 # Smaller than shipped, so that they are reached quickly.
-VISITORS, STREAMS, WAITING, JOBS = 40, 24, 30, 8
+VISITORS, STREAMS, WAITING, JOBS, STORED_BYTES = 40, 24, 30, 8, 24 << 20
 _START = f"""
 import sys
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ simulation.built_viewer = lambda: {VIEWER!r}
 from podqos.web.ui import settings
 settings.UI_LIMITS = replace(
     settings.UI_LIMITS,
-    abandoned_seconds={ABANDONED_SECONDS}, visitors={VISITORS}, all_streams={STREAMS}, all_jobs={JOBS},
+    abandoned_seconds={ABANDONED_SECONDS}, visitors={VISITORS}, all_streams={STREAMS}, all_jobs={JOBS}, total_bytes={STORED_BYTES},
     workers=replace(
         settings.UI_LIMITS.workers, view_seconds={VIEW_SECONDS}, idle_seconds={IDLE_SECONDS}, waiting={WAITING}
     ),
