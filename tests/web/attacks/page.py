@@ -25,7 +25,8 @@ simulation.built_viewer = lambda: {VIEWER!r}
 from podqos.web.ui import settings
 settings.UI_LIMITS = replace(
     settings.UI_LIMITS,
-    abandoned_seconds={ABANDONED_SECONDS}, visitors={VISITORS}, all_streams={STREAMS}, all_jobs={JOBS}, total_bytes={STORED_BYTES},
+    abandoned_seconds={ABANDONED_SECONDS},
+    visitors={VISITORS}, all_streams={STREAMS}, all_jobs={JOBS}, total_bytes={STORED_BYTES},
     workers=replace(
         settings.UI_LIMITS.workers, view_seconds={VIEW_SECONDS}, idle_seconds={IDLE_SECONDS}, waiting={WAITING}
     ),
