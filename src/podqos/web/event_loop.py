@@ -47,3 +47,12 @@ def _allow_many_connections() -> None:
     except ImportError:  # Windows has no such limit
         return
     raise_limit()
+
+
+def most_connections() -> int:
+    """Return how many connections the limit of open files allows."""
+    try:
+        from podqos.host.linux.descriptors import most_used
+    except ImportError:
+        return sys.maxsize
+    return most_used()

@@ -120,6 +120,16 @@ def test_half_open_requests_lock_nobody_out(page, data):
     page.calms_down()
 
 
+@pytest.mark.slow
+def test_a_server_with_few_descriptors_makes_room_before_it_has_none():
+    with target("page", most_files=128) as server:
+        for _ in range(200):
+            server.connect()
+        server.still_serves()
+        assert server.held()["connections"] <= 128 - 64 + 1
+        server.calms_down()
+
+
 def test_attackers_that_come_again_and_again_lock_nobody_out(page):
     is_over = threading.Event()
 
