@@ -214,6 +214,22 @@ def test_if_too_many_wait_the_last_of_who_asked_most_gives_way():
     played(scene, replace(LIMITS, waiting=5))
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_question_whose_process_is_killed_is_asked_once_more(times):
+    async def scene(workers):
+        asked = asyncio.ensure_future(workers.ask(Visitor(), about(SLOW)))
+        for _ in range(times):
+            while not any(workers._workers.values()):  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.005)
+            next(worker for worker, busy in workers._workers.items() if busy).kill()
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            return (await asyncio.gather(asked, return_exceptions=True))[0]
+
+    answer = played(scene, replace(LIMITS, quick_seconds=1.0, view_seconds=5.0))
+    assert answer == b"slow" if times == 1 else "needs more memory" in str(answer)
+
+
 def test_a_question_to_a_process_that_somebody_stopped_is_asked_again():
     async def scene(workers):
         asked = asyncio.ensure_future(workers.ask(Visitor(), about(SLOW)))

@@ -75,6 +75,8 @@ class Asked:
         self.future: asyncio.Future[bytes] = loop.create_future()
         self.worker: WorkerProcess | None = None
         self.is_reading = False
+        self.is_repeated = False
+        """Whether a process has ended over it before."""
         self.began = 0.0
         self.cpu_began = 0.0
         self.timers: list[asyncio.TimerHandle] = []

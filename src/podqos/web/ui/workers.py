@@ -234,6 +234,11 @@ class Workers:
             self._times.note(asked.inquiry.like, worker.took_seconds)
         if error is not None and asked.is_reading:
             worker.held.pop(asked.inquiry.key, None)
+        if isinstance(error, WorkerGone) and not asked.is_repeated and not asked.future.done():
+            asked.is_repeated = True  # somebody may have killed it
+            self._again(asked, worker)
+            self._go_on()
+            return
         if isinstance(error, WorkerGone | NeedsMemory):
             self._end(worker)
             error = self._too_large(asked)
