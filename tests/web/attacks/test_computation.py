@@ -167,7 +167,7 @@ def test_a_few_visitors_who_store_very_much_lock_nobody_out(page):
     def attack(visitor):
         return visitor.ask("/api/sources?name=pod.yaml", POD + b"#" + b"x" * (7 << 20))[0]
 
-    assert {*page.withstands(*[attack] * 4)} == {201}
+    assert {*page.withstands(*[attack] * 4)} <= {201, 429}
     assert newcomer(page) == WELCOME
 
 

@@ -180,3 +180,13 @@ def test_who_closed_the_page_makes_room_for_others_who_stays_does_not():
     hall.leave(here[1], "d", 700)
     assert not new[1].sources
     assert set(here[1].sources) == {"b", "d"}
+
+
+def test_a_large_upload_displaces_no_small_ones_that_are_in_use():
+    hall = Hall(UiLimits(visitor_bytes=1600, total_bytes=1600))
+    _, small = hall.come()
+    hall.leave(small, "a", 100)
+    _, large = hall.come()
+    with pytest.raises(NoRoom, match="storage for visitors is full"):
+        hall.leave(large, "b", 1550)
+    assert set(small.sources) == {"a"}

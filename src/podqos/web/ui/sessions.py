@@ -28,6 +28,8 @@ _AWAY_SECONDS = 120.0
 """After this time without an open page, a visitor's data is deleted first if others need the storage."""
 _NEW_SECONDS = 10.0
 """A visitor who has asked nothing after this time is new, and gives way to others before those who came back."""
+_SMALL_SHARE = 16
+"""Who wants at most this part of the storage may displace others that have less."""
 _FILE_BYTES = 256
 """What a file costs besides its name and content."""
 
@@ -207,7 +209,7 @@ class Visitors:
             visitor.drop_oldest(shown)
 
     def _gives_way(self, visitor: Visitor, wanted_bytes: int) -> Visitor | None:
-        """Return whose data is deleted: of one who is away, of the one with most, or of one without an open page."""
+        """Return whose data is deleted: who is away, has most, or for little, has no open page."""
         others = [known for known in self._known.values() if known is not visitor and known.sources]
         if not others:
             return None
@@ -215,7 +217,8 @@ class Visitors:
         largest = max(others, key=lambda known: known.size_bytes)
         if not away and largest.size_bytes > wanted_bytes:
             return largest
-        gone = away or [known for known in others if not known.streams]
+        is_small = wanted_bytes <= self._limits.total_bytes // _SMALL_SHARE
+        gone = away or [known for known in others if is_small and not known.streams]
         return min(gone, key=self._worth, default=None)
 
     @staticmethod
