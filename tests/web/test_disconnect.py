@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ssl
 
 import pytest
@@ -87,3 +88,25 @@ def test_a_request_that_waits_behind_a_slow_one_is_answered_afterwards(contexts)
         assert answers.index(b"\r\n\r\nslow") < answers.index(b"\r\n\r\nquick")
 
     connected(contexts, during)
+
+
+def test_an_answer_that_has_not_begun_ends_with_its_client():
+    """Otherwise Python warns of a coroutine that nobody has awaited."""
+
+    async def run():
+        handler = Slow()
+        server = Server(handler, compresses=True)
+        _, port = await server.start("127.0.0.1", 0, None)
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        while not server.connections:  # noqa: ASYNC110 - nothing tells it
+            await asyncio.sleep(0.001)
+        [connection] = server.connections
+        connection.data_received(ASK)
+        connection.connection_lost(None)
+        await asyncio.sleep(0.01)
+        assert not handler.started.is_set()
+        gc.collect()
+        writer.close()
+        await server.stop(0)
+
+    asyncio.run(run())

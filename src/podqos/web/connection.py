@@ -7,7 +7,7 @@ request is answered, and answers until the client has read them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
 from contextlib import aclosing, suppress
 from functools import partial
 from typing import cast
@@ -337,13 +337,12 @@ class Connection(asyncio.Protocol):
         self.deadline = _NEVER
         size = len(request.body)
         try:
-            answer = self._server.handler(request)
-            if not isinstance(answer, Response | EventStream) and self._server.is_overworked(self):
-                if isinstance(answer, Coroutine):
-                    answer.close()
-                answer = text_response(503, "too many requests at once", retry_after="1")
+            given = self._server.handler(request)
+            if not isinstance(given, Response | EventStream) and self._server.is_overworked(self):
+                _drop(given)
+                answer: Answer | Awaitable[Answer] = text_response(503, "too many requests at once", retry_after="1")
             else:
-                answer = self._server.compressed(request, answer)
+                answer = self._server.compressed(request, given)
         except Exception as error:  # noqa: BLE001 - a bug of ours must not take the server down
             self._server.buffered_bytes -= size
             self._fail(error)
@@ -355,12 +354,13 @@ class Connection(asyncio.Protocol):
             # Reading goes on: only so is it noticed that the client disconnects.
             self._server.crowd.move(self, Standing.BUSY)
             self._answering = asyncio.ensure_future(answer)
-            self._answering.add_done_callback(partial(self._answered, size))
+            self._answering.add_done_callback(partial(self._answered, size, given))
 
-    def _answered(self, size: int, task: asyncio.Future[Answer]) -> None:
+    def _answered(self, size: int, given: object, task: asyncio.Future[Answer]) -> None:
         self._answering = None
         self._server.buffered_bytes -= size
         if task.cancelled():
+            _drop(given)  # it may not have begun
             self.close()
             return
         error = task.exception()
@@ -491,3 +491,9 @@ class Connection(asyncio.Protocol):
     def _drop_waiting(self) -> None:
         self._server.buffered_bytes -= sum(len(request.body) for request, _ in self._waiting)
         self._waiting.clear()
+
+
+def _drop(answer: object) -> None:
+    """End what nobody waits for, in case it has not begun."""
+    if isinstance(answer, Coroutine):
+        answer.close()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
+_SWITCH_SECONDS = 0.0002
+"""A thread that computes gives way after this time, so that the event loop answers others; Python's default is 5 ms."""
+
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Run until it is done and return what it returns."""
     _allow_many_connections()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         import uvloop
     except ImportError:
@@ -42,3 +47,12 @@ def _allow_many_connections() -> None:
     except ImportError:  # Windows has no such limit
         return
     raise_limit()
+
+
+def most_connections() -> int:
+    """Return how many connections the limit of open files allows."""
+    try:
+        from podqos.host.linux.descriptors import most_used
+    except ImportError:
+        return sys.maxsize
+    return most_used()

@@ -14,8 +14,11 @@ import ssl
 import sys
 from typing import cast
 
+from msgspec.structs import replace
+
 from podqos.errors import HostError
 from podqos.naming import hint, naming
+from podqos.web import event_loop
 from podqos.web.connection import Connection
 from podqos.web.messages import JSON, TEXT, Answer, EventStream, Handler, Request, Response, text_response
 from podqos.web.room import Room
@@ -40,6 +43,9 @@ class Server(Room):
         """Start listening, with TLS if there is a context, and return the address."""
         loop = asyncio.get_running_loop()
         self.context = context
+        # Without descriptors, a connection could not even be accepted to make room for it.
+        most = min(self.limits.connections, event_loop.most_connections())
+        self.limits = replace(self.limits, connections=most)
         try:
             self._server = await loop.create_server(lambda: Connection(self, loop), host, port, backlog=1024)
         except OSError as error:

@@ -30,6 +30,7 @@ _DOORS = {settings.VALIDATE_PATH: Door.VALIDATE, settings.MUTATE_PATH: Door.MUTA
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+_MOST_PARAMETERS = 16
 _SHARE = 0.9
 """The share of the API server's timeout that may be used: the answer needs time to travel."""
 DRAINING = "draining"
@@ -189,7 +190,10 @@ class Webhook:
 
 def waits(query: str) -> float | None:
     """Return an API server's timeout: ``?timeout=10s``, in Go's notation."""
-    texts = parse_qs(query).get("timeout", ()) if query else ()
+    try:
+        texts = parse_qs(query, max_num_fields=_MOST_PARAMETERS).get("timeout", ()) if query else ()
+    except ValueError:
+        return None
     parts = _DURATION.findall(texts[0]) if texts and _DURATION.match(texts[0]) else ()
     return sum(float(number) * _UNITS[unit] for number, unit in parts) or None
 

@@ -15,6 +15,8 @@ from web.ui.running import POD, VIEWER, Visitor, eventually, running
 
 LIMIT_BYTES = 1 << 30
 VIEW_SECONDS, IDLE_SECONDS, ABANDONED_SECONDS = 5, 2, 2
+# Smaller than shipped, so that they are reached quickly.
+VISITORS, STREAMS, WAITING, JOBS, STORED_BYTES = 40, 24, 30, 8, 24 << 20
 _START = f"""
 import sys
 from msgspec.structs import replace
@@ -24,7 +26,10 @@ from podqos.web.ui import settings
 settings.UI_LIMITS = replace(
     settings.UI_LIMITS,
     abandoned_seconds={ABANDONED_SECONDS},
-    workers=replace(settings.UI_LIMITS.workers, view_seconds={VIEW_SECONDS}, idle_seconds={IDLE_SECONDS}),
+    visitors={VISITORS}, all_streams={STREAMS}, all_jobs={JOBS}, total_bytes={STORED_BYTES},
+    workers=replace(
+        settings.UI_LIMITS.workers, view_seconds={VIEW_SECONDS}, idle_seconds={IDLE_SECONDS}, waiting={WAITING}
+    ),
 )
 from podqos.web.ui import server
 server.usable_bytes = lambda: {LIMIT_BYTES}

@@ -1,6 +1,6 @@
 """The HTTP server alone, as a process with the limits that are shipped, its attackers, and a visitor who is in a hurry.
 
-Run as a program, it serves: `python target.py LIMITS [CERTIFICATES]`.
+Run as a program, it serves: `python target.py LIMITS [CERTIFICATES [FILES]]`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATIENCE = 60.0
 LARGE_BYTES = 1_500_000
 
 
-def serve(limits_name, certificates=None):
+def serve(limits_name, certificates="", most_files=""):
     """Serve some quick and slow things until the end, and print the port."""
     from msgspec.structs import replace
 
@@ -47,7 +47,7 @@ def serve(limits_name, certificates=None):
 
     async def main():
         context = None
-        if certificates is not None:
+        if certificates:
             context = Certificate(f"{certificates}/tls.crt", f"{certificates}/tls.key").context
         lock = asyncio.Event()
 
@@ -84,6 +84,8 @@ def serve(limits_name, certificates=None):
         print((await server.start("127.0.0.1", 0, context))[1], flush=True)  # noqa: T201
         await asyncio.Event().wait()
 
+    if most_files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(most_files), int(most_files)))
     event_loop.run(main())
 
 
@@ -214,10 +216,10 @@ def attacked(command, trust=None, path="/quick"):
 
 
 @contextmanager
-def target(limits, folder=None):
+def target(limits, folder=None, most_files=""):
     """Start this file as a server, with TLS if there is a folder for the certificates."""
     if folder is None:
-        with attacked([__file__, limits]) as server:
+        with attacked([__file__, limits, "", most_files]) as server:
             yield server
         return
     from podqos.web.certificate import make

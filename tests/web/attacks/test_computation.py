@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import sys
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -135,19 +138,102 @@ def test_many_questions_at_once_stop_nobody(page):
         assert {*states} <= {"queued", "running", "done", "failed", "cancelled"}
 
 
+def newcomer(page):
+    """Return what a new visitor gets: for an upload, a view of it, its stream and a run."""
+    visitor = page.server.visitor()
+    status, source = sent(visitor, {"long.yaml": SHORT, "pod.yaml": POD})
+    path = f"/api/sources/{source.get('id')}/cluster"
+    run = json.dumps({"kind": "run", "source": source.get("id")}).encode()
+    with visitor.events("/api/live") as events:
+        return status, visitor.ask(path)[0], next(events)[0], visitor.ask("/api/jobs", run)[0]
+
+
+WELCOME = (201, 200, "hello", 201)
+
+
+def test_visitors_without_number_who_all_store_something_lock_nobody_out(page):
+    def attack(visitor):
+        statuses = []
+        for _ in range(20):
+            visitor.cookie = ""
+            statuses.append(sent(visitor, {"pod.yaml": POD})[0])
+        return statuses
+
+    assert all(status == 201 for got in page.withstands(*[attack] * 4) for status in got)
+    assert newcomer(page) == WELCOME
+
+
+def test_a_few_visitors_who_store_very_much_lock_nobody_out(page):
+    def attack(visitor):
+        return visitor.ask("/api/sources?name=pod.yaml", POD + b"#" + b"x" * (7 << 20))[0]
+
+    assert {*page.withstands(*[attack] * 4)} <= {201, 429}
+    assert newcomer(page) == WELCOME
+
+
+@contextmanager
+def asking(*asked):
+    """Send requests of visitors, and wait for no answer."""
+    clients = []
+    try:
+        for visitor, path in asked:
+            clients.append(client := socket.create_connection(("127.0.0.1", visitor.port)))
+            lines = f"GET {path} HTTP/1.1", "Host: localhost", f"Cookie: {visitor.cookie}"
+            client.sendall("\r\n".join([*lines, "", ""]).encode())
+        yield
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_streams_and_runs_without_number_lock_nobody_out(page):
+    visitors = [page.server.visitor() for _ in range(6)]
+    for visitor in visitors:
+        _, source = sent(visitor, {"long.yaml": LONG, "pod.yaml": POD})
+        for _ in range(4):
+            visitor.ask("/api/jobs", json.dumps({"kind": "run", "source": source["id"]}).encode())
+    with asking(*[(visitor, "/api/live") for visitor in visitors for _ in range(8)]):
+        assert newcomer(page) == WELCOME
+        page.withstands(lambda _: None)
+
+
+def test_questions_without_number_lock_nobody_out(page):
+    visitors = [page.server.visitor() for _ in range(2)]
+    slow = {"s.yaml": counted(5000), "pod.yaml": DAEMON_SET}
+    asked = [(visitor, f"/api/sources/{sent(visitor, slow)[1]['id']}/cluster") for visitor in visitors]
+    with asking(*asked * 20):
+        assert newcomer(page) == WELCOME
+        page.withstands(lambda _: None)
+
+
+def test_files_without_number_are_refused_before_they_are_decoded(page):
+    body = b'{"files":[' + b'{"name":"","data":""},' * 1_000_000 + b'{"name":"","data":""}]}'
+
+    def attack(visitor):
+        return visitor.ask("/api/sources", body, Content_Type="application/vnd.podqos.files+json")[0]
+
+    assert {*page.withstands(*[attack] * 2)} == {413}
+
+
+def test_killed_and_stopped_processes_are_replaced(page):
+    for how in (signal.SIGKILL, signal.SIGSTOP):
+        _, source = sent(visitor := page.server.visitor(), {"pod.yaml": POD})
+        stopped = page.processes()
+        for process in stopped:
+            with suppress(ProcessLookupError):
+                os.kill(process, how)
+        path = f"/api/sources/{source['id']}/cluster"
+        eventually(lambda path=path, visitor=visitor: visitor.ask(path)[0] == 200, "an answer")
+
+
 def test_visitors_who_disconnect_leave_nothing_behind(page):
     files = {"s.yaml": counted(2000), "pod.yaml": DAEMON_SET}
 
     def attack(visitor):
         _, source = sent(visitor, files)
         for _ in range(5):
-            with socket.create_connection(("127.0.0.1", visitor.port)) as connection:
-                lines = (
-                    f"GET /api/sources/{source['id']}/check HTTP/1.1",
-                    "Host: localhost",
-                    f"Cookie: {visitor.cookie}",
-                )
-                connection.sendall("\r\n".join([*lines, "", ""]).encode())
+            with asking((visitor, f"/api/sources/{source['id']}/check")):
+                pass
 
     page.withstands(*[attack] * 4)
 

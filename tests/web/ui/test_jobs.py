@@ -9,6 +9,7 @@ import pytest
 from podqos.answers.page.job import JobKind, JobState
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask
 from podqos.web.ui.memory import usable_bytes
+from podqos.web.ui.refusal import RequestRefusal
 from podqos.web.ui.settings import UI_LIMITS, limits_within
 from web.ui.running import LONG, POD
 
@@ -17,7 +18,7 @@ FILES = {"long.yaml": LONG, "pod.yaml": POD}
 
 def job_of(visitor=None):
     task = JobTask(JobKind.RUN, None, "", (), FILES)
-    return Job(JobRequest(JobKind.RUN, "start"), task, visitor=visitor)
+    return Job(JobRequest(JobKind.RUN, "start"), lambda: task, visitor=visitor)
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 5])
@@ -54,6 +55,39 @@ def test_visitors_take_turns_and_each_run_knows_its_place():
     assert places == [0, 3, 5, 1, 2, 4]
     assert later == [0, 3, 4, 0, 1, 2]
     assert ended == [0] * 6
+
+
+def test_the_last_run_of_who_has_most_gives_way_to_who_has_none():
+    async def added():
+        jobs = Jobs(1)
+        made = [job_of(visitor) for visitor in ("ann", "ann", "ann", "bob")]
+        for job in made:
+            jobs.add(job)
+        had_room = jobs.has_room("ann", 4), jobs.has_room("cem", 4)
+        states = [job.state for job in made]
+        await jobs.stop()
+        return had_room, states, made[2].error
+
+    had_room, states, error = asyncio.run(added())
+    assert had_room == (False, True)
+    assert states[2:] == [JobState.FAILED, JobState.QUEUED]
+    assert "run it again later" in error
+
+
+def test_a_run_whose_source_is_gone_when_it_begins_says_so():
+    async def ended():
+        def task():
+            raise RequestRefusal(404, "no such source: it was removed")
+
+        jobs, job = Jobs(1), Job(JobRequest(JobKind.RUN, "a"), task)
+        jobs.add(job)
+        async with asyncio.timeout(60):
+            while jobs.count:  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.01)
+        return job
+
+    job = asyncio.run(ended())
+    assert (job.state, job.error) == (JobState.FAILED, "no such source: it was removed")
 
 
 def test_a_run_that_takes_too_long_fails_and_says_what_to_do():

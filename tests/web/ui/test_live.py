@@ -240,7 +240,7 @@ async def test_runs_are_told_to_whoever_began_them_and_to_nobody_else(stage):
         await page.until(lambda: page.cluster)
         assert page.jobs == []
         request = JobRequest(JobKind.RUN, "start", edits=("limits.memory@leaky=1Gi",))
-        job = Job(request, JobTask(JobKind.RUN, source, "", ()), 3, stage.visitor.bell.ring)
+        job = Job(request, lambda: JobTask(JobKind.RUN, source, "", ()), 3, stage.visitor.bell.ring)
         stage.visitor.jobs[job.id] = job
         job.begin()
         await page.until(lambda: page.jobs)

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from podqos.web.ui.memory import cpu_seconds
 from web.ui.running import LONG, POD, running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
@@ -405,3 +406,20 @@ def test_a_visitor_has_so_many_streams_and_others_have_theirs(server):
         assert "cluster" in [kind for kind, _, _ in one.once()]
         with other.events("/api/live") as events:
             assert "cluster" in [next(events)[0] for _ in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/api/session", {"Cookie": 'a="' + "\\" * 15_000 + '"'}, 200),
+        ("/api/session", {"Cookie": ";" * 15_000}, 200),
+        ("/api/session?" + "a=%41&" * 2_400, {}, 400),
+        ("/?" + "a=%41&" * 2_400, {}, 400),
+    ],
+    ids=["backslashes in a cookie", "many cookies", "many parameters", "many parameters of the page"],
+)
+def test_heads_that_take_long_to_parse_cost_little(server, visitor, path, headers, status):
+    before = cpu_seconds(server.process.pid)
+    for _ in range(20):
+        assert visitor.ask(path, **headers)[0] == status
+    assert cpu_seconds(server.process.pid) - before < 0.5

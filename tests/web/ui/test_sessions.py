@@ -71,11 +71,24 @@ def test_with_too_many_visitors_one_goes_who_has_left_nothing(hall):
     assert len(hall.visitors) == 4
 
 
-def test_where_all_have_left_something_no_more_are_taken():
-    hall = Hall(UiLimits(visitors=2))
-    for number in range(2):
-        hall.leave(hall.come()[1], f"s{number}", 200)
-    with pytest.raises(NoRoom, match="too many visitors"):
+def test_newcomers_displace_newcomers_before_those_who_came_back_and_nobody_with_an_open_page():
+    hall = Hall(UiLimits(visitors=3))
+    back, open_page, new = hall.come(), hall.come(), hall.come()
+    for key, visitor in (back, open_page, new):
+        hall.leave(visitor, key, 200)
+    open_page[1].streams = 1
+    hall.now += 60
+    hall.visitors.known(back[0])
+    assert hall.come()
+    assert [hall.visitors.known(each[0]) is not None for each in (back, open_page, new)] == [True, True, False]
+    hall.come(), hall.come()
+    assert hall.visitors.known(open_page[0]) is not None
+
+
+def test_if_all_have_a_page_open_no_more_are_taken():
+    hall = Hall(UiLimits(visitors=1))
+    hall.come()[1].streams = 1
+    with pytest.raises(NoRoom, match="too many pages are open"):
         hall.come()
 
 
@@ -99,10 +112,16 @@ def test_a_visitor_has_so_many_bytes_and_all_together_so_many(hall):
     assert set(one.sources) == {"c"}
     _, other = hall.come()
     hall.leave(other, "d", 900)
+    one.streams = other.streams = 1
     _, third = hall.come()
+    hall.leave(third, "e", 200)
+    assert not other.sources, "who stores most gives way"
+    third.streams = 1
+    hall.leave(third, "f", 400)
+    _, fourth = hall.come()
     with pytest.raises(NoRoom, match="storage for visitors is full"):
-        hall.leave(third, "e", 200)
-    assert not third.sources
+        hall.leave(fourth, "g", 700)
+    assert not fourth.sources
 
 
 def test_what_is_added_to_a_source_counts_once(hall):
@@ -110,6 +129,12 @@ def test_what_is_added_to_a_source_counts_once(hall):
     hall.leave(visitor, "a", 600)
     hall.leave(visitor, "a", 900)
     assert visitor.size_bytes == 900
+
+
+def test_names_and_numbers_of_files_count_as_stored():
+    info = SourceInfo("", "manifests", "a", (), (), (), 1, is_live=False)
+    files = dict.fromkeys((f"{number:03}" * 50 for number in range(100)), b"")
+    assert Upload(ReadSource(info, 0), Given("a", files), "a").size_bytes > 100 * (150 + 100)
 
 
 def test_a_source_that_grows_past_what_a_visitor_may_leave_stays_as_it_was(hall):
@@ -150,9 +175,18 @@ def test_who_closed_the_page_makes_room_for_others_who_stays_does_not():
     new = hall.come()
     assert hall.visitors.known(away[0]) is None
     assert hall.visitors.known(here[0]) is here[1]
-    hall.leave(new[1], "c", 1000)
-    with pytest.raises(NoRoom, match="storage for visitors is full"):
-        hall.leave(here[1], "d", 700)
+    hall.leave(new[1], "c", 600)
     new[1].seen_at -= 600
     hall.leave(here[1], "d", 700)
-    assert hall.visitors.known(new[0]) is None
+    assert not new[1].sources
+    assert set(here[1].sources) == {"b", "d"}
+
+
+def test_a_large_upload_displaces_no_small_ones_that_are_in_use():
+    hall = Hall(UiLimits(visitor_bytes=1600, total_bytes=1600))
+    _, small = hall.come()
+    hall.leave(small, "a", 100)
+    _, large = hall.come()
+    with pytest.raises(NoRoom, match="storage for visitors is full"):
+        hall.leave(large, "b", 1550)
+    assert set(small.sources) == {"a"}

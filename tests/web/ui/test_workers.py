@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.web.ui import workers as pool
@@ -35,7 +37,7 @@ class Stand:
         Stand.alive += 1
         self.held, self.dropped, self.is_slow, self.used_at = {}, (), False, 0.0
         self.resident_bytes, self.took_seconds, self._began = 40 << 20, 0.0, asyncio.get_running_loop().time()
-        self.is_killed = False
+        self.is_killed = self.is_stopped = False
         self._end = asyncio.Event()
 
     @property
@@ -89,11 +91,11 @@ def about(pod, key="a"):
     return Inquiry(Question("pods", pod), Given(key, {"pod.yaml": POD}), "pod.yaml")
 
 
-def played(scene):
+def played(scene, limits=LIMITS):
     """Run a scene with a pool; afterwards no process is left."""
 
     async def play():
-        workers = Workers(LIMITS)
+        workers = Workers(limits)
         try:
             return await scene(workers)
         finally:
@@ -195,6 +197,88 @@ def test_too_many_questions_of_one_visitor_are_refused():
         await asyncio.gather(*asked, return_exceptions=True)
 
     played(scene)
+
+
+def test_if_too_many_wait_the_last_of_who_asked_most_gives_way():
+    async def scene(workers):
+        few, many = Visitor(), Visitor()
+        asked = [asyncio.ensure_future(workers.ask(many, about(ENDLESS, f"m{key}"))) for key in range(8)]
+        await asyncio.sleep(0.02)
+        first = asyncio.ensure_future(workers.ask(few, about(QUICK, "f")))
+        async with asyncio.timeout(30):
+            assert await first == b"quick"
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert [isinstance(one, Busy) for one in ended[:5]] == [False] * 5
+        assert sum(isinstance(one, Busy) for one in ended) >= 1
+
+    played(scene, replace(LIMITS, waiting=5))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_question_whose_process_is_killed_is_asked_once_more(times):
+    async def scene(workers):
+        asked = asyncio.ensure_future(workers.ask(Visitor(), about(SLOW)))
+        for _ in range(times):
+            while not any(workers._workers.values()):  # noqa: ASYNC110 - nothing tells it
+                await asyncio.sleep(0.005)
+            next(worker for worker, busy in workers._workers.items() if busy).kill()
+            await asyncio.sleep(0.01)
+        async with asyncio.timeout(30):
+            return (await asyncio.gather(asked, return_exceptions=True))[0]
+
+    answer = played(scene, replace(LIMITS, quick_seconds=1.0, view_seconds=5.0))
+    assert answer == b"slow" if times == 1 else "needs more memory" in str(answer)
+
+
+def test_a_question_to_a_process_that_somebody_stopped_is_asked_again():
+    async def scene(workers):
+        asked = asyncio.ensure_future(workers.ask(Visitor(), about(SLOW)))
+        while not any(workers._workers.values()):  # noqa: ASYNC110 - nothing tells it
+            await asyncio.sleep(0.005)
+        for worker in workers._workers:
+            worker.is_stopped = True
+        async with asyncio.timeout(30):
+            assert await asked == b"slow"
+        return Stand.alive
+
+    assert played(scene, replace(LIMITS, quick_seconds=1.0, view_seconds=5.0)) <= LIMITS.processes
+
+
+def test_who_has_used_least_is_next_and_small_sources_go_before_large_ones():
+    async def scene(workers):
+        used, unused, large = Visitor(), Visitor(), Visitor()
+        with suppress(InputError):
+            await workers.ask(used, about(ENDLESS, "u"))
+        order = []
+
+        async def ask(name, visitor, inquiry):
+            with suppress(InputError):
+                await workers.ask(visitor, inquiry)
+            order.append(name)
+
+        busy = [asyncio.ensure_future(workers.ask(Visitor(), about(ENDLESS, f"b{key}"))) for key in range(2)]
+        await asyncio.sleep(0)
+        asks = [
+            ("used", used, about(QUICK, "new")),
+            ("large", large, Inquiry(Reading(), Given("large", {"a": bytes(1 << 20)}), "a")),
+            ("unused", unused, about(QUICK, "newer")),
+        ]
+        await asyncio.gather(*(ask(*each) for each in asks), *busy, return_exceptions=True)
+        assert order == ["unused", "large", "used"]
+
+    played(scene, replace(LIMITS, processes=2, untried=1, slow=1, quick_seconds=0.25))
+
+
+def test_a_source_that_takes_long_to_read_is_not_displaced_by_many_small_ones():
+    async def scene(workers):
+        visitor = Visitor()
+        await workers.ask(visitor, about(QUICK, "long"))
+        workers._times.note_reading("long", 5.0)
+        for key in range(20):
+            await workers.ask(Visitor(), about(QUICK, str(key)))
+        assert sum("long" in worker.held for worker in workers._workers) == 1
+
+    played(scene, replace(LIMITS, processes=1, untried=1, sources=4))
 
 
 def test_processes_that_use_too_much_memory_together_end_the_largest_first():

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import resource
+import sys
 from functools import cache
 
 RESERVE = 64
@@ -26,6 +27,12 @@ def raise_limit() -> None:
     _, hard = original_limit()
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def most_used() -> int:
+    """Return how many descriptors may be used, without the reserve."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else max(1, soft - RESERVE)
 
 
 def restore_limit() -> None:

@@ -9,7 +9,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from podqos.errors import InputError
-from podqos.web.ui.tasks import Given, Reading, What
+from podqos.web.ui.tasks import Given, Paste, Reading, What
 from podqos.web.ui.views import Question
 from podqos.web.ui.worker_process import WorkerProcess
 
@@ -42,6 +42,13 @@ class Inquiry(Struct, frozen=True):
         return "" if self.given is None else self.given.key
 
     @property
+    def new_bytes(self) -> int:
+        """What has to be read for the first time."""
+        if isinstance(self.what, Paste):
+            return len(self.what.text)
+        return sum(map(len, self.given.files.values())) if isinstance(self.what, Reading) and self.given else 0
+
+    @property
     def like(self) -> Like | None:
         """What it has in common with questions that take as long; None: with no other."""
         if isinstance(self.what, Question):
@@ -68,6 +75,8 @@ class Asked:
         self.future: asyncio.Future[bytes] = loop.create_future()
         self.worker: WorkerProcess | None = None
         self.is_reading = False
+        self.is_repeated = False
+        """Whether a process has ended over it before."""
         self.began = 0.0
         self.cpu_began = 0.0
         self.timers: list[asyncio.TimerHandle] = []
@@ -121,6 +130,10 @@ class Times:
             return Pace.SLOW
         return Pace.QUICK if seconds < self._quick_seconds / 2 else Pace.UNTRIED
 
+    def reading(self, key: str) -> float:
+        """Return how long it took to read a source; 0 if that is not known."""
+        return self._seconds.get((key, _READ), 0.0)
+
     def is_long_to_read(self, key: str) -> bool:
         """Whether it is better to wait for a process that has read a source than to read it again."""
-        return self._seconds.get((key, _READ), 0.0) >= self._quick_seconds / 4
+        return self.reading(key) >= self._quick_seconds / 4

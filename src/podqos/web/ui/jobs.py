@@ -29,6 +29,7 @@ from podqos.answers.page.source import PageSource, SourceKind
 from podqos.errors import HostError, InputError, bug_in_words
 from podqos.library.engines.fan_out import usable_cores
 from podqos.web.ui.memory import resident_bytes
+from podqos.web.ui.refusal import RequestRefusal
 from podqos.web.ui.settings import UI_LIMITS
 from podqos.web.ui.worker_process import kill
 
@@ -70,20 +71,20 @@ class Job:
     def __init__(
         self,
         request: JobRequest,
-        task: JobTask,
+        task: Callable[[], JobTask],
         generation: int = 1,
         tell: Callable[[], None] = lambda: None,
         visitor: Hashable = None,
     ) -> None:
-        """``tell`` is called on every progress."""
+        """``task`` is called when it begins, so that nothing is kept for it before; ``tell`` on every progress."""
         self.id = new_id()
         self.request = request
         self.visitor = visitor
         self.place = 0
         """In the queue: 1 is next; 0 if it does not wait."""
-        self._generation = generation
+        self.generation = generation
         self._tell = tell
-        self.task: JobTask | None = task
+        self.task = task
         self.state = JobState.QUEUED
         self.progress = 0.0
         self.error = ""
@@ -110,7 +111,7 @@ class Job:
             round(self.progress, 4),
             round(seconds, 3),
             self.error,
-            self._generation,
+            self.generation,
             self.request.node,
             self.request.edits,
             self.place,
@@ -145,7 +146,7 @@ class Job:
         """Set its outcome, once."""
         if self.is_over:
             return
-        self.place, self.state, self.error, self.task = 0, state, error, None
+        self.place, self.state, self.error = 0, state, error
         self._ended = asyncio.get_running_loop().time()
         if state is JobState.DONE:
             self.progress = 1.0
@@ -200,6 +201,18 @@ class Jobs:
         self._waiting.append(job)
         self.go_on()
 
+    def has_room(self, visitor: Hashable, most: int) -> bool:
+        """Whether a visitor may add a job; if there are too many, one who has more of them gives way."""
+        if self.count < most:
+            return True
+        has = Counter(job.visitor for job in (*self._running, *self._waiting) if not job.is_over)
+        last = max(reversed(self._in_turn()), key=lambda job: has[job.visitor], default=None)
+        if last is None or has[last.visitor] <= has[visitor] + 1:
+            return False
+        last.fail("others want to run something, too: run it again later")
+        self.go_on()
+        return True
+
     def go_on(self) -> None:
         """Begin what can begin; the others move up."""
         self._waiting = [job for job in self._waiting if not job.is_over]
@@ -231,12 +244,12 @@ class Jobs:
         """Run a job to its end unless it is cancelled before; any exception becomes its error."""
         if not job.begin():
             return
-        assert job.task is not None
-        task = replace(job.task, cores=max(1, self.at_once + 1 - len(self._running)))  # idle slots
-        data = await asyncio.to_thread(pickled, task)
-        job.task = None
         try:
-            async with asyncio.timeout(self._seconds), worker(data, self._process_bytes // task.cores) as process:
+            task = replace(job.task(), cores=max(1, self.at_once + 1 - len(self._running)))  # idle slots
+            most_bytes = self._process_bytes // task.cores
+            data = asyncio.to_thread(pickled, task)
+            del task  # the worker has a copy
+            async with asyncio.timeout(self._seconds), worker(await data, most_bytes) as process:
                 job.runs_in(process)
                 async for kind, body in messages(process):
                     if job.is_over:  # cancelled meanwhile
@@ -251,7 +264,7 @@ class Jobs:
         except TimeoutError:
             what = f"it takes more than {self._seconds / 60:g} minutes: shorten the scenario"
             job.end(JobState.FAILED, f"{what}, or run it in a terminal with `podqos simulate` or `podqos blast`")
-        except (OSError, HostError) as error:
+        except (OSError, HostError, RequestRefusal) as error:
             job.end(JobState.FAILED, str(error))
 
     def largest(self) -> int:
@@ -290,6 +303,7 @@ async def worker(data: bytes, most_bytes: int) -> AsyncIterator[asyncio.subproce
         with suppress(ConnectionError, RuntimeError):
             process.stdin.write(data)
             await process.stdin.drain()
+        del data
         yield process  # its input stays open: by its end the worker notices that of the server
     finally:
         kill(process)

@@ -38,6 +38,15 @@ def cpu_seconds(pid: int) -> float:
         return inf
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped a process: it would never answer."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"T"]
+    except OSError:
+        return False
+
+
 def _machine_bytes() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -14,14 +14,11 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import TypeVar
 from urllib.parse import parse_qs
-from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.answers.page.job import JobKind
 from podqos.answers.page.session import ErrorAnswer, ErrorInfo, Session, SessionLimits, SourceInfo
@@ -34,6 +31,7 @@ from podqos.version import __version__
 from podqos.web.http import JSON, Answer, EventStream, Request, Response, Server
 from podqos.web.settings import Limits
 from podqos.web.ui.demo import demo_files
+from podqos.web.ui.giving_way import Bodies, Streams
 from podqos.web.ui.inquiry import Busy, Inquiry
 from podqos.web.ui.jobs import Job, JobRequest, Jobs, JobTask, check_request, encoded, new_id, pickled
 from podqos.web.ui.live import Live, told
@@ -45,6 +43,7 @@ from podqos.web.ui.settings import PASTE_PATH, UPLOAD_PATH, UiLimits, http_limit
 from podqos.web.ui.sharing import START
 from podqos.web.ui.shown_paths import ShownPaths, without_directories
 from podqos.web.ui.tasks import Comparison, Given, Paste, Reading, ReadSource
+from podqos.web.ui.turns import Turns
 from podqos.web.ui.views import CLUSTER, SLOW, Question, answer, question_of
 from podqos.web.ui.worker_process import WorkerFailed
 from podqos.web.ui.workers import Workers
@@ -74,6 +73,9 @@ _ASK_AGAIN = (
 )
 _SWEEP_SECONDS = 10.0
 _ABANDONED_SWEEP_SECONDS = 2.0
+_MOST_PARAMETERS = 16
+_BRACES = 4
+"""Names of uploaded files may contain some."""
 _VIEWS = 2
 """Number of answers about the start source that are computed in parallel."""
 
@@ -142,11 +144,13 @@ class Ui:
         self.live: Live | None = None
         self.pool = ThreadPoolExecutor(_VIEWS, "view")
         """For what follows the start source; visitors' questions about it have threads of their own."""
-        self._quick = ThreadPoolExecutor(_VIEWS, "quick")
+        self._quick = ThreadPoolExecutor(1, "quick")
         self._slow = ThreadPoolExecutor(1, "slow")
-        self._asking: WeakKeyDictionary[Visitor, tuple[asyncio.Lock, asyncio.Lock]] = WeakKeyDictionary()
-        """A visitor asks one quick and one slow thing at a time about the start source, so that visitors take turns."""
-        self._uploading_bytes = 0
+        self._turns, self._slow_turns = (
+            Turns(pool, processes.waiting_of_one_visitor, processes.waiting) for pool in (self._quick, self._slow)
+        )
+        self._bodies = Bodies(limits.uploading_bytes)
+        self._streams = Streams(limits.all_streams)
         self._start_pickled: tuple[int, bytes] = (0, b"")
         self._cookie = "podqos"
         self.instance = secrets.token_hex(4)
@@ -240,11 +244,9 @@ class Ui:
         return hmac.compare_digest(text.strip().encode(), self.access.token.encode())
 
     def _cookie_of(self, request: Request) -> str | None:
-        try:
-            found = SimpleCookie(request.headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            return None
-        return None if found is None else found.value
+        # Python's own parser takes quadratic time for quotes and backslashes.
+        cookies = (part.partition("=") for part in request.headers.get("cookie", "").split(";"))
+        return next((value.strip() for name, _, value in cookies if name.strip() == self._cookie), None)
 
     def _setting_cookie(self, key: str) -> tuple[tuple[str, str], ...]:
         secure = "; Secure" if self.access.is_encrypted else ""
@@ -255,9 +257,9 @@ class Ui:
 
     def _app(self, request: Request) -> Response:
         """Return the page itself, which contains no data; a token in its address becomes a cookie."""
-        shown = parse_qs(request.query).get("token", ()) if request.query else ()
-        if shown:
-            if not self.access.token or not self._is_token(shown[0]):
+        shown = _query(request).get("token")
+        if shown is not None:
+            if not self.access.token or not self._is_token(shown):
                 return Response(_ASK_AGAIN, 401, _HTML, (*_SECURITY, ("content-security-policy", "default-src 'none'")))
             key, _ = self.visitors.welcome(is_let_in=True)
             return Response(b"", 303, _HTML, (*_SECURITY, *self._setting_cookie(key), ("location", "/")))
@@ -311,7 +313,7 @@ class Ui:
             await parts.aclose()
 
     async def _route(self, request: Request, visitor: Visitor) -> Answer:
-        query = {name: values[0] for name, values in parse_qs(request.query).items()} if request.query else {}
+        query = _query(request)
         match request.method, request.path.removeprefix("/api/").split("/"):
             case "GET" | "HEAD", ["session"]:
                 self.workers.prepare()
@@ -377,27 +379,18 @@ class Ui:
         return self.visitors.used(_known(visitor.sources, key, "source"))
 
     def _stream(self, visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> EventStream:
-        limits = self.limits
-        if (
-            visitor.streams >= limits.streams
-            or sum(visitor.streams for visitor in self.visitors.all()) >= limits.all_streams
-        ):
+        if visitor.streams >= self.limits.streams:
             raise RequestRefusal(429, "too many pages are open; close some")
-        return EventStream(_counted(visitor, parts), _EVENTS, _UNBUFFERED)
+        return EventStream(self._streams.counted(visitor, parts), _EVENTS, _UNBUFFERED)
 
     async def _upload(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         """Store files as a new source, or add them to an existing one."""
-        size = len(request.body)
-        if self._uploading_bytes and self._uploading_bytes + size > self.limits.uploading_bytes:
-            raise NoRoom("others are uploading large files", fix="try again in a minute")
-        self._uploading_bytes += size
-        try:
-            return await self._kept(request, query, visitor)
-        finally:
-            self._uploading_bytes -= size
+        return await self._bodies.kept(len(request.body), self._kept(request, query, visitor))
 
     async def _kept(self, request: Request, query: Mapping[str, str], visitor: Visitor) -> Response:
         if request.content_type == FILES_TYPE:
+            if request.body.count(b"{") > _BRACES * self.limits.files:  # each file has one: none is decoded
+                raise self._too_many_files()
             given = {file_name(file.name): file.data for file in decoded(request.body, UploadedFiles).files}
         else:
             given = {file_name(query.get("name", "")): request.body}
@@ -406,8 +399,11 @@ class Ui:
         before = _known(visitor.sources, query["to"], "source") if "to" in query else None
         files = {**({} if before is None else before.files), **given}
         if len(files) > self.limits.files:
-            raise TooLarge(f"more than {self.limits.files} files", fix="open one directory at a time")
+            raise self._too_many_files()
         return await self._opened(files, before, visitor)
+
+    def _too_many_files(self) -> TooLarge:
+        return TooLarge(f"more than {self.limits.files} files", fix="open one directory at a time")
 
     async def _opened(self, files: Mapping[str, bytes], before: Upload | None, visitor: Visitor) -> Response:
         """Store files as a visitor's source, or instead of one."""
@@ -427,7 +423,7 @@ class Ui:
         shown = self._shown(visitor, query["source"]) if "source" in query else None
         given = shown.given if isinstance(shown, Upload) else None if shown is None else await self._start_given(shown)
         inquiry = Inquiry(Paste(request.body), given, PASTED, "paste the lines around one OOM kill")
-        return Response(await self.workers.ask(visitor, inquiry))
+        return Response(await self._bodies.kept(len(request.body), self.workers.ask(visitor, inquiry)))
 
     async def _start_given(self, shown: SessionSource) -> Given:
         """Return the start source for a worker; each state of it is pickled once."""
@@ -454,12 +450,11 @@ class Ui:
         """Return the encoded answer to a question about a source: in a worker if a visitor has uploaded it."""
         if isinstance(shown, Upload):
             return await self.workers.ask(visitor, Inquiry(question, shown.given, shown.info().name))
-        quick, slow = self._asking.setdefault(visitor, (asyncio.Lock(), asyncio.Lock()))
         if question.view in SLOW:  # on a copy, so that quick ones need not wait
-            async with slow, shown.lock_apart:
-                return await self._in(self._slow, lambda: json_line(answer(shown.page_apart, question)))
-        async with quick, shown.lock:
-            return await self._in(self._quick, lambda: json_line(answer(shown.page, question)))
+            return await self._slow_turns.computed(
+                visitor, shown.lock_apart, lambda: json_line(answer(shown.page_apart, question))
+            )
+        return await self._turns.computed(visitor, shown.lock, lambda: json_line(answer(shown.page, question)))
 
     async def _in(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, work)
@@ -472,15 +467,20 @@ class Ui:
         info = self._info(shown)
         check_request(asked, info.kind, info.name)
         limits = self.limits
-        if sum(not job.is_over for job in visitor.jobs.values()) >= limits.jobs or self.jobs.count >= limits.all_jobs:
+        running = sum(not job.is_over for job in visitor.jobs.values())
+        if running >= limits.jobs or not self.jobs.has_room(visitor, limits.all_jobs):
             raise NoRoom("too many runs at once", fix="wait for one to finish, or cancel it")
         over = [key for key, job in visitor.jobs.items() if job.is_over]
         for key in over[: max(0, len(over) - limits.kept_jobs + 1)]:
             del visitor.jobs[key]
-        task = JobTask(asked.kind, None, asked.node, asked.edits)
-        task = (
-            replace(task, files=shown.given.files) if isinstance(shown, Upload) else replace(task, source=shown.source)
-        )
+
+        def task() -> JobTask:
+            shown = self._shown(visitor, asked.source)
+            job.generation = shown.generation
+            if isinstance(shown, Upload):
+                return JobTask(asked.kind, None, asked.node, asked.edits, shown.given.files)
+            return JobTask(asked.kind, shown.source, asked.node, asked.edits)
+
         job = Job(asked, task, shown.generation, visitor.bell.ring, visitor)
         visitor.jobs[job.id] = job
         visitor.bell.ring()
@@ -512,18 +512,6 @@ class Ui:
         return Response(await self.workers.ask(visitor, inquiry))
 
 
-async def _counted(visitor: Visitor, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield a visitor's stream; the visitor stays active meanwhile."""
-    visitor.streams += 1
-    try:
-        async for part in parts:
-            yield part
-    finally:
-        visitor.streams -= 1
-        visitor.seen_at = asyncio.get_running_loop().time()
-        await parts.aclose()
-
-
 async def _at_once(parts: AsyncGenerator[bytes, None]) -> Response:
     """Return a finite stream as one answer, which any proxy passes on."""
     return Response(b"".join([part async for part in parts]), 200, _EVENTS)
@@ -534,6 +522,15 @@ def _known(kept: Mapping[str, T], key: str, what: str) -> T:
     if found is None:
         raise RequestRefusal(404, f"no such {what}: it was removed, has expired, or belongs to another visitor")
     return found
+
+
+def _query(request: Request) -> dict[str, str]:
+    """Return the parameters of a request; of repeated ones the first."""
+    try:
+        found = parse_qs(request.query, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        raise RequestRefusal(400, f"more than {_MOST_PARAMETERS} parameters") from None
+    return {name: values[0] for name, values in found.items()}
 
 
 def _json(value: object, status: int = 200) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import sys
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -18,8 +17,6 @@ from podqos.web.ui.live import Live
 from podqos.web.ui.server import Ui
 
 _LAST_ANSWERS_SECONDS = 1.0
-_SWITCH_SECONDS = 0.0002
-"""A thread that computes gives way after this time, so that the event loop answers others; Python's default is 5 ms."""
 
 
 class Started(Struct, frozen=True):
@@ -45,7 +42,6 @@ class ListenAddress(Struct, frozen=True):
 def serve_page(ui: Ui, started: Started, listening: ListenAddress, ready: Callable[[str], None]) -> None:
     """Serve until shutdown; ``ready`` is called with the address."""
     gc.enable()
-    sys.setswitchinterval(_SWITCH_SECONDS)
     event_loop.run(_run(ui, started, listening, ready))
 
 

@@ -25,7 +25,13 @@ from podqos.web.ui.tasks import Given, ReadSource
 
 _NAME_CHARACTERS = 200
 _AWAY_SECONDS = 120.0
-"""After this time without an open page, a visitor's data is deleted if others need the storage."""
+"""After this time without an open page, a visitor's data is deleted first if others need the storage."""
+_NEW_SECONDS = 10.0
+"""A visitor who has asked nothing after this time is new, and gives way to others before those who came back."""
+_SMALL_SHARE = 16
+"""Who wants at most this part of the storage may displace others that have less."""
+_FILE_BYTES = 256
+"""What a file costs besides its name and content."""
 
 
 class NoRoom(InputError):
@@ -99,7 +105,7 @@ class Upload:
         self.generation = generation
         self.given = given
         """How a worker gets it."""
-        self.size_bytes = read.size_bytes
+        self.size_bytes = read.size_bytes + sum(len(name) + _FILE_BYTES for name in given.files)
         self._info = replace(read.info, id=key, generation=generation)
         self.used_at = 0.0
 
@@ -124,7 +130,7 @@ class Visitor:
     def __init__(self, now: float, *, is_let_in: bool) -> None:
         self.is_let_in = is_let_in
         """Whether the token was presented, if one is required."""
-        self.seen_at = now
+        self.came_at = self.seen_at = now
         self.sources: dict[str, Upload] = {}
         self.jobs: dict[str, Job] = {}
         self.streams = 0
@@ -140,6 +146,12 @@ class Visitor:
     def result_bytes(self) -> int:
         """Bytes of the results of finished runs."""
         return sum(len(job.result or b"") for job in self.jobs.values())
+
+    def drop_oldest(self, but: Upload | None = None) -> int:
+        """Delete the source that was not used for longest, other than one, and return how many bytes that frees."""
+        oldest = min((source for source in self.sources.values() if source is not but), key=lambda old: old.used_at)
+        del self.sources[oldest.id]
+        return oldest.size_bytes
 
     @property
     def is_empty(self) -> bool:
@@ -167,14 +179,13 @@ class Visitors:
         return visitor
 
     def welcome(self, *, is_let_in: bool) -> tuple[str, Visitor]:
-        """Return a new visitor and their cookie; raise ``NoRoom`` if there are too many."""
+        """Return a new visitor and their cookie; if there are too many, forget one without an open page."""
         self.forget_old()
         if len(self._known) >= self._limits.visitors:
-            empty = [key for key, visitor in self._known.items() if visitor.is_empty]
-            away = empty or [key for key, visitor in self._known.items() if self._is_away(visitor)]
-            if not away:
-                raise NoRoom("too many visitors store data here", fix="try again in a few minutes")
-            self._forget(min(away, key=lambda key: self._known[key].seen_at))
+            gone = [key for key, visitor in self._known.items() if not visitor.streams]
+            if not gone:
+                raise NoRoom("too many pages are open", fix="try again in a few minutes")
+            self._forget(min(gone, key=lambda key: self._worth(self._known[key])))
         key = secrets.token_urlsafe(24)
         visitor = self._known[key] = Visitor(self._clock(), is_let_in=is_let_in)
         return key, visitor
@@ -186,17 +197,34 @@ class Visitors:
         if shown.size_bytes > limits.visitor_bytes:
             raise TooLarge(f"more than {limits.visitor_bytes >> 20} MiB in all", fix="open a smaller part")
         size = shown.size_bytes - (0 if before is None else before.size_bytes)
-        while sum(known.size_bytes for known in self._known.values()) + size > limits.total_bytes:
-            away = [key for key, known in self._known.items() if known is not visitor and self._is_away(known)]
-            away = [key for key in away if self._known[key].sources]
-            if not away:
+        stored = sum(known.size_bytes for known in self._known.values())
+        while stored + size > limits.total_bytes:
+            giving = self._gives_way(visitor, visitor.size_bytes + size)
+            if giving is None:
                 raise NoRoom("the storage for visitors is full", fix="try again in a few minutes")
-            self._forget(min(away, key=lambda key: self._known[key].seen_at))
+            stored -= giving.drop_oldest()
         shown.used_at = self._clock()
         visitor.sources[shown.id] = shown
         while len(visitor.sources) > limits.sources or visitor.size_bytes > limits.visitor_bytes:
-            others = [source for source in visitor.sources.values() if source is not shown]
-            del visitor.sources[min(others, key=lambda other: other.used_at).id]
+            visitor.drop_oldest(shown)
+
+    def _gives_way(self, visitor: Visitor, wanted_bytes: int) -> Visitor | None:
+        """Return whose data is deleted: who is away, has most, or for little, has no open page."""
+        others = [known for known in self._known.values() if known is not visitor and known.sources]
+        if not others:
+            return None
+        away = [known for known in others if self._is_away(known)]
+        largest = max(others, key=lambda known: known.size_bytes)
+        if not away and largest.size_bytes > wanted_bytes:
+            return largest
+        is_small = wanted_bytes <= self._limits.total_bytes // _SMALL_SHARE
+        gone = away or [known for known in others if is_small and not known.streams]
+        return min(gone, key=self._worth, default=None)
+
+    @staticmethod
+    def _worth(visitor: Visitor) -> tuple[bool, bool, float]:
+        """Return an order: those with nothing to lose first, then newcomers, then who was not seen for longest."""
+        return not visitor.is_empty, visitor.seen_at > visitor.came_at + _NEW_SECONDS, visitor.seen_at
 
     def used(self, shown: Upload) -> Upload:
         """Mark a source as used."""

@@ -17,7 +17,7 @@ HTTP_LIMITS = Limits(
     head_bytes=16 << 10,
     buffered_bytes=128 << 20,
     unsent_bytes=64 << 20,
-    connections=512,
+    connections=1024,
     receive_seconds=30.0,
     idle_seconds=120.0,
 )
@@ -34,8 +34,8 @@ class WorkerLimits(Struct, frozen=True):
     """Of all these processes together."""
     with_runs_bytes: int = 8 << 30
     """The same with long runs."""
-    processes: int = 4
-    untried: int = 3
+    processes: int = 5
+    untried: int = 4
     """At most this many compute something whose duration is not known to be short, so that one is always free."""
     slow: int = 2
     """At most this many compute something slow."""
@@ -49,7 +49,8 @@ class WorkerLimits(Struct, frozen=True):
     """The deadline of reading what was uploaded or pasted."""
     queue_seconds: float = 120.0
     """Nobody waits longer for a free process."""
-    waiting: int = 256
+    waiting: int = 128
+    """About uploads, and as many about the start source; beyond this, the last one of who has most gives way."""
     waiting_of_one_visitor: int = 24
     sources: int = 12
     """That one process keeps in memory, the most recently used."""
@@ -82,8 +83,8 @@ class UiLimits(Struct, frozen=True):
     """Everything that one visitor uploaded, unpacked."""
     total_bytes: int = 256 << 20
     """Of all visitors."""
-    visitors: int = 200
-    """Beyond this, the least recently active visitor without data is forgotten."""
+    visitors: int = 2000
+    """Beyond this, one without an open page is forgotten."""
     expires_seconds: float = 1800.0
     """Uploads are deleted this long after the visitor's last request."""
     jobs: int = 4
@@ -94,13 +95,14 @@ class UiLimits(Struct, frozen=True):
     """The deadline of a run."""
     abandoned_seconds: float = 30.0
     """A run is cancelled if its visitor has no page open and asks nothing for this long; a reload takes less."""
-    uploading_bytes: int = 128 << 20
-    """Of all uploads that are being read."""
+    uploading_bytes: int = 64 << 20
+    """Of all uploads and pasted texts that are being read; beyond this, the largest gives way."""
     result_bytes: int = 256 << 20
     """Of all finished runs; the oldest are dropped."""
     streams: int = 8
     """Of one visitor at a time."""
     all_streams: int = 200
+    """Beyond this, the oldest one of the visitor who has most of them ends."""
     workers: WorkerLimits = WorkerLimits()
 
 
@@ -110,8 +112,8 @@ UI_LIMITS = UiLimits()
 def limits_within(memory_bytes: int) -> UiLimits:
     """Return limits with which the server, what visitors store and all processes together stay below a memory limit.
 
-    What the command is started with comes on top. In 1 GiB: 460 MiB for processes, 128 MiB each for stored files,
-    for uploads that are being read and for results of runs, the rest for the server itself.
+    What the command is started with comes on top. In 1 GiB: 460 MiB for processes, 128 MiB each for stored files
+    and for results of runs, 64 MiB for uploads that are being read, the rest for the server itself.
     """
     part, limits = memory_bytes // 8, UI_LIMITS
     processes, workers = int(memory_bytes * _SHARE_OF_PROCESSES), limits.workers
@@ -119,7 +121,7 @@ def limits_within(memory_bytes: int) -> UiLimits:
         limits,
         visitor_bytes=min(limits.visitor_bytes, part // 2),
         total_bytes=min(limits.total_bytes, part),
-        uploading_bytes=min(limits.uploading_bytes, part),
+        uploading_bytes=min(limits.uploading_bytes, part // 2),
         result_bytes=min(limits.result_bytes, part),
         workers=replace(
             workers,

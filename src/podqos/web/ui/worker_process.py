@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from podqos.web.ui.memory import cpu_seconds, resident_bytes
+from podqos.web.ui.memory import cpu_seconds, is_stopped, resident_bytes
 from podqos.web.ui.tasks import HEAD, Reply, Task, task_parts
 
 _MOST_ANSWER_BYTES = 1 << 28
@@ -71,6 +71,11 @@ class WorkerProcess:
     def resident_bytes(self) -> int:
         """The memory that it uses."""
         return resident_bytes(self._pid)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it."""
+        return is_stopped(self._pid)
 
     @property
     def cpu_seconds(self) -> float:
@@ -159,6 +164,11 @@ class Nursery:
     def is_empty(self) -> bool:
         """Whether it has no process of its own."""
         return self._parent is None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped the process that workers are forked from."""
+        return self._parent is not None and is_stopped(self._parent.pid)
 
     async def start(self) -> WorkerProcess:
         """Return a worker that is ready; raise ``WorkerGone`` or ``OSError`` if it cannot start."""

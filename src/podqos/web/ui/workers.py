@@ -3,24 +3,25 @@
 A question is quick if the same one was quick before, untried at first, slow once it takes longer than
 ``quick_seconds``. Slow and untried questions never occupy all processes, so that quick ones do not wait for them. A
 question that turns out to be slow keeps its process if fewer than ``slow`` are slow; otherwise the process is killed,
-and the question starts again when it is its turn. Within each group, the visitor with the fewest running questions is
-next.
+and the question starts again when it is its turn. Within each group, the visitor who has lately used least time is
+next; new sources count by their size. If too many questions wait, the last one of the visitor who has most of them
+gives way.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
-from math import inf
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from podqos.errors import HostError, InputError
 from podqos.web.ui.inquiry import Asked, Busy, Inquiry, Pace, Times
 from podqos.web.ui.settings import WorkerLimits
 from podqos.web.ui.tasks import Task
+from podqos.web.ui.turns import Usage
 from podqos.web.ui.views import Question
 from podqos.web.ui.worker_process import NeedsMemory, Nursery, WorkerGone, WorkerProcess
 
@@ -30,9 +31,10 @@ _ABANDONED_SECONDS = 0.25
 _FAILED_STARTS = 3
 _MOST_EXTENSION = 3
 """Times a deadline, for a process that gets less than half of a core."""
+_BYTES_PER_SECOND = 4 << 20
+"""About as fast as new sources are read: small ones do not wait for large ones."""
 _MOST_WAITING = 10
 """Times the CPU time of a quick question: whatever takes longer is slow, even if it computes little."""
-_SLOW_VISITOR_SECONDS = 30.0
 
 
 class OtherProcesses(Protocol):
@@ -76,8 +78,7 @@ class Workers:
         self._ending: set[asyncio.Task[None]] = set()
         self._waiting: list[Asked] = []
         self._times = Times(limits.quick_seconds)
-        self._was_slow_at: WeakKeyDictionary[Hashable, float] = WeakKeyDictionary()
-        """When a visitor last asked something slow: then others go first."""
+        self._usage = Usage()
         self._failed_starts = 0
         self._watching: asyncio.Task[None] | None = None
         self._is_stopped = False
@@ -87,14 +88,17 @@ class Workers:
     async def ask(self, visitor: Hashable, inquiry: Inquiry) -> bytes:
         """Return the answer, or raise its error; if this is cancelled, so is the computation."""
         limits = self._limits
-        of_visitor = sum(asked.visitor is visitor for asked in self._waiting)
-        if of_visitor >= limits.waiting_of_one_visitor or len(self._waiting) >= limits.waiting:
-            raise Busy("too many questions at once", where=inquiry.where, fix="wait for the answers, and ask again")
         asked = Asked(inquiry, visitor, self._times.pace(inquiry))
+        if sum(other.visitor is visitor for other in self._waiting) >= limits.waiting_of_one_visitor:
+            raise _too_many(asked)
         self._waiting.append(asked)
         asked.later(limits.queue_seconds, self._waited_too_long)
         self.prepare()
         self._go_on()
+        if len(self._waiting) > limits.waiting:
+            last = self._last()
+            self._waiting.remove(last)
+            last.end(_too_many(last))
         try:
             return await asked.future
         finally:
@@ -139,15 +143,19 @@ class Workers:
         self._have_spare()
 
     def _by_turn(self) -> list[Asked]:
-        running = list(filter(None, self._workers.values()))
+        running = Counter(asked.visitor for asked in self._workers.values() if asked is not None)
 
-        until = asyncio.get_running_loop().time() - _SLOW_VISITOR_SECONDS
-
-        def turn(asked: Asked) -> tuple[Pace, bool, int]:
-            is_slow = self._was_slow_at.get(asked.visitor, -inf) > until
-            return asked.pace, is_slow, sum(other.visitor is asked.visitor for other in running)
+        def turn(asked: Asked) -> tuple[Pace, float]:
+            reading = asked.inquiry.new_bytes / _BYTES_PER_SECOND
+            more = running[asked.visitor] * self._limits.quick_seconds
+            return asked.pace, self._usage.lately(asked.visitor) + more + reading
 
         return sorted(self._waiting, key=turn)  # the order of arrival among equals
+
+    def _last(self) -> Asked:
+        """Return the waiting question that gives way to others: the last one of the visitor who has most."""
+        waiting = Counter(asked.visitor for asked in self._waiting)
+        return max(reversed(self._by_turn()), key=lambda asked: waiting[asked.visitor])
 
     def _choice(self, asked: Asked) -> tuple[Asked, WorkerProcess] | None:
         """Return the process for a question that may begin now."""
@@ -195,9 +203,11 @@ class Workers:
         is_held = key in held
         held.pop(key, None)
         held[key] = None
-        old = tuple(held)[: max(0, len(held) - self._limits.sources)]
-        for unused in old:
-            del held[unused]
+        old: tuple[str, ...] = ()
+        while len(held) > self._limits.sources:  # of those used least recently, the one that is read most quickly
+            least = min(tuple(held)[: len(held) // 2], key=self._times.reading)
+            del held[least]
+            old += (least,)
         forget, worker.dropped = (*worker.dropped, *old), ()
         return Task(inquiry.what, key, None if is_held else inquiry.given, forget)
 
@@ -219,10 +229,16 @@ class Workers:
             return  # killed for a reason that is known already
         worker.used_at = asyncio.get_running_loop().time()
         self._workers[worker] = None
+        self._usage.note(asked.visitor, worker.took_seconds)
         if not isinstance(error, WorkerGone | NeedsMemory):
             self._times.note(asked.inquiry.like, worker.took_seconds)
         if error is not None and asked.is_reading:
             worker.held.pop(asked.inquiry.key, None)
+        if isinstance(error, WorkerGone) and not asked.is_repeated and not asked.future.done():
+            asked.is_repeated = True  # somebody may have killed it
+            self._again(asked, worker)
+            self._go_on()
+            return
         if isinstance(error, WorkerGone | NeedsMemory):
             self._end(worker)
             error = self._too_large(asked)
@@ -240,18 +256,22 @@ class Workers:
             asked.later(self._limits.quick_seconds / 2, self._turns_out_slow)
             return
         self._times.note(asked.inquiry.like, self._limits.quick_seconds)
-        self._was_slow_at[asked.visitor] = asyncio.get_running_loop().time()
+        self._usage.note(asked.visitor, self._limits.quick_seconds)
         slow = sum(other is not None and other.pace is Pace.SLOW for other in self._workers.values())
         asked.pace = Pace.SLOW
         if slow < self._limits.slow:
             worker.slow_down()
         else:
-            asked.stop_timers()
-            asked.worker = None
-            self._end(worker)
-            self._waiting.append(asked)
-            asked.later(self._limits.queue_seconds, self._waited_too_long)
+            self._again(asked, worker)
         self._go_on()
+
+    def _again(self, asked: Asked, worker: WorkerProcess) -> None:
+        """Let a question wait again, and end its process."""
+        asked.stop_timers()
+        asked.worker = None
+        self._end(worker)
+        self._waiting.append(asked)
+        asked.later(self._limits.queue_seconds, self._waited_too_long)
 
     def _still_quick(self, asked: Asked, worker: WorkerProcess) -> bool:
         """Whether a question has waited for a busy machine rather than computed."""
@@ -286,6 +306,7 @@ class Workers:
         """End the process that still computes an answer."""
         worker = asked.worker
         if worker is not None and self._workers.get(worker) is asked:
+            self._usage.note(asked.visitor, min(self._limits.view_seconds, _used(asked, worker)))
             self._end(worker)
             self._go_on()
 
@@ -345,6 +366,7 @@ class Workers:
         while True:
             busy = any(asked is not None for asked in self._workers.values()) or self._others.total() > 0
             await asyncio.sleep(_WATCH_SECONDS if busy else min(1.0, self._limits.idle_seconds / 4))
+            await self._replace_stopped()
             self._keep_below_limit()
             until = loop.time() - self._limits.idle_seconds
             for worker in self._idle():
@@ -352,6 +374,20 @@ class Workers:
                     self._end(worker)
             if not self._workers and not self._starting and not self._waiting and not self._nursery.is_empty:
                 await self._nursery.rest()
+
+    async def _replace_stopped(self) -> None:
+        """End processes that somebody has stopped; what they were asked is asked again."""
+        if self._nursery.is_stopped:
+            await self._nursery.rest()
+        stopped = [worker for worker in self._workers if worker.is_stopped]
+        for worker in stopped:
+            asked = self._workers[worker]
+            if asked is None:
+                self._end(worker)
+            else:
+                self._again(asked, worker)
+        if stopped:
+            self._go_on()
 
     def _idle(self) -> list[WorkerProcess]:
         return [worker for worker, asked in self._workers.items() if asked is None]
@@ -404,6 +440,11 @@ class Workers:
             if self._watching is not None:
                 await self._watching
         await self._nursery.rest()
+
+
+def _too_many(asked: Asked) -> Busy:
+    fix = "wait for the answers, and ask again"
+    return Busy("too many questions at once", where=asked.inquiry.where, fix=fix)
 
 
 def _used(asked: Asked, worker: WorkerProcess) -> float:
