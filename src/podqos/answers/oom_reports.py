@@ -67,7 +67,7 @@ _BEGINNINGS: tuple[Mark, ...] = (
         b"Killed process",
         re.compile(
             rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])"
-            rb"(?:[^(\n]{0,40}(?:\([^\n]{1,80}?\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
+            rb"(?:[^(\n]{0,40}+(?:\([^\n][^)\n]{0,79}+\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
         ),
     ),
 )
@@ -121,11 +121,19 @@ _PATIENCE = 8000
 _PATIENCE_LATER = 2000
 
 
+_PATIENCE_UNFINISHED = 500
+"""After a report without a kill."""
+
+
 _PATIENCE_OF_MARK = 1024
 """For such a mark, again and again half of it unless a report follows."""
 
 
 _LEAST_PATIENCE = 32
+
+
+_COST_SHIFT = 7
+"""A line of 128 characters costs as much as two short ones."""
 
 
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
@@ -200,6 +208,7 @@ class _LogReading:
             self._recent.append(line)
             if self._side is not None:
                 self._side.take_line(line)
+            self._spend(_cost(line))
             yield from self._take(self._unwrapper.feed(line))
             self._mind_what_follows()
             yield from self._read_alike(line)
@@ -213,6 +222,13 @@ class _LogReading:
     def _is_wary(self) -> bool:
         """Whether lines that looked like the OOM killer's have told nothing for too long."""
         return self._patience <= 0 and not self._is_every
+
+    def _spend(self, cost: int) -> None:
+        """Lose patience; once it is lost, only marks matter."""
+        had = self._patience > 0
+        self._patience -= cost
+        if had and self._is_wary:
+            self._is_first, self._beside = False, 0
 
     @property
     def _belief(self) -> int:
@@ -241,12 +257,13 @@ class _LogReading:
                 if self._side.repeatable is not None:
                     self._learn_repeated(message, self._side.repeatable)
             for report in reader.feed(message):
-                if is_oom(report):
+                if report.victims:
                     self._patience, self._of_mark = _PATIENCE, _PATIENCE_OF_MARK
+                elif is_oom(report):
+                    self._patience = max(self._patience, _PATIENCE_UNFINISHED)
                 yield report
-            self._patience -= not reader.is_told
-            if self._patience == 0 and not is_every:
-                self._is_first, self._beside = False, 0
+            if reader.is_told:
+                self._patience = min(_PATIENCE, self._patience + _cost(message.text))
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
@@ -306,7 +323,8 @@ class _LogReading:
         end = len(chunk) if end < 0 else end
         self._position = end + 1
         self._beside -= 1
-        return chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
+        most = _LINE_BYTES if self._is_wary else MOST_IN_RECORD
+        return chunk[position : min(end, position + most)].decode(errors="replace")
 
     def _mind_what_follows(self) -> None:
         """Know how many lines matter after the last one."""
@@ -358,6 +376,11 @@ class _LogReading:
             self._beside -= lines
             self._unwrapper.skip()
             reader.skip(lines)
+
+
+def _cost(line: str) -> int:
+    """Return how much patience it takes to read a line."""
+    return 1 + (len(line) >> _COST_SHIFT)
 
 
 class _Marks:

@@ -42,7 +42,8 @@ _WHOLE = (
 )
 _LINE_END = rb"[ \t\r\\=]{0,4}(?:\n|\Z)"
 _OWN = re.compile(
-    rb"Killed process [0-9]{1,10}+(?:, UID [0-9]{1,10}+,)? \([^\n]{1,32}?\)(?:[,.]?[ \t\r]{0,8}(?:\n|\Z)|,? {1,4}(?:total-vm|vsz|UID))"
+    rb"Killed process [0-9]{1,10}+(?:, UID [0-9]{1,10}+,)? \([^\n]{1,32}?\)"
+    rb"(?:[,.]?[ \t\r]{0,8}(?:\n|\Z)|,? {1,4}(?:total-vm|vsz|UID))"
     rb"|anon-rss:[0-9]{1,15}kB|memory\.oom\.group set|" + b"|".join(map(re.escape, _WHOLE))
 )  # fmt: skip
 _BROKEN = re.compile(
