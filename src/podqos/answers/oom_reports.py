@@ -132,6 +132,10 @@ _PATIENCE_OF_MARK = 1024
 _LEAST_PATIENCE = 32
 
 
+_PATIENCE_OF_CONTAINER = 64
+"""For a line of what a runtime prints; few of them matter."""
+
+
 _COST_SHIFT = 7
 """A line of 128 characters costs as much as two short ones."""
 
@@ -170,7 +174,7 @@ class _LogReading:
         """Yield the reports."""
         for number, chunk in enumerate(_chunks(stream)):
             self._is_first = number == 0
-            if number == 1:
+            if number == 1 and not self._is_every:
                 self._patience = min(self._patience, _PATIENCE_LATER)
             self._begin_chunk(chunk)
             yield from self._read_chunk()
@@ -186,7 +190,7 @@ class _LogReading:
             if not has_plain_spaces(chunk):
                 self._beginnings = (*_BEGINNINGS, _WITHOUT_SPACES)
             if _BYTES.search(chunk):
-                self._beside = max(self._beside, _EVERY)
+                self._beside = self._patience = _EVERY  # no mark would be found
         self._chunk, self._position = chunk, 0
         self._bytes += len(chunk)
         self._marks = _Marks(chunk)
@@ -206,9 +210,8 @@ class _LogReading:
                     return
             line = self._next_line()
             self._recent.append(line)
-            if self._side is not None:
-                self._side.take_line(line)
-            self._spend(_cost(line))
+            is_containers = self._side is not None and self._side.take_line(line)
+            self._spend(-_PATIENCE_OF_CONTAINER if is_containers else _cost(line))
             yield from self._take(self._unwrapper.feed(line))
             self._mind_what_follows()
             yield from self._read_alike(line)
@@ -221,12 +224,13 @@ class _LogReading:
     @property
     def _is_wary(self) -> bool:
         """Whether lines that looked like the OOM killer's have told nothing for too long."""
-        return self._patience <= 0 and not self._is_every
+        return self._patience <= 0
 
     def _spend(self, cost: int) -> None:
         """Lose patience; once it is lost, only marks matter."""
         had = self._patience > 0
-        self._patience -= cost
+        left = self._patience - cost
+        self._patience = left if cost > 0 else max(self._patience, min(_PATIENCE, left))
         if had and self._is_wary:
             self._is_first, self._beside = False, 0
 
@@ -262,8 +266,8 @@ class _LogReading:
                 elif is_oom(report):
                     self._patience = max(self._patience, _PATIENCE_UNFINISHED)
                 yield report
-            if reader.is_told:
-                self._patience = min(_PATIENCE, self._patience + _cost(message.text))
+            if reader.is_told or (is_every and message.fields):
+                self._spend(-_cost(message.text))
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""

@@ -47,7 +47,7 @@ _OWN = re.compile(
     rb"|anon-rss:[0-9]{1,15}kB|memory\.oom\.group set|" + b"|".join(map(re.escape, _WHOLE))
 )  # fmt: skip
 _BROKEN = re.compile(
-    rb"Killed process(?: [0-9]{0,10}+(?:, UID [0-9]{0,10}+,? ?)?(?:\([^)\n]{0,16})?)?"
+    rb"Killed process(?: [0-9]{0,10}+(?:, UID [0-9]{0,10}+,?)?(?: \([^)\n]{0,16})?)?"
     + _LINE_END
     + b"|"
     + b"|".join(
