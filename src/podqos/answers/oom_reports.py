@@ -132,8 +132,8 @@ _PATIENCE_OF_MARK = 1024
 _LEAST_PATIENCE = 32
 
 
-_PATIENCE_OF_CONTAINER = 64
-"""For a line of what a runtime prints; few of them matter."""
+_PATIENCE_OF_FACT = 64
+"""For a line that tells of a container, or for an event: where all lines may matter, few do."""
 
 
 _COST_SHIFT = 7
@@ -211,7 +211,7 @@ class _LogReading:
             line = self._next_line()
             self._recent.append(line)
             is_containers = self._side is not None and self._side.take_line(line)
-            self._spend(-_PATIENCE_OF_CONTAINER if is_containers else _cost(line))
+            self._spend(-_PATIENCE_OF_FACT if is_containers else _cost(line))
             yield from self._take(self._unwrapper.feed(line))
             self._mind_what_follows()
             yield from self._read_alike(line)
@@ -262,12 +262,14 @@ class _LogReading:
                     self._learn_repeated(message, self._side.repeatable)
             for report in reader.feed(message):
                 if report.victims:
-                    self._patience, self._of_mark = _PATIENCE, _PATIENCE_OF_MARK
+                    self._patience, self._of_mark = max(self._patience, _PATIENCE), _PATIENCE_OF_MARK
                 elif is_oom(report):
                     self._patience = max(self._patience, _PATIENCE_UNFINISHED)
                 yield report
-            if reader.is_told or (is_every and message.fields):
+            if reader.is_told:
                 self._spend(-_cost(message.text))
+            elif is_every and message.fields:
+                self._spend(-_PATIENCE_OF_FACT)
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
