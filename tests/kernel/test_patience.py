@@ -88,9 +88,9 @@ def test_what_a_runtime_prints_is_read_to_its_end_and_what_only_begins_so_is_not
 
 def test_every_event_of_a_log_of_events_is_read(monkeypatch):
     event = '{{"kind":"Event","involvedObject":{{"kind":"Pod","name":"web-{}"}},"reason":"Pulled","message":"{}"}}\n'
-    text = "".join(event.format(at, "image " * 200) for at in range(300))
-    monkeypatch.setattr(oom_reports, "_PATIENCE", 200)
-    assert _lines_read(monkeypatch, text) == 300
+    text = "".join(event.format(at, "image " * 200) for at in range(600))
+    monkeypatch.setattr(oom_reports, "_PATIENCE", 3000)
+    assert _lines_read(monkeypatch, text) == 600
 
 
 @pytest.mark.parametrize(
