@@ -14,6 +14,7 @@ _MOST_AROUND = 1 << 13
 _MANY_BYTES = 1 << 16
 _LONGEST_BROKEN = 160
 """No mail program, terminal or printer that breaks lines leaves longer ones."""
+_MOST_MISSES = 8
 _FEWEST_SPACES = 1 / 32
 _NO_SPACES = (b"\xc2\xa0", b"&nbsp;", b"&#", b"%20", b"\\x20", b"\\u0020", b"\\u00a0")
 """What stands for a space where none may be."""
@@ -32,8 +33,14 @@ class Needle(Struct, frozen=True, eq=False):
         """Return where the next one begins; -1: there is none."""
         find, match, text, length = chunk.find, self.pattern.match, self.text, len(self.text)
         place = -1 if _lacks(chunk, text, position) else find(text, position)
+        misses = 0
         while place >= 0 and not (match(chunk, place) and self._is_beside(chunk, place)):
-            place = find(text, place + length)
+            misses += 1
+            if misses > _MOST_MISSES:  # the word alone is everywhere: one search is faster than many tries
+                found = self.pattern.search(chunk, place + length)
+                place = -1 if found is None else found.start()
+            else:
+                place = find(text, place + length)
         return place
 
     def _is_beside(self, chunk: bytes, found: int) -> bool:

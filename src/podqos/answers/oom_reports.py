@@ -15,8 +15,9 @@ from podqos.kernel.alike_lines import AlikeLines, alike_lines
 from podqos.kernel.carriers.text_lines import MOST_WAITING
 from podqos.kernel.carriers.tokens import has_hint
 from podqos.kernel.log_lines import MOST_IN_RECORD, LogStream, Message, Unwrapper
+from podqos.kernel.oom_evidence import is_oom
 from podqos.kernel.oom_lines import is_killers_own
-from podqos.kernel.oom_marks import next_telling_line
+from podqos.kernel.oom_marks import is_kernels_own, next_telling_line
 from podqos.kernel.oom_reader import FOLLOWING, OOMReader
 from podqos.kernel.oom_report import OOMReport
 
@@ -66,7 +67,7 @@ _BEGINNINGS: tuple[Mark, ...] = (
         b"Killed process",
         re.compile(
             rb"Killed process(?:[^!-~]{1,8}[0-9]{1,20}+(?![^!-~\n]{1,8}[A-Za-z])"
-            rb"(?:[^(\n]{0,40}(?:\([^\n]{1,80}?\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
+            rb"(?:[^(\n]{0,40}+(?:\([^\n][^)\n]{0,79}+\)|\(?[^\n]{0,16}" + _LINE_ENDS + rb"))|" + _LINE_ENDS + rb")"
         ),
     ),
 )
@@ -113,6 +114,32 @@ _BLANK = re.compile(rb"(?:[ \t\r]*+\n){8,}")
 """Lines that are read as one."""
 
 
+_PATIENCE = 8000
+"""So many lines are read closely that tell of no OOM; then marks have to be as the kernel writes them."""
+
+
+_PATIENCE_LATER = 2000
+
+
+_PATIENCE_UNFINISHED = 500
+"""After a report without a kill."""
+
+
+_PATIENCE_OF_MARK = 1024
+"""For such a mark, again and again half of it unless a report follows."""
+
+
+_LEAST_PATIENCE = 32
+
+
+_PATIENCE_OF_FACT = 64
+"""For a line that tells of a container, or for an event: where all lines may matter, few do."""
+
+
+_COST_SHIFT = 7
+"""A line of 128 characters costs as much as two short ones."""
+
+
 def reports(stream: LogStream, side: KubeletSide | None = None) -> Iterator[OOMReport]:
     """Yield the OOM reports of a log; what it tells of the kubelet's side goes to ``side``."""
     return _LogReading(side).read(stream)
@@ -138,6 +165,8 @@ class _LogReading:
         self._repeated = RepeatedLines()
         self._recent: deque[str] = deque(maxlen=_MOST_RECENT)
         """Lines whose messages may not have come yet."""
+        self._patience = _PATIENCE
+        self._of_mark = _PATIENCE_OF_MARK
         self._carried: dict[AlikeLines, None] = {}
         """How lines were carried so far: what is carried alike once is carried alike again."""
 
@@ -145,6 +174,8 @@ class _LogReading:
         """Yield the reports."""
         for number, chunk in enumerate(_chunks(stream)):
             self._is_first = number == 0
+            if number == 1 and not self._is_every:
+                self._patience = min(self._patience, _PATIENCE_LATER)
             self._begin_chunk(chunk)
             yield from self._read_chunk()
         yield from self._end_repeated()
@@ -159,7 +190,7 @@ class _LogReading:
             if not has_plain_spaces(chunk):
                 self._beginnings = (*_BEGINNINGS, _WITHOUT_SPACES)
             if _BYTES.search(chunk):
-                self._beside = max(self._beside, _EVERY)
+                self._beside = self._patience = _EVERY  # no mark would be found
         self._chunk, self._position = chunk, 0
         self._bytes += len(chunk)
         self._marks = _Marks(chunk)
@@ -174,12 +205,13 @@ class _LogReading:
         while self._position < len(self._chunk):
             if self._is_passing():
                 yield from self._take(self._unwrapper.flush())
-                if self._is_passing() and not self._unwrapper.holds_report and not self._pass_over():
+                holds_report = self._unwrapper.holds_report and not self._is_wary
+                if self._is_passing() and not holds_report and not self._pass_over():
                     return
             line = self._next_line()
             self._recent.append(line)
-            if self._side is not None:
-                self._side.take_line(line)
+            is_containers = self._side is not None and self._side.take_line(line)
+            self._spend(-_PATIENCE_OF_FACT if is_containers else _cost(line))
             yield from self._take(self._unwrapper.feed(line))
             self._mind_what_follows()
             yield from self._read_alike(line)
@@ -190,8 +222,28 @@ class _LogReading:
         return self._beside > _MOST_BESIDE
 
     @property
+    def _is_wary(self) -> bool:
+        """Whether lines that looked like the OOM killer's have told nothing for too long."""
+        return self._patience <= 0
+
+    def _spend(self, cost: int) -> None:
+        """Lose patience; once it is lost, only marks matter."""
+        had = self._patience > 0
+        left = self._patience - cost
+        self._patience = left if cost > 0 else max(self._patience, min(_PATIENCE, left))
+        if had and self._is_wary:
+            self._is_first, self._beside = False, 0
+
+    @property
+    def _belief(self) -> int:
+        """How many lines are read closely for the next mark."""
+        return self._of_mark if self._is_wary else _PATIENCE
+
+    @property
     def _needs_no_more(self) -> bool:
         """Whether no report waits for lines that have no marks."""
+        if self._is_wary:
+            return True
         # Of lines that were broken one by itself says little.
         reader = self._reader
         return reader.is_settled or (reader.is_long_quiet if self._unwrapper.looks_back else reader.is_quiet)
@@ -201,14 +253,23 @@ class _LogReading:
         return self._beside <= 0 and not self._is_first and self._needs_no_more
 
     def _take(self, messages: Iterable[Message]) -> Iterator[OOMReport]:
-        is_every = self._is_every
+        is_every, reader = self._is_every, self._reader
         for message in messages:
             if self._side is not None and (is_every or message.fields or not is_killers_own(message.text)):
                 self._side.take(message, is_every=is_every)
                 self._beside = max(self._beside, self._side.lines_after)
                 if self._side.repeatable is not None:
                     self._learn_repeated(message, self._side.repeatable)
-            yield from self._reader.feed(message)
+            for report in reader.feed(message):
+                if report.victims:
+                    self._patience, self._of_mark = max(self._patience, _PATIENCE), _PATIENCE_OF_MARK
+                elif is_oom(report):
+                    self._patience = max(self._patience, _PATIENCE_UNFINISHED)
+                yield report
+            if reader.is_told:
+                self._spend(-_cost(message.text))
+            elif is_every and message.fields:
+                self._spend(-_PATIENCE_OF_FACT)
 
     def _learn_repeated(self, message: Message, topic: Topic) -> None:
         """Know that lines like the one of a message need only be counted."""
@@ -230,9 +291,10 @@ class _LogReading:
     def _pass_over(self) -> bool:
         """Go to the next line that matters; return whether the chunk has one."""
         chunk, position, looks_back = self._chunk, self._position, self._unwrapper.looks_back
-        is_settled = self._reader.is_settled
+        is_wary = self._is_wary
+        is_settled = is_wary or self._reader.is_settled
         repeated = self._repeated if is_settled else None
-        mark = self._marks.line_from(position, looks_back=looks_back, repeated=repeated)
+        mark = self._marks.line_from(position, looks_back=looks_back, repeated=repeated, belief=self._belief)
         if not is_settled:
             start = next_telling_line(chunk, position, len(chunk) if mark is None else mark[0])
             self._reader.skip(chunk.count(b"\n", position, start))
@@ -247,7 +309,12 @@ class _LogReading:
         self._position, is_kernels, lines = mark
         self._beside = _LINES_OF_OTHERS
         if is_kernels:
-            self._beside = (MOST_WAITING if looks_back else _LINES_BESIDE) + lines
+            beside = (MOST_WAITING if looks_back else _LINES_BESIDE) + lines
+            if is_wary:
+                self._patience = self._of_mark + lines
+                beside = min(beside, self._patience)
+                self._of_mark = max(_LEAST_PATIENCE, self._of_mark // 2)
+            self._beside = beside
             self._following = _FOLLOWING_BYTES
             self._marks.look_for(_FOLLOWING, self._position)
         return True
@@ -262,7 +329,8 @@ class _LogReading:
         end = len(chunk) if end < 0 else end
         self._position = end + 1
         self._beside -= 1
-        return chunk[position : min(end, position + MOST_IN_RECORD)].decode(errors="replace")
+        most = _LINE_BYTES if self._is_wary else MOST_IN_RECORD
+        return chunk[position : min(end, position + most)].decode(errors="replace")
 
     def _mind_what_follows(self) -> None:
         """Know how many lines matter after the last one."""
@@ -316,6 +384,11 @@ class _LogReading:
             reader.skip(lines)
 
 
+def _cost(line: str) -> int:
+    """Return how much patience it takes to read a line."""
+    return 1 + (len(line) >> _COST_SHIFT)
+
+
 class _Marks:
     """Where a chunk has lines of the OOM killer's, or other lines that matter; each mark is searched for once."""
 
@@ -333,7 +406,7 @@ class _Marks:
                 self._first = None
 
     def line_from(
-        self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None
+        self, position: int, *, looks_back: bool, repeated: RepeatedLines | None = None, belief: int = _PATIENCE
     ) -> tuple[int, bool, int] | None:
         """Return where the next such line begins, or its entry in an export, and whether lines beside it matter.
 
@@ -341,7 +414,12 @@ class _Marks:
         are counted and passed over.
         """
         hit, mark = self._hit_from(position)
-        while repeated is not None and mark is not None and mark not in _OF_KERNEL:
+        while repeated is not None and mark is not None:
+            if mark in _OF_KERNEL:
+                if belief == _PATIENCE or is_kernels_own(self._chunk, hit, may_be_broken=belief > _LEAST_PATIENCE):
+                    break
+                hit, mark = self._hit_from(hit + 1)
+                continue
             own = max(position, self._chunk.rfind(b"\n", position, hit) + 1)
             after = repeated.pass_over(self._chunk, own)
             if after == own:
@@ -359,9 +437,10 @@ class _Marks:
             return entry, True, 0
         if not (looks_back and is_kernels):
             return start, is_kernels, 0
+        most = min(_LINES_BEFORE, belief)
         first = max(position, start - _BEFORE_BYTES)
         before = self._chunk[first:start].split(b"\n")[:-1]
-        kept = before[-_LINES_BEFORE:] if first == position else before[1:][-_LINES_BEFORE:]
+        kept = before[-most:] if first == position else before[1:][-most:]
         return start - sum(len(line) + 1 for line in kept), True, len(kept)
 
     def _hit_from(self, position: int) -> tuple[int, Mark | None]:

@@ -102,9 +102,9 @@ class OtherKillers:
         """Begin another log, and return whether all of its lines matter."""
         return self._containers.begin(head)
 
-    def feed_line(self, line: str) -> None:
-        """Take a line as it was found: a runtime's output is not carried by anything."""
-        self._containers.feed(line)
+    def feed_line(self, line: str) -> bool:
+        """Take a line as it was found, and return whether it is of a runtime's output: nothing carries that."""
+        return self._containers.feed(line)
 
     def feed(self, message: Message) -> Iterator[NodeSign]:
         """Take a line; yield what it says about kills of the kernel's."""

@@ -15,7 +15,7 @@ from podqos.kernel.oom_circumstances import BY_HAND
 from podqos.kernel.oom_evidence import is_repeated
 from podqos.kernel.oom_reading import HEADER, ROW, read_figures, read_frames, read_line
 from podqos.kernel.oom_report import OOMReport
-from podqos.kernel.task_table import read_rows
+from podqos.kernel.task_table import MOST_TASKS, read_rows, rows_end
 
 _MOST_SILENT = 8
 """Lines that tell nothing: those after them are better passed over."""
@@ -78,6 +78,10 @@ def read_table(report: OOMReport, lines: bytes, start: int, limit: int) -> int:
     """Read the rows that follow each other from a position on; return where they end."""
     if report.columns is None or report.is_old_rule:
         return start
+    if len(report.tasks) >= MOST_TASKS:
+        end = rows_end(report.columns, lines, start, limit)
+        report.is_cut |= end > start
+        return end
     return read_rows(report.columns, report.tasks, lines, start, limit)
 
 

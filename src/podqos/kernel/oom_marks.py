@@ -7,6 +7,7 @@ of others surround it; only the figures of a cgroup, one per line, have none.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _MARKS = (
     *(b"+0x", b"kB, limit ", b" tgid", b"free:", b"active_anon:", b"omm: ", b"stats for /"),  # most often
@@ -34,9 +35,35 @@ _PATTERNS = (
     re.compile(rb"\] {1,16}+[0-9]{1,10}+ {1,16}+[0-9]{1,10}+ {1,16}+[0-9]"),  # rows of the table, after their pid
     re.compile(rb"\*[0-9]{1,3}kB"),  # free blocks
 )
+_WHOLE = (
+    b"oom-kill:constraint=",
+    b"oom-killer: gfp_mask=0x",
+    b"oom_reaper: reaped process ",
+    b"oom_reaper: unable to ",
+)
+_OWN = re.compile(
+    rb"Killed process [0-9]{1,10}+(?:, UID [0-9]{1,10}+,)? \([^\n]{1,32}?\)"
+    rb"(?:[,.]?[ \t\r]{0,8}(?:\n|\Z)|,? {1,4}(?:total-vm|vsz|UID))"
+    rb"|anon-rss:[0-9]{1,15}kB|memory\.oom\.group set|" + b"|".join(map(re.escape, _WHOLE))
+)  # fmt: skip
 _NEAR = 512
 _LONGEST = 64
 """More than a mark or what a pattern has to see of one."""
+
+
+def is_kernels_own(chunk: bytes, position: int, *, may_be_broken: bool) -> bool:
+    """Whether a mark stands where the kernel's own line has it, and is not a word of someone else's."""
+    if _OWN.match(chunk, position) is not None:
+        return True
+    return may_be_broken and _broken().match(chunk, position) is not None
+
+
+@cache
+def _broken() -> re.Pattern[bytes]:
+    """Return what matches the beginning of such a mark, where a line ends."""
+    begun = (re.escape(whole[:length]) for whole in _WHOLE for length in range(len(b"oom-kill"), len(whole)))
+    kill = rb"Killed process(?: [0-9]{0,10}+(?:, UID [0-9]{0,10}+,?)?(?: \([^)\n]{0,16})?)?"
+    return re.compile(b"(?:" + b"|".join((kill, *begun)) + rb")[ \t\r\\=]{0,4}(?:\n|\Z)")
 
 
 def next_telling_line(chunk: bytes, position: int, limit: int) -> int:

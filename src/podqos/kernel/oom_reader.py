@@ -106,6 +106,11 @@ class OOMReader:
         return self._others == 0
 
     @property
+    def is_told(self) -> bool:
+        """Whether the last line that was read told something of an open report."""
+        return self._last is not None and self._last.is_told
+
+    @property
     def is_settled(self) -> bool:
         """Whether every open report has its kill: ``BEGINNINGS`` and ``FOLLOWING`` are what matters then."""
         return self._others > _MOST_OTHERS or self._lines > _MOST_LINES or not self._unsettled
@@ -210,6 +215,8 @@ class _HostLog:
         self._joined = 0
         self.lines = 0
         """Since the last report began."""
+        self.is_told = False
+        """Whether the last line that was read told something of an open report."""
 
     @property
     def has_kill(self) -> bool:
@@ -232,6 +239,7 @@ class _HostLog:
         """Read a message. It is held back until the next one shows that it is whole: mail and terminals break lines."""
         held = self._held
         self.lines += 1
+        self.is_told = False
         if held is not None and self._is_continued(held, message):
             self._held = replace(held, text=f"{held.text} {message.text.strip()}")
             self._joined += 1
@@ -458,7 +466,7 @@ class _HostLog:
                 # Two reports at once, line by line: what is neither's for certain is no one's.
                 mix(report)
                 mix(self._waiting)
-            read_line(report, text, is_other=self._is_other_dump)
+            self.is_told = read_line(report, text, is_other=self._is_other_dump)
         else:
             yield from self._candidates(message)
 

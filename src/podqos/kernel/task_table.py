@@ -142,6 +142,13 @@ def read_rows(columns: tuple[str, ...], tasks: dict[int, Task], lines: bytes, st
     return whole.end()
 
 
+def rows_end(columns: tuple[str, ...], lines: bytes, start: int, limit: int) -> int:
+    """Return where the rows end that follow each other from a position on."""
+    patterns = _row_patterns(columns)
+    whole = None if patterns is None else patterns.rows.match(lines, start, limit)
+    return start if whole is None else whole.end()
+
+
 def _numbers(texts: Sequence[bytes]) -> list[int]:
     """Return many integers: a decoder of JSON reads them at once, unless one has zeros in front."""
     try:

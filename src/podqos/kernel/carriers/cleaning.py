@@ -26,6 +26,7 @@ _PLAIN: dict[int, str | None] = {
     **_PUNCTUATION,
     **{0xFF01 + n: chr(0x21 + n) for n in range(94)},
 }
+_NOT_PLAIN = re.compile(f"[{''.join(map(chr, _PLAIN))}]")
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,3}(?:;\d{1,3}){0,4})?[mK](?![\w-])(?=[^\]]|$)")
 _COLOUR = re.compile(
     r"(?:\x1b|\^\[|#033|\\033|\\e|\\x1b|\\u001[bB]|\u241b)(?:\[[0-9;:]{0,24}[mK]|\(B)|" + _BARE_COLOUR.pattern
@@ -62,7 +63,7 @@ _MOST_ENTITIES = 2
 
 def cleaned(line: str, *, is_markup: bool = False) -> str:
     """Return a line without colour and escapes, of markup without tags, and with plain spaces, quotes and hyphens."""
-    if not line.isascii():
+    if not line.isascii() and _NOT_PLAIN.search(line):
         line = line.translate(_PLAIN)
     if "\0" in line:
         line = line.replace("\0", "")

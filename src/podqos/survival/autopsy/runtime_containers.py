@@ -173,10 +173,10 @@ class RuntimeContainers:
         self._is_output = any(word in start for word in _WORDS) and _beginning().search(start) is not None
         return self._is_output
 
-    def feed(self, line: str) -> None:
-        """Take a line as it was found."""
+    def feed(self, line: str) -> bool:
+        """Take a line as it was found; return whether it says something of a container."""
         if not self._is_output:
-            return
+            return False
         text = line[:_MOST_CHARACTERS]
         if text.startswith("{") and '"Action"' in text:
             self._of_json(text)
@@ -188,9 +188,16 @@ class RuntimeContainers:
         elif match := _ROW.match(text):
             name = match[5].split()[-1] if match[5].split() else ""
             self._known(match[1]).values.update({"exit_code": match[4], "name": name, "state": "exited"})
-        elif ":" in text:
-            for match in _KEY.finditer(text):
-                self._put(match[1], match[2].strip("\"'"))
+        else:
+            return ":" in text and self._of_keys(text)
+        return True
+
+    def _of_keys(self, text: str) -> bool:
+        """Take a part of what ``inspect`` shows; return whether it has any of the keys."""
+        found = [*_KEY.finditer(text)]
+        for match in found:
+            self._put(match[1], match[2].strip("\"'"))
+        return bool(found)
 
     def _of_json(self, text: str) -> None:
         """Take an event."""
