@@ -115,7 +115,7 @@ def test_many_files_in_pieces_give_the_same_as_all_at_once(explain, monkeypatch)
     files |= {"pod-30-quota.yaml": QUOTA, "pod-31-class.yaml": PRIORITY_CLASS, "pod-31-twice.yaml": PRIORITY_CLASS}
     files |= {
         "pod-40-map.yaml": "apiVersion: v1\nkind: ConfigMap\n",
-        "pod-40_broken.yaml": "a: [\n",
+        "pod-40_broken.yaml": "kind: [\n",
         "pod-4.yaml": "a: b: c\n",
     }
     files |= {"pod-50-space.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: [a]}\n"}

@@ -64,7 +64,7 @@ def test_what_names_no_namespace_is_in_the_given_one(files):
 
 
 def test_problems_are_kept_once_with_their_place_and_nothing_is_raised_or_printed(files, tmp_path, capsys):
-    objects = files(a=WEB.replace("image: app", "imag: app"), b="{", c=NODE.replace("8Gi", "8gb"))
+    objects = files(a=WEB.replace("image: app", "imag: app"), b="kind: {", c=NODE.replace("8Gi", "8gb"))
     assert [Path(problem.source).name for problem in sorted(objects.problems)] == ["a.yaml", "b.yaml"]
     for _ in range(2):
         assert objects.of(Node) == ()

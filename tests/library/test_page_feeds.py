@@ -125,7 +125,7 @@ def test_of_two_broken_files_both_keep_their_last_good_content(folder):
     other.write_text(POD.replace("NAME", "db").replace("u1", "u2"))
     feed = FilesFeed([str(folder / "manifests")])
     web.write_text("kind: [")
-    other.write_text("a: b: c")
+    other.write_text("kind: b: c")
     source = feed.look()
     assert requested(source) == {"web": 100, "db": 100}
     assert {problem.source for problem in source.broken} == {str(web), str(other)}

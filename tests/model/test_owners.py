@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.answers.page.shown import controller
+from podqos.answers.page.shown import ShownSource
+from podqos.answers.page.source import PageSource, SourceKind
 from podqos.model.owners import controllers
 from podqos.model.pod import ObjectMeta, OwnerReference, Pod
 
@@ -37,6 +38,7 @@ def test_a_pod_belongs_to_its_controller_and_to_what_made_that(metadata, expecte
 
 
 def test_the_page_shows_pods_of_a_cron_job_as_its_replicas():
-    assert controller(Pod(metadata=made_by("Job", "report-29012345"))) == "CronJob shop/report"
-    assert controller(Pod(metadata=made_by("ReplicaSet", "web-5d4f", HASH))) == "Deployment shop/web"
-    assert controller(Pod()) == ""
+    maker_of = ShownSource(PageSource(SourceKind.SNAPSHOT, "c")).maker_of
+    assert maker_of(Pod(metadata=made_by("Job", "report-29012345"))) == "CronJob shop/report"
+    assert maker_of(Pod(metadata=made_by("ReplicaSet", "web-5d4f", HASH))) == "Deployment shop/web"
+    assert maker_of(Pod()) == ""
