@@ -10,7 +10,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from threading import Thread
@@ -45,21 +45,27 @@ def run(command: Sequence[str], *, timeout_s: float, most_bytes: int) -> Output:
     deadline = time.monotonic() + timeout_s
     # git, which kustomize runs for remote bases, would otherwise ask for passwords.
     environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
-    process = subprocess.Popen(  # noqa: S603 # no shell, and asked for
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        env=environment,
-        start_new_session=True,
-    )
+    held = _hold_interrupts()
+    try:
+        process = subprocess.Popen(  # noqa: S603 # no shell, and asked for
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError:
+        _allow_interrupts(held)
+        raise
     assert process.stdout is not None
     assert process.stderr is not None
     text = _Pipe(process.stdout, most_bytes, process)
     errors = _Pipe(process.stderr, _MOST_ERROR_BYTES)
     is_over = False
     try:
+        _allow_interrupts(held)
         for pipe in (text, errors):
             pipe.join(max(0.0, deadline - time.monotonic()))
         with suppress(subprocess.TimeoutExpired):
@@ -103,6 +109,16 @@ class _Pipe(Thread):
     def content(self) -> bytes:
         """Return what was read."""
         return b"".join(self._parts)
+
+
+def _hold_interrupts() -> Iterable[int]:
+    """Let Ctrl-C wait until the program is known, which would be left behind otherwise; return what was held before."""
+    return signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else ()
+
+
+def _allow_interrupts(held: Iterable[int]) -> None:
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
