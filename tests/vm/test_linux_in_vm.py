@@ -88,9 +88,9 @@ def test_watermarks_are_those_the_kernel_sets(reports):
 
 
 def test_above_high_a_process_sleeps_as_long_as_the_model_says(reports):
-    """Batch by batch, the delays add up to what the growth took."""
+    """Batch by batch, the delays add up to what the growth took; on a busy machine it takes longer."""
     (grown,) = reports["high"]
     batch = CHARGE_BATCH_PAGES * 4096
     usages = range(grown["start_bytes"] + batch, grown["end_bytes"] + 1, batch)
     delays = [high_delay_usec(usage, grown["high_bytes"], CHARGE_BATCH_PAGES) for usage in usages]
-    assert grown["seconds"] == pytest.approx(sum(delays) / 1e6, rel=0.35)
+    assert 0.8 < grown["seconds"] / (sum(delays) / 1e6) < 1.8

@@ -46,6 +46,7 @@ export function AnswerCard({ app, view, node }: { app: App; view: ClusterView; n
         {found !== null && found.noFix !== "" ? (
           <NoFix of={found} view={view} canTry={isServed} />
         ) : null}
+        {isComing && !panel.isMeasured ? <Coming title="Not known" lines={2} /> : null}
         {found !== null && found.unknowns.length > 0 ? <Unknowns of={found.unknowns} /> : null}
       </dl>
       {node === null && view.nextDeaths.length > 1 ? (
