@@ -193,7 +193,7 @@ def _of_kind(path: Path, kind: hostile_logs.Kind, size: int) -> tuple[int, int, 
     with subprocess.Popen([PODQOS, "autopsy", str(path), "-o", "json"], stdout=subprocess.DEVNULL) as running:
         _, status, used = os.wait4(running.pid, 0)
         running.returncode = os.waitstatus_to_exitcode(status)
-    assert running.returncode == 0, running.returncode
+    assert running.returncode in {0, 2}, running.returncode  # 2: what is no text is rejected
     return reports, written, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
 
 
