@@ -331,6 +331,115 @@ def wrapped_reports(draw: random.Random) -> Iterator[str]:
             yield "".join(f"> {whole[start : start + 72]}\n" for start in range(0, len(whole), 72))
 
 
+_WORDS = (
+    "reconcile", "informer", "lease", "shard", "quorum", "replica", "heap", "arena", "cache", "socket", "volume", "probe",
+    "namespace", "webhook", "ledger", "tenant", "snapshot", "compaction", "broker", "partition", "session", "gateway",
+)  # fmt: skip
+_NEAR_WORDS = (
+    "java[{n}]: [GC ({h})] Out of heap, memory process killed {n}K->{m}K, {w} groups reaped",
+    'kubelet[{n}]: I0105 15:19:{s}.{n}    {m} eviction_manager.go:412] "Eviction manager: no resources are starved" {w}="{h}"',
+    'kubelet[{n}]: I0105 15:19:{s}.{n}    {m} helpers.go:921] "Eviction manager:" log="observations" signal="memory.available" {w}="{n}Mi"',
+    'kubelet[{n}]: E0105 15:19:{s}.{n}    {m} kuberuntime.go:{s}] "Evicted container is gone" containerID="{h}{h}" {w}',
+    "kubelet[{n}]: W0105 15:19:{s}.{n}    {m} eviction.go:{s}] eviction manager: {w} of {h} says nothing",
+    "kubelet[{n}]: E0105 15:19:{s}.{n}    {m} pod_workers.go:{s}] Error syncing pod {h}, Killing container {w} with exit code 137 unlikely",
+    'containerd[{n}]: level=info msg="TaskExit event {w} {h}{h} exit_status:137 pid:{n}"',
+    'containerd[{n}]: level=warning msg="no OOM killer in {w} {h}"',
+    "systemd[1]: {w}-{h}.service: Main process exited, code=killed, status=9/KILL after {n}ms",
+    "app[{n}]: {w} invoked oom-killer in our tests, {h}",
+    "systemd-oomd[{n}]: {w}: memory used ({n}) is fine, {h}",
+    "earlyoom[{n}]: {w} mem avail {n} MiB, swap free {m} MiB, {h}",
+    "kernel: [{n}.{m}] {w}: oom_score_adj of {n} is {m}, {h}",
+    "app[{n}]: {w}: oom_reaper {h}: memory: usage {n}kB, limit {m}kB",
+    "python3[{n}]: {w}.py:{m}: except MemoryError: pass  # {h}",
+    "app[{n}]: Killed process {n} of {w} by hand, {h}",
+    "java[{n}]: at com.{w}.{h}.OutOfMemoryErrorHandler.handle(Handler.java:{m})",
+    "java[{n}]: -XX:+ExitOnOutOfMemoryError -XX:{w}={h} -Xmx{m}m",
+    "node[{n}]: {w}: allocation failure at {h}, {m} MiB",
+    "redis[{n}]: {w}: overcommit_memory is set to {s}! {h}",
+    "postgres[{n}]: LOG:  {w} process (PID {m}) exited with exit code {s}, {h}",
+    "sh[{n}]: {w}: line {m}: {n} Terminated {h}",
+    "app[{n}]: signal: {w} caught, SIGTERM {h} in {m} ms",
+    "app[{n}]: Killing {w} {h}: PID: {n}, name: {m}",
+    "app[{n}]: resource temporarily unavailable: {w} {h}, retry in {m}",
+    "kernel: [{n}.{m}] oom-killer is off today, said {w} {h}",
+    "app[{n}]: Memory cgroup out of memory is what we fear, {w} {h}",
+    "app[{n}]: Controller {w} OOM-{h} is {m}",
+    "app[{n}]: due to {w} memory of {h} was freed, {m} MiB",
+    "app[{n}]: Exit Code: {m} of {w} {h}, not 137{s}",
+)
+
+
+def near_words(draw: random.Random) -> Iterator[str]:
+    """Yield lines of 30 kinds with words that the OOM killer, the kubelet and programs use when something died."""
+    while True:
+        yield f"Jan  5 15:19:{draw.randrange(60):02d} node-1 {_filled(draw, draw.choice(_NEAR_WORDS))}\n"
+
+
+def _filled(draw: random.Random, template: str) -> str:
+    number, other = draw.randrange(10**6), draw.randrange(10**7)
+    return template.format(n=number, m=other, s=draw.randrange(10, 60), h=f"{draw.getrandbits(64):016x}", w=_name(draw))
+
+
+def _name(draw: random.Random) -> str:
+    """Return two words that seldom come together twice."""
+    return f"{draw.choice(_WORDS)}{draw.choice('-_.')}{draw.choice(_WORDS)}{draw.choice('abcdefghijklmnopqrstuvwxyz')}"
+
+
+def distinct_java_errors(draw: random.Random) -> Iterator[str]:
+    """Yield errors of Java with their stacks; threads, messages and frames are others each time."""
+    kinds = ("Java heap space", "GC overhead limit exceeded", "Metaspace", "unable to create native thread: possibly out of memory", "Direct buffer memory")  # fmt: skip
+    while True:
+        head = (
+            f"Jan  5 15:19:{draw.randrange(60):02d} node-{draw.randrange(3)} {_name(draw)}[{draw.randrange(10**5)}]: "
+        )
+        said = f"java.lang.OutOfMemoryError: {draw.choice(kinds)}"
+        form = draw.randrange(4)
+        if form == 0:
+            yield f'{head}Exception in thread "{_name(draw)}-{draw.choice(_WORDS)}" {said}\n'
+        elif form == 1:
+            yield f"{head}ERROR {_name(draw)} request {draw.getrandbits(64):x} of {_name(draw)} failed: {said}\n"
+        elif form == 2:
+            yield f"{head}Caused by: {said} {_name(draw)} while {draw.choice(_WORDS)} of {_name(draw)}\n"
+        else:
+            yield f"{head}{_name(draw)}: Handler dispatch failed; nested exception is {said}\n"
+        for _ in range(draw.randrange(4)):
+            yield f"{head}\tat com.{_name(draw)}.{_name(draw).title()}.{draw.choice(_WORDS)}({_name(draw).title()}.java:{draw.randrange(999)})\n"
+
+
+def containerd_ooms(draw: random.Random) -> Iterator[str]:
+    """Yield what containerd logs of OOM kills, each of another container, with what it logs beside them."""
+    while True:
+        at, container = f"2026-01-05T{draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}.{draw.getrandbits(29):09d}Z", f"{draw.getrandbits(256):064x}"  # fmt: skip
+        yield f'Jan  5 15:19:{draw.randrange(60):02d} node-1 containerd[911]: time="{at}" level=info msg="TaskOOM event container_id:\\"{container}\\""\n'
+        if draw.random() < 0.5:
+            yield f'Jan  5 15:19:{draw.randrange(60):02d} node-1 containerd[911]: time="{at}" level=info msg="TaskExit event in podsandbox handler container_id:\\"{container}\\" exit_status:137"\n'
+
+
+def earlyoom_kills(draw: random.Random) -> Iterator[str]:
+    """Yield nothing but kills of earlyoom, each of another process."""
+    while True:
+        head = f"Jan  5 {draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d} node-{draw.randrange(3)} earlyoom[612]: "
+        yield f"{head}mem avail: {draw.randrange(400):5d} of 15930 MiB ({draw.random() * 5:5.2f}%), swap free: {draw.randrange(400):4d} of 2047 MiB ({draw.random() * 9:5.2f}%)\n"
+        yield f"{head}low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%\n"
+        yield f'{head}sending SIGTERM to process {draw.randrange(4 * 10**6)} uid 1000 "{_name(draw)}": badness {draw.randrange(999)}, VmRSS {draw.randrange(9000)} MiB\n'
+        yield f"{head}process exited after {draw.random():.1f} seconds\n"
+
+
+def kubernetes_events(draw: random.Random) -> Iterator[str]:
+    """Yield Events as JSON, one a line, of which one in twenty is of an eviction."""
+    reasons = ("Scheduled", "Pulled", "Created", "Started", "BackOff", "Unhealthy", "Killing", "FailedScheduling")
+    while True:
+        name, at = f"{_name(draw).replace('_', '-')}-{draw.getrandbits(40):010x}", f"2026-01-05T{draw.randrange(24):02d}:{draw.randrange(60):02d}:{draw.randrange(60):02d}Z"  # fmt: skip
+        is_eviction = draw.random() < 0.05
+        yield json.dumps({
+            "metadata": {"name": f"{name}.{draw.getrandbits(60):x}", "namespace": f"team-{draw.randrange(40)}", "creationTimestamp": at},
+            "involvedObject": {"kind": "Pod", "namespace": f"team-{draw.randrange(40)}", "name": name, "uid": f"{draw.getrandbits(128):032x}"},
+            "reason": "Evicted" if is_eviction else draw.choice(reasons), "type": "Warning", "count": draw.randrange(1, 9),
+            "message": "The node was low on resource: memory. " if is_eviction else f"{_name(draw)} of {_name(draw)} took {draw.random():.3f}s",
+            "source": {"component": "kubelet", "host": f"node-{draw.randrange(50)}"}, "firstTimestamp": at, "lastTimestamp": at,
+        }) + "\n"  # fmt: skip
+
+
 Kind = Callable[[random.Random], Iterator[str]] | Callable[[random.Random], Iterator[bytes]]
 OOMS: dict[str, Kind] = {
     "OOM reports": reports,
@@ -357,6 +466,11 @@ OTHERS: dict[str, Kind] = {
     "quotes and brackets": brackets,
     "nothing but Java's OutOfMemoryError": java_errors,
     "nothing but kills of systemd-oomd": oomd_kills,
+    "nothing but kills of earlyoom": earlyoom_kills,
+    "errors of Java, no two alike": distinct_java_errors,
+    "TaskOOM of another container each": containerd_ooms,
+    "near words of 30 kinds, no two lines alike": near_words,
+    "Events in JSON": kubernetes_events,
     "a table of pods": pods_table,
 }
 
