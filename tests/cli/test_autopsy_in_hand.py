@@ -222,7 +222,7 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
     ),
     "`Killed` from a shell, or exit code 137 from Nomad, CI or a build": (
         ["./run.sh: line 3:  4242 Killed                  python3 train.py\n"],
-        "A shell lost a process: its process was killed with SIGKILL.",
+        "A process that a shell had started was killed with SIGKILL.",
         ["journalctl -k -o short-iso"],
     ),
     "pods and nodes on which nothing died": (

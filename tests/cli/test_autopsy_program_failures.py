@@ -166,7 +166,6 @@ def test_a_kill_by_the_kernel_comes_before_a_programs_error(told):
         "throw new System.OutOfMemoryException(",
         "recv() failed (11: Resource temporarily unavailable) while reading",
         "Mem-Info: out of memory handling is configured",
-        "worker process 12 exited on signal 9",
     ],
 )
 def test_options_source_code_and_prose_are_not_failures(told, line):
@@ -272,7 +271,7 @@ def test_a_notice_points_at_the_kernels_report(told):
     assert f"the kernel OOM-killed a process in container {ID[:12]}: see above" in said
 
 
-NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit", "ProcessKilled"}
+NEAR_THE_BEGINNING = {"C++", "PostgresLostProcess", "ProcessLimit", "ProcessKilled", "UnitKilled"}
 """Looked for in the first chunk of a log alone: their words are too common."""
 
 

@@ -29,6 +29,7 @@ from podqos.survival.autopsy.autopsy import Autopsies, OOMAutopsy
 from podqos.survival.autopsy.eviction_autopsy import PodEviction, best_message, examine_eviction, gathered
 from podqos.survival.autopsy.eviction_scene import SceneNode
 from podqos.survival.autopsy.eviction_traces import (
+    OOM_SIGNS,
     EvictionTrace,
     NodeSign,
     SignKind,
@@ -42,6 +43,7 @@ from podqos.survival.autopsy.eviction_traces import (
 )
 from podqos.survival.autopsy.journal import journal_kill
 from podqos.survival.autopsy.kubelet_log import MARKS, ONSETS, KubeletLog
+from podqos.survival.autopsy.program_failures import FailureKind
 from podqos.survival.autopsy.terminations import (
     ContainerTermination,
     Evidence,
@@ -73,6 +75,8 @@ _OLD_EVICTION = Needle(b"eviction manager:", re.compile(rb"e" + _SAYS))
 _FAR_EVICTION = Needle(b"viction manager:", re.compile(_SAYS))
 """Both, in a very large log with the kernel's messages: a long word is found faster."""
 _QUOTED, _UNQUOTED = re.compile(rb'[a-z]\.go:[0-9]{1,6}\] "'), re.compile(rb'[a-z]\.go:[0-9]{1,6}\] [^" ]')
+_PARENTS = (FailureKind.PROCESS_KILLED, FailureKind.UNIT_KILLED)
+"""What adds nothing where it is known who was killed."""
 _EVENTS = (b'"involvedObject"', b'"regarding"')
 
 
@@ -239,17 +243,21 @@ class KubeletSide:
         evictions = self._evictions(pods, _Nodes(pods, nodes, cluster), most_shown, profile)
         by_programs = self._others.kills(pods, kills)
         evidence = Evidence(kills, evictions, self._events, by_programs)
+        ended, signs = tuple(self._ended(pods, evidence, kills)), tuple(self._told_signs(kills, by_programs))
+        is_explained = bool(kills or evictions or by_programs or ended) or any(sign.kind in OOM_SIGNS for sign in signs)
         return replace(
             found,
             kills=kills,
             evictions=tuple(evictions),
             evictions_left_out=self._left_out,
-            terminations=tuple(self._ended(pods, evidence, kills)),
+            terminations=ended,
             exits=(*exits(pods, evidence), *self._others.exits(kills)),
-            node_events=tuple(self._told_signs(kills, by_programs)),
+            node_events=signs,
             userspace_kills=by_programs,
             userspace_kills_left_out=self._others.kills_left_out,
-            program_failures=self._others.failures,
+            program_failures=tuple(
+                failure for failure in self._others.failures if not (is_explained and failure.kind in _PARENTS)
+            ),
         )
 
     def _ended(

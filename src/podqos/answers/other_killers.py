@@ -128,7 +128,8 @@ class OtherKillers:
             or "taking action" in text
             or "any cgroup(s)" in text
             or "137" in text
-            or "code -9" in text
+            or " -9" in text
+            or "KILL" in text
             or "signal: " in text
         ):
             return

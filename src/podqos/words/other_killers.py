@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from podqos.survival.autopsy.program_failures import FailureKind, ProgramFailure
+from podqos.survival.autopsy.program_failures import LOST, FailureKind, ProgramFailure
 from podqos.survival.autopsy.userspace_kill import SIGKILL, KillBasis, Killer, UserspaceKill
 from podqos.wording import counted, mebibytes
 from podqos.words.autopsy import process, short_path
@@ -246,7 +246,8 @@ _RAN_OUT = {
         "",
     ),
     FailureKind.TASK_KILLED: ("Nomad", "its task ended with 137, the code of SIGKILL; nothing says who sent it", ""),
-    FailureKind.PROCESS_KILLED: ("a program", "its process was killed with SIGKILL; nothing says who sent it", ""),
+    FailureKind.UNIT_KILLED: ("systemd", "a unit's main process was killed with SIGKILL; nothing says who sent it", ""),
+    FailureKind.PROCESS_KILLED: ("a process", "killed with SIGKILL; nothing says who sent it", ""),
     FailureKind.WORKER_LOST: ("a server", "its worker was killed with SIGKILL; it only guesses why", ""),
     FailureKind.GPU: (
         "a program",
@@ -261,12 +262,13 @@ _RAN_OUT = {
     ),
     FailureKind.ALLOCATION: ("a program", "the system refused it memory", ""),
 }
-_UNCLEAR = {
-    FailureKind.POSTGRES_LOST_PROCESS,
-    FailureKind.WORKER_LOST,
-    FailureKind.SHELL_LOST_PROCESS,
-    FailureKind.TASK_KILLED,
-    FailureKind.PROCESS_KILLED,
+_LOST_WORDS = {
+    FailureKind.POSTGRES_LOST_PROCESS: "PostgreSQL lost a process: one of its processes was killed with SIGKILL.",
+    FailureKind.SHELL_LOST_PROCESS: "A process that a shell had started was killed with SIGKILL.",
+    FailureKind.TASK_KILLED: "A Nomad task was killed with SIGKILL.",
+    FailureKind.UNIT_KILLED: "The main process of a systemd unit was killed with SIGKILL.",
+    FailureKind.PROCESS_KILLED: "A process was killed with SIGKILL.",
+    FailureKind.WORKER_LOST: "A server lost a process: its worker was killed with SIGKILL.",
 }
 
 
@@ -277,12 +279,9 @@ def program(failure: ProgramFailure) -> str:
 
 def failure_headline(failures: tuple[ProgramFailure, ...]) -> str:
     """Return what programs' own errors amount to where nothing else is known."""
-    known = [failure for failure in failures if failure.kind not in _UNCLEAR]
+    known = [failure for failure in failures if failure.kind not in LOST]
     if not known:
-        first = failures[0]
-        who, what, _ = _RAN_OUT[first.kind]
-        name = f"{who[0].upper()}{who[1:]}"
-        return f"{name} lost a process: {what.partition('; ')[0]}. The kernel log says whether that was an OOM kill."
+        return f"{_LOST_WORDS[failures[0].kind]} The kernel log says whether that was an OOM kill."
     first = known[0]
     who, what, _ = _RAN_OUT[first.kind]
     times = f" ({first.times:,} times)" if first.times > 1 else ""

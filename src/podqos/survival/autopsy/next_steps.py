@@ -22,7 +22,7 @@ from podqos.survival.autopsy.next_step import (
     valid_name,
     valid_uid,
 )
-from podqos.survival.autopsy.program_failures import FailureKind
+from podqos.survival.autopsy.program_failures import LOST
 from podqos.survival.autopsy.terminations import ContainerTermination, TerminationCause
 from podqos.survival.autopsy.what_was_read import WhatWasRead
 
@@ -36,14 +36,6 @@ _CUT = {
     Reason.NO_VICTIM,
 }
 """Why a verdict is missing that a complete log might have."""
-_UNCLEAR = {
-    FailureKind.POSTGRES_LOST_PROCESS,
-    FailureKind.WORKER_LOST,
-    FailureKind.SHELL_LOST_PROCESS,
-    FailureKind.TASK_KILLED,
-    FailureKind.PROCESS_KILLED,
-}
-"""What a program lost may have been killed by the kernel."""
 STDIN = "-"
 _OF_NODES = (SignKind.SYSTEM_OOM, SignKind.OOM_KILLING)
 """Events of Kubernetes, named by their reasons; the others are lines of a machine's log."""
@@ -93,7 +85,7 @@ def _steps(found: Autopsies) -> Iterator[NextStep]:
         for sign in sorted(latest, key=lambda sign: sign.kind not in OOM_SIGNS):
             yield from _of_sign(sign, read)
         for failure in reversed(found.program_failures):
-            if failure.kind in _UNCLEAR:
+            if failure.kind in LOST:
                 yield from _of_host(failure.host, failure.last_at or failure.at, read)
     if not (found.kills or found.evictions or found.terminations or found.node_events or found.userspace_kills):
         for ended in reversed(found.exits):

@@ -53,6 +53,8 @@ class FailureKind(StrEnum):
     """A shell says that its process was killed: it does not know by whom."""
     TASK_KILLED = "TaskKilled"
     """A Nomad task ended with the code of SIGKILL, and nothing says who sent it."""
+    UNIT_KILLED = "UnitKilled"
+    """systemd says that a process of a unit ended with SIGKILL, and nothing says who sent it."""
     PROCESS_KILLED = "ProcessKilled"
     """A program says that another ended with the code of SIGKILL, as CI, builds and clients do."""
     WORKER_LOST = "WorkerLost"
@@ -65,6 +67,19 @@ class FailureKind(StrEnum):
     """No more processes or threads were allowed; memory is not the matter."""
     ALLOCATION = "Allocation"
     """The system refused memory."""
+
+
+LOST = frozenset(
+    (
+        FailureKind.POSTGRES_LOST_PROCESS,
+        FailureKind.SHELL_LOST_PROCESS,
+        FailureKind.TASK_KILLED,
+        FailureKind.UNIT_KILLED,
+        FailureKind.PROCESS_KILLED,
+        FailureKind.WORKER_LOST,
+    )
+)
+"""A process was killed: the program that says so does not know by whom, and the kernel may have done it."""
 
 
 class ProgramFailure(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -231,32 +246,73 @@ _OF_SHELLS = _form(
     r"^Killed$|(?:^|\s)\S{1,200}: line \d{1,9}: {1,8}(?P<pid>\d{1,10}) Killed(?=\s|$)"
     r"|(?:^|\s)\[\d{1,6}\][+-]? {1,8}Killed(?= {2,40}\S)",
 )
-_ENDED_BY_SIGKILL = r"[\s.\"')]{0,8}$"
+# A parent says how its child ended: a verb, words without a meaning of their own, and a code or a signal.
+_SIGKILLED = (
+    r"(?<![\w-])(?:[Tt]erminated|completed|complete successfully|returned|[Ee]xited|[Ff]ailed|died|ended|finished"
+    r"|stopped|crashed|aborted|[Rr]eceived|(?<!is )(?<!are )(?<!be )(?<!being )(?<!get )(?<!gets )[Kk]illed)"
+    r"(?:(?:, |: | \(| )(?:unexpectedly|abnormally|prematurely|with|by|on|from|due to|via|an?|the|uncaught|non-?zero"
+    r"|return|error|exit|code|\[0\])){0,6}?"
+    r"(?:(?:: | \(| )(?:code|status|value|exit(?:code)?)(?:[:=] ?| \(?)(?:137|-9|Negsignal\.SIGKILL)"
+    r"|(?:: | \(| )signal(?: number)?[:=]? [\"\[]?(?:9|SIGKILL|KILL)(?: \(SIGKILL\)| SIGKILL|: Killed)?"
+    r"|(?:: | )(?:SIGKILL|<Signals\.SIGKILL: 9>))"
+    # So a claim ends, or goes on where programs print it; prose goes on with words.
+    r"(?=[\s\"')\]}.!;:]{0,8}$|[\"')\]]{0,2}[:;]? [(\[]|[\"')\]]{0,2}[:;] |\"?[,;]? \"?[A-Za-z_]{1,24}\"?[=:]"
+    r"|[)\"]? (?::\(|after \d|in \d|local_rank)|\. Error file: )"
+)
+_FIELD = (
+    r"(?<=[\w\"\],] )(?<!local )(?<!export )(?<!readonly )(?<!let )(?<!var )(?<!const )(?<!set )"
+    r"exit_?(?:[Cc]ode|[Ss]tatus)"
+)
 _OF_PARENTS = (
+    *(_form(FailureKind.PROCESS_KILLED, needs, _SIGKILLED) for needs in (" 137", "137)", "SIGKILL", "signal", " -9")),
     _form(
         FailureKind.PROCESS_KILLED,
         "137",
-        r"(?:(?:terminated|completed|returned|exited|failed|[Ff]ailed:) (?:with )?(?:a )?(?:exit code|exit status|code)"
-        r"|returned a non-zero code|did not complete successfully: exit code|Exited with code exit status"
-        r"|\] Error):? 137(?:" + _ENDED_BY_SIGKILL + r"| \(image: )"
-        r"|terminated with exit code \(137\)\. Reason \[Error\]",
+        r"(?:returned a non-zero code|[Nn]on-?zero exit|\] Error):? \(?137\)?(?=[\s.\"')]{0,8}$)"
+        r"|terminated with exit code \(137\)\. Reason \[Error\]"
+        r"|killed on request\. Exit code is 137|\. Exit status: 137(?=\. )"
+        rf"|{_FIELD}[=:]\"?137(?=\"?(?:;? \w{{1,40}}[=:]|\s*$))|\{{exit_status, ?137\}}",
     ),
     _form(
         FailureKind.PROCESS_KILLED,
-        "code ",
-        r"Task exited with return code (?:-9|Negsignal\.SIGKILL)" + _ENDED_BY_SIGKILL,
+        "-9",
+        r"\bexitcode {0,2}: -9(?= \(pid: \d)|exit codes? of the workers? (?:is|are) \{[^}]{0,200}SIGKILL\(-9\)",
     ),
     _form(
         FailureKind.PROCESS_KILLED,
         "ignal",
-        r"(?<=: )signal: killed"
-        + _ENDED_BY_SIGKILL
-        + r"|\(signal: 9, SIGKILL: kill\)|Killed signal terminated program \w{1,64}",
+        r"(?<=: )signal: killed(?=[\s.\"')]{0,8}$)|(?<=exited: )signal: 9$"
+        r"|\(signal: 9, SIGKILL: kill\)|Killed signal terminated program \w{1,64}"
+        r"|Signal 9 \(SIGKILL\) received by PID (?P<pid>\d{1,10})|npm (?:ERR!|error) signal SIGKILL$",
+    ),
+    _form(FailureKind.PROCESS_KILLED, "exitcode=-SIGKILL", r"<\w{1,64}[( ][^>\n]{0,200}exitcode=-SIGKILL\b"),
+)
+_OF_SYSTEMD = (
+    _form(
+        FailureKind.UNIT_KILLED,
+        "status=9/KILL",
+        r"(?P<unit>[\w.@:\\-]{1,255}\.(?:service|scope|socket|mount|slice)): [\w -]{4,60} exited, code=killed, "
+        r"status=9/KILL\s*$",
+    ),
+    _form(
+        FailureKind.UNIT_KILLED,
+        "signal=KILL)",
+        r"Main PID: (?P<pid>\d{1,10})[^\n]{0,400} \(code=killed, signal=KILL\)\s*$",
     ),
 )
+_BY_SYSTEMD = LazyPattern(
+    r"([\w.@:\\-]{1,255}): Killing process \d{1,10} \(.{0,64}?\) with signal SIGKILL", needs=("with signal SIGKILL",)
+)
+_NOT_SAID = LazyPattern(
+    r"^\s{0,80}(?://|/\*|\*|#) |(?:[\[(,+=] ?|\b(?:echo|printf|return|raise|throw) )[frb]?[\"'`][^\"'`]{0,200}$"
+    r"|\b(?:[Ii]f|[Ww]hen|[Ww]henever|[Uu]nless|[Uu]ntil|[Aa]ny|[Ee]very|[Ee]ach)"
+    r" (?:an?|the|your|its?|this|that|you|process|container|pod)\b"
+    r"|\bmeans?\b|\bwhich\b"
+)
+"""What precedes words about a kill in source code and in prose."""
 _OF_OTHERS = (
     _OF_SHELLS,
-    *_OF_PARENTS,
+    *_OF_SYSTEMD,
     _form(
         FailureKind.TASK_KILLED, "Exit Code: 137", r"Terminated\s{1,40}Exit Code: 137(?:,|\s|$)(?!.{0,200}OOM Killed)"
     ),
@@ -273,6 +329,7 @@ _OF_OTHERS = (
         "esource temporarily unavailable",
         r"\b(?:fork|pthread_create|clone)\b[^\n]{0,60}: [Rr]esource temporarily unavailable",
     ),
+    *_OF_PARENTS,
 )
 _ENDED = LazyPattern(r"(?:Terminating|Aborting) due to java\.lang\.OutOfMemoryError")
 
@@ -293,6 +350,8 @@ class ProgramFailures:
         self._most = most
         self._failures: dict[tuple[FailureKind, str], ProgramFailure] = {}
         self._pending: set[tuple[FailureKind, str]] = set()
+        self._stopped: set[str] = set()
+        """Units that systemd itself killed, because they had not stopped in time."""
 
     @property
     def failures(self) -> tuple[ProgramFailure, ...]:
@@ -304,10 +363,18 @@ class ProgramFailures:
         text = message.text
         forms: tuple[_Form, ...] = _OF_OTHERS
         if "emory" in text:
-            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS)
+            lost = _OF_PARENTS if "137" in text or "SIGKILL" in text else ()
+            forms = (*(_OF_JAVA if "java.lang.OutOfMemoryError" in text else ()), *_OF_MEMORY, _OF_SHELLS, *lost)
         for form in forms:
             if form.needs in text and (match := form.pattern.search(text)):
+                is_parents = form.kind is FailureKind.PROCESS_KILLED
+                if is_parents and _is_quoted(text, match.start()):
+                    return None
+                if form.kind is FailureKind.UNIT_KILLED and match.groupdict().get("unit", "") in self._stopped:
+                    return None
                 return self._add(form, match, message)
+        if (by_systemd := _BY_SYSTEMD.search(text)) and len(self._stopped) < self._most:
+            self._stopped.add(by_systemd[1])
         return None
 
     def repeat(self, kind: FailureKind, host: str, times: int) -> None:
@@ -352,6 +419,11 @@ class ProgramFailures:
         elif len(self._failures) < self._most:
             self._failures[key] = failure
         return Told(form.kind, host, form.is_detail or is_pending)
+
+
+def _is_quoted(text: str, start: int) -> bool:
+    """Whether words about a kill are in source code, or prose explains them."""
+    return text.count("`", 0, start) % 2 == 1 or _NOT_SAID.search(text, 0, start) is not None
 
 
 def _bytes(number: str | None, unit: str | None) -> int | None:
