@@ -236,6 +236,11 @@ IN_HAND: dict[str, tuple[list[str | bytes], str, list[str]]] = {
         ["kubectl get pods,nodes,events -A", "sudo dmesg"],
     ),
     "an empty input": ([""], "the input is empty", ["kubectl get pods,nodes,events -A", "sudo dmesg"]),
+    "a text that says OOMKilled, SIGKILL or 137, but not of what": (
+        ["on call:\nthe cart pods were OOMKilled again\n"],
+        "Line 2 says OOMKilled, but not of what: the cart pods were OOMKilled again",
+        ["kubectl get pods,nodes,events -A", "sudo dmesg"],
+    ),
     "a text that is not a log": (
         ["# Shopping list\n\n- eggs\n"],
         "does not look like a kernel or kubelet log",

@@ -128,6 +128,7 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
                 if objects is None
                 else sum(found_in.workload.kind != "Pod" for found_in in objects.workloads),
                 node=valid_name(read.node or (hosts.pop() if len(hosts) == 1 else "")),
+                mention=None if len(found) or found.exits else read.mention,
             ),
         )
     )

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from podqos.answers import log_marks
 from podqos.kernel.log_lines import LogStream
 from podqos.manifest.binary_formats import is_binary
-from podqos.survival.autopsy.what_was_read import WhatWasRead
+from podqos.survival.autopsy.what_was_read import Mention, WhatWasRead
 
 _SAMPLED_BYTES = 1 << 19
 _EVERY = 8
@@ -38,6 +38,15 @@ _NO_JOURNAL = re.compile(
     rb"(?:command not found|not found|No such file|executable file not found)"
     rb"|can't execute 'journalctl'"
 )
+_MENTIONS = (
+    ((b"OOM",), re.compile(rb"OOM(?:[ -]?[Kk]ill(?:ed|ing)|[ -][Kk]iller)")),
+    ((b"oom",), re.compile(rb"oom[-_ ]kill(?:ed)?\b")),
+    ((b"ut of memory", b"OutOfMemory"), re.compile(rb"[Oo]ut of memory|OutOfMemory")),
+    ((b"SIGKILL",), re.compile(rb"SIGKILL")),
+    ((b"137",), re.compile(rb"[Ee]xit(?:ed)?(?:[ _-]?(?:[Cc]ode|[Ss]tatus|[Vv]alue))?[^\w\n]{1,12}137\b")),
+)
+"""Words about kills, the plainest first, and what a text has to hold for each."""
+_MENTION_BEFORE, _MENTION_AFTER = 60, 90
 _JOURNAL = b'"time_us":'
 _DEBUG_MARK = b"Creating debugging pod "
 
@@ -51,9 +60,13 @@ class LogTally:
         self.is_binary = self.lacks_journal = False
         self.debug_pods: dict[str, str] = {}
         """Each with its node."""
+        self.logs = 0
+        self.mention: Mention | None = None
+        self._mentioned = len(_MENTIONS)
 
     def counting(self, stream: LogStream) -> LogStream:
         """Return a log whose parts are counted as they are read."""
+        self.logs += 1
         return _Counted(stream, self)
 
     def added_to(self, read: WhatWasRead) -> WhatWasRead:
@@ -71,11 +84,13 @@ class LogTally:
             lacks_journal=self.lacks_journal,
             debug_pods=tuple(self.debug_pods),
             node=next(iter(self.debug_pods.values()), ""),
+            mention=self.mention,
         )
 
-    def sample(self, lines: list[bytes]) -> None:
+    def sample(self, lines: list[bytes], before: int) -> None:
         """Count the messages among lines; only what is in any of them is looked for in each."""
         text = b"\n".join(lines)
+        self._mind_mention(text, before)
         has_kubelets = b"kubelet" in text or b".go:" in text
         has_journal_words = b"journal" in text or b"No entries" in text
         has_debug_pods = _DEBUG_MARK in text
@@ -94,6 +109,24 @@ class LogTally:
             if _DEBUG_MARK in start and (made := _DEBUG_POD.search(start)):
                 self.debug_pods[made[1].decode()] = made[2].decode(errors="replace")
 
+    def _mind_mention(self, text: bytes, before: int) -> None:
+        """Keep the first line that speaks of a kill in the plainest words."""
+        for plainness, (needs, pattern) in enumerate(_MENTIONS[: self._mentioned]):
+            found = pattern.search(text) if any(words in text for words in needs) else None
+            if found is None:
+                continue
+            start = max(text.rfind(b"\n", 0, found.start()) + 1, found.start() - _MENTION_BEFORE)
+            end = text.find(b"\n", found.end(), found.end() + _MENTION_AFTER)
+            end = min(len(text), found.end() + _MENTION_AFTER) if end < 0 else end
+            self._mentioned = plainness
+            self.mention = Mention(
+                before + text.count(b"\n", 0, found.start()) + 1,
+                found[0].decode(errors="replace"),
+                text[start:end].decode(errors="replace").strip(),
+                self.logs - 1,
+            )
+            return
+
 
 class _Counted:
     def __init__(self, stream: LogStream, tally: LogTally) -> None:
@@ -101,7 +134,7 @@ class _Counted:
         self._tally = tally
         self._room = _SAMPLED_BYTES
         self._rest = b""
-        self._parts = self._bytes = 0
+        self._parts = self._bytes = self._sampled = 0
         self._bytes_beyond = self._bytes_counted = self._lines = 0
         """Of what follows the part in which every line is counted: all bytes; those counted, and their lines."""
 
@@ -121,7 +154,8 @@ class _Counted:
         if self._room > 0:
             lines = (self._rest + text[: self._room]).split(b"\n")
             self._rest = lines.pop()[:_LINE_BYTES]
-            tally.sample(lines)
+            tally.sample(lines, self._sampled)
+            self._sampled += len(lines)
             self._room -= len(part)
         else:
             tally.is_sampled = True
@@ -149,7 +183,7 @@ class _Counted:
         rest, self._rest = self._rest, b""
         if rest:
             self._tally.lines += 1
-            self._tally.sample([rest] if self._room > 0 else [])
+            self._tally.sample([rest] if self._room > 0 else [], self._sampled)
 
 
 def _is_binary(head: bytes) -> bool:

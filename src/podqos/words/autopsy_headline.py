@@ -156,8 +156,17 @@ def _without_kills(found: Autopsies) -> str:
     if read.is_given and read.is_nothing:
         return "Nothing to explain: the input is empty."
     if read.is_given and not (read.is_recognised or found.node_events):
-        return f"{_other_data(read)}, and has no Kubernetes objects: nothing to explain."
-    return "No OOM kills and no evictions found."
+        return f"{_other_data(read)}, and has no Kubernetes objects: nothing to explain.{_mentioned(read)}"
+    return f"No OOM kills and no evictions found.{_mentioned(read)}"
+
+
+def _mentioned(read: WhatWasRead) -> str:
+    """Return which line speaks of a kill without saying what was killed."""
+    found = read.mention
+    if found is None:
+        return ""
+    of = f" of {read.logs[found.log]}" if len(read.logs) > 1 and found.log < len(read.logs) else ""
+    return f" Line {found.line:,}{of} says {found.word}, but not of what: {found.text}"
 
 
 def _of_exits(exits: Sequence[ContainerTermination]) -> str:

@@ -5,6 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 
+class Mention(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A line that speaks of a kill, in words that prove none or that were not understood."""
+
+    line: int
+    """Its number in its log, from 1."""
+    word: str
+    """What it says, such as OOMKilled."""
+    text: str
+    """What is around that word."""
+    log: int = 0
+    """In which of several logs, from 0."""
+
+
 class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How much was read, by kind."""
 
@@ -48,6 +61,8 @@ class WhatWasRead(Struct, frozen=True, rename="camel", omit_defaults=True):
     """journalctl said that it has nothing, or a shell that there is no journalctl."""
     debug_pods: tuple[str, ...] = ()
     """Pods that ``kubectl debug`` says it made to read a log."""
+    mention: Mention | None = None
+    """The first line that speaks of a kill, the plainest words first; of a large log near its beginning."""
 
     @property
     def is_given(self) -> bool:
