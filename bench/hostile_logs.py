@@ -10,6 +10,8 @@ import json
 import random
 from collections.abc import Callable, Iterator
 
+import yaml
+
 # ruff: noqa: E501 - lines as they are logged
 NAMES = ("java", "nginx", "python3", "node", "postgres", "redis-server", "envoy", "sh", "worker process", "php-fpm")
 _STATISTICS = (
@@ -321,6 +323,144 @@ def pods_table(draw: random.Random) -> Iterator[str]:
         yield f"team-{bits % 40:<6} web-{bits:010x}-{bits % 99999:05d}             1/1     {status:<11} {bits % 9:<10} 3d    10.1.{bits % 250}.{bits % 9}     node-{bits % 50:<4} <none>           <none>\n"
 
 
+def events_table(draw: random.Random) -> Iterator[str]:
+    """Yield a table by ``kubectl get events -A``, a twentieth of it about evictions, OOMs and restarts."""
+    telling = (
+        ("Warning", "Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: {a}Ki. Container app was using {b}Ki, request is 0, has larger consumption of memory. "),
+        ("Warning", "BackOff", "Back-off restarting failed container app in pod web-{h}_team-{n}(0b0f7a3e-6c1d-4b5e-9d0a-{h:0>12})"),
+        ("Normal", "Killing", "Container app failed liveness probe, will be restarted"),
+    )  # fmt: skip
+    other = (
+        ("Normal", "Scheduled", "Successfully assigned team-{n}/web-{h} to node-{n}"),
+        ("Normal", "Pulling", 'Pulling image "registry.example.com/team-{n}/app:{b}"'),
+        ("Normal", "Created", "Created container: app"),
+        ("Warning", "Unhealthy", 'Readiness probe failed: Get "http://10.1.{n}.7:8080/healthz": dial tcp 10.1.{n}.7:8080: connect: connection refused'),
+        ("Warning", "FailedScheduling", "0/{n} nodes are available: {n} Insufficient memory. preemption: 0/{n} nodes are available"),
+    )  # fmt: skip
+    yield "NAMESPACE   LAST SEEN   TYPE      REASON             OBJECT                       MESSAGE\n"
+    while True:
+        bits = draw.getrandbits(40)
+        kind, reason, text = draw.choice(telling if bits % 20 == 0 else other)
+        text = text.format(n=bits % 40, h=f"{bits:010x}", a=bits % 99999, b=bits % 10**6)
+        yield f"team-{bits % 40:<6} {bits % 59 + 1:>3}m        {kind:<9} {reason:<18} pod/web-{bits:010x}           {text}\n"
+
+
+def described_pods(draw: random.Random) -> Iterator[str]:
+    """Yield what ``kubectl describe pods`` prints; a container in twenty was OOM-killed."""
+    while True:
+        bits = draw.getrandbits(40)
+        name, second = f"web-{bits:010x}", f"{bits % 60:02d}"
+        last = (
+            f"    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n      Started:      Mon, 05 Jan 2026 15:01:{second} +0000\n"
+            f"      Finished:     Mon, 05 Jan 2026 15:19:{second} +0000\n"
+            if bits % 20 == 0
+            else ""
+        )
+        yield (
+            f"Name:             {name}\nNamespace:        team-{bits % 40}\nPriority:         0\nService Account:  default\nNode:             node-{bits % 50}/10.0.0.{bits % 50}\n"
+            f"Start Time:       Mon, 05 Jan 2026 15:00:{second} +0000\nLabels:           app=web\n                  pod-template-hash={bits % 9**9:x}\nAnnotations:      <none>\n"
+            f"Status:           Running\nIP:               10.1.{bits % 250}.{bits % 9}\nIPs:\n  IP:           10.1.{bits % 250}.{bits % 9}\nControlled By:  ReplicaSet/web-{bits % 9**9:x}\n"
+            f"Containers:\n  app:\n    Container ID:   containerd://{bits:064x}\n    Image:          registry.example.com/team-{bits % 40}/app:{bits % 10**6}\n"
+            f"    Image ID:       registry.example.com/app@sha256:{draw.getrandbits(256):064x}\n    Port:           8080/TCP\n    Host Port:      0/TCP\n    State:          Running\n"
+            f"      Started:      Mon, 05 Jan 2026 15:19:{second} +0000\n{last}    Ready:          True\n    Restart Count:  {int(bool(last))}\n    Limits:\n      cpu:     500m\n      memory:  {bits % 900 + 64}Mi\n"
+            f"    Requests:\n      cpu:     {bits % 400 + 50}m\n      memory:  {bits % 64 + 32}Mi\n    Liveness:  http-get http://:8080/healthz delay=10s timeout=1s period=10s #success=1 #failure=3\n"
+            f"    Environment:\n      GOMEMLIMIT:  {bits % 900}MiB\n      SESSION:     {draw.getrandbits(64):016x}\n    Mounts:\n"
+            f"      /var/run/secrets/kubernetes.io/serviceaccount from kube-api-access-{bits % 9**5:x} (ro)\nConditions:\n  Type                        Status\n"
+            "  PodReadyToStartContainers   True \n  Initialized                 True \n  Ready                       True \n  ContainersReady             True \n  PodScheduled                True \n"
+            f"Volumes:\n  kube-api-access-{bits % 9**5:x}:\n    Type:                    Projected (a volume that contains injected data from multiple sources)\n"
+            "    TokenExpirationSeconds:  3607\n    ConfigMapName:           kube-root-ca.crt\n    Optional:                false\n    DownwardAPI:             true\n"
+            "QoS Class:                   Burstable\nNode-Selectors:              <none>\nTolerations:                 node.kubernetes.io/not-ready:NoExecute op=Exists for 300s\n"
+            "                             node.kubernetes.io/unreachable:NoExecute op=Exists for 300s\nEvents:\n  Type    Reason     Age   From               Message\n  ----    ------     ----  ----               -------\n"
+            f"  Normal  Scheduled  {bits % 50 + 1}m   default-scheduler  Successfully assigned team-{bits % 40}/{name} to node-{bits % 50}\n"
+            f'  Normal  Pulled     {bits % 50}m   kubelet            Container image "registry.example.com/team-{bits % 40}/app:{bits % 10**6}" already present on machine\n'
+            f"  Normal  Started    {bits % 50}m   kubelet            Started container app\n\n\n"
+        )
+
+
+def inspected_containers(draw: random.Random) -> Iterator[str]:
+    """Yield what ``docker inspect`` prints of many containers, of which a twentieth was OOM-killed."""
+    yield "[\n"
+    while True:
+        bits = draw.getrandbits(40)
+        is_killed = bits % 20 == 0
+        state = {
+            "Status": "exited" if is_killed else "running", "Running": not is_killed, "Paused": False, "Restarting": False, "OOMKilled": is_killed,
+            "Dead": False, "Pid": 0 if is_killed else bits % 32768, "ExitCode": 137 * is_killed, "Error": "",
+            "StartedAt": f"2026-01-05T15:01:{bits % 60:02d}.{bits % 10**9:09d}Z",
+            "FinishedAt": f"2026-01-05T15:19:{bits % 60:02d}.{bits % 10**9:09d}Z" if is_killed else "0001-01-01T00:00:00Z",
+        }  # fmt: skip
+        container = {
+            "Id": f"{draw.getrandbits(256):064x}", "Created": f"2026-01-05T15:01:{bits % 60:02d}Z", "Path": "/docker-entrypoint.sh", "Args": ["app", f"--session={bits:x}"], "State": state,
+            "Image": f"sha256:{draw.getrandbits(256):064x}", "Name": f"/web-{bits:010x}", "RestartCount": bits % 3, "Driver": "overlay2", "Platform": "linux",
+            "HostConfig": {"Binds": None, "NetworkMode": "bridge", "PortBindings": {"8080/tcp": [{"HostIp": "", "HostPort": f"{bits % 32768}"}]},
+                           "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0}, "CpuShares": 0, "Memory": (bits % 900 + 64) << 20, "NanoCpus": 0, "CgroupParent": "",
+                           "MemoryReservation": 0, "MemorySwap": (bits % 900 + 64) << 21, "MemorySwappiness": None, "OomKillDisable": False, "PidsLimit": None,
+                           "MaskedPaths": ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list"]},
+            "GraphDriver": {"Name": "overlay2", "Data": {"MergedDir": f"/var/lib/docker/overlay2/{draw.getrandbits(256):064x}/merged"}},
+            "Config": {"Hostname": f"{bits:012x}", "User": "", "Env": [f"SESSION={draw.getrandbits(64):x}", "PATH=/usr/local/bin:/usr/bin:/bin"], "Cmd": ["app"],
+                       "Labels": {"com.docker.compose.project": f"team-{bits % 40}", "com.docker.compose.service": "web", "maintainer": "Web <web@example.com>"}},
+            "NetworkSettings": {"Bridge": "", "Networks": {"bridge": {"NetworkID": f"{draw.getrandbits(256):064x}", "IPAddress": f"172.17.{bits % 250}.{bits % 9}", "MacAddress": "02:42:ac:11:00:02"}}},
+        }  # fmt: skip
+        yield "    " + json.dumps(container, indent=4).replace("\n", "\n    ") + ",\n"
+
+
+def _listed_pod(draw: random.Random) -> dict[str, object]:
+    """Return a pod as the API has it; one in twenty was OOM-killed and restarted."""
+    bits = draw.getrandbits(40)
+    namespace, name = f"team-{bits % 40}", f"web-{bits:010x}"
+    uid = f"{draw.getrandbits(128):032x}"
+    uid = f"{uid[:8]}-{uid[8:12]}-{uid[12:16]}-{uid[16:20]}-{uid[20:]}"
+    ended = {
+        "terminated": {
+            "containerID": f"containerd://{draw.getrandbits(256):064x}", "exitCode": 137, "finishedAt": f"2026-01-05T15:19:{bits % 60:02d}Z",
+            "reason": "OOMKilled", "startedAt": f"2026-01-05T15:01:{bits % 60:02d}Z",
+        }
+    }  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "creationTimestamp": f"2026-01-05T15:00:{bits % 60:02d}Z", "labels": {"app": "web", "pod-template-hash": f"t{bits % 9**9:x}"}, "name": name, "namespace": namespace,
+            "ownerReferences": [{"apiVersion": "apps/v1", "controller": True, "kind": "ReplicaSet", "name": f"web-{bits % 9**9:x}", "uid": uid[::-1]}],
+            "resourceVersion": f"{bits % 10**9}", "uid": uid,
+        },
+        "spec": {
+            "containers": [{
+                "env": [{"name": "SESSION", "value": f"{draw.getrandbits(64):x}"}], "image": f"registry.example.com/{namespace}/app:{bits % 10**6}", "imagePullPolicy": "IfNotPresent", "name": "app",
+                "ports": [{"containerPort": 8080, "protocol": "TCP"}], "resources": {"limits": {"memory": f"{bits % 900 + 64}Mi"}, "requests": {"cpu": "100m", "memory": f"{bits % 64 + 32}Mi"}},
+                "terminationMessagePath": "/dev/termination-log", "volumeMounts": [{"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": "kube-api-access", "readOnly": True}],
+            }],
+            "nodeName": f"node-{bits % 50}", "priority": 0, "restartPolicy": "Always", "schedulerName": "default-scheduler", "serviceAccountName": "default", "terminationGracePeriodSeconds": 30,
+            "tolerations": [{"effect": "NoExecute", "key": "node.kubernetes.io/not-ready", "operator": "Exists", "tolerationSeconds": 300}],
+        },
+        "status": {
+            "conditions": [
+                {"lastProbeTime": None, "lastTransitionTime": f"2026-01-05T15:00:{bits % 60:02d}Z", "status": "True", "type": kind} for kind in ("Initialized", "Ready", "PodScheduled")
+            ],
+            "containerStatuses": [{
+                "containerID": f"containerd://{draw.getrandbits(256):064x}", "image": f"registry.example.com/{namespace}/app:{bits % 10**6}", "imageID": f"sha256:{draw.getrandbits(256):064x}",
+                "lastState": ended if bits % 20 == 0 else {}, "name": "app", "ready": True, "restartCount": int(bits % 20 == 0), "started": True,
+                "state": {"running": {"startedAt": f"2026-01-05T15:19:{bits % 60:02d}Z"}},
+            }],
+            "hostIP": f"10.0.0.{bits % 50}", "phase": "Running", "podIP": f"10.1.{bits % 250}.{bits % 9}", "qosClass": "Burstable", "startTime": f"2026-01-05T15:00:{bits % 60:02d}Z",
+        },
+    }  # fmt: skip
+
+
+def pods_as_yaml(draw: random.Random) -> Iterator[str]:
+    """Yield what ``kubectl get pods -o yaml`` prints."""
+    yield "apiVersion: v1\nkind: List\nitems:\n"
+    while True:
+        yield "".join(_yaml(_listed_pod(draw), "  "))
+
+
+def _yaml(value: dict[str, object], indent: str) -> Iterator[str]:
+    """Yield the lines of a mapping in a list, as the API's printer has them."""
+    lines = yaml.safe_dump(value, width=10**6).splitlines()
+    yield f"- {lines[0]}\n"
+    yield from (f"{indent}{line}\n" for line in lines[1:])
+
+
 def wrapped_reports(draw: random.Random) -> Iterator[str]:
     """Yield reports as mail programs leave them: quoted, and broken at 72 columns."""
     number = 0
@@ -472,6 +612,10 @@ OTHERS: dict[str, Kind] = {
     "near words of 30 kinds, no two lines alike": near_words,
     "Events in JSON": kubernetes_events,
     "a table of pods": pods_table,
+    "a table of events": events_table,
+    "descriptions of pods": described_pods,
+    "docker inspect": inspected_containers,
+    "pods as YAML": pods_as_yaml,
 }
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podqos.answers.kubelet_side import KubeletSide, fated_pods
 from podqos.answers.log_tally import LogTally
 from podqos.answers.oom_reports import reports
-from podqos.answers.pasted_text import begun
+from podqos.answers.pasted_text import PastedText, counted, told_together
 from podqos.kernel.log_lines import LogStream
 from podqos.kernel.oom_report import OOMReport
 from podqos.model.assumption import of_version
@@ -96,13 +96,14 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
     side = KubeletSide()
     first_in: dict[object, int] = {}
     tally = LogTally()
+    texts: list[PastedText] = []
     for number, log in enumerate(logs):
         examiner = Examiner(request.most_shown, facts)
         with log as opened:
-            stream, paste = begun(tally.counting(opened))
-            side.add_paste(paste)
-            examiner.facts = with_nodes(examiner.facts, paste.nodes)
-            for report in reports(stream, side):
+            text = PastedText(tally.counting(opened))
+            texts.append(text)
+            examiner.facts = with_nodes(examiner.facts, text.nodes)
+            for report in reports(text, side):
                 if _is_repeated(report, number, first_in):
                     continue
                 kills.append(_named(examiner.examine(report), pods, profile))
@@ -111,8 +112,13 @@ def autopsies(logs: Iterable[AbstractContextManager[LogStream]], request: Autops
                     kills[-MOST_PICTURES - 1] = replace(kills[-MOST_PICTURES - 1], ranking=(), tree=())
     assumptions = (*assumed_by(kills, profile), *of_version(profile), *(() if cluster is None else cluster.assumptions))
     found = Autopsies(tuple(kills), kills_left_out=examined - len(kills), assumptions=assumptions)
+    has_kubelet_log = bool(tally.kubelet_messages or tally.journal_entries)
+    pastes, quiet = told_together(texts, {pod.metadata.name for pod in known}, has_kubelet_log=has_kubelet_log)
+    for paste in pastes:
+        side.add_paste(paste)
     found = side.told(found, known, objects, cluster, most_shown=request.most_shown, profile=profile)
-    read = side.read_in(tally.added_to(request.read))
+    pasted = (pod for paste in pastes for pod in paste.pods)
+    read = counted(side.read_in(tally.added_to(request.read)), quiet, (*known, *pasted))
     hosts = {kill.host for kill in found.kills}
     return _guided(
         replace(

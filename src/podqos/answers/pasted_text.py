@@ -1,52 +1,133 @@
-"""The beginning of a log, read ahead: if kubectl printed it for people, it holds pods, nodes and events."""
+"""Logs in which kubectl printed something for people: pods, nodes and events, read as the log is."""
 
 from __future__ import annotations
 
-from podqos.kernel.log_lines import LogStream
-from podqos.objects.kubectl_text.pasted import NOTHING, Pasted
-from podqos.objects.kubectl_text.recognition import may_be_kubectl
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-_PART_BYTES = 1 << 18
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.kernel.log_lines import LogStream
+from podqos.objects.kubectl_text.pasted import Pasted
+from podqos.objects.kubectl_text.recognition import may_be_kubectl
+from podqos.survival.autopsy.what_was_read import WhatWasRead
+
+if TYPE_CHECKING:
+    from podqos.model.node import Node
+    from podqos.model.pod_fate import FatedPod
+    from podqos.objects.kubectl_text.parts import PastedParts
+
+_PART_BYTES = 1 << 17
 _HEAD_BYTES = 1 << 20
 """So much is looked at. Descriptions and tables come first, or the whole text is short."""
 _FIRST_BYTES = 1 << 17
 """In so much of a text by kubectl there is a row or a field."""
-_MOST_BYTES = 1 << 23
-"""Of a text by kubectl: 50,000 pods in a table."""
+_AHEAD_BYTES = 1 << 23
+"""So much of a text by kubectl is read before the log in it."""
+_FEW = 1_000
+"""So many rows of tables are read, whatever they tell."""
 
 
-class _Resumed:
-    """A log of which the beginning has been read."""
+class Quiet(Struct, frozen=True):
+    """Rows of tables that tell nothing: they are counted, and not read."""
 
-    def __init__(self, head: bytes, rest: LogStream) -> None:
-        self._head = head
-        self._rest = rest
+    pods: int = 0
+    events: int = 0
+    nodes: frozenset[str] = frozenset()
+    """Those of the pods."""
+
+
+class PastedText:
+    """A log, and what kubectl printed in as much of it as has been read."""
+
+    def __init__(self, stream: LogStream) -> None:
+        self._stream = stream
+        self._ahead: deque[bytes] = deque()
+        self.parts: PastedParts | None = None
+        """None: kubectl printed nothing in it."""
+        head = self._read_ahead(_HEAD_BYTES)
+        if not may_be_kubectl(head):
+            return
+        from podqos.objects.kubectl_text.parts import PastedParts
+
+        if len(head) > _FIRST_BYTES:
+            first = PastedParts()
+            first.feed(head[:_FIRST_BYTES], is_ahead=True)
+            first.end()
+            first.reader.look_for_statements(head[:_FIRST_BYTES])
+            if first.reader.is_empty:
+                return  # a log that has one of the words
+        self.parts = PastedParts()
+        for part in self._ahead:
+            self.parts.feed(part, is_ahead=True)
+        self._read_ahead(_AHEAD_BYTES)
+        ahead = b"".join(self._ahead)
+        if len(ahead) < _AHEAD_BYTES:
+            self.parts.end()
+        self.parts.reader.look_for_statements(ahead)
+
+    def _read_ahead(self, most: int) -> bytes:
+        """Read so much, and return it."""
+        length = sum(map(len, self._ahead))
+        while length < most and (part := self._stream.read(_PART_BYTES)):
+            self._ahead.append(part)
+            length += len(part)
+            if self.parts is not None:
+                self.parts.feed(part, is_ahead=True)
+        return b"".join(self._ahead) if self.parts is None else b""
 
     def read(self, size: int, /) -> bytes:
         """Return some bytes; none at the end."""
-        if self._head:
-            part, self._head = self._head[:size], self._head[size:]
-            return part
-        return self._rest.read(size)
+        if self._ahead:
+            part = self._ahead.popleft()
+            if len(part) > size:
+                self._ahead.appendleft(part[size:])
+            return part[:size]
+        part = self._stream.read(size)
+        if self.parts is not None and not self.parts.is_over:
+            if part:
+                self.parts.feed(part, is_ahead=False)
+            else:
+                self.parts.end()
+        return part
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes so far."""
+        return () if self.parts is None else self.parts.reader.nodes
 
 
-def begun(stream: LogStream) -> tuple[LogStream, Pasted]:
-    """Return a log, which still begins at its beginning, and what kubectl printed in it."""
-    head = _read(stream, b"", _HEAD_BYTES)
-    if not may_be_kubectl(head):
-        return _Resumed(head, stream), NOTHING
-    from podqos.objects.kubectl_text.reader import read_text
+def told_together(
+    texts: Iterable[PastedText], names: Iterable[str], *, has_kubelet_log: bool
+) -> tuple[list[Pasted], Quiet]:
+    """Return what kubectl printed in several texts: rows that tell nothing are read if anything is about their objects.
 
-    first = head[:_FIRST_BYTES]
-    if len(head) > len(first) and read_text(first.decode(errors="replace")) == NOTHING:
-        return _Resumed(head, stream), NOTHING  # a log that has one of the words
-    head = _read(stream, head, _MOST_BYTES)
-    return _Resumed(head, stream), read_text(head.decode(errors="replace"))
+    ``names`` are those of pods that are known otherwise; a kubelet's log may be about any.
+    """
+    readers = [text.parts.reader for text in texts if text.parts is not None]
+    if not readers:
+        return [], Quiet()
+    from podqos.objects.kubectl_text.quiet_rows import count_pods
+
+    if has_kubelet_log or sum(len(reader.quiet) for reader in readers) <= _FEW:
+        return [reader.pasted(None) for reader in readers], Quiet()
+    known = {*names}.union(*(reader.names for reader in readers))
+    rows = [reader.quiet for reader in readers]
+    quiet = Quiet(
+        count_pods({pod for own in rows for pod in own.pods}, known) + sum(own.pods_beyond for own in rows),
+        sum(own.events_without(known) for own in rows),
+        frozenset().union(*(own.nodes for own in rows)),
+    )
+    return [reader.pasted(known) for reader in readers], quiet
 
 
-def _read(stream: LogStream, head: bytes, most: int) -> bytes:
-    parts, length = [head], len(head)
-    while length < most and (part := stream.read(_PART_BYTES)):
-        parts.append(part)
-        length += len(part)
-    return b"".join(parts)
+def counted(read: WhatWasRead, quiet: Quiet, pods: Iterable[FatedPod]) -> WhatWasRead:
+    """Return what was read with the rows that were only counted; ``pods`` are those that were not."""
+    if not quiet.pods:
+        return replace(read, events=read.events + quiet.events)
+    nodes = quiet.nodes.union(pod.spec.node_name for pod in pods if pod.spec.node_name)
+    is_said = read.debug_pods or not nodes  # by kubectl debug, or by the nodes themselves
+    node = read.node if is_said else next(iter(nodes)) if len(nodes) == 1 else ""
+    return replace(read, pods=read.pods + quiet.pods, events=read.events + quiet.events, pod="", node=node)

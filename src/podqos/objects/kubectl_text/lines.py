@@ -62,12 +62,13 @@ class Lines(Sequence[Line]):
     """The lines of a paste, cleaned when they are looked at: of a log in which something was pasted few are."""
 
     def __init__(self, text: str) -> None:
-        self._raw = text.split("\n", MOST_LINES)[:MOST_LINES]
-        self._clean: list[Line | None] = [None] * len(self._raw)
+        self.raw = text.split("\n", MOST_LINES)[:MOST_LINES]
+        """As they are in the text."""
+        self._clean: list[Line | None] = [None] * len(self.raw)
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._raw)
+        return len(self.raw)
 
     @overload
     def __getitem__(self, place: int) -> Line: ...
@@ -78,15 +79,15 @@ class Lines(Sequence[Line]):
     def __getitem__(self, place: int | slice) -> Line | list[Line]:
         """Return a line, or several."""
         if isinstance(place, slice):
-            return [self[number] for number in range(*place.indices(len(self._raw)))]
+            return [self[number] for number in range(*place.indices(len(self.raw)))]
         line = self._clean[place]
         if line is None:
-            line = self._clean[place] = cleaned(self._raw[place])
+            line = self._clean[place] = cleaned(self.raw[place])
         return line
 
     def may_tell(self, place: int) -> bool:
         """Whether a line may begin something; most lines of a log do not."""
-        raw = self._raw[place]
+        raw = self.raw[place]
         return any(word in raw for word in _WORDS)
 
 

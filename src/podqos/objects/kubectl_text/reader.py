@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
@@ -18,7 +18,8 @@ from podqos.objects.kubectl_text.embedded import incomplete_pods
 from podqos.objects.kubectl_text.fragments import bare_message, terminated_fragment
 from podqos.objects.kubectl_text.json_parts import json_part
 from podqos.objects.kubectl_text.lines import Line, Lines
-from podqos.objects.kubectl_text.pasted import Pasted, PastedPod, joined
+from podqos.objects.kubectl_text.pasted import NOTHING, Pasted, PastedPod, joined
+from podqos.objects.kubectl_text.quiet_rows import QuietRows, Rows
 from podqos.objects.kubectl_text.tables import (
     FAILED_BY,
     PHASES,
@@ -48,30 +49,17 @@ _BEGINNINGS = frozenset(
 _NODE_BEGINNINGS = frozenset(("Capacity", "Allocatable", "Non-terminated Pods", "Allocated resources", "Unschedulable"))
 _STATES = ("Terminated", "Waiting", "Running")
 _RULE = re.compile(r"[-\s]{4,}$")
-_STATED = ("OOMKilled", "OOM Killed", "System OOM encountered", "OutOfMemoryError: Container killed")
+_STATED = (b"OOMKilled", b"OOM Killed", b"System OOM encountered", b"OutOfMemoryError: Container killed")
 _ENDS = frozenset(("Evicted", "SystemOOM", "OOMKilling"))
 
 
 def read_text(text: str) -> Pasted:
     """Return what kubectl printed in a text; everything else in it is left out."""
-    reader = _Reader(Lines(text))
-    reader.read()
-    own = Pasted(tuple(reader.pods), tuple(reader.nodes), tuple(reader.events), tuple(reader.messages))
-    if any(words in text for words in _STATED) and not _tells_of_an_end(own):
-        from podqos.objects.kubectl_text.stated import stated
-
-        return joined([own, stated(text)])
-    return joined([own])
-
-
-def _tells_of_an_end(paste: Pasted) -> bool:
-    """Whether a text has a container that ended, an eviction or an OOM."""
-    if paste.messages or any(event.reason in _ENDS for event in paste.events):
-        return True
-    return any(
-        bool(pod.status.reason) or _has_ended(pod.status.container_statuses + pod.status.init_container_statuses)
-        for pod in paste.pods
-    )
+    reader = TextReader()
+    reader.feed(text)
+    reader.end()
+    reader.look_for_statements(text.encode(errors="replace"))
+    return reader.pasted(None)
 
 
 def _has_ended(statuses: Iterable[ContainerStatus]) -> bool:
@@ -79,15 +67,20 @@ def _has_ended(statuses: Iterable[ContainerStatus]) -> bool:
     return any(state is not None and state.terminated is not None for state in states)
 
 
-class _Reader:
-    """Goes through the lines of a paste once."""
+class TextReader:
+    """Goes through the lines of a paste once, part by part."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-        self.pods: list[PastedPod] = []
+    def __init__(self) -> None:
+        self._lines = Lines("")
         self.nodes: list[Node] = []
-        self.events: list[Event] = []
-        self.messages: list[str] = []
+        self.quiet = QuietRows()
+        """Rows of tables that tell nothing by themselves."""
+        self._pods: list[PastedPod | Rows] = []
+        self._events: list[Event | Rows] = []
+        self._messages: list[str] = []
+        self._stated = NOTHING
+        self._told: set[str] = set()
+        """The names of pods, and of what other events are about."""
         self._pod: PodDescription | None = None
         self._node: NodeDescription | None = None
         self._columns: Columns | None = None
@@ -96,11 +89,87 @@ class _Reader:
         self._of_pod: list[Event] = []
         self._tried = 0
 
-    def read(self) -> None:
+    def feed(self, text: str) -> None:
+        """Take whole lines; where a text has parts, they are cut between rows of a table or before a description."""
+        self._lines = Lines(text)
         place = 0
         while place < len(self._lines):
-            place = self._read(place)
+            place = self._pass_over(place) or self._read(place)
+
+    def end(self) -> None:
+        """Know that a text has no more parts."""
         self._end()
+
+    def look_for_statements(self, text: bytes) -> None:
+        """Look for what other programs state in the beginning of a text in which nothing tells of an end."""
+        if any(words in text for words in _STATED) and not self._tells_of_an_end():
+            from podqos.objects.kubectl_text.stated import stated
+
+            self._stated = stated(text.decode(errors="replace"))
+
+    @property
+    def told(self) -> int:
+        """How much was found: pods, nodes, events and messages."""
+        return len(self._pods) + len(self.nodes) + len(self._events) + len(self._messages) + len(self.quiet)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether kubectl printed nothing in it."""
+        return not self.told and self._stated == NOTHING
+
+    @property
+    def names(self) -> set[str]:
+        """The names about which something is told."""
+        stated = (pod.metadata.name for pod in self._stated.pods)
+        return {*self._told, *stated, *(event.about.name for event in self._stated.events)}
+
+    def pasted(self, names: Collection[str] | None) -> Pasted:
+        """Return all; of rows that tell nothing by themselves only those about these names, unless there are none."""
+        has_pods = names is None or self.quiet.has_pods_of(names)
+        has_events = names is None or self.quiet.has_events_of(names)
+        pods: list[PastedPod] = []
+        for pod in self._pods:
+            if not isinstance(pod, Rows):
+                pods.append(pod)
+            elif has_pods:
+                pods += pod.pods(names)
+        events: list[Event] = []
+        for event in self._events:
+            if not isinstance(event, Rows):
+                events.append(event)
+            elif has_events:
+                events += event.events(names)
+        own = Pasted(tuple(pods), tuple(self.nodes), tuple(events), tuple(self._messages))
+        return joined([own] if self._stated == NOTHING else [own, self._stated])
+
+    def _tells_of_an_end(self) -> bool:
+        """Whether a text has a container that ended, an eviction or an OOM."""
+        if self._messages or self.quiet.has_ended:
+            return True
+        if any(isinstance(event, Event) and event.reason in _ENDS for event in self._events):
+            return True
+        pods = (pod.status for pod in self._pods if isinstance(pod, PastedPod))
+        return any(
+            bool(status.reason) or _has_ended(status.container_statuses + status.init_container_statuses)
+            for status in pods
+        )
+
+    def _pass_over(self, place: int) -> int:
+        """Take rows that tell nothing, and return where the text goes on; 0: there are none here."""
+        if self._pod is not None or self._node is not None:
+            return 0
+        raw, quiet, namespace = self._lines.raw, self.quiet, self._namespace
+        kept: list[PastedPod | Rows] | list[Event | Rows] = self._pods
+        rows, after = quiet.take_pods(raw, place, self._columns, namespace, self._told)
+        if after == place and self._columns is None:
+            kept = self._events
+            rows, after = quiet.take_events(raw, place, namespace, self._told)
+        if after == place:
+            return 0
+        self._end_descriptions()
+        if rows is not None:
+            kept.append(rows)
+        return after
 
     def _read(self, place: int) -> int:
         """Read a line, or several that belong together, and return where the text goes on."""
@@ -141,10 +210,10 @@ class _Reader:
             message, after = bare_message(self._lines, place)
             if message and self._named:
                 about = ObjectReference("Pod", self._namespace, self._named)
-                self.events.append(Event(reason="Evicted", message=message, involved_object=about))
+                self._add_event(Event(reason="Evicted", message=message, involved_object=about))
                 return after
             if message:
-                self.messages.append(message)
+                self._messages.append(message)
                 return after
         return place + 1
 
@@ -217,8 +286,10 @@ class _Reader:
         event = described_event(line.text, about)
         if event is None:
             return False
-        if len(self.events) + len(self._of_pod) < MOST_OBJECTS:
-            (self._of_pod if about.kind == "Pod" else self.events).append(event)
+        if about.kind != "Pod":
+            self._add_event(event)
+        elif len(self._events) + len(self._of_pod) < MOST_OBJECTS:
+            self._of_pod.append(event)
         return True
 
     def _row(self, text: str) -> bool:
@@ -243,8 +314,7 @@ class _Reader:
         event = event_row(text, self._namespace)
         if event is not None:
             self._end_descriptions()
-            if len(self.events) < MOST_OBJECTS:
-                self.events.append(event)
+            self._add_event(event)
             return True
         described = described_event(text, ObjectReference("Pod"))
         if described is not None:
@@ -259,11 +329,18 @@ class _Reader:
             is_named = self._named and len(part.pods) == 1 and not pod.metadata.name
             metadata = replace(pod.metadata, name=self._named, namespace=self._namespace) if is_named else pod.metadata
             self._add_pod(replace(pod, metadata=metadata))
-        self.events += part.events[: max(0, MOST_OBJECTS - len(self.events))]
+        for event in part.events:
+            self._add_event(event)
 
     def _add_pod(self, pod: PastedPod) -> None:
-        if len(self.pods) < MOST_OBJECTS:
-            self.pods.append(pod)
+        if len(self._pods) < MOST_OBJECTS:
+            self._pods.append(pod)
+            self._told.add(pod.metadata.name)
+
+    def _add_event(self, event: Event) -> None:
+        if len(self._events) < MOST_OBJECTS:
+            self._events.append(event)
+            self._told.add(event.about.name)
 
     def _end(self) -> None:
         self._end_descriptions()
@@ -284,7 +361,7 @@ class _Reader:
             own = replace(about, field_path=event.about.field_path)
             if not about.name and (node := _NODE_STATUS.match(event.text)):
                 own = ObjectReference("Node", "", node[1])
-            self.events.append(replace(event, involved_object=own))
+            self._add_event(replace(event, involved_object=own))
         self._of_pod = []
         if self._node is not None:
             self.nodes.append(self._node.node())

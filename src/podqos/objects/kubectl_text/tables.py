@@ -76,7 +76,7 @@ FAILED_BY = frozenset(
         "OutOfephemeral-storage",
     )
 )
-_ENDED_BY = frozenset(("OOMKilled", "ContainerStatusUnknown", "Error", "Completed", "ContainerCannotRun", "StartError"))
+ENDED_BY = frozenset(("OOMKilled", "ContainerStatusUnknown", "Error", "Completed", "ContainerCannotRun", "StartError"))
 PHASES = frozenset(("Pending", "Running", "Succeeded", "Failed", "Unknown"))
 _INIT, _EXIT, _SIGNAL = "Init:", "ExitCode:", "Signal:"
 
@@ -107,7 +107,7 @@ def tabled_pod(
     state = None
     if word in FAILED_BY:
         status = FullPodStatus(phase="Failed", reason=word)
-    elif word in _ENDED_BY or word.startswith((_EXIT, _SIGNAL)):
+    elif word in ENDED_BY or word.startswith((_EXIT, _SIGNAL)):
         state = ContainerState(terminated=_ended(word))
     elif word == "CrashLoopBackOff":
         state = ContainerState(waiting=WhyIdle(word))
@@ -152,7 +152,7 @@ def node_row(text: str) -> Node | None:
 def reasons_row(text: str, metadata: ObjectMeta) -> PastedPod | None:
     """Return the pod of which jsonpath printed how its containers ended; None: it is something else."""
     words = text.strip("'\"").split()
-    if "OOMKilled" not in words or not _ENDED_BY.issuperset(words):
+    if "OOMKilled" not in words or not ENDED_BY.issuperset(words):
         return None
     statuses = [ContainerStatus(last_state=ContainerState(terminated=_ended(word))) for word in words]
     return PastedPod(metadata, status=FullPodStatus(container_statuses=tuple(statuses)))

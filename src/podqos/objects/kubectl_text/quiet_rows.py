@@ -1,0 +1,166 @@
+"""Rows of pods and events that tell nothing by themselves, which most rows of a large table do.
+
+They stay text, and are read only if something else is about an object of that name. All of them are counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from podqos.model.event import TELLING, Event
+from podqos.objects.kubectl_text.columns import Columns, column_row
+from podqos.objects.kubectl_text.lines import cleaned
+from podqos.objects.kubectl_text.pasted import PastedPod
+from podqos.objects.kubectl_text.tables import ENDED_BY, FAILED_BY, event_row, pod_row
+
+MOST_NAMES = 100_000
+"""Pods beyond are counted as often as they are in tables."""
+_MOST_CHARACTERS = 1 << 23
+"""Rows beyond are counted alone, unless something before was about an object of that name."""
+_COMPLETED = "Completed"
+_NAME = r"[a-z0-9][a-z0-9.-]{0,252}"
+_NAMESPACE = r"(?:(?P<namespace>[a-z0-9][a-z0-9-]{0,62}+)[ \t]{1,300}+)?"
+_AGE = r"(?:<unknown>|(?:\d{1,6}[ydhms]){1,3})"
+_TELLING = "|".join(sorted((FAILED_BY | ENDED_BY | {"CrashLoopBackOff"}) - {_COMPLETED}))
+_POD = re.compile(
+    rf"{_NAMESPACE}(?P<name>{_NAME})[ \t]+\d{{1,4}}/\d{{1,4}}[ \t]+"
+    rf"(?P<status>(?!(?:Init:)?(?:(?:{_TELLING})(?![A-Za-z0-9])|ExitCode:|Signal:))"
+    rf"[A-Z][A-Za-z0-9]{{1,60}}(?::[A-Za-z0-9/]{{1,60}})?)[ \t]+\d{{1,9}}(?: \({_AGE} ago\))?[ \t]+{_AGE}"
+    rf"(?:[ \t]{{1,80}}(?:<none>|[0-9a-f.:]{{3,45}})[ \t]{{1,80}}(?P<node><none>|{_NAME})(?=[ \t]|$)"
+    r"[ -_a-~\t]{0,1000}|[ \t]*)$"
+)
+_EVENT = re.compile(
+    rf"{_NAMESPACE}{_AGE}(?: \(x\d{{1,9}} over {_AGE}\))?[ \t]+(?:Normal|Warning)[ \t]+"
+    rf"(?P<reason>[A-Z][A-Za-z0-9]{{1,127}})[ \t]+[A-Za-z.]{{1,63}}/(?P<name>{_NAME})[ \t]+[!-_a-~][^`]{{0,4000}}$"
+)
+_TELLING_REASONS = TELLING | {"CgroupOOM"}
+_USUAL = (("name", "", "status", "restarts", ""), ("namespace", "name", "", "status", "restarts", ""))
+"""What the columns of ``kubectl get pods`` mean; those that may follow are no more than a node."""
+
+
+class Rows(Struct, frozen=True, gc=False):
+    """Some rows of one table."""
+
+    text: str
+    namespace: str
+    """What the command names."""
+    columns: Columns | None = None
+
+    def pods(self, names: Collection[str] | None) -> Iterator[PastedPod]:
+        """Yield the pods of these names; None: all."""
+        for line in self._lines(_POD, names):
+            pod = None if self.columns is None else column_row(line, self.columns, self.namespace)
+            pod = pod or pod_row(line, self.namespace)
+            if pod is not None:
+                yield pod
+
+    def events(self, names: Collection[str] | None) -> Iterator[Event]:
+        """Yield the events about objects of these names; None: all."""
+        for line in self._lines(_EVENT, names):
+            event = event_row(line, self.namespace)
+            if event is not None:
+                yield event
+
+    def _lines(self, pattern: re.Pattern[str], names: Collection[str] | None) -> Iterator[str]:
+        for line in self.text.split("\n"):
+            if names is None or ((found := pattern.match(line)) is not None and found["name"] in names):
+                yield cleaned(line).text
+
+
+class QuietRows:
+    """Takes rows, and counts them."""
+
+    def __init__(self) -> None:
+        self.pods: set[tuple[str, str]] = set()
+        """By namespace and name."""
+        self.nodes: set[str] = set()
+        self.pods_beyond = self.events = 0
+        self.has_ended = False
+        """Whether a container ended, and ended well."""
+        self._of_events: dict[str, int] = {}
+        self._room = _MOST_CHARACTERS
+
+    def __len__(self) -> int:
+        """Return how many pods and events there are."""
+        return len(self.pods) + self.pods_beyond + self.events
+
+    def take_pods(
+        self, lines: Sequence[str], place: int, columns: Columns | None, namespace: str, told: Collection[str]
+    ) -> tuple[Rows | None, int]:
+        """Take the rows of pods at a line; return those to keep, and where the text goes on.
+
+        ``told`` are names about which something was told.
+        """
+        if columns is not None and not _is_usual(columns):
+            return None, place
+        kept, match = list[str](), _POD.match
+        while place < len(lines) and (found := match(lines[place])) is not None:
+            own, name, status, node = found.group("namespace", "name", "status", "node")
+            if len(self.pods) < MOST_NAMES:
+                self.pods.add((own or namespace, name))
+            elif (own or namespace, name) not in self.pods:
+                self.pods_beyond += 1
+            if node and node != "<none>" and len(self.nodes) < MOST_NAMES:
+                self.nodes.add(node)
+            if status.endswith(_COMPLETED):
+                self.has_ended = True
+            if self._room > 0 or name in told:
+                kept.append(lines[place])
+            place += 1
+        return self._rows(kept, namespace, columns), place
+
+    def take_events(
+        self, lines: Sequence[str], place: int, namespace: str, told: Collection[str]
+    ) -> tuple[Rows | None, int]:
+        """Take the rows of events at a line, likewise."""
+        kept, match, start = list[str](), _EVENT.match, place
+        while place < len(lines) and (found := match(lines[place])) is not None:
+            reason, name = found.group("reason", "name")
+            if reason in _TELLING_REASONS or "kubectl" in lines[place]:
+                break
+            if self._room > 0 or name in told:
+                kept.append(lines[place])
+                self._of_events[name] = self._of_events.get(name, 0) + 1
+            place += 1
+        self.events += place - start
+        return self._rows(kept, namespace), place
+
+    def _rows(self, lines: list[str], namespace: str, columns: Columns | None = None) -> Rows | None:
+        if not lines:
+            return None
+        rows = Rows("\n".join(lines), namespace, columns)
+        self._room -= len(rows.text)
+        return rows
+
+    def has_pods_of(self, names: Collection[str]) -> bool:
+        """Whether a pod has one of these names."""
+        return any(name in names for _, name in self.pods)
+
+    def has_events_of(self, names: Collection[str]) -> bool:
+        """Whether an event is about an object of one of these names."""
+        return any(name in names for name in self._of_events)
+
+    def events_without(self, names: Collection[str]) -> int:
+        """Return how many events are about objects of other names."""
+        return self.events - sum(times for name, times in self._of_events.items() if name in names)
+
+
+def count_pods(pods: Iterable[tuple[str, str]], names: Collection[str]) -> int:
+    """Return how many pods have none of these names; one without a namespace is the only one of its name."""
+    left = [own for own in pods if own[1] not in names]
+    bare = {name for namespace, name in left if not namespace}
+    spaces: dict[str, int] = {}
+    for namespace, name in left if len(bare) < len(left) else ():
+        if namespace and name in bare:
+            spaces[name] = spaces.get(name, 0) + 1
+    return len(left) - sum(count == 1 for count in spaces.values())
+
+
+def _is_usual(columns: Columns) -> bool:
+    return any(
+        columns.meanings[: len(usual)] == usual and {"", "node"}.issuperset(columns.meanings[len(usual) :])
+        for usual in _USUAL
+    )

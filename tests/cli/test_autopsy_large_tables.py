@@ -1,0 +1,129 @@
+"""``podqos autopsy`` on large tables by kubectl: rows that tell nothing are counted, and the answer stays the same."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from podqos.answers import pasted_text
+from podqos.cli.main import main
+from podqos.objects.kubectl_text import parts
+from podqos.objects.kubectl_text.parts import PastedParts
+from podqos.objects.kubectl_text.reader import read_text
+
+PODS = "NAMESPACE   NAME    READY   STATUS    RESTARTS   AGE   IP         NODE     NOMINATED NODE   READINESS GATES\n"
+BARE = PODS.removeprefix("NAMESPACE   ")
+EVENTS = "NAMESPACE   LAST SEEN   TYPE      REASON      OBJECT        MESSAGE\n"
+QUIET = ("Running", "Completed", "Pending", "Init:0/1", "ContainerCreating")
+TELLING = ("OOMKilled", "Evicted", "CrashLoopBackOff", "Init:OOMKilled", "ExitCode:137")
+
+
+def pod_row(name: str, status: str, node: str = "worker-3") -> str:
+    return f"shop        {name:<7} 1/1     {status:<9} 3 (2h ago)   3d    10.1.2.3   {node}   <none>           <none>\n"
+
+
+def event_row(name: str, reason: str, message: str, kind: str = "Normal") -> str:
+    return f"shop        5m          {kind:<9} {reason:<11} pod/{name}     {message}\n"
+
+
+def large(telling: str = "") -> str:
+    """Return a table of many pods and one of their events, with some rows between those that tell nothing."""
+    pods = "".join(pod_row(f"web-{number}", QUIET[number % len(QUIET)]) for number in range(300))
+    events = "".join(event_row(f"web-{number}", "Pulled", "Container image is present") for number in range(140))
+    return f"{PODS}{pods}{telling}\n{EVENTS}{events}"
+
+
+@pytest.fixture
+def read(tmp_path, capsys):
+    """Return the answer about a text, with every row read and with only the needed ones read."""
+
+    def run(monkeypatch, text: str) -> tuple[dict, dict]:
+        path = tmp_path / "pasted.txt"
+        path.write_text(text)
+        answers = []
+        for few in (10**9, 0):
+            monkeypatch.setattr(pasted_text, "_FEW", few)
+            assert main(["autopsy", str(path), "-o", "json"]) == 0
+            answers.append(json.loads(capsys.readouterr().out))
+        return answers[0], answers[1]
+
+    return run
+
+
+@pytest.mark.parametrize("status", TELLING)
+def test_a_pod_that_ended_is_found_among_many_that_did_not(read, monkeypatch, status):
+    whole, few = read(monkeypatch, large(pod_row("db-0", status)))
+    assert few == whole
+    assert few["read"]["pods"] == 301
+    assert any(few[kind] for kind in ("terminations", "evictions", "exits"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param(event_row("web-7", "Killing", "Container app failed liveness probe"), id="probe"),
+        pytest.param(event_row("web-8", "Evicted", "The node was low on resource: memory. ", "Warning"), id="evicted"),
+        pytest.param("\n" + PODS + pod_row("web-9", "OOMKilled"), id="a row seen before"),
+        pytest.param("\n" + BARE + pod_row("web-9", "Evicted")[12:], id="without a namespace"),
+        pytest.param("\n" + PODS + pod_row("web-9", "Running", "worker-4"), id="another node"),
+        pytest.param("\n" + BARE + pod_row("web-9", "Running")[12:], id="the same pod twice"),
+        pytest.param("$ kubectl get pods -n db\n" + pod_row("web-9", "Running")[12:], id="of the command's namespace"),
+        pytest.param(
+            "Jan  5 15:19:00 worker-4 kubelet[812]: I0105 15:19:00.123456     812 eviction_manager.go:615] "
+            '"Eviction manager: pod is evicted successfully" pod="shop/web-9"\n',
+            id="a kubelet's log",
+        ),
+        pytest.param("", id="nothing"),
+    ],
+)  # fmt: skip
+def test_rows_that_tell_nothing_are_read_where_something_else_is_about_their_pod(read, monkeypatch, more):
+    whole, few = read(monkeypatch, large() + more)
+    assert few == whole
+
+
+def test_rows_beyond_what_is_kept_are_counted(read, monkeypatch):
+    monkeypatch.setattr("podqos.objects.kubectl_text.quiet_rows._MOST_CHARACTERS", 1 << 12)
+    monkeypatch.setattr("podqos.objects.kubectl_text.quiet_rows.MOST_NAMES", 100)
+    _, few = read(monkeypatch, large(pod_row("db-0", "OOMKilled")))
+    assert (len(few["terminations"]), few["read"]["events"]) == (1, 140)
+    assert few["read"]["pods"] >= 301
+
+
+DESCRIBED = "".join(
+    f"Name:         db-{number}\nNamespace:    shop\nNode:         worker-3/10.0.0.7\nStatus:       Running\n"
+    f"Containers:\n  app:\n    State:          Waiting\n      Reason:       CrashLoopBackOff\n"
+    f"    Last State:     Terminated\n"
+    f"      Reason:       OOMKilled\n      Exit Code:    137\n    Restart Count:  {number}\nQoS Class:      Burstable\n"
+    f"Events:         <none>\n\n\n"
+    for number in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    "text", [pytest.param(large(pod_row("db-0", "OOMKilled")), id="tables"), pytest.param(DESCRIBED, id="descriptions")]
+)
+def test_a_text_read_in_parts_tells_what_it_tells_as_a_whole(monkeypatch, text):
+    monkeypatch.setattr(parts, "_PART_BYTES", 1 << 11)
+    fed = []
+    monkeypatch.setattr(
+        PastedParts, "_read", lambda self, part: (fed.append(part), self.reader.feed(part.decode()[:-1]))
+    )
+    reader = PastedParts()
+    data = text.encode()
+    for start, end in pairwise([*range(0, len(data), 700), len(data)]):
+        reader.feed(data[start:end], is_ahead=True)
+    reader.end()
+    assert len(fed) > 4
+    assert b"".join(fed) == data
+    assert reader.reader.pasted(None) == read_text(text)
+
+
+def test_a_log_after_a_table_is_not_read_as_a_paste_to_its_end():
+    reader = PastedParts()
+    reader.feed((large() * 80).encode(), is_ahead=True)
+    line = b"Jan  5 15:19:00 node-1 app[3]: {} nothing to do with it\n"
+    reader.feed(line * 40_000, is_ahead=False)
+    reader.feed(line * 40_000, is_ahead=False)
+    assert reader.is_over
